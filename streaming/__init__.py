@@ -1,0 +1,6 @@
+"""Spark Structured Streaming on top of the table format: `HudiSink`."""
+
+from streaming.micro_batch import BatchSummary
+from streaming.sink import HudiSink
+
+__all__ = ["BatchSummary", "HudiSink"]

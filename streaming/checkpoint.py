@@ -1,0 +1,123 @@
+"""Batch id and query id <-> the commits' extra metadata: has this batch been committed? (pure)
+
+Two keys stand in ``extraMetadata``. Hudi's own sink reads the first: a map from sink id to batch id
+(HoodieStreamingSink). The second is ours and adds the id of the streaming query, which a restart
+keeps and a new checkpoint does not.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from table.errors import CommitConflictError
+
+HUDI_KEY = "_hudi_streaming_sink_checkpoint"
+OUR_KEY = "hudistream.checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedBatch:
+    """The last batch that a sink committed.
+
+    Attributes:
+        batch_id: Spark's id of the micro-batch.
+        query_id: id of the streaming query; None where it was not recorded (Hudi's own sink) or the
+            sink was called outside a stream.
+        recorded: whether a query id was recorded at all.
+    """
+
+    batch_id: int
+    query_id: str | None = None
+    recorded: bool = True
+
+
+Checkpoints = Mapping[str, CommittedBatch]
+
+
+def decode_checkpoints(extra: Mapping[str, str]) -> dict[str, CommittedBatch]:
+    """Sink id -> last batch, from one commit's extra metadata. What cannot be read is not there."""
+    found: dict[str, CommittedBatch] = {}
+    for sink_id, batch_id in _json_map(extra.get(HUDI_KEY)).items():
+        if str(batch_id).lstrip("-").isdigit():
+            found[sink_id] = CommittedBatch(int(str(batch_id)), None, recorded=False)
+    for sink_id, entry in _json_map(extra.get(OUR_KEY)).items():
+        if isinstance(entry, dict) and isinstance(entry.get("batch_id"), int):
+            ours = CommittedBatch(entry["batch_id"], entry.get("query_id"))
+            # a commit of Hudi's own sink for the same id may be newer than what it carried along
+            if sink_id not in found or ours.batch_id >= found[sink_id].batch_id:
+                found[sink_id] = ours
+    return found
+
+
+def _json_map(text: str | None) -> dict[str, object]:
+    try:
+        document = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def encode_checkpoints(checkpoints: Checkpoints) -> dict[str, str]:
+    """Both keys of the extra metadata."""
+    ours = {
+        sink_id: {"batch_id": batch.batch_id, "query_id": batch.query_id}
+        for sink_id, batch in checkpoints.items()
+        if batch.recorded
+    }
+    hudis = {sink_id: str(batch.batch_id) for sink_id, batch in checkpoints.items()}
+    return {HUDI_KEY: json.dumps(hudis), OUR_KEY: json.dumps(ours)}
+
+
+def merge_checkpoints(commits: Iterable[Checkpoints]) -> dict[str, CommittedBatch]:
+    """The highest batch of each sink over several commits, oldest commit first."""
+    merged: dict[str, CommittedBatch] = {}
+    for checkpoints in commits:
+        for sink_id, batch in checkpoints.items():
+            if sink_id not in merged or batch.batch_id >= merged[sink_id].batch_id:
+                merged[sink_id] = batch
+    return merged
+
+
+class Verdict(Enum):
+    """What to do with a batch."""
+
+    WRITE = "write"
+    SKIP = "skip"
+
+
+def already_committed(last: CommittedBatch | None, batch_id: int, query_id: str | None, sink_id: str) -> Verdict:
+    """Whether a batch is to be written or was committed before. Never a silent skip, never a silent double.
+
+    Args:
+        last: the last batch of this sink, or None: then any first id is fine.
+        batch_id: the batch at hand.
+        query_id: its query; None outside a stream.
+        sink_id: for the message.
+
+    Raises:
+        CommitConflictError: when the id is not above the last one and it cannot be the same batch.
+    """
+    if last is None or batch_id > last.batch_id:
+        return Verdict.WRITE
+    same_query = last.recorded and last.query_id == query_id
+    if same_query and batch_id == last.batch_id:
+        return Verdict.SKIP
+    reason = (
+        "the stream went back behind its own last commit"
+        if same_query
+        else f"that batch came from another query ({last.query_id if last.recorded else 'not recorded'}), "
+        f"this one is {query_id}: a new checkpoint, or another stream"
+    )
+    raise CommitConflictError(
+        f"batch {batch_id} of sink {sink_id!r} is not above batch {last.batch_id}, which is committed: {reason}. Either "
+        "start the stream from the checkpoint that wrote the table, or, if these rows are new to it, give the sink "
+        "another hoodie.datasource.write.streaming.checkpoint.identifier"
+    )
+
+
+def next_checkpoints(carried: Checkpoints, sink_id: str, batch_id: int, query_id: str | None) -> dict[str, CommittedBatch]:
+    """What the next commit is to say: all that was known, and this batch."""
+    return {**carried, sink_id: CommittedBatch(batch_id, query_id)}
+
+

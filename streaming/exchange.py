@@ -1,0 +1,113 @@
+"""DataFrame -> rows at the task that owns their slot -> what the tasks wrote. One action, one exchange at most.
+
+DataFrame API alone, so that the same plan runs on classic Spark and under Spark Connect.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from streaming.routes import Routes, task_values
+from streaming.write_task import SLOT_COLUMN, TaskPlan, TaskResult, decode_result, write_rows
+from table.files.base_file import conform
+from table.files.file_names import build_write_token
+from table.keygen import KeyExpressions, quote_text
+from table.schema import PARTITION_PATH, RECORD_KEY
+
+TASK_COLUMN = "_hudistream_task"
+ARRIVAL_COLUMN = "_hudistream_arrival"
+
+
+def exchange_and_write(batch: DataFrame, keys: KeyExpressions, plan: TaskPlan) -> list[TaskResult]:
+    """Moves a batch's rows to their tasks and has them written.
+
+    Args:
+        batch: the micro-batch.
+        keys: record key and partition path.
+        plan: what the tasks need.
+
+    Returns:
+        One result for each task that got rows.
+    """
+    routes, context = plan.routes, plan.context
+    ordered = context.combine_before_insert or not context.allow_duplicates
+    rows = batch.select("*", F.expr(keys.record_key).alias(RECORD_KEY), F.expr(keys.partition_path).alias(PARTITION_PATH))
+    if ordered:
+        # ties go by order of arrival, which no exchange keeps: number the rows before it
+        rows = rows.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
+    rows = rows.withColumn(SLOT_COLUMN, F.expr(_slot_sql(routes)))
+    if routes.tasks == 1:
+        rows = rows.coalesce(1)
+    else:
+        rows = rows.withColumn(TASK_COLUMN, F.expr(_task_sql(routes))).repartition(routes.tasks, TASK_COLUMN)
+    rows = rows.sortWithinPartitions(PARTITION_PATH, SLOT_COLUMN, *_order_within_slot(plan))
+    rows = rows.drop(TASK_COLUMN, ARRIVAL_COLUMN)
+    written = rows.mapInArrow(partial(_run_task, plan), "result string")
+    return [decode_result(row.result) for row in written.collect()]
+
+
+def _order_within_slot(plan: TaskPlan) -> list[str | Column]:
+    context = plan.context
+    if context.combine_before_insert:
+        newest_last: list[str | Column] = [RECORD_KEY]
+        if context.ordering_field:
+            newest_last.append(F.col(f"`{context.ordering_field}`").asc_nulls_first())
+        return [*newest_last, ARRIVAL_COLUMN]
+    return [] if context.allow_duplicates else [ARRIVAL_COLUMN]
+
+
+def _slot_sql(routes: Routes) -> str:
+    def slot(slots: int) -> str:
+        return f"CAST(pmod(xxhash64({RECORD_KEY}), {slots}) AS INT)" if slots > 1 else "0"
+
+    cases = {path: slot(len(tasks)) for path, tasks in routes.planned.items() if len(tasks) != routes.default_slots}
+    return _case(cases, slot(routes.default_slots))
+
+
+def _task_sql(routes: Routes) -> str:
+    values = task_values(routes.tasks)
+    table = "array(" + ",".join(map(str, values)) + ")"
+    hashed = f"element_at({table}, CAST(pmod(hash({PARTITION_PATH}, {SLOT_COLUMN}), {routes.tasks}) AS INT) + 1)"
+    cases = {}
+    for path, tasks in routes.planned.items():
+        if len(tasks) == 1:
+            cases[path] = str(values[tasks[0]])
+        else:
+            owners = "array(" + ",".join(str(values[task]) for task in tasks) + ")"
+            cases[path] = f"element_at({owners}, {SLOT_COLUMN} + 1)"
+    return _case(cases, hashed)
+
+
+def _case(cases: dict[str, str], otherwise: str) -> str:
+    if not cases:
+        return otherwise
+    branches = " ".join(f"WHEN {quote_text(path)} THEN {value}" for path, value in cases.items())
+    return f"CASE {PARTITION_PATH} {branches} ELSE {otherwise} END"
+
+
+def _run_task(plan: TaskPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Runs on a worker."""
+    context = TaskContext.get()
+    assert context is not None
+    token = build_write_token(context.partitionId(), context.stageId(), context.taskAttemptId())
+    result = write_rows(plan, token, _conformed(plan, batches))
+    if result.stats or result.bad_rows:
+        yield pa.RecordBatch.from_pydict({"result": [result.encode()]})
+
+
+def _conformed(plan: TaskPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Spark's batches with the table's types: the session's time zone, for one, is not the table's."""
+    schema = pa.schema(
+        [
+            *plan.context.schema,
+            pa.field(RECORD_KEY, pa.string()),
+            pa.field(PARTITION_PATH, pa.string()),
+            pa.field(SLOT_COLUMN, pa.int32()),
+        ]
+    )
+    for batch in batches:
+        yield from conform(pa.Table.from_batches([batch]), schema).to_batches()

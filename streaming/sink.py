@@ -1,0 +1,100 @@
+"""HudiSink: the callable for ``writeStream.foreachBatch``."""
+
+import os
+import threading
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import structlog
+from pyspark.sql import DataFrame, SparkSession
+
+from streaming.environment import Environment, check_session, load_environment
+from streaming.exchange import exchange_and_write
+from streaming.micro_batch import BatchSummary, MicroBatchWriter
+from streaming.spark_schema import to_arrow_schema
+from table.options import WriteOptions, parse_options
+from table.storage import open_storage
+
+log = structlog.get_logger("hudistream.sink")
+
+
+class HudiSink:
+    """Writes every micro-batch of a stream into a Hudi table, exactly once.
+
+    ``df.writeStream.foreachBatch(HudiSink(path, options)).option("checkpointLocation", …).start()``
+
+    The table is created by the first batch. The sink is picklable; under Spark Connect it lives in a
+    process of its own.
+
+    Args:
+        path: where the table is: a folder, ``file:///…``, ``s3a://…``.
+        options: ``hoodie.*`` keys and values as strings, or `WriteOptions`.
+        storage_options: what fsspec's file system gets (keys, endpoint).
+
+    Raises:
+        InvalidConfigError: for an option that is unknown, refused or contradicts another.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        options: Mapping[str, Any] | WriteOptions,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._path = os.fspath(path)
+        if isinstance(options, WriteOptions):
+            self._options = options
+        else:
+            parsed = parse_options(options, self._path)
+            self._options = parsed.options
+            for key, reason in parsed.without_effect.items():
+                log.info("option_without_effect", key=key, value=str(options[key]), reason=reason)
+        self._storage_options = dict(storage_options or {})
+        self.last_batch: BatchSummary | None = None
+        self._start()
+
+    def _start(self) -> None:
+        self._lock = threading.Lock()
+        self._environment: Environment | None = None
+        self._writer = MicroBatchWriter(
+            open_storage(self._path, self._storage_options),
+            self._options,
+            default_name=self._path.rstrip("/").rsplit("/", 1)[-1],
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"path": self._path, "options": self._options, "storage_options": self._storage_options}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._path, self._options = state["path"], state["options"]
+        self._storage_options = state["storage_options"]
+        self.last_batch = None
+        self._start()
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        """Writes one micro-batch; Spark calls this.
+
+        Args:
+            batch: its rows.
+            batch_id: Spark's id of it, the same when it is replayed.
+
+        Raises:
+            HudiError: the batch is not visible; Spark replays it when the query is started again.
+        """
+        with self._lock:
+            spark = batch.sparkSession
+            check_session(spark)
+            environment = self._load_environment(spark)
+            self.last_batch = self._writer.write(
+                batch_id,
+                to_arrow_schema(batch.schema),
+                environment.query_id,
+                environment.parallelism,
+                partial(exchange_and_write, batch),
+            )
+
+    def _load_environment(self, spark: SparkSession) -> Environment:
+        if self._environment is None:
+            self._environment = load_environment(spark, self._options)
+        return self._environment

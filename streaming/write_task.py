@@ -1,0 +1,253 @@
+"""What one task does with its rows: assign buckets, write files, report (runs on a worker, no pyspark).
+
+Rows arrive sorted by partition path and slot, so one file is open at a time. Nothing is decided here
+that another attempt at the task could decide otherwise and do harm: file names carry the attempt.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.bucket_assigner import AssignRules, BucketAssigner, SmallFile, find_small_files, share_of_slot
+from streaming.routes import Routes
+from table import clock
+from table.files.file_names import build_file_id
+from table.schema import PARTITION_PATH, RECORD_KEY
+from table.timeline.commit_metadata import WriteStat, stat_from_json
+from table.view.file_group import CommittedInstants
+from table.view.file_system_view import list_latest_base_files
+from table.write.context import Bucket, WriteContext
+from table.write.merge import last_of_each_run
+from table.write.write_bucket import BucketWriter
+
+SLOT_COLUMN = "_hudistream_slot"
+EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """All that a task gets from the driver: frozen and small.
+
+    Attributes:
+        context: the commit's.
+        routes: how many slots a path has.
+        rules: sizes.
+        small_files: partition path -> its small files, smallest first; a path that is not here has
+            not been seen, and the task lists it.
+        committed: which files count in such a listing.
+    """
+
+    context: WriteContext
+    routes: Routes
+    rules: AssignRules
+    small_files: Mapping[str, tuple[SmallFile, ...]]
+    committed: CommittedInstants
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """What a task reports.
+
+    Attributes:
+        stats: files it wrote.
+        footer_bytes: of these files together.
+        listed: live small files of the paths it had to list.
+        bad_rows: rows without a record key; then nothing of this result may be committed.
+        examples: some of them, as text.
+    """
+
+    stats: tuple[WriteStat, ...] = ()
+    footer_bytes: int = 0
+    listed: Mapping[str, tuple[SmallFile, ...]] = field(default_factory=dict)
+    bad_rows: int = 0
+    examples: tuple[str, ...] = ()
+
+    def encode(self) -> str:
+        """JSON, one string a task."""
+        return json.dumps(
+            {
+                "stats": [stat.to_json() for stat in self.stats],
+                "footer_bytes": self.footer_bytes,
+                "listed": {path: [asdict(file) for file in files] for path, files in self.listed.items()},
+                "bad_rows": self.bad_rows,
+                "examples": self.examples,
+            }
+        )
+
+
+def decode_result(text: str) -> TaskResult:
+    """The inverse of `TaskResult.encode`."""
+    document = json.loads(text)
+    return TaskResult(
+        tuple(stat_from_json(stat, stat["partitionPath"]) for stat in document["stats"]),
+        document["footer_bytes"],
+        {path: tuple(SmallFile(**file) for file in files) for path, files in document["listed"].items()},
+        document["bad_rows"],
+        tuple(document["examples"]),
+    )
+
+
+def write_rows(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatch]) -> TaskResult:
+    """Writes the rows of one task.
+
+    Args:
+        plan: from the driver.
+        write_token: this attempt's.
+        batches: rows sorted by partition path, then slot; table columns, ``_hoodie_record_key``,
+            ``_hoodie_partition_path`` and the slot (int).
+
+    Returns:
+        Files written, all whole. Raises what the store raises; markers tell about the rest.
+    """
+    task = _Task(plan, write_token)
+    try:
+        for batch in batches:
+            for path, slot, rows in split_by_slot(pa.Table.from_batches([batch])):
+                task.write(path, slot, rows)
+        return task.finish()
+    except BaseException:
+        task.abandon()
+        raise
+
+
+def split_by_slot(rows: pa.Table) -> Iterator[tuple[str, int, pa.Table]]:
+    """Cuts sorted rows where partition path or slot change.
+
+    Yields:
+        Partition path, slot, and the rows of one run.
+    """
+    count = len(rows)
+    if not count:
+        return
+    paths, slots = rows.column(PARTITION_PATH).combine_chunks(), rows.column(SLOT_COLUMN).combine_chunks()
+    changed = np.ones(count, np.bool_)
+    if count > 1:
+        other_path = pc.not_equal(paths.slice(0, count - 1), paths.slice(1))
+        other_slot = pc.not_equal(slots.slice(0, count - 1), slots.slice(1))
+        changed[1:] = pc.or_(other_path, other_slot).to_numpy(zero_copy_only=False)
+    starts = np.flatnonzero(changed)
+    kept = rows.drop_columns([PARTITION_PATH, SLOT_COLUMN])
+    for start, end in zip(starts, [*starts[1:], count], strict=True):
+        yield paths[start].as_py(), slots[start].as_py(), kept.slice(start, end - start)
+
+
+class _Task:
+    """The state of a task between two runs of rows: one slot and one file at a time."""
+
+    def __init__(self, plan: TaskPlan, write_token: str) -> None:
+        self._plan, self._token = plan, write_token
+        self._slot: tuple[str, int] | None = None
+        self._assigner: BucketAssigner | None = None
+        self._bucket: Bucket | None = None
+        self._writer: BucketWriter | None = None
+        self._held: pa.Table | None = None
+        self._stats: list[WriteStat] = []
+        self._footer_bytes = 0
+        self._listed: dict[str, tuple[SmallFile, ...]] = {}
+        self._bad_rows = 0
+        self._examples: list[str] = []
+
+    def write(self, path: str, slot: int, rows: pa.Table) -> None:
+        if self._slot != (path, slot):
+            self._end_slot()
+            self._slot = (path, slot)
+            self._assigner = self._open_slot(path, slot)
+        rows = self._without_bad_rows(rows)
+        if self._plan.context.combine_before_insert:
+            rows = self._combined(rows)
+        self._assign(rows)
+
+    def _open_slot(self, path: str, slot: int) -> BucketAssigner:
+        rules = self._plan.rules
+        known = self._plan.small_files.get(path)
+        if known is None:
+            known = self._listed.get(path)
+        if known is None:
+            known = self._list_small_files(path)
+            self._listed[path] = known
+        share = share_of_slot(known, slot, self._plan.routes.slots_of(path))
+        return BucketAssigner(path, share, rules, lambda: build_file_id(clock.fresh_uuid()))
+
+    def _list_small_files(self, path: str) -> tuple[SmallFile, ...]:
+        # on an empty timeline nothing counts, and nothing need be listed (S21)
+        if self._plan.rules.small_file_limit_bytes <= 0 or not self._plan.committed.times:
+            return ()
+        files = list_latest_base_files(self._plan.context.storage, path, self._plan.committed)
+        return find_small_files((SmallFile(f.file_id, f.name, f.size_bytes) for f in files), self._plan.rules)
+
+    def _without_bad_rows(self, rows: pa.Table) -> pa.Table:
+        keys = rows.column(RECORD_KEY)
+        bad = pc.fill_null(pc.equal(pc.utf8_length(keys), 0), True)
+        if pc.any(bad).as_py():
+            found = rows.filter(bad)
+            self._bad_rows += len(found)
+            wanted = EXAMPLES - len(self._examples)
+            self._examples += [str(row) for row in found.slice(0, wanted).drop_columns([RECORD_KEY]).to_pylist()]
+        # once a row is bad nothing will be committed: the rest is only counted
+        return rows.slice(0, 0) if self._bad_rows else rows
+
+    def _combined(self, rows: pa.Table) -> pa.Table:
+        """One row a key; the last row seen waits, because its key may go on in the next batch."""
+        if self._held is not None:
+            rows = pa.concat_tables([self._held, rows])
+            self._held = None
+        if len(rows) < 2:
+            self._held = rows if len(rows) else None
+            return rows.slice(0, 0)
+        self._held = rows.slice(len(rows) - 1)
+        return last_of_each_run(rows.slice(0, len(rows) - 1), self._held.column(RECORD_KEY)[0].as_py())
+
+    def _assign(self, rows: pa.Table) -> None:
+        assert self._assigner is not None
+        start = 0
+        for bucket, count in self._assigner.assign(len(rows)):
+            if bucket != self._bucket:
+                self._close_file()
+                self._writer = BucketWriter(self._plan.context, bucket, self._token)
+                self._bucket = bucket
+            assert self._writer is not None
+            self._writer.write(rows.slice(start, count))
+            start += count
+
+    def _end_slot(self) -> None:
+        if self._held is not None:
+            held, self._held = self._held, None
+            if not self._bad_rows:
+                self._assign(held)
+        self._close_file()
+
+    def _close_file(self) -> None:
+        if self._writer is not None:
+            stat, footer_bytes = self._writer.close()
+            self._stats.append(stat)
+            self._footer_bytes += footer_bytes
+        self._writer = self._bucket = None
+
+    def finish(self) -> TaskResult:
+        self._end_slot()
+        return TaskResult(
+            tuple(self._stats), self._footer_bytes, self._listed, self._bad_rows, tuple(self._examples)
+        )
+
+    def abandon(self) -> None:
+        if self._writer is not None:
+            self._writer.abandon()
+
+
+def combine_results(results: Iterable[TaskResult]) -> TaskResult:
+    """What all tasks of a batch did."""
+    listed: dict[str, tuple[SmallFile, ...]] = {}
+    stats: list[WriteStat] = []
+    examples: list[str] = []
+    footer_bytes = bad_rows = 0
+    for result in results:
+        stats += result.stats
+        footer_bytes += result.footer_bytes
+        listed.update(result.listed)
+        bad_rows += result.bad_rows
+        examples += result.examples
+    return TaskResult(tuple(stats), footer_bytes, listed, bad_rows, tuple(examples[:EXAMPLES]))

@@ -1,0 +1,114 @@
+"""The only source of time, of fresh ids and of strictly increasing instant times.
+
+Nothing else in the project may ask for the time or for a random id (the linter enforces it), so a
+test can say what the clock showed.
+
+Instant times are ``yyyyMMddHHmmssSSS`` in the table's time zone (HoodieInstantTimeGenerator); tables
+that we create use UTC.
+"""
+
+import time
+import uuid
+from datetime import datetime, timedelta, timezone
+
+from table.errors import InvalidConfigError
+
+INSTANT_TIME_LENGTH = 17
+MAX_CLOCK_SKEW_MS = 60_000
+
+
+def now_ms() -> int:
+    """Milliseconds since the epoch, by the system's clock."""
+    return time.time_ns() // 1_000_000
+
+
+def monotonic_s() -> float:
+    """Seconds of a clock that never goes back; for durations."""
+    return time.perf_counter()
+
+
+def sleep_s(seconds: float) -> None:
+    """Waits that many seconds."""
+    time.sleep(seconds)
+
+
+def fresh_uuid() -> str:
+    """A random UUID as text."""
+    return str(uuid.uuid4())
+
+
+def to_datetime(epoch_ms: int, zone: str = "UTC") -> datetime:
+    """The moment in the table's zone: ``UTC``, or ``LOCAL`` for the zone of this machine."""
+    moment = datetime.fromtimestamp(epoch_ms / 1000, tz=timezone.utc)
+    return moment if zone == "UTC" else moment.astimezone()
+
+
+def format_instant_time(epoch_ms: int, zone: str = "UTC") -> str:
+    """Instant time of a moment.
+
+    Args:
+        epoch_ms: milliseconds since the epoch.
+        zone: ``UTC`` or ``LOCAL`` (``hoodie.table.timeline.timezone``).
+
+    Returns:
+        17 digits, ``yyyyMMddHHmmssSSS``.
+    """
+    moment = to_datetime(epoch_ms, zone)
+    return moment.strftime("%Y%m%d%H%M%S") + f"{epoch_ms % 1000:03d}"
+
+
+def parse_instant_time(text: str, zone: str = "UTC") -> int:
+    """Milliseconds since the epoch of an instant time of 14 or 17 digits (or longer, cut to 17).
+
+    Raises:
+        ValueError: when the text is no instant time.
+    """
+    moment = datetime.strptime(text[:14], "%Y%m%d%H%M%S")
+    millis = int(text[14:17].ljust(3, "0")) if len(text) > 14 else 999
+    aware = moment.replace(tzinfo=timezone.utc) if zone == "UTC" else moment.astimezone()
+    return round((aware + timedelta(milliseconds=millis)).timestamp() * 1000)
+
+
+def check_skew(last_instant_time: str, epoch_ms: int, zone: str = "UTC") -> None:
+    """Refuses a timeline that is ahead of our clock by more than a minute.
+
+    Writing on through it would hand out instants from the future, and retention by hours and
+    merge-on-read slices depend on instants being real times.
+
+    Raises:
+        InvalidConfigError: names the zone and the skew.
+    """
+    try:
+        ahead_ms = parse_instant_time(last_instant_time, zone) - epoch_ms
+    except ValueError:
+        return
+    if ahead_ms > MAX_CLOCK_SKEW_MS:
+        raise InvalidConfigError(
+            f"the newest instant {last_instant_time} is {ahead_ms / 1000:.0f} s ahead of this machine's "
+            f"clock ({format_instant_time(epoch_ms, zone)}, zone {zone}): mend the clock, or the zone in "
+            "hoodie.table.timeline.timezone, or wait until the time has passed"
+        )
+
+
+def next_instant_time(last_instant_time: str | None, epoch_ms: int, zone: str = "UTC") -> str:
+    """An instant time strictly greater than the last one of the timeline.
+
+    Args:
+        last_instant_time: greatest instant time on the timeline, in any state, or None.
+        epoch_ms: now.
+        zone: the table's zone.
+
+    Returns:
+        17 digits.
+
+    Raises:
+        InvalidConfigError: when the last instant lies in the future (see `check_skew`).
+    """
+    if last_instant_time is None:
+        return format_instant_time(epoch_ms, zone)
+    check_skew(last_instant_time, epoch_ms, zone)
+    candidate_ms = epoch_ms
+    while (candidate := format_instant_time(candidate_ms, zone)) <= last_instant_time[:INSTANT_TIME_LENGTH]:
+        behind = parse_instant_time(last_instant_time, zone) - candidate_ms
+        candidate_ms += max(1, behind)
+    return candidate

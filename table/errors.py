@@ -1,0 +1,67 @@
+"""One tree of errors, grouped by what the caller does next.
+
+========================================================  ==========================================
+class                                                     what to do
+========================================================  ==========================================
+InvalidConfigError, TableNotFoundError, TableExistsError  fix the call
+UnsupportedTableError, SchemaMismatchError,               this table or this batch cannot be written
+InvalidRecordError                                        as it is
+CommitConflictError, CommitOutcomeUnknownError,           run the batch again
+StorageError
+CorruptFileError                                          stop; the bytes are not Hudi's
+BrokenInvariantError                                      a bug of ours, please report
+========================================================  ==========================================
+
+Every error survives pickling: they cross from workers to the driver.
+"""
+
+
+class HudiError(Exception):
+    """Root of every error that this project raises on purpose."""
+
+
+class InvalidConfigError(HudiError, ValueError):
+    """An option or an argument is wrong; the message names it, its value and the way out."""
+
+
+class TableNotFoundError(HudiError):
+    """There is no Hudi table at the path."""
+
+
+class TableExistsError(HudiError):
+    """There is already something at the path where a table was to be created."""
+
+
+class UnsupportedTableError(HudiError):
+    """The table has a property that this project cannot write (or read) without harming it."""
+
+
+class SchemaMismatchError(HudiError):
+    """The batch's schema and the table's cannot be reconciled, or a type is not supported."""
+
+
+class InvalidRecordError(HudiError):
+    """Rows of the batch cannot be written: a null key, for example. Nothing became visible."""
+
+
+class CommitConflictError(HudiError):
+    """Another writer got in between, or is alive. Running the batch again is safe."""
+
+
+class CommitOutcomeUnknownError(HudiError):
+    """The store did not say whether the commit file was created, and could not be asked.
+
+    The next attempt at the same batch finds out by itself and skips or writes.
+    """
+
+
+class StorageError(HudiError):
+    """The store refused or failed; the message names the operation and the path."""
+
+
+class CorruptFileError(HudiError):
+    """A file is not what its name says it is."""
+
+
+class BrokenInvariantError(HudiError):
+    """Something that cannot be was found to be: a bug of ours, please report it."""

@@ -1,0 +1,148 @@
+"""HudiTable: open one, create one, ask it for its timeline, schema and files."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from table.config import TABLE_VERSION, TableConfig, create_table_config, load_table_config
+from table.errors import TableExistsError, TableNotFoundError, UnsupportedTableError
+from table.schema import from_avro, without_meta_columns
+from table.storage import METAFOLDER, Storage, join, open_storage
+from table.timeline.active_timeline import load_timeline, read_instant
+from table.timeline.commit_metadata import decode_commit
+from table.timeline.timeline import Timeline
+from table.view.file_group import CommittedInstants
+from table.view.file_system_view import load_committed_instants
+
+# ActiveTimelineV1.getLastCommitMetadataWithValidSchema: these may carry an older schema
+_OPERATIONS_WITHOUT_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
+
+
+@dataclass(frozen=True)
+class HudiTable:
+    """A table: where it is and what its properties say. Immutable and picklable; holds no open file."""
+
+    storage: Storage
+    config: TableConfig
+
+    @staticmethod
+    def open(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> "HudiTable":
+        """Opens the table at a path.
+
+        Args:
+            path: a folder or an address; see `table.storage.open_storage`.
+            storage_options: for fsspec.
+
+        Raises:
+            TableNotFoundError: when there is none.
+            CorruptFileError: when its properties are damaged.
+        """
+        storage = open_storage(path, storage_options)
+        config = load_table_config(storage)
+        if config is None:
+            raise TableNotFoundError(f"there is no Hudi table at {os.fspath(path)!r} (no .hoodie/hoodie.properties)")
+        return HudiTable(storage, config)
+
+    def load_timeline(self) -> Timeline:
+        """The active timeline, from one listing."""
+        return load_timeline(self.storage)
+
+    def load_committed(self, timeline: Timeline) -> CommittedInstants:
+        """Which files a snapshot of that timeline shows."""
+        return load_committed_instants(self.storage, timeline)
+
+    def load_schema(self, timeline: Timeline) -> pa.Schema | None:
+        """The table's columns without meta columns (Arrow), or None when nothing was written yet."""
+        for instant in reversed(timeline.completed_writes):
+            metadata = decode_commit(read_instant(self.storage, instant), instant.file_name)
+            text = metadata.extra.get("schema")
+            if text and metadata.operation not in _OPERATIONS_WITHOUT_SCHEMA:
+                return without_meta_columns(from_avro(text))
+        stored = self.config.extra.get("hoodie.table.create.schema")
+        return without_meta_columns(from_avro(stored)) if stored else None
+
+
+def create_table(storage: Storage, config: TableConfig) -> HudiTable:
+    """Creates a table, or opens the one that somebody else created first (HoodieTableMetaClient).
+
+    Folders first and the properties last, so that a table that can be opened is whole.
+
+    Raises:
+        TableExistsError: when the path is a file or a folder with something in it that is no table.
+    """
+    existing = load_table_config(storage)
+    if existing is not None:
+        return HudiTable(storage, existing)
+    check_path_is_free(storage)
+    folders = [".schema", ".temp", join(".aux", ".bootstrap", ".partitions"), join(".aux", ".bootstrap", ".fileids")]
+    if config.archive_folder:
+        folders.append(config.archive_folder)
+    for folder in folders:
+        storage.make_dir(join(METAFOLDER, folder))
+    if create_table_config(storage, config):
+        return HudiTable(storage, config)
+    created = load_table_config(storage)
+    if created is None:
+        raise TableNotFoundError(f"the table at {storage.base_uri!r} vanished while it was being created")
+    return HudiTable(storage, created)
+
+
+def check_path_is_free(storage: Storage) -> None:
+    """Refuses a path where a new table would lie among other things.
+
+    Raises:
+        TableExistsError: names what is in the way.
+    """
+    entries = storage.list_dir("")
+    strangers = sorted(entry.name for entry in entries if entry.name != METAFOLDER)
+    if strangers:
+        raise TableExistsError(
+            f"{storage.base_uri!r} holds {', '.join(strangers[:3])} and no Hudi table: choose an empty folder"
+        )
+    if not entries and os.path.isfile(storage.base_uri):
+        raise TableExistsError(f"{storage.base_uri!r} is a file: choose a folder")
+
+
+def check_can_write(config: TableConfig) -> None:
+    """Refuses tables that this project would harm by writing to them.
+
+    Raises:
+        UnsupportedTableError: names the property, its value, and the way out.
+    """
+    if config.version != TABLE_VERSION or config.layout_version != 1:
+        raise UnsupportedTableError(
+            f"the table has hoodie.table.version={config.version} (timeline layout {config.layout_version}); written "
+            f"here is version {TABLE_VERSION}: write it with hoodie.write.table.version=6 and "
+            "hoodie.write.auto.upgrade=false, or downgrade it with Hudi's CLI"
+        )
+    refusals = (
+        (config.table_type != "COPY_ON_WRITE", "hoodie.table.type", config.table_type, "only COPY_ON_WRITE is written"),
+        (config.base_file_format != "PARQUET", "hoodie.table.base.file.format", config.base_file_format, "only PARQUET"),
+        (not config.populate_meta_fields, "hoodie.populate.meta.fields", "false", "the meta columns are needed"),
+        (
+            config.drop_partition_columns,
+            "hoodie.datasource.write.drop.partition.columns",
+            "true",
+            "base files would lack columns of the schema",
+        ),
+        (config.cdc_enabled, "hoodie.table.cdc.enabled", "true", "change logs are not written; readers would miss rows"),
+        (
+            bool(config.metadata_partitions.strip()),
+            "hoodie.table.metadata.partitions",
+            config.metadata_partitions,
+            "a metadata table that is not kept up hides rows: switch it off with hoodie.metadata.enable=false "
+            "in a write by Hudi itself, which removes it",
+        ),
+        (
+            config.keygen_type not in ("SIMPLE", "NON_PARTITION"),
+            "hoodie.table.keygenerator.type",
+            config.keygen_type,
+            "SIMPLE and NON_PARTITION are written",
+        ),
+    )
+    for refused, key, value, reason in refusals:
+        if refused:
+            raise UnsupportedTableError(f"the table has {key}={value}: {reason}")

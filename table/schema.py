@@ -1,0 +1,230 @@
+"""Arrow <-> Avro schemas, the five ``_hoodie_`` meta columns, and what a batch may look like.
+
+The Avro form is what Hudi keeps in ``extraMetadata.schema`` and in Parquet footers
+(AvroConversionUtils, HoodieAvroUtils): record ``<table>_record`` in namespace ``hoodie.<table>``.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from table.errors import CorruptFileError, SchemaMismatchError
+
+COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME = META_COLUMNS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+META_FIELDS = tuple(pa.field(name, pa.string()) for name in META_COLUMNS)
+
+_AVRO_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+_TO_AVRO: Mapping[pa.DataType, Any] = {
+    pa.bool_(): "boolean",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "bytes",
+    pa.date32(): {"type": "int", "logicalType": "date"},
+    pa.timestamp("us", "UTC"): {"type": "long", "logicalType": "timestamp-micros"},
+}
+_FROM_AVRO = {avro: arrow for arrow, avro in _TO_AVRO.items() if isinstance(avro, str)}
+_FROM_LOGICAL = {
+    "date": pa.date32(),
+    "timestamp-micros": pa.timestamp("us", "UTC"),
+    "timestamp-millis": pa.timestamp("ms", "UTC"),
+    "local-timestamp-micros": pa.timestamp("us"),
+    "local-timestamp-millis": pa.timestamp("ms"),
+    "time-micros": pa.time64("us"),
+    "time-millis": pa.time32("ms"),
+}
+
+
+def with_meta_columns(schema: pa.Schema) -> pa.Schema:
+    """The data columns behind the five meta columns: the schema of a base file."""
+    return pa.schema([*META_FIELDS, *schema])
+
+
+def without_meta_columns(schema: pa.Schema) -> pa.Schema:
+    """The table's own columns."""
+    return pa.schema([field for field in schema if field.name not in META_COLUMNS])
+
+
+def avro_record_name(table_name: str) -> tuple[str, str]:
+    """Avro record name and namespace of a table; characters that Avro refuses become ``_``."""
+    clean = re.sub(r"[^A-Za-z0-9_]", "_", table_name)
+    if clean[:1].isdigit():
+        clean = "_" + clean
+    return f"{clean}_record", f"hoodie.{clean}"
+
+
+def to_avro(schema: pa.Schema, table_name: str) -> dict[str, Any]:
+    """Avro record schema of Arrow columns.
+
+    Args:
+        schema: columns; nullable ones become ``["null", T]`` with default null.
+        table_name: gives the record its name.
+
+    Raises:
+        SchemaMismatchError: names the column whose type or name cannot be stored.
+    """
+    name, namespace = avro_record_name(table_name)
+    full_name = f"{namespace}.{name}"
+    fields = []
+    for column in schema:
+        if not _AVRO_NAME.match(column.name):
+            raise SchemaMismatchError(
+                f"the column name {column.name!r} cannot be stored: use letters, digits and _, with no digit first"
+            )
+        avro: Any = _avro_type(column.type, f"{full_name}.{column.name}", column.name)
+        if column.nullable:
+            field: dict[str, Any] = {"name": column.name, "type": ["null", avro], "default": None}
+        else:
+            field = {"name": column.name, "type": avro}
+        if column.name in META_COLUMNS:
+            field = {"name": column.name, "type": ["null", "string"], "doc": "", "default": None}
+        fields.append(field)
+    return {"type": "record", "name": name, "namespace": namespace, "fields": fields}
+
+
+def _avro_type(arrow: pa.DataType, namespace: str, column: str) -> Any:
+    if arrow in _TO_AVRO:
+        return _TO_AVRO[arrow]
+    if pa.types.is_decimal128(arrow):
+        return {
+            "type": "fixed",
+            "name": "fixed",
+            "namespace": namespace,
+            "size": decimal_bytes(arrow.precision),
+            "logicalType": "decimal",
+            "precision": arrow.precision,
+            "scale": arrow.scale,
+        }
+    raise SchemaMismatchError(
+        f"the column {column!r} has the type {arrow}, which cannot be stored yet: cast it to one of "
+        "boolean, int, long, float, double, decimal, date, timestamp, string, binary"
+    )
+
+
+def decimal_bytes(precision: int) -> int:
+    """Least number of bytes of a two's complement that holds a decimal of that precision."""
+    return ((10**precision - 1).bit_length() + 1 + 7) // 8
+
+
+def schema_json(schema: pa.Schema, table_name: str) -> str:
+    """The Avro schema as compact JSON text, as it stands in ``extraMetadata.schema``."""
+    return json.dumps(to_avro(schema, table_name), separators=(",", ":"), ensure_ascii=False)
+
+
+def from_avro(text: str) -> pa.Schema:
+    """Arrow columns of an Avro record schema.
+
+    Args:
+        text: JSON of a record schema, with or without meta columns.
+
+    Returns:
+        Columns in order; ``["null", T]`` is nullable. Lists have the inner name ``element``.
+
+    Raises:
+        CorruptFileError: when it is no record schema or holds a type that no table has.
+    """
+    try:
+        record = json.loads(text)
+        names: dict[str, Any] = {}
+        return pa.schema([_arrow_field(field, names) for field in record["fields"]])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptFileError(f"the stored schema is not one: {error}: {text[:200]!r}") from error
+
+
+def _arrow_field(field: Mapping[str, Any], names: dict[str, Any]) -> pa.Field:
+    arrow, nullable = _arrow_type(field["type"], names)
+    return pa.field(field["name"], arrow, nullable)
+
+
+def _arrow_type(avro: Any, names: dict[str, Any]) -> tuple[pa.DataType, bool]:
+    if isinstance(avro, list):
+        branches = [branch for branch in avro if branch != "null"]
+        if len(branches) != 1:
+            raise CorruptFileError(f"a union of several types is not supported: {avro}")
+        return _arrow_type(branches[0], names)[0], len(branches) < len(avro)
+    if isinstance(avro, str):
+        return (_FROM_AVRO[avro] if avro in _FROM_AVRO else names[avro]), False
+    kind, logical = avro["type"], avro.get("logicalType")
+    if logical == "decimal":
+        return pa.decimal128(avro["precision"], avro.get("scale", 0)), False
+    if logical in _FROM_LOGICAL:
+        return _FROM_LOGICAL[logical], False
+    if kind == "record":
+        arrow: pa.DataType = pa.struct([_arrow_field(field, names) for field in avro["fields"]])
+        names[avro["name"]] = arrow
+        return arrow, False
+    if kind == "array":
+        element, nullable = _arrow_type(avro["items"], names)
+        return pa.list_(pa.field("element", element, nullable)), False
+    if kind == "map":
+        value, nullable = _arrow_type(avro["values"], names)
+        return pa.map_(pa.string(), pa.field("value", value, nullable)), False
+    if kind == "fixed":
+        return pa.binary(avro["size"]), False
+    if kind == "enum":
+        return pa.string(), False
+    return _arrow_type(kind, names)
+
+
+def check_batch_columns(batch: pa.Schema) -> None:
+    """Refuses columns that no table can take.
+
+    Raises:
+        SchemaMismatchError: for duplicate names, meta columns, and types that cannot be stored.
+    """
+    seen: set[str] = set()
+    for name in batch.names:
+        if name in META_COLUMNS:
+            raise SchemaMismatchError(f"the batch has the column {name!r}, which the table writes itself: drop it")
+        if name.lower() in seen:
+            raise SchemaMismatchError(f"the batch has the column {name!r} twice (case is not told apart): rename one")
+        seen.add(name.lower())
+    if not batch.names:
+        raise SchemaMismatchError("the batch has no columns")
+    to_avro(batch, "check")
+
+
+def reconcile_schema(batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:
+    """The schema to write a batch with.
+
+    Args:
+        batch: the batch's columns.
+        table: the table's columns without meta columns, or None when nothing was written yet.
+
+    Returns:
+        The table's schema; for a new table the batch's with every column nullable, because a
+        stream's idea of nullability changes from batch to batch.
+
+    Raises:
+        SchemaMismatchError: lists the columns that are new, missing or of another type.
+    """
+    check_batch_columns(batch)
+    if table is None:
+        return pa.schema([pa.field(column.name, column.type) for column in batch])
+    theirs = {column.name: column for column in table}
+    ours = {column.name: column for column in batch}
+    differences = [f"column {name!r} is new" for name in ours if name not in theirs]
+    differences += [f"column {name!r} is missing" for name in theirs if name not in ours]
+    differences += [
+        f"column {name!r} is {ours[name].type}, the table has {column.type}"
+        for name, column in theirs.items()
+        if name in ours and not ours[name].type.equals(column.type)
+    ]
+    if differences:
+        raise SchemaMismatchError(
+            "the batch does not have the table's columns: "
+            + "; ".join(differences)
+            + ": select and cast the table's columns before the sink"
+        )
+    return table

@@ -1,0 +1,107 @@
+"""Timeline: an immutable, ordered collection of instants, and the questions one asks it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from table.timeline.instant import COMPLETED_AS, STATE_ORDER, WRITE_ACTIONS, Action, Instant, State
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Instants in order of time, each in the highest state that has a file.
+
+    Attributes:
+        instants: one entry for each (time, action).
+        files: every instant file there is, lower states included.
+    """
+
+    instants: tuple[Instant, ...] = ()
+    files: frozenset[Instant] = frozenset()
+
+    def __iter__(self) -> Iterator[Instant]:
+        return iter(self.instants)
+
+    def __len__(self) -> int:
+        return len(self.instants)
+
+    @property
+    def last_time(self) -> str | None:
+        """The greatest instant time in any state."""
+        return max((instant.time for instant in self.instants), default=None)
+
+    @property
+    def completed_writes(self) -> tuple[Instant, ...]:
+        """Completed commits, delta commits and replace commits, oldest first."""
+        return tuple(i for i in self.instants if i.is_completed and i.action in WRITE_ACTIONS)
+
+    @property
+    def pending(self) -> tuple[Instant, ...]:
+        """Instants that are requested or inflight, oldest first."""
+        return tuple(i for i in self.instants if not i.is_completed)
+
+    def pending_of(self, *actions: Action) -> tuple[Instant, ...]:
+        """Pending instants of these actions, oldest first."""
+        return tuple(i for i in self.pending if i.action in actions)
+
+    def completed_of(self, *actions: Action) -> tuple[Instant, ...]:
+        """Completed instants of these actions, oldest first."""
+        return tuple(i for i in self.instants if i.is_completed and i.action in actions)
+
+    @property
+    def committed_times(self) -> frozenset[str]:
+        """Times of all completed writes."""
+        return frozenset(i.time for i in self.completed_writes)
+
+    @property
+    def first_active_time(self) -> str | None:
+        """The first completed write: files of older instants were retired to the archive, hence count."""
+        return min(self.committed_times, default=None)
+
+    def is_committed(self, time: str) -> bool:
+        """Whether files of that instant are visible (BaseHoodieTimeline.containsOrBeforeTimelineStarts)."""
+        committed = self.committed_times
+        return time in committed or bool(committed) and time < min(committed)
+
+    def find(self, time: str, action: Action) -> Instant | None:
+        """The instant with that time and action, in its highest state."""
+        wanted = COMPLETED_AS.get(action, action)
+        for instant in self.instants:
+            if instant.time == time and COMPLETED_AS.get(instant.action, instant.action) is wanted:
+                return instant
+        return None
+
+    def files_of(self, time: str, action: Action) -> tuple[Instant, ...]:
+        """Every file of an instant, lowest state first."""
+        found = (f for f in self.files if f.time == time and f.action is action)
+        return tuple(sorted(found, key=lambda f: STATE_ORDER[f.state]))
+
+    def contains(self, instant: Instant) -> bool:
+        """Whether there is a file for the instant in exactly this state."""
+        return instant in self.files
+
+
+def build_timeline(files: Iterable[Instant]) -> Timeline:
+    """Timeline of the instant files found (TimelineLayout: highest state wins, compaction = commit)."""
+    all_files = frozenset(files)
+    best: dict[tuple[str, Action], Instant] = {}
+    for instant in all_files:
+        key = (instant.time, COMPLETED_AS.get(instant.action, instant.action))
+        if key not in best or STATE_ORDER[instant.state] > STATE_ORDER[best[key].state]:
+            best[key] = instant
+    ordered = sorted(best.values(), key=lambda i: (i.time, i.action.value))
+    return Timeline(tuple(ordered), all_files)
+
+
+def completed(time: str, action: Action = Action.COMMIT) -> Instant:
+    """A completed instant."""
+    return Instant(time, action, State.COMPLETED)
+
+
+def requested(time: str, action: Action = Action.COMMIT) -> Instant:
+    """A requested instant."""
+    return Instant(time, action, State.REQUESTED)
+
+
+def inflight(time: str, action: Action = Action.COMMIT) -> Instant:
+    """An inflight instant."""
+    return Instant(time, action, State.INFLIGHT)

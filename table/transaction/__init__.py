@@ -1,0 +1,1 @@
+"""One commit among others."""

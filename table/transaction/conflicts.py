@@ -1,0 +1,70 @@
+"""May this commit become visible? One predicate over what was and what is, checked before every completion."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from table.config import TableConfig
+from table.timeline.commit_metadata import CommitMetadata
+
+# changes to these while a batch runs change what its files mean
+_STABLE = (
+    "name", "version", "layout_version", "table_type", "record_key_fields", "partition_fields", "ordering_field",
+    "keygen_type", "hive_style", "url_encode", "populate_meta_fields", "drop_partition_columns", "cdc_enabled",
+    "metadata_partitions", "payload_class",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CommitFacts:
+    """What the store says at the moment of completion.
+
+    Attributes:
+        instant_time: ours.
+        file_groups: (partition path, file id) of every file group we wrote.
+        schema: the Avro schema we wrote with.
+        inflight_exists: whether our inflight file is still there.
+        rolled_back: instants that rollbacks on the timeline name.
+        others: commits completed since we started.
+        config_before: the table's properties when we started.
+        config_now: and now.
+    """
+
+    instant_time: str
+    file_groups: frozenset[tuple[str, str]]
+    schema: str
+    inflight_exists: bool
+    rolled_back: frozenset[str]
+    others: Mapping[str, CommitMetadata]
+    config_before: TableConfig
+    config_now: TableConfig | None
+
+
+def find_conflict(facts: CommitFacts) -> str | None:
+    """Why the commit must not become visible, or None when it may."""
+    time = facts.instant_time
+    if facts.instant_time in facts.rolled_back:
+        return f"instant {time} was rolled back by another writer while the batch ran"
+    if not facts.inflight_exists:
+        return f"the inflight file of instant {time} is gone: another writer rolled it back"
+    changed = _changed_properties(facts.config_before, facts.config_now)
+    if changed:
+        return f"hoodie.properties changed while the batch ran: {', '.join(changed)}"
+    for other, metadata in facts.others.items():
+        shared = facts.file_groups & metadata.file_groups
+        if shared:
+            path, file_id = min(shared)
+            return f"commit {other} wrote file group {file_id} in {path!r} while the batch ran"
+        theirs = metadata.extra.get("schema")
+        if theirs and theirs != facts.schema:
+            return f"commit {other} changed the table's schema while the batch ran"
+    return None
+
+
+def _changed_properties(before: TableConfig, now: TableConfig | None) -> Iterable[str]:
+    if now is None:
+        return ["the file is gone"]
+    return [
+        f"{name} {getattr(before, name)!r} -> {getattr(now, name)!r}"
+        for name in _STABLE
+        if getattr(before, name) != getattr(now, name)
+    ]

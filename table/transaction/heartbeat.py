@@ -1,0 +1,107 @@
+"""Heartbeats: a file whose modification time says that an instant's writer is alive (HoodieHeartbeatClient).
+
+Hudi's file is empty. Ours holds who the writer is, so that a stream that was killed and started
+again is told from a second stream.
+"""
+
+import json
+import threading
+from dataclasses import asdict, dataclass
+
+import structlog
+
+from table import clock
+from table.errors import HudiError
+from table.settings import HeartbeatSettings
+from table.storage import METAFOLDER, Storage, join
+
+HEARTBEAT_FOLDER = join(METAFOLDER, ".heartbeat")
+
+log = structlog.get_logger("hudistream.heartbeat")
+
+
+@dataclass(frozen=True, slots=True)
+class WriterIdentity:
+    """Who writes: a sink by its checkpoint identifier, within a streaming query.
+
+    Attributes:
+        sink_id: ``hoodie.datasource.write.streaming.checkpoint.identifier``.
+        query_id: id of the streaming query, the same after a restart; None outside a stream.
+    """
+
+    sink_id: str
+    query_id: str | None = None
+
+    def encode(self) -> bytes:
+        """JSON."""
+        return json.dumps(asdict(self)).encode()
+
+
+def decode_identity(data: bytes) -> WriterIdentity | None:
+    """The writer a heartbeat file names, or None when it names none (Hudi's are empty)."""
+    try:
+        document = json.loads(data)
+        return WriterIdentity(document["sink_id"], document["query_id"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def heartbeat_path(instant_time: str) -> str:
+    """Path of an instant's heartbeat, relative to the table."""
+    return join(HEARTBEAT_FOLDER, instant_time)
+
+
+def write_heartbeat(storage: Storage, instant_time: str, identity: WriterIdentity) -> None:
+    """Beats once."""
+    storage.put(heartbeat_path(instant_time), identity.encode())
+
+
+def delete_heartbeat(storage: Storage, instant_time: str) -> None:
+    """Ends an instant's heartbeat."""
+    storage.delete(heartbeat_path(instant_time))
+
+
+def find_live_writer(storage: Storage, instant_time: str, settings: HeartbeatSettings) -> WriterIdentity | None:
+    """Who is writing that instant, or None when its heartbeat is missing or expired.
+
+    A live heartbeat without a name (another engine's) comes as the identity with an empty sink id.
+    """
+    for entry in storage.list_dir(HEARTBEAT_FOLDER):
+        if entry.name == instant_time:
+            if clock.now_ms() - entry.modified_ms > settings.expiry_ms:
+                return None
+            try:
+                return decode_identity(storage.read(heartbeat_path(instant_time))) or WriterIdentity("")
+            except FileNotFoundError:
+                return None
+    return None
+
+
+class HeartbeatThread:
+    """Beats for one instant in the background while a batch runs; use as a context manager."""
+
+    def __init__(
+        self, storage: Storage, instant_time: str, identity: WriterIdentity, settings: HeartbeatSettings
+    ) -> None:
+        self._storage, self._instant_time, self._identity = storage, instant_time, identity
+        self._interval_s = settings.interval_ms / 1000
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(
+            target=self._beat, name=f"hudistream-heartbeat-{instant_time}", daemon=True
+        )
+
+    def __enter__(self) -> "HeartbeatThread":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _beat(self) -> None:
+        while not self._stopped.wait(self._interval_s):
+            try:
+                write_heartbeat(self._storage, self._instant_time, self._identity)
+            except HudiError as error:
+                # a missed beat is not a failed batch: what counts is checked before the commit
+                log.warning("heartbeat_missed", instant_time=self._instant_time, error=str(error))

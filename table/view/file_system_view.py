@@ -1,0 +1,48 @@
+"""What is where: lists a partition once and says what its listing means (AbstractTableFileSystemView)."""
+
+from table.files.partition_metadata import PARTITION_METAFILE
+from table.storage import METAFOLDER, Storage, join
+from table.timeline.active_timeline import read_instant
+from table.timeline.commit_metadata import decode_commit
+from table.timeline.instant import Action
+from table.timeline.timeline import Timeline
+from table.view.file_group import BaseFile, CommittedInstants, FileGroup, build_file_groups, committed_instants
+
+
+def load_committed_instants(storage: Storage, timeline: Timeline) -> CommittedInstants:
+    """Which files are visible; reads the replace commits, which say what they replaced."""
+    replaced: dict[str, set[str]] = {}
+    for instant in timeline.completed_of(Action.REPLACE_COMMIT):
+        metadata = decode_commit(read_instant(storage, instant), instant.file_name)
+        for path, file_ids in metadata.replaced.items():
+            replaced.setdefault(path, set()).update(file_ids)
+    return committed_instants(timeline, replaced)
+
+
+def list_file_groups(storage: Storage, partition_path: str, committed: CommittedInstants) -> tuple[FileGroup, ...]:
+    """File groups of one partition, from one listing of its folder."""
+    return build_file_groups(partition_path, storage.list_dir(partition_path), committed)
+
+
+def list_latest_base_files(
+    storage: Storage, partition_path: str, committed: CommittedInstants
+) -> tuple[BaseFile, ...]:
+    """The base files a snapshot reader sees in one partition."""
+    groups = list_file_groups(storage, partition_path, committed)
+    return tuple(group.latest for group in groups if group.latest is not None)
+
+
+def list_partition_paths(storage: Storage) -> list[str]:
+    """Every partition of the table, sorted: the folders that hold a partition metadata file."""
+    found: list[str] = []
+    _find_partitions(storage, "", found)
+    return sorted(found)
+
+
+def _find_partitions(storage: Storage, folder: str, found: list[str]) -> None:
+    entries = storage.list_dir(folder)
+    if any(entry.name == PARTITION_METAFILE for entry in entries):
+        found.append(folder)
+    for entry in entries:
+        if entry.is_dir and not (folder == "" and entry.name == METAFOLDER):
+            _find_partitions(storage, join(folder, entry.name), found)

@@ -1,0 +1,52 @@
+"""The five meta columns of rows on their way into a base file (HoodieWriteHandle, HoodieMergeHandle)."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from table.files.base_file import constant_column, file_schema
+from table.schema import FILE_NAME, RECORD_KEY, with_meta_columns
+
+
+def stamp_new_rows(
+    rows: pa.Table,
+    schema: pa.Schema,
+    instant_time: str,
+    partition_path: str,
+    file_name: str,
+    task: int,
+    first_index: int,
+) -> pa.Table:
+    """Puts the meta columns before new rows.
+
+    Args:
+        rows: table columns and ``_hoodie_record_key``.
+        schema: table columns (Arrow).
+        instant_time: the commit that writes them.
+        partition_path: their partition.
+        file_name: the base file they go into.
+        task: first part of the write token.
+        first_index: position of the first row in that file; with the task it makes the
+            sequence number ``<instant>_<task>_<index>``.
+
+    Returns:
+        Rows in the order of a base file's columns.
+    """
+    count = len(rows)
+    numbers = pa.array(np.arange(first_index, first_index + count)).cast(pa.string())
+    seqno = pc.binary_join_element_wise(f"{instant_time}_{task}", numbers, "_")
+    columns: list[pa.Array | pa.ChunkedArray] = [
+        constant_column(instant_time, count),
+        seqno,
+        rows.column(RECORD_KEY),
+        constant_column(partition_path, count),
+        constant_column(file_name, count),
+    ]
+    columns += [rows.column(field.name) for field in schema]
+    return pa.Table.from_arrays(columns, schema=file_schema(with_meta_columns(schema)))
+
+
+def restamp_carried_rows(rows: pa.Table, file_name: str) -> pa.Table:
+    """Carried over rows keep all their columns but the file name, which is the new file's."""
+    index = rows.schema.get_field_index(FILE_NAME)
+    return rows.set_column(index, rows.schema.field(index), constant_column(file_name, len(rows)))

@@ -110,13 +110,15 @@ def already_committed(last: CommittedBatch | None, batch_id: int, query_id: str 
         f"this one is {query_id}: a new checkpoint, or another stream"
     )
     raise CommitConflictError(
-        f"batch {batch_id} of sink {sink_id!r} is not above batch {last.batch_id}, which is committed: {reason}. Either "
-        "start the stream from the checkpoint that wrote the table, or, if these rows are new to it, give the sink "
-        "another hoodie.datasource.write.streaming.checkpoint.identifier"
+        f"batch {batch_id} of sink {sink_id!r} is not above batch {last.batch_id}, which is committed: {reason}. "
+        "Either start the stream from the checkpoint that wrote the table, or, if these rows are new to it, give the "
+        "sink another hoodie.datasource.write.streaming.checkpoint.identifier"
     )
 
 
-def next_checkpoints(carried: Checkpoints, sink_id: str, batch_id: int, query_id: str | None) -> dict[str, CommittedBatch]:
+def next_checkpoints(
+    carried: Checkpoints, sink_id: str, batch_id: int, query_id: str | None
+) -> dict[str, CommittedBatch]:
     """What the next commit is to say: all that was known, and this batch."""
     return {**carried, sink_id: CommittedBatch(batch_id, query_id)}
 

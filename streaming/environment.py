@@ -6,7 +6,7 @@ Asked once a process, in one small job of the first batch.
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,8 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from table.errors import InvalidConfigError
+from table.open_storage import open_storage
 from table.options import WriteOptions
-from table.storage import open_storage
 
 _QUERY_ID = "sql.streaming.queryId"
 # setting -> what to take where it is not set; Spark checks the type of the ones it declares
@@ -142,7 +142,7 @@ def diagnose_worker(message: str) -> str | None:
     )
 
 
-def _look_around(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _look_around(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Runs on a worker; importing the task's module there is half of the point."""
     import streaming.write_task  # noqa: F401, PLC0415
 

@@ -3,7 +3,7 @@
 DataFrame API alone, so that the same plan runs on classic Spark and under Spark Connect.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 import pyarrow as pa
@@ -35,7 +35,11 @@ def exchange_and_write(batch: DataFrame, keys: KeyExpressions, plan: TaskPlan) -
     """
     routes, context = plan.routes, plan.context
     ordered = context.combine_before_insert or not context.allow_duplicates
-    rows = batch.select("*", F.expr(keys.record_key).alias(RECORD_KEY), F.expr(keys.partition_path).alias(PARTITION_PATH))
+    rows = batch.select(
+        "*",
+        F.expr(keys.record_key).alias(RECORD_KEY),
+        F.expr(keys.partition_path).alias(PARTITION_PATH),
+    )
     if ordered:
         # ties go by order of arrival, which no exchange keeps: number the rows before it
         rows = rows.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
@@ -89,7 +93,7 @@ def _case(cases: dict[str, str], otherwise: str) -> str:
     return f"CASE {PARTITION_PATH} {branches} ELSE {otherwise} END"
 
 
-def _run_task(plan: TaskPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_task(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Runs on a worker."""
     context = TaskContext.get()
     assert context is not None
@@ -99,7 +103,7 @@ def _run_task(plan: TaskPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.
         yield pa.RecordBatch.from_pydict({"result": [result.encode()]})
 
 
-def _conformed(plan: TaskPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _conformed(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Spark's batches with the table's types: the session's time zone, for one, is not the table's."""
     schema = pa.schema(
         [

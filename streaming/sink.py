@@ -13,8 +13,8 @@ from streaming.environment import Environment, check_session, load_environment
 from streaming.exchange import exchange_and_write
 from streaming.micro_batch import BatchSummary, MicroBatchWriter
 from streaming.spark_schema import to_arrow_schema
+from table.open_storage import open_storage
 from table.options import WriteOptions, parse_options
-from table.storage import open_storage
 
 log = structlog.get_logger("hudistream.sink")
 

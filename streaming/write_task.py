@@ -181,7 +181,7 @@ class _Task:
 
     def _without_bad_rows(self, rows: pa.Table) -> pa.Table:
         keys = rows.column(RECORD_KEY)
-        bad = pc.fill_null(pc.equal(pc.utf8_length(keys), 0), True)
+        bad = pc.equal(pc.fill_null(pc.utf8_length(keys), 0), 0)
         if pc.any(bad).as_py():
             found = rows.filter(bad)
             self._bad_rows += len(found)

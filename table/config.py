@@ -332,5 +332,5 @@ def _flag(text: str | None, *, default: bool = False) -> bool:
     return default if text is None or text == "" else text.strip().lower() == "true"
 
 
-def _text(flag: bool) -> str:
+def _text(flag: object) -> str:
     return "true" if flag else "false"

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from table.config import TABLE_VERSION, TableConfig, create_table_config, load_table_config
 from table.errors import TableExistsError, TableNotFoundError, UnsupportedTableError
+from table.open_storage import open_storage
 from table.schema import from_avro, without_meta_columns
-from table.storage import METAFOLDER, Storage, join, open_storage
+from table.storage import METAFOLDER, Storage, join
 from table.timeline.active_timeline import load_timeline, read_instant
 from table.timeline.commit_metadata import decode_commit
 from table.timeline.timeline import Timeline
@@ -33,7 +34,7 @@ class HudiTable:
         """Opens the table at a path.
 
         Args:
-            path: a folder or an address; see `table.storage.open_storage`.
+            path: a folder or an address; see `table.open_storage.open_storage`.
             storage_options: for fsspec.
 
         Raises:
@@ -119,8 +120,8 @@ def check_can_write(config: TableConfig) -> None:
             "hoodie.write.auto.upgrade=false, or downgrade it with Hudi's CLI"
         )
     refusals = (
-        (config.table_type != "COPY_ON_WRITE", "hoodie.table.type", config.table_type, "only COPY_ON_WRITE is written"),
-        (config.base_file_format != "PARQUET", "hoodie.table.base.file.format", config.base_file_format, "only PARQUET"),
+        (config.table_type != "COPY_ON_WRITE", "hoodie.table.type", config.table_type, "only COPY_ON_WRITE so far"),
+        (config.base_file_format != "PARQUET", "hoodie.table.base.file.format", config.base_file_format, "use PARQUET"),
         (not config.populate_meta_fields, "hoodie.populate.meta.fields", "false", "the meta columns are needed"),
         (
             config.drop_partition_columns,
@@ -128,13 +129,15 @@ def check_can_write(config: TableConfig) -> None:
             "true",
             "base files would lack columns of the schema",
         ),
-        (config.cdc_enabled, "hoodie.table.cdc.enabled", "true", "change logs are not written; readers would miss rows"),
+        (config.cdc_enabled, "hoodie.table.cdc.enabled", "true", "change logs are not written; readers miss rows"),
         (
             bool(config.metadata_partitions.strip()),
             "hoodie.table.metadata.partitions",
             config.metadata_partitions,
-            "a metadata table that is not kept up hides rows: switch it off with hoodie.metadata.enable=false "
-            "in a write by Hudi itself, which removes it",
+            (
+                "a metadata table that is not kept up hides rows: switch it off with hoodie.metadata.enable=false "
+                "in a write by Hudi itself, which removes it"
+            ),
         ),
         (
             config.keygen_type not in ("SIMPLE", "NON_PARTITION"),

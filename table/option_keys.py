@@ -63,7 +63,7 @@ def _one_of(*allowed: str) -> Parser:
     return parse
 
 
-def _names(key: str, value: str) -> tuple[str, ...]:
+def _names(_key: str, value: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in value.split(",") if name.strip())
 
 
@@ -196,8 +196,8 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         "hoodie.static.overwrite.partition.paths": (("",), "overwriting is not supported yet"),
         "hoodie.datasource.hive_sync.enable": (("false",), "no catalog is told about new partitions"),
         "hoodie.datasource.meta.sync.enable": (("false",), "no catalog is told about new partitions"),
-        "hoodie.datasource.write.streaming.ignore.failed.batch": (("false",), "a failed batch raises; Spark replays it"),
-        "write.ignore.failed": (("false",), "a failed batch raises; Spark replays it"),
+        "hoodie.datasource.write.streaming.ignore.failed.batch": (("false",), "a failed batch raises"),
+        "write.ignore.failed": (("false",), "a failed batch raises"),
         "changelog.enabled": (("false",), "intermediate changes are not kept"),
         "cdc.supplemental.logging.mode": (("",), "change logs are not written"),
         "write.partition.format": (("",), "partition values are written as they are"),

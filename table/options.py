@@ -1,7 +1,8 @@
 """Options: the ``hoodie.*`` strings people copy around -> one frozen, typed value (pure).
 
 Every key falls into one of three classes: honoured and refused (`table.option_keys`; ignoring a
-refused one would change results), without effect here (`table.known_options`, said once in the log). Old, new and Flink spellings are accepted. Any other key is an error with the nearest name.
+refused one would change results), without effect here (`table.known_options`, said once in the log).
+Old, new and Flink spellings are accepted. Any other key is an error with the nearest name.
 """
 
 import difflib
@@ -119,8 +120,9 @@ def parse_options(options: Mapping[str, Any], base_path: str | None = None) -> P
 
 def _refuse(key: str, value: str, harmless: tuple[str, ...], reason: str) -> None:
     if value.strip().lower() not in {choice.lower() for choice in harmless}:
-        way_out = f"leave it out, or set {' or '.join(repr(choice) for choice in harmless if choice)}"
-        raise InvalidConfigError(f"{key}={value} is refused: {reason}; " + (way_out if any(harmless) else "leave it out"))
+        allowed = " or ".join(choice for choice in harmless if choice)
+        way_out = f"leave it out, or set {allowed}" if allowed else "leave it out"
+        raise InvalidConfigError(f"{key}={value} is refused: {reason}; {way_out}")
 
 
 def _reason_without_effect(key: str) -> str:

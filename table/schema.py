@@ -114,7 +114,8 @@ def _avro_type(arrow: pa.DataType, namespace: str, column: str) -> Any:
 
 def decimal_bytes(precision: int) -> int:
     """Least number of bytes of a two's complement that holds a decimal of that precision."""
-    return ((10**precision - 1).bit_length() + 1 + 7) // 8
+    largest: int = 10**precision - 1
+    return (largest.bit_length() + 1 + 7) // 8
 
 
 def schema_json(schema: pa.Schema, table_name: str) -> str:
@@ -147,7 +148,7 @@ def _arrow_field(field: Mapping[str, Any], names: dict[str, Any]) -> pa.Field:
     return pa.field(field["name"], arrow, nullable)
 
 
-def _arrow_type(avro: Any, names: dict[str, Any]) -> tuple[pa.DataType, bool]:
+def _arrow_type(avro: Any, names: dict[str, Any]) -> tuple[pa.DataType, bool]:  # noqa: C901, PLR0911
     if isinstance(avro, list):
         branches = [branch for branch in avro if branch != "null"]
         if len(branches) != 1:

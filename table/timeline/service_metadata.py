@@ -88,9 +88,10 @@ def decode_record(name: str, data: bytes) -> dict[str, Any]:
         CorruptFileError: when it is no Avro file, or holds no record.
     """
     try:
-        return next(iter(fastavro.reader(io.BytesIO(data))))  # type: ignore[return-value]
+        record: Any = next(iter(fastavro.reader(io.BytesIO(data))))
     except (ValueError, EOFError, KeyError, StopIteration, IndexError) as error:
         raise CorruptFileError(f"not an Avro file with a {name}: {error}") from error
+    return dict(record)
 
 
 def encode_rollback_plan(plan: RollbackPlan) -> bytes:

@@ -60,7 +60,7 @@ class Timeline:
     def is_committed(self, time: str) -> bool:
         """Whether files of that instant are visible (BaseHoodieTimeline.containsOrBeforeTimelineStarts)."""
         committed = self.committed_times
-        return time in committed or bool(committed) and time < min(committed)
+        return time in committed or (bool(committed) and time < min(committed))
 
     def find(self, time: str, action: Action) -> Instant | None:
         """The instant with that time and action, in its highest state."""

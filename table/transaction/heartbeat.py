@@ -90,9 +90,8 @@ class HeartbeatThread:
             target=self._beat, name=f"hudistream-heartbeat-{instant_time}", daemon=True
         )
 
-    def __enter__(self) -> "HeartbeatThread":
+    def __enter__(self) -> None:
         self._thread.start()
-        return self
 
     def __exit__(self, *exc_info: object) -> None:
         self._stopped.set()

@@ -67,7 +67,7 @@ class CommittedInstants:
 
     def includes(self, time: str) -> bool:
         """Whether files of that instant are visible."""
-        return time in self.times or self.first_time is not None and time < self.first_time
+        return time in self.times or (self.first_time is not None and time < self.first_time)
 
     def is_replaced(self, partition_path: str, file_id: str) -> bool:
         """Whether a replace commit took the file group out of sight."""

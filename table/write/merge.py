@@ -26,7 +26,7 @@ class MergedBatch:
 
 
 def merge_stored_rows(
-    stored: pa.Table, incoming: pa.Table, ordering_field: str | None, event_time_order: bool
+    stored: pa.Table, incoming: pa.Table, ordering_field: str | None, *, event_time_order: bool
 ) -> MergedBatch:
     """Replaces stored rows by incoming rows of the same key.
 
@@ -50,7 +50,7 @@ def merge_stored_rows(
         old = stored.column(ordering_field).filter(pa.array(hit))
         new = incoming.column(ordering_field).take(pa.array(found[hit]))
         newer = pc.or_kleene(pc.less_equal(old, new), pc.is_null(old))
-        wins[hit] = newer.fill_null(False).to_numpy()
+        wins[hit] = pc.fill_null(newer, False).to_numpy()
     take = np.where(wins, len(stored) + found, np.arange(len(stored)))
     both = pa.concat_tables([stored, incoming]).unify_dictionaries().combine_chunks()
     return MergedBatch(both.take(pa.array(take)), np.unique(found[hit]), int(wins.sum()))

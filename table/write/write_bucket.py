@@ -75,7 +75,9 @@ class BucketWriter:
         for stored in read_batches(context.storage, path, file_schema(self._schema)):
             rows = restamp_carried_rows(stored, self._name)
             if incoming is not None and unmatched is not None:
-                merged = merge_stored_rows(rows, incoming, context.ordering_field, context.event_time_order)
+                merged = merge_stored_rows(
+                    rows, incoming, context.ordering_field, event_time_order=context.event_time_order
+                )
                 unmatched.difference_update(merged.matched.tolist())
                 self._updated += merged.updated
                 rows = merged.rows

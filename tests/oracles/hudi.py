@@ -36,7 +36,8 @@ class Hudi:
             env=env,
         )
         if not self._process.stdout.readline():
-            raise HudiError(f"real Hudi did not start; see {self._log.name}: " + Path(self._log.name).read_text()[-2000:])
+            said = Path(self._log.name).read_text()[-2000:]
+            raise HudiError(f"real Hudi did not start; see {self._log.name}: {said}")
 
     def start(self):
         """Starts the process unless it runs."""

@@ -1,0 +1,181 @@
+"""Files of a table on a local (or mounted) file system, straight through the operating system.
+
+fsspec's local implementation cannot create a file atomically. Here a file is created by writing a
+temporary one and linking it to its name: that fails if the name exists, and no reader ever sees half
+a file. Where the file system has no links, ``O_EXCL`` is what is left.
+"""
+
+import errno
+import os
+import shutil
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from table import clock
+from table.storage import METAFOLDER, TEMPORARY_PREFIX, FileInfo, OutputFile, Storage, failed
+
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+
+
+@dataclass(frozen=True)
+class LocalStorage(Storage):
+    """Files of a table on a local (or mounted) file system."""
+
+    base_uri: str
+
+    def _full(self, path: str) -> str:
+        return os.path.join(self.base_uri, path) if path else self.base_uri
+
+    def read(self, path: str) -> bytes:  # noqa: D102
+        try:
+            with open(self._full(path), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise failed("read", path, error) from error
+
+    def list_dir(self, path: str) -> list[FileInfo]:  # noqa: D102
+        found = []
+        try:
+            with os.scandir(self._full(path)) as entries:
+                for entry in entries:
+                    try:
+                        stat = entry.stat()
+                    except FileNotFoundError:
+                        continue  # deleted while we listed
+                    found.append(
+                        FileInfo(entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000, entry.is_dir())
+                    )
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise failed("list", path, error) from error
+        return found
+
+    def exists(self, path: str) -> bool:  # noqa: D102
+        return os.path.exists(self._full(path))
+
+    def create_exclusive(self, path: str, data: bytes, *, durable: bool = False) -> bool:  # noqa: D102
+        full = self._full(path)
+        try:
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            if not data and not durable:
+                # an empty file has no half
+                os.close(os.open(full, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+                return True
+            return self._create_by_link(full, data, durable=durable)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise failed("create", path, error) from error
+
+    def _create_by_link(self, full: str, data: bytes, *, durable: bool) -> bool:
+        # temporaries lie in .hoodie, whose listing finds (and sweeps) those of a dead process
+        folder = os.path.join(self.base_uri, METAFOLDER)
+        os.makedirs(folder, exist_ok=True)
+        temporary = os.path.join(folder, TEMPORARY_PREFIX + clock.fresh_uuid())
+        _write_file(temporary, data, durable=durable)
+        try:
+            os.link(temporary, full)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            descriptor = os.open(full, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+            with open(descriptor, "wb") as file:
+                file.write(data)
+        finally:
+            os.unlink(temporary)
+        if durable:
+            _sync_dir(os.path.dirname(full))
+        return True
+
+    def put(self, path: str, data: bytes) -> None:  # noqa: D102
+        full = self._full(path)
+        temporary = os.path.join(self.base_uri, METAFOLDER, TEMPORARY_PREFIX + clock.fresh_uuid())
+        try:
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            _write_file(temporary, data, durable=True)
+            _delete_checksum_sibling(full)
+            os.replace(temporary, full)
+            _sync_dir(os.path.dirname(full))
+        except OSError as error:
+            raise failed("write", path, error) from error
+
+    def delete(self, path: str) -> bool:  # noqa: D102
+        full = self._full(path)
+        try:
+            _delete_checksum_sibling(full)
+            os.unlink(full)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise failed("delete", path, error) from error
+        return True
+
+    def delete_dir(self, path: str) -> None:  # noqa: D102
+        try:
+            shutil.rmtree(self._full(path))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise failed("delete the folder", path, error) from error
+
+    def make_dir(self, path: str) -> None:  # noqa: D102
+        try:
+            os.makedirs(self._full(path), exist_ok=True)
+        except OSError as error:
+            raise failed("make the folder", path, error) from error
+
+    def open_input(self, path: str) -> pa.NativeFile:  # noqa: D102
+        try:
+            return pa.OSFile(self._full(path), "rb")
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise failed("open", path, error) from error
+
+    def open_output(self, path: str) -> OutputFile:  # noqa: D102
+        full = self._full(path)
+        try:
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            sink: OutputFile = pa.OSFile(full, "wb")
+        except OSError as error:
+            raise failed("create", path, error) from error
+        return sink
+
+    def sync(self, path: str) -> None:  # noqa: D102
+        try:
+            descriptor = os.open(self._full(path), os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise failed("flush", path, error) from error
+
+
+def _write_file(full: str, data: bytes, *, durable: bool) -> None:
+    with open(full, "xb") as file:
+        file.write(data)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _sync_dir(full: str) -> None:
+    descriptor = os.open(full, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _delete_checksum_sibling(full: str) -> None:
+    # Hadoop's local file system refuses a file whose .crc sibling belongs to older content
+    folder, name = os.path.split(full)
+    try:
+        os.unlink(os.path.join(folder, f".{name}.crc"))
+    except FileNotFoundError:
+        return

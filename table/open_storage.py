@@ -1,0 +1,46 @@
+"""Opens the storage of a table's address, as people write it."""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import fsspec
+
+from table.errors import InvalidConfigError
+from table.fsspec_storage import FsspecStorage
+from table.local_storage import LocalStorage
+from table.storage import Storage
+
+_SCHEMES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs", "abfss": "abfs"}
+
+
+def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> Storage:
+    """Storage for a table's address, as people write it.
+
+    Args:
+        path: ``/data/t``, ``data/t``, ``file:///data/t``, ``s3a://bucket/t``, ``gs://…``.
+        options: given to fsspec's file system (keys, endpoints); not used for local paths.
+
+    Raises:
+        InvalidConfigError: when the path is empty or nothing can open its scheme.
+    """
+    text = os.fspath(path).strip()
+    if not text:
+        raise InvalidConfigError("the table's path is empty: give a folder or an address")
+    scheme = urlsplit(text).scheme if re.match(r"^[a-zA-Z][a-zA-Z0-9+.-]+:", text) else ""
+    if scheme in ("", "file"):
+        local = unquote(urlsplit(text).path) if scheme else text
+        return LocalStorage(os.path.abspath(local))
+    protocol = _SCHEMES.get(scheme, scheme)
+    try:
+        fs = fsspec.filesystem(protocol, **(options or {}))
+    except (ValueError, ImportError) as error:
+        raise InvalidConfigError(
+            f"nothing here can open {text!r}: {error}; install the fsspec backend of the scheme {scheme!r}"
+        ) from error
+    root = fs._strip_protocol(  # noqa: SLF001
+        text.replace(f"{scheme}://", f"{protocol}://", 1)
+    ).rstrip("/")
+    return FsspecStorage(text.rstrip("/"), protocol, root, dict(options or {}))

@@ -25,7 +25,7 @@ from streaming.write_profile import WriteProfile, apply_commit, assign_rules, co
 from streaming.write_task import TaskPlan, TaskResult, combine_results
 from table import clock
 from table.config import OVERWRITE_PAYLOAD, load_table_config
-from table.errors import HudiError, InvalidRecordError
+from table.errors import CommitOutcomeUnknownError, HudiError, InvalidRecordError
 from table.files.base_file import read_footer_bytes
 from table.hudi_table import HudiTable, check_can_write, create_table
 from table.keygen import KeyExpressions, build_key_expressions
@@ -141,6 +141,10 @@ class MicroBatchWriter:
 
                 schema_text = schema_json(write_schema, table.config.name)
                 complete_commit(table, pending, result.stats, schema_text, build_extra)
+        except CommitOutcomeUnknownError:
+            # the commit file may yet appear: deleting what it names would be worse than waiting
+            self._profile = None
+            raise
         except BaseException:
             self._undo(table, pending)
             raise

@@ -158,8 +158,8 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan) ->
         {path: tuple(files) for path, files in deleted.items()},
     )
     completed = complete_instant(storage, begun, encode_rollback_metadata(metadata))
-    delete_markers(storage, plan.instant_time)
     delete_heartbeat(storage, plan.instant_time)
+    delete_markers(storage, plan.instant_time)
     log.info(
         "write_rolled_back",
         table=storage.base_uri,
@@ -187,8 +187,8 @@ def sweep_zombies(table: HudiTable, timeline: Timeline) -> None:
         for marker in list_markers(storage, time):
             if marker.data_file not in referenced and storage.delete(marker.data_file):
                 log.warning("zombie_file_deleted", table=storage.base_uri, instant_time=time, path=marker.data_file)
-        delete_markers(storage, time)
         delete_heartbeat(storage, time)
+        delete_markers(storage, time)
 
 
 def _referenced_files(storage: Storage, timeline: Timeline, time: str) -> frozenset[str] | None:

@@ -81,10 +81,10 @@ def begin_commit(table: HudiTable, timeline: Timeline, operation: str, identity:
 
 def withdraw_commit(storage: Storage, pending: PendingCommit) -> None:
     """Takes back a commit for which nothing was written: an empty batch leaves no instant."""
+    delete_heartbeat(storage, pending.time)
+    delete_markers(storage, pending.time)
     delete_instant_file(storage, pending.instant)
     delete_instant_file(storage, Instant(pending.time, pending.instant.action, State.REQUESTED))
-    delete_markers(storage, pending.time)
-    delete_heartbeat(storage, pending.time)
 
 
 def complete_commit(
@@ -125,9 +125,9 @@ def complete_commit(
 
 
 def clean_up_commit(storage: Storage, instant_time: str) -> None:
-    """Removes markers and heartbeat of a completed commit."""
-    delete_markers(storage, instant_time)
+    """Removes heartbeat and markers of a completed commit, markers last: their sweep finds what is left."""
     delete_heartbeat(storage, instant_time)
+    delete_markers(storage, instant_time)
 
 
 def remove_unreferenced_files(storage: Storage, instant_time: str, stats: tuple[WriteStat, ...]) -> None:

@@ -1,0 +1,93 @@
+"""Fixtures: one Spark session a run, real Hudi in its own process, golden tables, oracles that must not be skipped."""
+
+import importlib
+import json
+import os
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+import structlog
+
+GOLDEN = Path(__file__).with_name("golden")
+
+
+def pytest_configure():
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ["TZ"] = "America/New_York"  # a machine that is not in UTC finds what relies on it
+    time.tzset()
+
+
+def require(module):
+    """An oracle: under CI a missing one is a failure, elsewhere a reason to skip."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"the oracle {module} is not installed: {error}")
+
+
+@pytest.fixture(autouse=True)
+def _quiet_log():
+    with structlog.testing.capture_logs():
+        yield
+
+
+@pytest.fixture
+def logs():
+    with structlog.testing.capture_logs() as entries:
+        yield entries
+
+
+@pytest.fixture(scope="session")
+def spark():
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("hudistream-tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.session.timeZone", "Asia/Tokyo")
+        .config("spark.sql.adaptive.enabled", "false")
+        .config("spark.driver.memory", "2g")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def hudi():
+    from oracles.hudi import Hudi, HudiError
+
+    real = Hudi()
+    try:
+        real.start()
+    except HudiError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(f"real Hudi cannot be had here: {error}")
+    yield real
+    real.stop()
+
+
+@pytest.fixture
+def golden(tmp_path):
+    """golden(name) -> (path of the unpacked table with its modification times, what it is to hold)."""
+
+    def unpack(name):
+        target = tmp_path / name
+        with zipfile.ZipFile(GOLDEN / f"{name}.zip") as archive:
+            archive.extractall(target)
+        expected = json.loads((GOLDEN / f"{name}.expected.json").read_text())
+        for path, modified_ms in expected["completed_instant_mtimes_ms"].items():
+            os.utime(target / path, (modified_ms / 1000, modified_ms / 1000))
+        return str(target), expected
+
+    return unpack

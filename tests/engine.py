@@ -1,0 +1,102 @@
+"""The sink without Spark: rows of an Arrow table reach the same tasks, in a loop."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.micro_batch import MicroBatchWriter
+from streaming.routes import Routes, hash_int
+from streaming.write_task import SLOT_COLUMN, write_rows
+from table.local_storage import LocalStorage
+from table.options import parse_options
+from table.schema import PARTITION_PATH, RECORD_KEY
+
+OPTIONS = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
+
+
+def rows(keys, partition=lambda number: f"p{number % 3}", ts=0, v="v"):
+    """Rows with these numbers as keys."""
+    numbers = list(keys)
+    return pa.table(
+        {
+            "id": [f"k{number}" for number in numbers],
+            "p": [partition(number) for number in numbers],
+            "ts": pa.array([ts] * len(numbers), pa.int64()),
+            "v": [v] * len(numbers),
+        },
+        schema=SCHEMA,
+    )
+
+
+def key_set(table):
+    """The record keys of a table as a sorted list: doubles show."""
+    return sorted(table.column("id").to_pylist())
+
+
+class Engine:
+    """A sink whose exchange is a loop in this process.
+
+    Args:
+        storage: the table's, faulty ones included.
+        worker_storage: what the tasks get; None means the same.
+        retry: how often a failed task is tried again, as Spark does.
+    """
+
+    def __init__(self, storage, options=None, worker_storage=None, query_id="q", retry=0, batch_rows=7):
+        if isinstance(storage, str):
+            storage = LocalStorage(storage)
+        parsed = parse_options({**OPTIONS, **(options or {})}).options
+        self.writer = MicroBatchWriter(storage, parsed, "t")
+        self.worker_storage, self.query_id, self.retry, self.batch_rows = worker_storage, query_id, retry, batch_rows
+        self.plans = []
+        self._attempt = 0
+
+    def write(self, batch_id, table, parallelism=2, schema=None):
+        """Writes one batch."""
+        return self.writer.write(
+            batch_id, schema or table.schema, self.query_id, parallelism, lambda keys, plan: self._distribute(plan, table)
+        )
+
+    def _distribute(self, plan, table):
+        if self.worker_storage is not None:
+            plan = replace(plan, context=replace(plan.context, storage=self.worker_storage))
+        self.plans.append(plan)
+        results = []
+        for task, batches in enumerate(self._route(plan.routes, table, plan)):
+            if batches:
+                results.append(self._run(plan, task, batches))
+        return [result for result in results if result.stats or result.bad_rows]
+
+    def _run(self, plan, task, batches):
+        for left in range(self.retry, -1, -1):
+            self._attempt += 1
+            try:
+                return write_rows(plan, f"{task}-0-{self._attempt}", batches)
+            except Exception:
+                if not left:
+                    raise
+
+    def _route(self, routes: Routes, table, plan):
+        keys = table.column("id").to_pylist()
+        paths = table.column("p").to_pylist() if "p" in table.column_names else [""] * len(keys)
+        slots = [hash_int(sum(map(ord, key or ""))) % routes.slots_of(path) for key, path in zip(keys, paths, strict=True)]
+        tasks = []
+        for path, slot in zip(paths, slots, strict=True):
+            planned = routes.planned.get(path)
+            tasks.append(planned[slot] if planned else sum(map(ord, path), slot) % routes.tasks)
+        table = table.append_column(RECORD_KEY, pa.array(keys, pa.string()))
+        table = table.append_column(PARTITION_PATH, pa.array(paths, pa.string()))
+        table = table.append_column(SLOT_COLUMN, pa.array(slots, pa.int32()))
+        for task in range(routes.tasks):
+            mine = table.filter(pc.equal(pa.array(tasks, pa.int64()), task))
+            order = [(PARTITION_PATH, "ascending"), (SLOT_COLUMN, "ascending")]
+            if plan.context.combine_before_insert:
+                order += [(RECORD_KEY, "ascending"), ("ts", "ascending")]
+            yield mine.sort_by(order).combine_chunks().to_batches(self.batch_rows) if len(mine) else []

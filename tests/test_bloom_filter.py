@@ -1,0 +1,125 @@
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from table.errors import CorruptFileError
+from table.files.bloom_filter import (
+    build_filter,
+    decode_simple,
+    empty_filter,
+    filter_bits,
+    filter_entries,
+    hash_count,
+    hash_rounds,
+)
+
+KEYS = ["k0000", "k0001", "abc", "ключ-é", "a,b"]
+
+
+def murmur(data, seed):
+    """Hadoop's MurmurHash, one key at a time: the slow form to hold the fast one against."""
+    m, mask = 0x5BD1E995, 0xFFFFFFFF
+    h = (seed ^ len(data)) & mask
+    for i in range(0, len(data) & ~3, 4):
+        k = int.from_bytes(data[i : i + 4], "little") * m & mask
+        k = (k ^ k >> 24) * m & mask
+        h = (h * m & mask) ^ k
+    left = len(data) & 3
+    if left:
+        tail = [b - 256 if b > 127 else b for b in data[len(data) - left :]][::-1]
+        for shift, byte in zip((0, 8, 16), tail, strict=False):
+            h ^= byte << shift & mask
+        h = h * m & mask
+    h ^= h >> 13
+    h = h * m & mask
+    h ^= h >> 15
+    return h - (1 << 32) if h >> 31 else h
+
+
+# printed by Hudi 1.0.2 itself
+@pytest.mark.parametrize(
+    ("key", "chain"),
+    [
+        ("k0000", [2068872719, -158211269, -630161343, 980574328]),
+        ("abc", [1775488903, 1492699528, -1540251996, -1289704357]),
+        ("ключ-é", [1406399235, -403511614, -1846485206, -1190976178]),
+        ("a,b", [-403696230, 1504796965, 1890878138, 434745960]),
+    ],
+)
+def test_hash_chain_is_hudis(key, chain):
+    [(_, rounds)] = hash_rounds(pa.array([key]), 4)
+    assert [int(values[0]) for values in rounds] == [abs(value) for value in chain]
+
+
+def test_filter_is_hudis_bit_for_bit():
+    assert build_filter(pa.array(KEYS), 5, 0.01).encode() == "/////wAAAAcBAAAAMOiYkN130Q=="
+    assert (filter_bits(60000, 1e-9), hash_count(60000, 2587966)) == (2587966, 30)
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=40), min_size=1, max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_vectorised_hash_equals_the_slow_one(keys):
+    column = pa.array(["x", *keys, "y"]).slice(1, len(keys))
+    for positions, rounds in hash_rounds(column, 5):
+        for at, position in enumerate(positions):
+            seed = 0
+            for values in rounds:
+                seed = murmur(keys[position].encode(), seed)
+                assert int(values[at]) == abs(seed)
+
+
+@given(st.sets(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12), min_size=1, max_size=50))
+@settings(max_examples=40, deadline=None)
+def test_no_key_is_ever_missed_and_the_form_round_trips(keys):
+    column = pa.array(sorted(keys))
+    bloom = build_filter(column, len(keys), 0.01)
+    assert bloom.may_contain(column).all()
+    again = decode_simple(bloom.encode())
+    assert again.encode() == bloom.encode()
+    assert again.may_contain(column).all()
+
+
+def test_false_positives_stay_near_the_rate():
+    keys = pa.array([f"key-{n}" for n in range(20_000)])
+    others = pa.array([f"other-{n}" for n in range(20_000)])
+    assert 100 < build_filter(keys, 20_000, 0.01).may_contain(others).sum() < 400
+
+
+def test_adding_in_two_steps_is_adding_at_once():
+    bits = filter_bits(100, 1e-6)
+    empty = empty_filter(hash_count(100, bits), bits)
+    first, second = pa.array(KEYS[:2]), pa.array(KEYS[2:])
+    assert empty.added(first).added(second).encode() == empty.added(pa.array(KEYS)).encode()
+    assert filter_entries(empty) == pytest.approx(100, rel=0.05)
+
+
+@pytest.mark.parametrize("text", ["", "!!", "AAAA", "/////wAAAAcBAAAAMOiYkN130Q", "/////wAAAAcBAAAAMOiYkN130QAA"])
+def test_what_is_no_filter_is_said_to_be_none(text):
+    with pytest.raises(CorruptFileError):
+        decode_simple(text)
+
+
+def test_footers_of_our_files_hold_filter_and_range(tmp_path):
+    from engine import Engine, rows
+
+    from table.hudi_table import HudiTable
+    from table.read.read_table import list_snapshot_files
+
+    Engine(str(tmp_path / "t")).write(0, rows(range(30)))
+    for file in list_snapshot_files(HudiTable.open(tmp_path / "t")):
+        metadata = pq.read_metadata(tmp_path / "t" / file.path).metadata
+        keys = pq.read_table(tmp_path / "t" / file.path).column("_hoodie_record_key")
+        assert decode_simple(metadata[b"org.apache.hudi.bloomfilter"].decode()).may_contain(keys.combine_chunks()).all()
+        assert b"hoodie_bloom_filter_type_code" not in metadata
+        assert metadata[b"hoodie_min_record_key"].decode() == min(keys.to_pylist())
+        assert metadata[b"hoodie_max_record_key"].decode() == max(keys.to_pylist())
+
+
+def test_key_range_is_in_javas_order():
+    from table.files.base_file import key_range
+
+    # U+FF61 sorts after the emoji's surrogates in UTF-16, before it in UTF-8
+    keys = pa.chunked_array([["a", "｡", "😀"]])
+    assert key_range(keys) == ("a", "｡")

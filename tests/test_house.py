@@ -1,0 +1,85 @@
+"""Rules of the house that no linter knows."""
+
+import ast
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+
+from table import errors
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted([*ROOT.joinpath("table").rglob("*.py"), *ROOT.joinpath("streaming").rglob("*.py")])
+
+
+def source_id(path):
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=source_id)
+def test_no_module_is_longer_than_four_hundred_lines(path):
+    assert len(path.read_text().splitlines()) <= 400
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=source_id)
+def test_no_function_is_longer_than_a_screen(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            body = node.end_lineno - node.lineno + 1
+            doc = ast.get_docstring(node, clean=False)
+            assert body - (len(doc.splitlines()) if doc else 0) <= 70, f"{node.name} has {body} lines"
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if p.name == "__init__.py"], ids=source_id)
+def test_packages_hold_no_code(path):
+    allowed = (ast.Expr, ast.Import, ast.ImportFrom, ast.Assign)
+    assert all(isinstance(node, allowed) for node in ast.parse(path.read_text()).body)
+
+
+@pytest.mark.parametrize("path", [p for p in SOURCES if "streaming" in p.parts], ids=source_id)
+def test_streaming_uses_the_dataframe_api_alone(path):
+    forbidden = re.compile(r"\._jvm|\.sparkContext|\.rdd\b|\.persist\(|\.cache\(\)|_jdf|_jsc")
+    assert not forbidden.search(path.read_text())
+
+
+def tracked_files():
+    import subprocess
+
+    said = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return [ROOT / name for name in said.stdout.split()]
+
+
+def test_no_machine_path_and_no_host_of_a_registry_is_in_the_tree():
+    forbidden = re.compile("|".join(["/ho" + "me/", "/ro" + "ot/", "/wo" + "rk/", "pypi" + r"\.org", "maven" + r"\.org",
+                                     "pythonhosted" + r"\.org"]))  # fmt: skip
+    for path in tracked_files():
+        if path.suffix in {".py", ".md", ".toml", ".txt", ".json", ".cfg", ""} and path.is_file():
+            found = forbidden.search(path.read_text(errors="ignore"))
+            assert not found, f"{path.name}: {found}"
+
+
+def error_classes(root):
+    for child in root.__subclasses__():
+        yield child
+        yield from error_classes(child)
+
+
+def test_the_tree_of_errors_and_that_they_survive_pickling():
+    names = {error.__name__ for error in error_classes(errors.HudiError)}
+    assert names == {
+        "InvalidConfigError", "TableNotFoundError", "TableExistsError", "UnsupportedTableError", "SchemaMismatchError",
+        "InvalidRecordError", "CommitConflictError", "CommitOutcomeUnknownError", "StorageError", "CorruptFileError",
+        "BrokenInvariantError",
+    }  # fmt: skip
+    for error in error_classes(errors.HudiError):
+        again = pickle.loads(pickle.dumps(error("why")))
+        assert type(again) is error
+        assert str(again) == "why"
+    assert issubclass(errors.InvalidConfigError, ValueError)
+
+
+def test_whoever_runs_on_workers_does_not_import_pyspark():
+    for name in ("write_task", "bucket_assigner", "routes", "write_profile", "micro_batch", "checkpoint"):
+        assert "import pyspark" not in (ROOT / "streaming" / f"{name}.py").read_text()
+        assert "from pyspark" not in (ROOT / "streaming" / f"{name}.py").read_text()

@@ -33,6 +33,8 @@ class LocalStorage(Storage):
                 return file.read()
         except FileNotFoundError:
             raise
+        except NotADirectoryError as error:
+            raise FileNotFoundError(path) from error
         except OSError as error:
             raise failed("read", path, error) from error
 

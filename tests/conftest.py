@@ -78,6 +78,16 @@ def hudi():
 
 
 @pytest.fixture
+def utc(monkeypatch):
+    """A machine in UTC: the golden tables' zone is LOCAL, and their writer's machine was there."""
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.fixture
 def golden(tmp_path):
     """golden(name) -> (path of the unpacked table with its modification times, what it is to hold)."""
 

@@ -26,7 +26,7 @@ class Hudi:
 
     def _start(self):
         self._log = tempfile.NamedTemporaryFile("w+", suffix=".hudi.log", delete=False)
-        env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+        env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "TZ": "UTC"}
         self._process = subprocess.Popen(
             [sys.executable, str(SERVER)],
             stdin=subprocess.PIPE,

@@ -1,0 +1,80 @@
+"""The workloads: deterministic rows, one Parquet file a micro-batch, so that figures compare between runs and peers.
+
+======  =======  ============  =========================================
+name    batches  rows a batch  keys
+======  =======  ============  =========================================
+A       20       100,000       all new, spread over 8 partitions
+A2      100      2,000         all new, spread over 8 partitions
+======  =======  ============  =========================================
+"""
+
+import os
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+KEY, ORDERING, PARTITION = "event_id", "ts", "dt"
+PARTITIONS = [f"2026-01-{day:02d}" for day in range(1, 9)]
+DDL = (
+    "event_id string, ts bigint, dt string, user_id bigint, rev int, quantity int, device_id int, amount double, "
+    "score double, event_type string, page string, referrer string"
+)
+SIZES = {"A": (20, 100_000), "A2": (100, 2_000)}
+FIRST_DAY_US = 1_767_225_600_000_000
+
+
+def generate(workload, folder, batches=None, seed=42):
+    """Writes the files of a workload; returns how many rows there are."""
+    usual, size = SIZES[workload]
+    shutil.rmtree(folder, ignore_errors=True)
+    os.makedirs(folder)
+    rng = np.random.default_rng(seed)
+    kinds = np.array(["view", "click", "cart", "buy", "search", "login"])
+    count = batches or usual
+    for number in range(count):
+        ids = np.arange(number * size, (number + 1) * size)
+        rng.shuffle(ids)
+        referrers = rng.integers(0, 20_000, size)
+        table = pa.table(
+            {
+                "event_id": keys_of(ids),
+                "ts": FIRST_DAY_US + number * 60_000_000 + rng.integers(0, 60_000_000, size),
+                "dt": np.array(PARTITIONS)[ids % len(PARTITIONS)],
+                "user_id": rng.integers(0, 1_000_000, size),
+                "rev": np.full(size, number, np.int32),
+                "quantity": rng.integers(1, 100, size).astype(np.int32),
+                "device_id": rng.integers(0, 50_000, size).astype(np.int32),
+                "amount": np.round(rng.gamma(2.0, 30.0, size), 2),
+                "score": rng.normal(size=size),
+                "event_type": kinds[rng.choice(6, size, p=[0.5, 0.25, 0.1, 0.05, 0.07, 0.03])],
+                "page": [f"/catalog/{page // 97}/item-{page}" for page in rng.zipf(1.3, size) % 5000],
+                "referrer": pa.array(
+                    [f"https://ref{r}.example.com/q={r * 7919}" for r in referrers], mask=rng.random(size) < 0.3
+                ),
+            }
+        )
+        file = os.path.join(folder, f"batch-{number:05d}.parquet")
+        pq.write_table(table, file, row_group_size=max(1, size // 4))
+        os.utime(file, (1e9 + number, 1e9 + number))  # the file source goes by modification time
+    return count * size
+
+
+def keys_of(ids):
+    """UUID-like keys: as random as real ones, the same in every run."""
+    mixed = np.stack([_mix(ids.astype(np.uint64)), _mix(ids.astype(np.uint64) + np.uint64(1 << 40))], 1)
+    digits = mixed.astype(">u8").tobytes().hex()
+    return [
+        "-".join((digits[i : i + 8], digits[i + 8 : i + 12], digits[i + 12 : i + 16], digits[i + 16 : i + 20],
+                  digits[i + 20 : i + 32]))
+        for i in range(0, len(digits), 32)
+    ]  # fmt: skip
+
+
+def _mix(x):
+    with np.errstate(over="ignore"):
+        x = x + np.uint64(0x9E3779B97F4A7C15)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return x ^ (x >> np.uint64(31))

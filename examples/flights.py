@@ -44,7 +44,7 @@ OPTIONS = {
     "hoodie.datasource.write.partitionpath.field": "month",
     "hoodie.datasource.write.operation": "insert",
     # small on purpose, so that one sees files fill up; the default is 120 MB
-    "hoodie.parquet.max.file.size": str(MB * 2 // 3),
+    "hoodie.parquet.max.file.size": str(MB),
 }
 
 

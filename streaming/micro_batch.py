@@ -10,32 +10,25 @@ from dataclasses import dataclass
 import pyarrow as pa
 import structlog
 
+from streaming.batch_ledger import BatchLedger
 from streaming.bucket_assigner import find_small_files
-from streaming.checkpoint import (
-    CommittedBatch,
-    Verdict,
-    already_committed,
-    decode_checkpoints,
-    encode_checkpoints,
-    merge_checkpoints,
-    next_checkpoints,
-)
+from streaming.checkpoint import Verdict, already_committed
+from streaming.profile_cache import ProfileCache
 from streaming.routes import plan_routes
-from streaming.write_profile import WriteProfile, apply_commit, assign_rules, commit_size, fresh_profile
+from streaming.write_profile import WriteProfile, assign_rules
 from streaming.write_task import TaskPlan, TaskResult, combine_results
 from table import clock
 from table.config import OVERWRITE_PAYLOAD, load_table_config
 from table.errors import CommitOutcomeUnknownError, HudiError, InvalidRecordError
-from table.files.base_file import read_footer_bytes
 from table.hudi_table import HudiTable, check_can_write, create_table
 from table.keygen import KeyExpressions, build_key_expressions
 from table.options import WriteOptions, check_options_agree, new_table_config
-from table.schema import reconcile_schema, schema_json, with_meta_columns
+from table.schema import reconcile_schema, relaxed, required_columns, schema_json, with_meta_columns
 from table.services.rollback import roll_back_failed_writes, roll_back_pending
 from table.storage import Storage
-from table.timeline.active_timeline import load_timeline, read_instant
-from table.timeline.commit_metadata import CommitMetadata, decode_commit, total_rows
-from table.timeline.instant import Action, Instant
+from table.timeline.active_timeline import load_timeline
+from table.timeline.commit_metadata import total_rows
+from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
 from table.transaction.commit import (
     PendingCommit,
@@ -46,8 +39,6 @@ from table.transaction.commit import (
 )
 from table.transaction.heartbeat import HeartbeatThread, WriterIdentity
 from table.write.context import WriteContext
-
-FOOTERS_SAMPLED = 3
 
 # rows of the batch to their tasks, and what they wrote: Spark in production, a loop in tests
 Distribute = Callable[[KeyExpressions, TaskPlan], list[TaskResult]]
@@ -93,8 +84,8 @@ class MicroBatchWriter:
 
     def __init__(self, storage: Storage, options: WriteOptions, default_name: str) -> None:
         self._storage, self._options, self._default_name = storage, options, default_name
-        self._profile: WriteProfile | None = None
-        self._checkpoints: dict[str, dict[str, CommittedBatch]] = {}
+        self._profiles = ProfileCache(storage, options.small_file_limit_bytes)
+        self._ledger = BatchLedger()
 
     def write(
         self, batch_id: int, schema: pa.Schema, query_id: str | None, parallelism: int, distribute: Distribute
@@ -116,14 +107,14 @@ class MicroBatchWriter:
         identity = WriterIdentity(options.sink_id, query_id)
         table = self._open_table(schema)
         timeline = table.load_timeline()
-        last = self._load_checkpoints(timeline).get(options.sink_id)
+        last = self._ledger.find_last_batch(table, timeline, options.sink_id)
         if already_committed(last, batch_id, query_id, options.sink_id) is Verdict.SKIP:
             log.info("batch_skipped", table=storage.base_uri, batch_id=batch_id, sink_id=options.sink_id)
             return BatchSummary(storage.base_uri, batch_id, None, skipped=True)
         timeline = roll_back_failed_writes(table, timeline, identity, options.heartbeat)
-        write_schema = reconcile_schema(schema, self._load_schema(table, timeline))
+        write_schema = reconcile_schema(schema, table.load_schema(timeline))
         keys = build_key_expressions(table.config, schema)
-        profile = self._load_profile(timeline)
+        profile = self._profiles.load(timeline)
 
         pending = begin_commit(table, timeline, options.operation.upper(), identity)
         try:
@@ -136,19 +127,18 @@ class MicroBatchWriter:
                     return BatchSummary(storage.base_uri, batch_id, None)
 
                 def build_extra(now: Timeline) -> Mapping[str, str]:
-                    known = self._load_checkpoints(now)
-                    return encode_checkpoints(next_checkpoints(known, options.sink_id, batch_id, query_id))
+                    return self._ledger.build_extra(table, now, options.sink_id, batch_id, query_id)
 
                 schema_text = schema_json(write_schema, table.config.name)
                 complete_commit(table, pending, result.stats, schema_text, build_extra)
         except CommitOutcomeUnknownError:
             # the commit file may yet appear: deleting what it names would be worse than waiting
-            self._profile = None
+            self._profiles.drop()
             raise
         except BaseException:
             self._undo(table, pending)
             raise
-        self._advance(profile, pending.time, result)
+        self._profiles.advance(profile, pending.time, result)
         self._after_commit(pending)
         return self._summarize(batch_id, pending, result, clock.monotonic_s() - started_s)
 
@@ -180,7 +170,8 @@ class MicroBatchWriter:
         context = WriteContext(
             storage=self._storage,
             instant_time=pending.time,
-            schema=schema,
+            schema=relaxed(schema),
+            required=required_columns(schema),
             avro_schema=schema_json(with_meta_columns(schema), table.config.name),
             settings=options.base_file,
             ordering_field=table.config.ordering_field,
@@ -192,51 +183,9 @@ class MicroBatchWriter:
         routes = plan_routes(profile, rules, parallelism, options.slots_per_partition)
         return TaskPlan(context, routes, rules, small_files, table.load_committed(timeline))
 
-    def _load_profile(self, timeline: Timeline) -> WriteProfile:
-        """The cached profile, or a fresh one after a start or somebody else's commit."""
-        committed = timeline.committed_times
-        if self._profile is not None and not self._profile.is_stale(committed):
-            return self._profile
-        sizes = []
-        for instant in reversed(timeline.completed_of(Action.COMMIT, Action.DELTA_COMMIT)):
-            metadata = self._read_commit(instant)
-            if metadata.stats:
-                sizes.append(commit_size(metadata.stats, self._sample_footers(metadata)))
-            if len(sizes) == 1:
-                break
-        log.info("write_profile_built", table=self._storage.base_uri, commits=len(committed))
-        self._profile = fresh_profile(committed, sizes)
-        return self._profile
-
-    def _sample_footers(self, metadata: CommitMetadata) -> int:
-        """Footer bytes of a commit's files, estimated from a few of them."""
-        sampled = []
-        for stat in metadata.stats[:FOOTERS_SAMPLED]:
-            try:
-                sampled.append(read_footer_bytes(self._storage, stat.path))
-            except (HudiError, FileNotFoundError):
-                continue  # cleaned since; an estimate does without
-        return round(sum(sampled) / len(sampled) * len(metadata.stats)) if sampled else 0
-
-    def _load_schema(self, table: HudiTable, timeline: Timeline) -> pa.Schema | None:
-        return table.load_schema(timeline)
-
-    def _load_checkpoints(self, timeline: Timeline) -> dict[str, CommittedBatch]:
-        """The highest batch of every sink on the timeline; a commit's file is read once in a process."""
-        found = {}
-        for instant in timeline.completed_writes:
-            if instant.time not in self._checkpoints:
-                self._checkpoints[instant.time] = decode_checkpoints(self._read_commit(instant).extra)
-            found[instant.time] = self._checkpoints[instant.time]
-        self._checkpoints = found
-        return merge_checkpoints(found[time] for time in sorted(found))
-
-    def _read_commit(self, instant: Instant) -> CommitMetadata:
-        return decode_commit(read_instant(self._storage, instant), instant.file_name)
-
     def _undo(self, table: HudiTable, pending: PendingCommit) -> None:
         """Rolls back at once what the batch began; if that fails, the next batch does it."""
-        self._profile = None
+        self._profiles.drop()
         try:
             timeline = load_timeline(self._storage)
             found = timeline.find(pending.time, Action.COMMIT)
@@ -249,18 +198,6 @@ class MicroBatchWriter:
                 instant_time=pending.time,
                 error=str(error),
             )
-
-    def _advance(self, profile: WriteProfile, instant_time: str, result: TaskResult) -> None:
-        for path, small_files in result.listed.items():
-            log.info("small_files_found", table=self._storage.base_uri, partition_path=path, files=len(small_files))
-        self._profile = apply_commit(
-            profile,
-            instant_time,
-            result.stats,
-            result.footer_bytes,
-            result.listed,
-            self._options.small_file_limit_bytes,
-        )
 
     def _after_commit(self, pending: PendingCommit) -> None:
         """What is left to do once the batch is visible must not fail it."""
@@ -299,7 +236,8 @@ def _refuse_bad_rows(result: TaskResult, table: HudiTable) -> None:
     if result.bad_rows:
         field = table.config.record_key_fields[0]
         raise InvalidRecordError(
-            f"{result.bad_rows} rows have no record key ({field!r} is null or empty), for example "
+            f"{result.bad_rows} rows have no record key ({field!r} is null or empty), or null in a column that the "
+            f"table's schema requires, for example "
             f"{'; '.join(result.examples)}: filter them out or give them a key; nothing of the batch was written"
         )
 

@@ -1,7 +1,7 @@
 """Spark's schema -> Arrow's: what a DataFrame's rows are when they reach a worker (pure)."""
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 _TYPES = {
     "boolean": pa.bool_(),
+    # Avro has no smaller integers: Hudi stores these as int, and Spark reads them back as such
+    "byte": pa.int32(),
+    "short": pa.int32(),
     "integer": pa.int32(),
     "long": pa.int64(),
     "float": pa.float32(),
@@ -20,6 +23,7 @@ _TYPES = {
     "binary": pa.binary(),
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
 }
 _DECIMAL = re.compile(r"^decimal\((\d+),\s*(-?\d+)\)$")
 
@@ -31,24 +35,35 @@ def to_arrow_schema(schema: "StructType") -> pa.Schema:
         schema: ``df.schema``.
 
     Returns:
-        Timestamps in UTC with microseconds.
+        Timestamps in UTC with microseconds; byte and short as int.
 
     Raises:
-        SchemaMismatchError: names the column whose type cannot be stored yet, and its type.
+        SchemaMismatchError: names the column whose type cannot be stored, and its type.
     """
-    columns = []
-    for field in schema.jsonValue()["fields"]:
-        kind = field["type"]
-        decimal = _DECIMAL.match(kind) if isinstance(kind, str) else None
+    return pa.schema([_arrow_field(field, "") for field in schema.jsonValue()["fields"]])
+
+
+def _arrow_field(field: dict[str, Any], inside: str) -> pa.Field:
+    name = f"{inside}.{field['name']}" if inside else field["name"]
+    return pa.field(field["name"], _arrow_type(field["type"], name), field["nullable"])
+
+
+def _arrow_type(kind: Any, column: str) -> pa.DataType:
+    if isinstance(kind, str):
+        decimal = _DECIMAL.match(kind)
         if decimal:
-            arrow: pa.DataType = pa.decimal128(int(decimal[1]), int(decimal[2]))
-        elif isinstance(kind, str) and kind in _TYPES:
-            arrow = _TYPES[kind]
-        else:
-            shown = kind if isinstance(kind, str) else kind.get("type")
-            raise SchemaMismatchError(
-                f"the column {field['name']!r} has the Spark type {shown}, which cannot be stored yet: cast it to one "
-                "of boolean, int, bigint, float, double, decimal, date, timestamp, string, binary"
-            )
-        columns.append(pa.field(field["name"], arrow, field["nullable"]))
-    return pa.schema(columns)
+            return pa.decimal128(int(decimal[1]), int(decimal[2]))
+        if kind in _TYPES:
+            return _TYPES[kind]
+    elif kind["type"] == "struct":
+        return pa.struct([_arrow_field(field, column) for field in kind["fields"]])
+    elif kind["type"] == "array":
+        return pa.list_(pa.field("element", _arrow_type(kind["elementType"], column), kind["containsNull"]))
+    elif kind["type"] == "map" and kind["keyType"] == "string":
+        value = pa.field("value", _arrow_type(kind["valueType"], column), kind["valueContainsNull"])
+        return pa.map_(pa.string(), value)
+    shown = kind if isinstance(kind, str) else f"{kind['type']} with keys of type {kind.get('keyType', 'other')}"
+    raise SchemaMismatchError(
+        f"the column {column!r} has the Spark type {shown}, which cannot be stored: cast it to a type of the README's "
+        "table"
+    )

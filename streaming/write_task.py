@@ -56,7 +56,7 @@ class TaskResult:
         stats: files it wrote.
         footer_bytes: of these files together.
         listed: live small files of the paths it had to list.
-        bad_rows: rows without a record key; then nothing of this result may be committed.
+        bad_rows: rows without a record key, or null where the table's schema allows none; then nothing of this result may be committed.
         examples: some of them, as text.
     """
 
@@ -180,8 +180,9 @@ class _Task:
         return find_small_files((SmallFile(f.file_id, f.name, f.size_bytes) for f in files), self._plan.rules)
 
     def _without_bad_rows(self, rows: pa.Table) -> pa.Table:
-        keys = rows.column(RECORD_KEY)
-        bad = pc.equal(pc.fill_null(pc.utf8_length(keys), 0), 0)
+        bad = pc.equal(pc.fill_null(pc.utf8_length(rows.column(RECORD_KEY)), 0), 0)
+        for name in self._plan.context.required:
+            bad = pc.or_(bad, pc.is_null(rows.column(name)))
         if pc.any(bad).as_py():
             found = rows.filter(bad)
             self._bad_rows += len(found)

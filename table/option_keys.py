@@ -132,6 +132,8 @@ HONOURED: Mapping[str, tuple[str, Parser]] = MappingProxyType(
         "hoodie.parquet.dictionary.enabled": ("base_file.dictionary", _boolean),
         "hoodie.index.bloom.num_entries": ("base_file.bloom_entries", _integer(1)),
         "hoodie.index.bloom.fpp": ("base_file.bloom_fpp", _number(0, 1)),
+        "hoodie.bloom.index.filter.type": ("base_file.bloom_type", _one_of("SIMPLE", "DYNAMIC_V0")),
+        "hoodie.bloom.index.filter.dynamic.max.entries": ("base_file.bloom_max_entries", _integer(1)),
         "hoodie.client.heartbeat.interval_in_ms": ("heartbeat.interval_ms", _integer(1)),
         "hoodie.client.heartbeat.tolerable.misses": ("heartbeat.tolerable_misses", _integer(1)),
         "hoodie.base.path": ("base_path", _string),

@@ -33,6 +33,7 @@ _TO_AVRO: Mapping[pa.DataType, Any] = {
     pa.binary(): "bytes",
     pa.date32(): {"type": "int", "logicalType": "date"},
     pa.timestamp("us", "UTC"): {"type": "long", "logicalType": "timestamp-micros"},
+    pa.timestamp("us"): {"type": "long", "logicalType": "local-timestamp-micros"},
 }
 _FROM_AVRO = {avro: arrow for arrow, avro in _TO_AVRO.items() if isinstance(avro, str)}
 _FROM_LOGICAL = {
@@ -75,41 +76,76 @@ def to_avro(schema: pa.Schema, table_name: str) -> dict[str, Any]:
         SchemaMismatchError: names the column whose type or name cannot be stored.
     """
     name, namespace = avro_record_name(table_name)
-    full_name = f"{namespace}.{name}"
-    fields = []
-    for column in schema:
-        if not _AVRO_NAME.match(column.name):
-            raise SchemaMismatchError(
-                f"the column name {column.name!r} cannot be stored: use letters, digits and _, with no digit first"
-            )
-        avro: Any = _avro_type(column.type, f"{full_name}.{column.name}", column.name)
-        if column.nullable:
-            field: dict[str, Any] = {"name": column.name, "type": ["null", avro], "default": None}
-        else:
-            field = {"name": column.name, "type": avro}
-        if column.name in META_COLUMNS:
-            field = {"name": column.name, "type": ["null", "string"], "doc": "", "default": None}
-        fields.append(field)
+    return _avro_record(list(schema), name, namespace, "")
+
+
+def _avro_record(columns: list[pa.Field], name: str, namespace: str, inside: str) -> dict[str, Any]:
+    fields = [_avro_field(column, f"{namespace}.{name}", inside) for column in columns]
     return {"type": "record", "name": name, "namespace": namespace, "fields": fields}
 
 
-def _avro_type(arrow: pa.DataType, namespace: str, column: str) -> Any:
+def _avro_field(column: pa.Field, namespace: str, inside: str) -> dict[str, Any]:
+    full_name = f"{inside}.{column.name}" if inside else column.name
+    if not _AVRO_NAME.match(column.name):
+        raise SchemaMismatchError(
+            f"the column name {full_name!r} cannot be stored: use letters, digits and _, with no digit first"
+        )
+    if column.name in META_COLUMNS and not inside:
+        return {"name": column.name, "type": ["null", "string"], "doc": "", "default": None}
+    avro = _avro_type(column.type, column.name, namespace, full_name)
+    if column.nullable:
+        return {"name": column.name, "type": ["null", avro], "default": None}
+    return {"name": column.name, "type": avro}
+
+
+def _avro_type(arrow: pa.DataType, name: str, namespace: str, column: str) -> Any:
+    """Records and fixed types are named by the path of the column, as Hudi's converters do."""
     if arrow in _TO_AVRO:
         return _TO_AVRO[arrow]
     if pa.types.is_decimal128(arrow):
         return {
             "type": "fixed",
             "name": "fixed",
-            "namespace": namespace,
+            "namespace": f"{namespace}.{name}",
             "size": decimal_bytes(arrow.precision),
             "logicalType": "decimal",
             "precision": arrow.precision,
             "scale": arrow.scale,
         }
+    if pa.types.is_struct(arrow):
+        return _avro_record(list(arrow), name, namespace, column)
+    if pa.types.is_list(arrow):
+        return {"type": "array", "items": _avro_inner(arrow.value_field, name, namespace, column)}
+    if pa.types.is_map(arrow) and pa.types.is_string(arrow.key_type):
+        return {"type": "map", "values": _avro_inner(arrow.item_field, name, namespace, column)}
     raise SchemaMismatchError(
-        f"the column {column!r} has the type {arrow}, which cannot be stored yet: cast it to one of "
-        "boolean, int, long, float, double, decimal, date, timestamp, string, binary"
+        f"the column {column!r} has the type {arrow}, which cannot be stored: cast it to a type of the README's table"
     )
+
+
+def _avro_inner(field: pa.Field, name: str, namespace: str, column: str) -> Any:
+    inner = _avro_type(field.type, name, namespace, column)
+    return ["null", inner] if field.nullable else inner
+
+
+def relaxed_type(arrow: pa.DataType) -> pa.DataType:
+    """The type with everything in it nullable, and lists and maps with the inner names that files have."""
+    if pa.types.is_struct(arrow):
+        return pa.struct([pa.field(field.name, relaxed_type(field.type)) for field in arrow])
+    if pa.types.is_list(arrow):
+        return pa.list_(pa.field("element", relaxed_type(arrow.value_type)))
+    if pa.types.is_map(arrow):
+        return pa.map_(arrow.key_type, pa.field("value", relaxed_type(arrow.item_type)))
+    return arrow
+
+
+def relaxed(schema: pa.Schema) -> pa.Schema:
+    """The columns as they travel and stand in files: everything nullable.
+
+    What the Avro schema calls required is checked row by row; a Parquet column that were required
+    could not carry the row that breaks the rule as far as the error that names it.
+    """
+    return pa.schema([pa.field(field.name, relaxed_type(field.type)) for field in schema])
 
 
 def decimal_bytes(precision: int) -> int:
@@ -204,7 +240,7 @@ def reconcile_schema(batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:
         table: the table's columns without meta columns, or None when nothing was written yet.
 
     Returns:
-        The table's schema; for a new table the batch's with every column nullable, because a
+        The table's schema; for a new table the batch's with everything nullable, because a
         stream's idea of nullability changes from batch to batch.
 
     Raises:
@@ -212,7 +248,7 @@ def reconcile_schema(batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:
     """
     check_batch_columns(batch)
     if table is None:
-        return pa.schema([pa.field(column.name, column.type) for column in batch])
+        return relaxed(batch)
     theirs = {column.name: column for column in table}
     ours = {column.name: column for column in batch}
     differences = [f"column {name!r} is new" for name in ours if name not in theirs]
@@ -220,7 +256,7 @@ def reconcile_schema(batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:
     differences += [
         f"column {name!r} is {ours[name].type}, the table has {column.type}"
         for name, column in theirs.items()
-        if name in ours and not ours[name].type.equals(column.type)
+        if name in ours and not relaxed_type(ours[name].type).equals(relaxed_type(column.type))
     ]
     if differences:
         raise SchemaMismatchError(
@@ -229,3 +265,8 @@ def reconcile_schema(batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:
             + ": select and cast the table's columns before the sink"
         )
     return table
+
+
+def required_columns(schema: pa.Schema) -> tuple[str, ...]:
+    """Columns that the table does not allow to be null."""
+    return tuple(field.name for field in schema if not field.nullable)

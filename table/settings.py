@@ -11,8 +11,10 @@ class BaseFileSettings:
         codec: ``zstd``, ``snappy``, ``gzip``, ``lz4`` or ``none``.
         codec_level: level of the codec, or None for its default.
         row_group_bytes: Arrow bytes of rows that make a row group.
-        bloom_entries: size of the filter in keys, or None to fit it to the file.
+        bloom_type: ``SIMPLE`` or ``DYNAMIC_V0``.
+        bloom_entries: size of the filter in keys, or None to fit it to the file (60,000 for DYNAMIC_V0).
         bloom_fpp: false positive rate of the filter.
+        bloom_max_entries: bound of a DYNAMIC_V0 filter in keys.
         bloom_headroom: how many times the file's keys a fitted filter is sized for.
         dictionary: whether columns of the table are dictionary-encoded.
     """
@@ -20,8 +22,10 @@ class BaseFileSettings:
     codec: str = "zstd"
     codec_level: int | None = 1
     row_group_bytes: int = 32 * 1024 * 1024
+    bloom_type: str = "SIMPLE"
     bloom_entries: int | None = None
     bloom_fpp: float = 1e-6
+    bloom_max_entries: int = 100_000
     bloom_headroom: float = 2.0
     dictionary: bool = True
 

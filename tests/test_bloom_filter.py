@@ -7,13 +7,17 @@ from hypothesis import strategies as st
 from table.errors import CorruptFileError
 from table.files.bloom_filter import (
     build_filter,
+    can_extend,
+    decode_filter,
     decode_simple,
     empty_filter,
     filter_bits,
-    filter_entries,
+    fitted_filter,
     hash_count,
     hash_rounds,
+    sized_dynamic_filter,
 )
+from table.settings import BaseFileSettings
 
 KEYS = ["k0000", "k0001", "abc", "ключ-é", "a,b"]
 
@@ -92,7 +96,90 @@ def test_adding_in_two_steps_is_adding_at_once():
     empty = empty_filter(hash_count(100, bits), bits)
     first, second = pa.array(KEYS[:2]), pa.array(KEYS[2:])
     assert empty.added(first).added(second).encode() == empty.added(pa.array(KEYS)).encode()
-    assert filter_entries(empty) == pytest.approx(100, rel=0.05)
+    assert empty.entries == pytest.approx(100, rel=0.05)
+
+
+def test_dynamic_filter_is_hudis_bit_for_bit():
+    bloom = sized_dynamic_filter(2, 0.01, 6).added(pa.array(KEYS))
+    expected = (
+        "/////wAAAAcBAAAAFAAAAAIAAAABAAAAA/////8AAAAHAQAAABSNkwn/////AAAABwEAAAAUWcEH/////wAAAAcBAAAAFCMUBA=="
+    )
+    assert bloom.encode() == expected
+    more = bloom.added(pa.array([f"x{n}" for n in range(6)]))
+    assert more.encode() == (
+        "/////wAAAAcBAAAAFAAAAAIAAAAHAAAAA/////8AAAAHAQAAABT/9wv/////AAAABwEAAAAUWfcH/////wAAAAcBAAAAFD/cBQ=="
+    )
+    assert decode_filter(more.encode(), "DYNAMIC_V0", 6).encode() == more.encode()
+
+
+def test_hudis_default_filter_is_built_as_hudi_does():
+    import hashlib
+
+    text = sized_dynamic_filter(60_000, 1e-9, 100_000).added(pa.array(KEYS)).encode()
+    assert len(text) == 431_380
+    assert hashlib.md5(text.encode()).hexdigest() == "b3d5156ac54378feab0cd39781e1244b"
+
+
+def test_filters_that_hudi_wrote_know_their_keys(golden):
+    path, expected = golden("cow_insert_partitioned")
+    for file in expected["live_base_files"]:
+        metadata = pq.read_metadata(f"{path}/{file}").metadata
+        text, code = (metadata[key].decode() for key in (b"org.apache.hudi.bloomfilter", b"hoodie_bloom_filter_type_code"))
+        bloom = decode_filter(text, code, 100_000)
+        keys = pq.read_table(f"{path}/{file}").column("_hoodie_record_key").combine_chunks()
+        assert bloom.may_contain(keys).all()
+        assert not bloom.may_contain(pa.array([f"never-{n}" for n in range(500)])).any()
+        assert bloom.keys_held == len(keys)
+        assert bloom.encode() == text
+
+
+@given(st.lists(st.sets(st.integers(0, 10**6), max_size=9), max_size=6))
+@settings(max_examples=40, deadline=None)
+def test_a_dynamic_filter_never_misses_a_key_however_it_grew(parts):
+    bloom = sized_dynamic_filter(4, 0.01, 12)
+    for part in parts:
+        bloom = bloom.added(pa.array([str(n) for n in part], pa.string()))
+        bloom = decode_filter(bloom.encode(), "DYNAMIC_V0", 12)
+    everything = pa.array([str(n) for part in parts for n in part], pa.string())
+    assert bloom.may_contain(everything).all()
+    assert len(bloom.rows) <= 3
+
+
+@pytest.mark.parametrize(
+    ("settings_of", "keys", "extends"),
+    [
+        ({}, 100, True),
+        ({}, 110, False),  # the rows have doubled
+        ({"bloom_entries": 10}, 1000, True),
+        ({"bloom_type": "DYNAMIC_V0", "bloom_entries": 10}, 1000, True),
+    ],
+)
+def test_a_filter_is_extended_while_it_lasts(settings_of, keys, extends):
+    options = BaseFileSettings(**settings_of)
+    bloom = fitted_filter(options, 50).added(pa.array([str(n) for n in range(50)]))
+    assert can_extend(bloom, options, keys) is extends
+    assert not can_extend(bloom, BaseFileSettings(bloom_fpp=1e-3), 50)
+
+
+@pytest.mark.parametrize("options", [{}, {"hoodie.bloom.index.filter.type": "DYNAMIC_V0"},
+                                     {"hoodie.index.bloom.num_entries": "20"}])  # fmt: skip
+def test_a_file_that_grows_keeps_every_key_in_its_filter(tmp_path, options):
+    from engine import Engine, rows
+
+    from table.hudi_table import HudiTable
+    from table.read.read_table import list_snapshot_files
+
+    engine = Engine(str(tmp_path / "t"), options)
+    for batch_id in range(6):
+        engine.write(batch_id, rows(range(batch_id * 30, batch_id * 30 + 10 * (batch_id + 1)), lambda n: "p"))
+    [file] = list_snapshot_files(HudiTable.open(tmp_path / "t"))
+    metadata = pq.read_metadata(tmp_path / "t" / file.path).metadata
+    code = metadata.get(b"hoodie_bloom_filter_type_code")
+    assert (code == b"DYNAMIC_V0") is ("DYNAMIC_V0" in options.values())
+    bloom = decode_filter(metadata[b"org.apache.hudi.bloomfilter"].decode(), code and code.decode(), 100_000)
+    keys = pq.read_table(tmp_path / "t" / file.path).column("_hoodie_record_key").combine_chunks()
+    assert len(keys) == 210
+    assert bloom.may_contain(keys).all()
 
 
 @pytest.mark.parametrize("text", ["", "!!", "AAAA", "/////wAAAAcBAAAAMOiYkN130Q", "/////wAAAAcBAAAAMOiYkN130QAA"])

@@ -86,7 +86,7 @@ def test_the_tables_schema_wins_over_order_and_nullability():
         ([("id", pa.string()), ("n", pa.int32())], "column 'n' is int32, the table has int64"),
         ([("id", pa.string()), ("N", pa.int64()), ("n", pa.int64())], "twice"),
         ([("id", pa.string()), ("_hoodie_file_name", pa.string())], "_hoodie_file_name"),
-        ([("id", pa.string()), ("n", pa.list_(pa.int64()))], "'n' has the type list"),
+        ([("id", pa.string()), ("n", pa.large_list(pa.int64()))], "'n' has the type large_list"),
         ([("id", pa.string()), ("a b", pa.int64())], "'a b'"),
         ([], "no columns"),
     ],

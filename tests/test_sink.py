@@ -132,7 +132,8 @@ def test_a_large_batch_is_exchanged_once_by_the_drivers_map(spark, tmp_path):
     sink = HudiSink(path, {**OPTIONS, "hoodie.copyonwrite.record.size.estimate": "1000"})
     group = f"large-{tmp_path.name}"
     sink(frame(spark, 0, 60_000, 4), 0)
-    sink._writer._profile = pretend_large(sink._writer._profile)
+    profiles = sink._writer._profiles
+    profiles._profile = pretend_large(profiles._profile)
     spark.sparkContext.setJobGroup(group, "one batch")
     sink(frame(spark, 60_000, 120_000, 4), 1)
     tracker = spark.sparkContext.statusTracker()
@@ -157,7 +158,8 @@ def test_a_hot_path_spreads_over_tasks(spark, tmp_path):
     sink = HudiSink(path, {**OPTIONS, "hoodie.insert.shuffle.parallelism": "3", "hoodie.parquet.small.file.limit": "0"})
     sink(frame(spark, 0, 40_000, 1), 0)
     assert sink.last_batch.files_created == 1
-    sink._writer._profile = pretend_large(sink._writer._profile)
+    profiles = sink._writer._profiles
+    profiles._profile = pretend_large(profiles._profile)
     sink(frame(spark, 40_000, 80_000, 1), 1)
     assert sink.last_batch.files_created == 3
     assert keys(path) == expected(0, 80_000)
@@ -214,8 +216,8 @@ BAD = [
     ("SELECT 'a' id, 'p' p, 1 ts", OPTIONS, SchemaMismatchError, "'ts' is int32, the table has int64"),
     ("SELECT 'a' id, 'p' p, 1L ts, 1 n", OPTIONS, SchemaMismatchError, "'n' is new"),
     ("SELECT 'a' id, 'p' p, 1L ts, 1 ts", OPTIONS, SchemaMismatchError, "'ts' twice"),
-    ("SELECT 'a' id, 'p' p, 1L ts, array(1) n", OPTIONS, SchemaMismatchError, "'n' has the Spark type array"),
-    ("SELECT 'a' id, 'p' p, 1L ts, 1S n", OPTIONS, SchemaMismatchError, "'n' has the Spark type short"),
+    ("SELECT 'a' id, 'p' p, 1L ts, map(1, 2) n", OPTIONS, SchemaMismatchError, "'n' has the Spark type map"),
+    ("SELECT 'a' id, 'p' p, 1L ts, interval 1 day n", OPTIONS, SchemaMismatchError, "'n' has the Spark type interval"),
     ("SELECT 'a' id, 'p' p, 1L ts, 'x' _hoodie_file_name", OPTIONS, SchemaMismatchError, "_hoodie_file_name"),
     (
         "SELECT 'a' id, 'p' p, 1L ts",
@@ -246,7 +248,7 @@ def test_the_same_bad_input_creates_no_table(spark, tmp_path):
     for number, (query, message) in enumerate(
         [
             ("SELECT 'a' other, 'p' p, 1L ts", "recordkey.field=id"),
-            ("SELECT 'a' id, 'p' p, 1L ts, array(1) n", "array"),
+            ("SELECT 'a' id, 'p' p, 1L ts, map(1, 2) n", "map"),
             ("SELECT 1.5D id, 'p' p, 1L ts", "'id' of type double"),
         ]
     ):

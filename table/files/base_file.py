@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from table.errors import CorruptFileError
 from table.files import bloom_filter
+from table.files.bloom_filter import AnyBloomFilter
 from table.schema import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from table.settings import BaseFileSettings
 from table.storage import OutputFile, Storage
@@ -61,17 +62,26 @@ class BaseFileWriter:
         schema: meta columns and table columns (Arrow).
         avro_schema: the same as Avro JSON, for the footer.
         settings: codec, sizes, filter.
+        carried_filter: filter of the file whose rows are carried over; it is extended while it lasts.
     """
 
     def __init__(
-        self, storage: Storage, path: str, schema: pa.Schema, avro_schema: str, settings: BaseFileSettings
+        self,
+        storage: Storage,
+        path: str,
+        schema: pa.Schema,
+        avro_schema: str,
+        settings: BaseFileSettings,
+        carried_filter: AnyBloomFilter | None = None,
     ) -> None:
         self._storage, self._path, self._settings = storage, path, settings
         self._schema = file_schema(schema)
         self._avro_schema = avro_schema
         self._pending: list[pa.Table] = []
         self._pending_bytes = 0
-        self._keys: list[pa.Array] = []
+        self._carried_filter = carried_filter
+        self._carried_keys: list[pa.Array] = []
+        self._new_keys: list[pa.Array] = []
         self._rows = 0
         self._sink: OutputFile = storage.open_output(path)
         plain = (RECORD_KEY, COMMIT_SEQNO)  # no two alike: a dictionary of them is built for nothing
@@ -91,12 +101,17 @@ class BaseFileWriter:
         """Rows taken so far."""
         return self._rows
 
-    def write(self, rows: pa.Table) -> None:
-        """Takes rows with all columns of the schema; they reach the store a row group at a time."""
+    def write(self, rows: pa.Table, *, carried: bool = False) -> None:
+        """Takes rows with all columns of the schema; they reach the store a row group at a time.
+
+        Args:
+            rows: the rows.
+            carried: whether their keys are in the carried filter already.
+        """
         if not len(rows):
             return
         self._rows += len(rows)
-        self._keys += rows.column(RECORD_KEY).chunks
+        (self._carried_keys if carried else self._new_keys).extend(rows.column(RECORD_KEY).chunks)
         self._pending.append(rows.cast(self._schema) if rows.schema != self._schema else rows)
         self._pending_bytes += rows.nbytes
         if self._pending_bytes >= self._settings.row_group_bytes:
@@ -111,8 +126,7 @@ class BaseFileWriter:
     def close(self) -> BaseFileSummary:
         """Writes the last row group and the footer; the file is whole when this returns."""
         self._flush()
-        keys = pa.chunked_array(self._keys, pa.string())
-        self._writer.add_key_value_metadata(self._footer(keys))
+        self._writer.add_key_value_metadata(self._footer())
         data_bytes = self._sink.tell()
         self._writer.close()
         size_bytes = self._sink.tell()
@@ -120,12 +134,17 @@ class BaseFileWriter:
         self._storage.sync(self._path)
         return BaseFileSummary(self._rows, size_bytes, size_bytes - data_bytes)
 
-    def _footer(self, keys: pa.ChunkedArray) -> dict[str, str]:
-        settings = self._settings
-        entries = settings.bloom_entries or max(1, int(len(keys) * settings.bloom_headroom))
-        bits = bloom_filter.filter_bits(entries, settings.bloom_fpp)
-        bloom = bloom_filter.empty_filter(bloom_filter.hash_count(entries, bits), bits).added(keys.combine_chunks())
+    def _footer(self) -> dict[str, str]:
+        keys = pa.chunked_array([*self._carried_keys, *self._new_keys], pa.string())
+        new_keys = pa.chunked_array(self._new_keys, pa.string()).combine_chunks()
+        carried = self._carried_filter if self._carried_keys else None
+        if carried is not None and bloom_filter.can_extend(carried, self._settings, len(keys)):
+            bloom = carried.added(new_keys)
+        else:
+            bloom = bloom_filter.fitted_filter(self._settings, len(keys)).added(keys.combine_chunks())
         footer = {AVRO_SCHEMA_KEY: self._avro_schema, BLOOM_KEY: bloom.encode()}
+        if bloom.type_code != bloom_filter.SIMPLE:
+            footer[BLOOM_TYPE_KEY] = bloom.type_code
         if len(keys):
             footer[MIN_KEY], footer[MAX_KEY] = key_range(keys)
         return footer
@@ -206,6 +225,17 @@ def read_footer(storage: Storage, path: str) -> Mapping[str, str]:
         except (pa.ArrowInvalid, OSError) as error:
             raise CorruptFileError(f"{path} of {storage.base_uri!r} is not a Parquet file: {error}") from error
     return {key.decode(): value.decode() for key, value in metadata.items()}
+
+
+def filter_of_footer(footer: Mapping[str, str], max_entries: int) -> AnyBloomFilter | None:
+    """The bloom filter in a footer, or None where there is none, or none that can be read."""
+    text = footer.get(BLOOM_KEY)
+    if text is None:
+        return None
+    try:
+        return bloom_filter.decode_filter(text, footer.get(BLOOM_TYPE_KEY), max_entries)
+    except CorruptFileError:
+        return None  # the rows are whole; a new filter is built
 
 
 def read_footer_bytes(storage: Storage, path: str) -> int:

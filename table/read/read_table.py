@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from table.errors import InvalidConfigError, UnsupportedTableError
 from table.files.base_file import conform
 from table.hudi_table import HudiTable
-from table.schema import META_FIELDS, with_meta_columns
+from table.schema import META_FIELDS, relaxed, with_meta_columns
 from table.storage import Storage
 from table.view.file_group import BaseFile
 from table.view.file_system_view import list_file_groups, list_partition_paths
@@ -49,7 +49,7 @@ def read_table(
             raise InvalidConfigError(f"the table has no column {unknown[0]!r}; it has {', '.join(schema.names)}")
         schema = pa.schema([schema.field(name) for name in columns])
     # what older files lack is null, whatever the newest schema says
-    schema = pa.schema([pa.field(f.name, f.type) for f in schema])
+    schema = relaxed(schema)
     files = list_snapshot_files(table)
     return pa.concat_tables([schema.empty_table(), *(_read_file(table.storage, file, schema) for file in files)])
 

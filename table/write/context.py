@@ -41,8 +41,9 @@ class WriteContext:
     Attributes:
         storage: the table's.
         instant_time: the commit's.
-        schema: table columns without meta columns (Arrow).
+        schema: table columns without meta columns (Arrow), all nullable.
         avro_schema: the same with meta columns, as JSON for footers.
+        required: columns that must not be null, because the table's schema says so.
         settings: how base files are written.
         ordering_field: column that orders records of one key, or None.
         event_time_order: whether a stored record with a greater ordering value survives.
@@ -56,6 +57,7 @@ class WriteContext:
     schema: pa.Schema
     avro_schema: str
     settings: BaseFileSettings
+    required: tuple[str, ...] = ()
     ordering_field: str | None = None
     event_time_order: bool = True
     allow_duplicates: bool = True

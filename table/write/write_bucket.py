@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from table import clock
 from table.errors import BrokenInvariantError
-from table.files.base_file import BaseFileWriter, file_schema, read_batches
+from table.files.base_file import BaseFileWriter, file_schema, filter_of_footer, read_batches, read_footer
+from table.files.bloom_filter import AnyBloomFilter
 from table.files.file_names import BaseFileName, parse_base_file
 from table.files.markers import CREATE, MERGE, create_marker
 from table.files.partition_metadata import create_partition_metadata
@@ -40,6 +41,7 @@ class BucketWriter:
         self._started_s = clock.monotonic_s()
         self._inserted = self._updated = 0
         self._held: list[pa.Table] = []
+        self._carried_filter = self._load_filter()
         self._writer = self._open()
         self._previous = self._continue_base_file()
 
@@ -49,7 +51,21 @@ class BucketWriter:
             create_partition_metadata(context.storage, bucket.partition_path, context.instant_time)
         kind = CREATE if bucket.type is BucketType.INSERT else MERGE
         create_marker(context.storage, context.instant_time, self._path, kind)
-        return BaseFileWriter(context.storage, self._path, self._schema, context.avro_schema, context.settings)
+        return BaseFileWriter(
+            context.storage,
+            self._path,
+            self._schema,
+            context.avro_schema,
+            context.settings,
+            self._carried_filter,
+        )
+
+    def _load_filter(self) -> AnyBloomFilter | None:
+        if self._bucket.base_file is None:
+            return None
+        context = self._context
+        footer = read_footer(context.storage, join(self._bucket.partition_path, self._bucket.base_file))
+        return filter_of_footer(footer, context.settings.bloom_max_entries)
 
     def _continue_base_file(self) -> BaseFileName | None:
         bucket = self._bucket
@@ -81,7 +97,7 @@ class BucketWriter:
                 unmatched.difference_update(merged.matched.tolist())
                 self._updated += merged.updated
                 rows = merged.rows
-            self._writer.write(rows)
+            self._writer.write(rows, carried=True)
         if incoming is None or unmatched is None:
             return None
         return incoming.take(pa.array(sorted(unmatched), pa.int64()))

@@ -1,0 +1,62 @@
+"""Retired instants: the archive log below ``.hoodie`` (TimelineArchiverV1, HoodieArchivedMetaEntry)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from table.files.log_block import BlockType, read_avro_records, read_blocks
+from table.storage import METAFOLDER, Storage, join
+from table.timeline.commit_metadata import CommitMetadata
+
+_PREFIX = ".commits_.archive."
+
+
+@dataclass(frozen=True)
+class ArchivedCommit:
+    """A completed commit that left the active timeline.
+
+    Attributes:
+        time: its instant time.
+        action: ``commit``, ``deltacommit`` or ``replacecommit``.
+        metadata: operation and extra metadata; write stats are left out.
+    """
+
+    time: str
+    action: str
+    metadata: CommitMetadata
+
+
+def list_archive_files(storage: Storage, archive_folder: str) -> list[str]:
+    """Paths of the archive's files, newest first."""
+    folder = join(METAFOLDER, archive_folder)
+    names = [entry.name for entry in storage.list_dir(folder) if entry.name.startswith(_PREFIX)]
+    return [join(folder, name) for name in sorted(names, key=_number, reverse=True)]
+
+
+def _number(name: str) -> int:
+    digits = name.removeprefix(_PREFIX).split("_", 1)[0]
+    return int(digits) if digits.isdigit() else -1
+
+
+def read_archived_commits(storage: Storage, archive_folder: str) -> Iterator[ArchivedCommit]:
+    """Completed commits of the archive, file by file, newest file first.
+
+    Raises:
+        CorruptFileError: when a file is not in the log format.
+    """
+    for path in list_archive_files(storage, archive_folder):
+        for block in read_blocks(storage.read(path), path):
+            if block.type is BlockType.AVRO_DATA:
+                for record in read_avro_records(block):
+                    commit = _completed_commit(record)
+                    if commit is not None:
+                        yield commit
+
+
+def _completed_commit(record: dict[str, Any]) -> ArchivedCommit | None:
+    content = record.get("hoodieCommitMetadata") or record.get("hoodieReplaceCommitMetadata")
+    if record.get("actionState") != "COMPLETED" or not content:
+        return None
+    extra = {key: value for key, value in (content.get("extraMetadata") or {}).items() if value is not None}
+    metadata = CommitMetadata(operation=content.get("operationType") or "UNKNOWN", extra=extra)
+    return ArchivedCommit(record["commitTime"], record["actionType"], metadata)

@@ -1,6 +1,6 @@
 """Runs one sink over one workload in a process of its own and prints one JSON line.
 
-    candidate.py NAME FOLDER_OF_BATCHES OUT [KEY=VALUE …]
+candidate.py NAME FOLDER_OF_BATCHES OUT [KEY=VALUE …]
 """
 
 import glob

@@ -199,7 +199,8 @@ def main() -> int:
     equal = compare_with_an_independent_reader(table, flights)
     console.print(
         f"\nLook at it:       .venv/bin/hudistream show {table}\n"
-        "Your own stream:  df.writeStream.foreachBatch(HudiSink(path, options)).option('checkpointLocation', …).start()\n"
+        "Your own stream:  df.writeStream.foreachBatch(HudiSink(path, options))\n"
+        "                    .option('checkpointLocation', …).start()\n"
         "                  with your key and partition columns in options; see `write_stream` in examples/flights.py\n"
         "                  and the README."
     )

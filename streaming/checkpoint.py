@@ -121,5 +121,3 @@ def next_checkpoints(
 ) -> dict[str, CommittedBatch]:
     """What the next commit is to say: all that was known, and this batch."""
     return {**carried, sink_id: CommittedBatch(batch_id, query_id)}
-
-

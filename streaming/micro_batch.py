@@ -240,5 +240,3 @@ def _refuse_bad_rows(result: TaskResult, table: HudiTable) -> None:
             f"table's schema requires, for example "
             f"{'; '.join(result.examples)}: filter them out or give them a key; nothing of the batch was written"
         )
-
-

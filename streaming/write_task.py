@@ -56,7 +56,8 @@ class TaskResult:
         stats: files it wrote.
         footer_bytes: of these files together.
         listed: live small files of the paths it had to list.
-        bad_rows: rows without a record key, or null where the table's schema allows none; then nothing of this result may be committed.
+        bad_rows: rows without a record key, or null where the table's schema allows none; then
+            nothing of this result may be committed.
         examples: some of them, as text.
     """
 
@@ -230,9 +231,7 @@ class _Task:
 
     def finish(self) -> TaskResult:
         self._end_slot()
-        return TaskResult(
-            tuple(self._stats), self._footer_bytes, self._listed, self._bad_rows, tuple(self._examples)
-        )
+        return TaskResult(tuple(self._stats), self._footer_bytes, self._listed, self._bad_rows, tuple(self._examples))
 
     def abandon(self) -> None:
         if self._writer is not None:

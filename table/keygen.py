@@ -91,9 +91,7 @@ def check_fields(config: TableConfig, schema: pa.Schema) -> None:
         wanted.append(("hoodie.datasource.write.precombine.field", config.ordering_field))
     for option, name in wanted:
         if name not in schema.names:
-            raise InvalidConfigError(
-                f"{option}={name}: the batch has no such column; it has {', '.join(schema.names)}"
-            )
+            raise InvalidConfigError(f"{option}={name}: the batch has no such column; it has {', '.join(schema.names)}")
 
 
 def _text_of(name: str, schema: pa.Schema) -> str:

@@ -85,7 +85,7 @@ _GROUPS = {
         hoodie.keep.max.commits hoodie.keep.min.commits hoodie.timeline.compaction.batch.size
     """,
     "the JVM's file writers, ORC, HFile and log files": """
-        hoodie.avro.write.support.class 
+        hoodie.avro.write.support.class
         hoodie.hfile.block.size hoodie.hfile.compression.algorithm
         hoodie.hfile.max.file.size hoodie.io.factory.class hoodie.logfile.data.block.format
         hoodie.logfile.data.block.max.size hoodie.logfile.max.size hoodie.logfile.to.parquet.compression.ratio

@@ -47,9 +47,7 @@ class LocalStorage(Storage):
                         stat = entry.stat()
                     except FileNotFoundError:
                         continue  # deleted while we listed
-                    found.append(
-                        FileInfo(entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000, entry.is_dir())
-                    )
+                    found.append(FileInfo(entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000, entry.is_dir()))
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:

@@ -61,7 +61,11 @@ class Engine:
     def write(self, batch_id, table, parallelism=2, schema=None):
         """Writes one batch."""
         return self.writer.write(
-            batch_id, schema or table.schema, self.query_id, parallelism, lambda keys, plan: self._distribute(plan, table)
+            batch_id,
+            schema or table.schema,
+            self.query_id,
+            parallelism,
+            lambda keys, plan: self._distribute(plan, table),
         )
 
     def _distribute(self, plan, table):
@@ -86,7 +90,9 @@ class Engine:
     def _route(self, routes: Routes, table, plan):
         keys = table.column("id").to_pylist()
         paths = table.column("p").to_pylist() if "p" in table.column_names else [""] * len(keys)
-        slots = [hash_int(sum(map(ord, key or ""))) % routes.slots_of(path) for key, path in zip(keys, paths, strict=True)]
+        slots = [
+            hash_int(sum(map(ord, key or ""))) % routes.slots_of(path) for key, path in zip(keys, paths, strict=True)
+        ]
         tasks = []
         for path, slot in zip(paths, slots, strict=True):
             planned = routes.planned.get(path)

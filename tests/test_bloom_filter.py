@@ -101,9 +101,7 @@ def test_adding_in_two_steps_is_adding_at_once():
 
 def test_dynamic_filter_is_hudis_bit_for_bit():
     bloom = sized_dynamic_filter(2, 0.01, 6).added(pa.array(KEYS))
-    expected = (
-        "/////wAAAAcBAAAAFAAAAAIAAAABAAAAA/////8AAAAHAQAAABSNkwn/////AAAABwEAAAAUWcEH/////wAAAAcBAAAAFCMUBA=="
-    )
+    expected = "/////wAAAAcBAAAAFAAAAAIAAAABAAAAA/////8AAAAHAQAAABSNkwn/////AAAABwEAAAAUWcEH/////wAAAAcBAAAAFCMUBA=="
     assert bloom.encode() == expected
     more = bloom.added(pa.array([f"x{n}" for n in range(6)]))
     assert more.encode() == (
@@ -124,7 +122,9 @@ def test_filters_that_hudi_wrote_know_their_keys(golden):
     path, expected = golden("cow_insert_partitioned")
     for file in expected["live_base_files"]:
         metadata = pq.read_metadata(f"{path}/{file}").metadata
-        text, code = (metadata[key].decode() for key in (b"org.apache.hudi.bloomfilter", b"hoodie_bloom_filter_type_code"))
+        text, code = (
+            metadata[key].decode() for key in (b"org.apache.hudi.bloomfilter", b"hoodie_bloom_filter_type_code")
+        )
         bloom = decode_filter(text, code, 100_000)
         keys = pq.read_table(f"{path}/{file}").column("_hoodie_record_key").combine_chunks()
         assert bloom.may_contain(keys).all()

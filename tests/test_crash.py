@@ -67,7 +67,7 @@ def check_one(tmp_path, number, after, recovery_fuse=None):
     assert key_set(read_table(path)) == both, f"call {number}: the replay does not give exactly the rows"
     # what was committed at the last moment is tidied by the next batch
     build(path).write(2, rows(range(100, 103)))
-    assert key_set(read_table(path)) == sorted(both + ["k100", "k101", "k102"])
+    assert key_set(read_table(path)) == sorted([*both, "k100", "k101", "k102"])
     assert_clean(path)
 
 

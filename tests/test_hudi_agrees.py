@@ -83,7 +83,11 @@ def test_ours_goes_on_in_a_table_that_hudi_made(hudi, golden):
     assert multiset(read_table(path), columns) == multiset(wanted, columns)
     assert multiset(hudi.read(path), columns) == multiset(wanted, columns)
     assert multiset(hudi_rs.read(path), columns) == multiset(wanted, columns)
-    theirs = {**JVM, "hoodie.datasource.write.partitionpath.field": "region", "hoodie.table.name": "cow_insert_partitioned"}
+    theirs = {
+        **JVM,
+        "hoodie.datasource.write.partitionpath.field": "region",
+        "hoodie.table.name": "cow_insert_partitioned",
+    }
     hudi.write(path, more.slice(0, 10), theirs)
     assert multiset(hudi.read(path), columns) == multiset(wanted, columns)
 
@@ -167,7 +171,9 @@ def keyed(*triples):
     )
 
 
-FIRST = keyed(("k1", 5, "a"), ("k2", 5, "a"), ("k3", 5, "a"), ("k3", 5, "a2"), ("k4", 5, "x"), ("k4", 7, "y"), ("k4", 6, "z"))
+FIRST = keyed(
+    ("k1", 5, "a"), ("k2", 5, "a"), ("k3", 5, "a"), ("k3", 5, "a2"), ("k4", 5, "x"), ("k4", 7, "y"), ("k4", 6, "z")
+)
 SECOND = keyed(
     ("k1", 3, "late"), ("k2", 5, "tie"), ("k9", 5, "b"), ("k9", 9, "b2"), ("k9", 7, "b3"), ("k3", 6, "b"),
     ("k4", 9, "w1"), ("k4", 8, "w2"),

@@ -50,7 +50,9 @@ def test_partition_paths_as_spark_computes_them(spark, hive_style, url_encode):
     values = ["eu", "", None, "a b/c:d%", "ü+ é", *ESCAPED_CHARACTERS]
     frame = spark.createDataFrame([(str(n), value) for n, value in enumerate(values)], "id string, p string")
     expression = build_key_expressions(config, SCHEMA).partition_path
-    found = [row.path for row in frame.selectExpr("id", f"{expression} AS path").orderBy(frame.id.cast("int")).collect()]
+    found = [
+        row.path for row in frame.selectExpr("id", f"{expression} AS path").orderBy(frame.id.cast("int")).collect()
+    ]
     expected = [value or "__HIVE_DEFAULT_PARTITION__" for value in values]
     if url_encode:
         expected = [url_encode_text(value) for value in expected]

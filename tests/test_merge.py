@@ -51,9 +51,7 @@ def test_last_of_each_key_keeps_the_order_of_arrival():
     assert plain(last_of_each_key(rows)) == [("a", 1, "3"), ("c", 1, "4"), ("b", 1, "5")]
 
 
-@pytest.mark.parametrize(
-    ("next_key", "expected"), [(None, ["2", "3"]), ("b", ["2"]), ("c", ["2", "3"])]
-)
+@pytest.mark.parametrize(("next_key", "expected"), [(None, ["2", "3"]), ("b", ["2"]), ("c", ["2", "3"])])
 def test_last_of_each_run_looks_across_the_border(next_key, expected):
     rows = table(("a", 1, "1"), ("a", 2, "2"), ("b", 1, "3"))
     assert [row[2] for row in plain(last_of_each_run(rows, next_key))] == expected

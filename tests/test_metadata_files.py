@@ -101,7 +101,10 @@ def test_rollback_files_round_trip_and_have_hudis_schema(golden):
     assert decode_rollback_plan(encode_rollback_plan(plan)) == plan
     done = RollbackMetadata("2", 5, "1", "commit", {"p": ("/t/p/a.parquet",)})
     assert decode_rollback_metadata(encode_rollback_metadata(done)) == done
-    for kind, ours in (("rollback.requested", encode_rollback_plan(plan)), ("rollback", encode_rollback_metadata(done))):
+    for kind, ours in (
+        ("rollback.requested", encode_rollback_plan(plan)),
+        ("rollback", encode_rollback_metadata(done)),
+    ):
         [theirs] = glob.glob(f"{path}/.hoodie/*.{kind}")
         assert fields_of(theirs) == fields_of_bytes(ours)
 
@@ -179,9 +182,7 @@ def test_both_marker_encodings_are_read(golden):
     ):
         path, _ = golden(name)
         markers = list_markers(LocalStorage(path), time)
-        orphans = sorted(
-            os.path.relpath(file, path) for file in glob.glob(f"{path}/*/*_{time}.parquet")
-        )
+        orphans = sorted(os.path.relpath(file, path) for file in glob.glob(f"{path}/*/*_{time}.parquet"))
         assert [marker.data_file for marker in markers] == orphans
         assert len(orphans) == 4
         assert {marker.kind for marker in markers} == {"MERGE", "CREATE"}, marked
@@ -205,6 +206,5 @@ def test_markers_are_listed_and_deleted(tmp_path):
 def test_partition_metadata_has_its_depth(path, depth):
     text = format_partition_metadata("20261121162941248", path, 1_795_277_388_000).decode()
     assert text == (
-        "#partition metadata\n#Sat Nov 21 16:09:48 UTC 2026\n"
-        f"commitTime=20261121162941248\npartitionDepth={depth}\n"
+        f"#partition metadata\n#Sat Nov 21 16:09:48 UTC 2026\ncommitTime=20261121162941248\npartitionDepth={depth}\n"
     )

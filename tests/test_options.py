@@ -76,7 +76,10 @@ def test_honoured_keys_fill_fields_that_exist():
         ),
         ({"hoodie.insert.shuffle.parallelism": "0"}, {"parallelism": None}),
         ({"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}, {"payload_class": OVERWRITE_PAYLOAD}),
-        ({"payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"}, {"payload_class": DEFAULT_PAYLOAD}),
+        (
+            {"payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"},
+            {"payload_class": DEFAULT_PAYLOAD},
+        ),
         (
             {"hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator"},
             {"keygen_type": "NON_PARTITION"},

@@ -69,7 +69,12 @@ def source(spark, folder, batches, rows=50):
 
 
 def run(stream, sink, checkpoint):
-    query = stream.writeStream.foreachBatch(sink).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+    query = (
+        stream.writeStream.foreachBatch(sink)
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
     query.awaitTermination()
     return query
 
@@ -350,7 +355,9 @@ def test_workers_without_pyarrow_are_diagnosed_before_anything_is_requested(tmp_
         "    print('SAID', type(error).__name__, error)\n"
     )
     env = {**os.environ, "PYSPARK_PYTHON": str(tmp_path / "bare" / "bin" / "python")}
-    done = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        [sys.executable, str(script)], env=env, capture_output=True, text=True, check=False, timeout=120
+    )
     said = done.stdout
     assert "SAID InvalidConfigError Spark's Python workers lack the module 'pyarrow'" in said, done.stderr[-2000:]
     assert not (tmp_path / "t").exists()

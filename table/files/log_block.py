@@ -92,8 +92,7 @@ def read_blocks(data: bytes, name: str) -> Iterator[LogBlock]:
 
 def _read_block(body: bytes) -> LogBlock:
     version, kind, count = struct.unpack_from(">iii", body, 0)
-    if version != 1:
-        raise ValueError(f"format version {version}")
+    _check_version(version, (1,))
     at, header = 12, {}
     for _ in range(count):
         ordinal, length = struct.unpack_from(">ii", body, at)
@@ -114,8 +113,7 @@ def read_avro_records(block: LogBlock) -> Iterator[Any]:
     try:
         schema = fastavro.parse_schema(json.loads(block.header[Header.SCHEMA]), named_schemas={})
         version, count = struct.unpack_from(">ii", block.content, 0)
-        if version not in _AVRO_BLOCK_VERSIONS:
-            raise ValueError(f"block version {version}")
+        _check_version(version, _AVRO_BLOCK_VERSIONS)
         at = 8
         for _ in range(count):
             (length,) = struct.unpack_from(">i", block.content, at)
@@ -123,3 +121,8 @@ def read_avro_records(block: LogBlock) -> Iterator[Any]:
             at += 4 + length
     except (struct.error, KeyError, ValueError, EOFError, IndexError) as error:
         raise CorruptFileError(f"an Avro block is damaged: {error}") from error
+
+
+def _check_version(version: int, known: tuple[int, ...]) -> None:
+    if version not in known:
+        raise ValueError(f"version {version} is not known")

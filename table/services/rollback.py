@@ -75,9 +75,7 @@ def roll_back_failed_writes(
     return timeline
 
 
-def _check_is_dead(
-    storage: Storage, instant: Instant, identity: WriterIdentity, heartbeat: HeartbeatSettings
-) -> None:
+def _check_is_dead(storage: Storage, instant: Instant, identity: WriterIdentity, heartbeat: HeartbeatSettings) -> None:
     if instant.action is Action.REPLACE_COMMIT:
         raise CommitConflictError(
             f"{instant.file_name} is pending: an overwrite or a clustering of another writer; finish it there first"
@@ -96,9 +94,7 @@ def roll_back_pending(table: HudiTable, timeline: Timeline, instant: Instant) ->
     storage = table.storage
     markers = [] if instant.state is State.REQUESTED else list_markers(storage, instant.time)
     plan = plan_rollback(instant, markers, storage.absolute)
-    rollback = request_instant(
-        storage, timeline, Action.ROLLBACK, table.config.timezone, encode_rollback_plan(plan)
-    )
+    rollback = request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, encode_rollback_plan(plan))
     now = load_timeline(storage).find(instant.time, instant.action)
     if now is None or now.is_completed:
         delete_instant_file(storage, rollback)
@@ -202,5 +198,3 @@ def _referenced_files(storage: Storage, timeline: Timeline, time: str) -> frozen
             return frozenset()
     first = timeline.first_active_time
     return frozenset() if first is None or time > first else None
-
-

@@ -45,9 +45,7 @@ def instant_path(instant: Instant) -> str:
     return join(METAFOLDER, instant.file_name)
 
 
-def request_instant(
-    storage: Storage, timeline: Timeline, action: Action, zone: str, content: bytes = b""
-) -> Instant:
+def request_instant(storage: Storage, timeline: Timeline, action: Action, zone: str, content: bytes = b"") -> Instant:
     """Requests a new instant whose time is greater than every one on the timeline.
 
     Two callers that pick the same time are told apart by create-if-absent: one picks again.

@@ -86,9 +86,7 @@ class HeartbeatThread:
         self._storage, self._instant_time, self._identity = storage, instant_time, identity
         self._interval_s = settings.interval_ms / 1000
         self._stopped = threading.Event()
-        self._thread = threading.Thread(
-            target=self._beat, name=f"hudistream-heartbeat-{instant_time}", daemon=True
-        )
+        self._thread = threading.Thread(target=self._beat, name=f"hudistream-heartbeat-{instant_time}", daemon=True)
 
     def __enter__(self) -> None:
         self._thread.start()

@@ -24,9 +24,7 @@ def list_file_groups(storage: Storage, partition_path: str, committed: Committed
     return build_file_groups(partition_path, storage.list_dir(partition_path), committed)
 
 
-def list_latest_base_files(
-    storage: Storage, partition_path: str, committed: CommittedInstants
-) -> tuple[BaseFile, ...]:
+def list_latest_base_files(storage: Storage, partition_path: str, committed: CommittedInstants) -> tuple[BaseFile, ...]:
     """The base files a snapshot reader sees in one partition."""
     groups = list_file_groups(storage, partition_path, committed)
     return tuple(group.latest for group in groups if group.latest is not None)

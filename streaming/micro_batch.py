@@ -5,7 +5,7 @@ written, a file is announced before it is opened, and one file at the end makes 
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import structlog
@@ -18,12 +18,13 @@ from streaming.routes import plan_routes
 from streaming.write_profile import WriteProfile, assign_rules
 from streaming.write_task import TaskPlan, TaskResult, combine_results
 from table import clock
-from table.config import OVERWRITE_PAYLOAD, load_table_config
+from table.config import OVERWRITE_PAYLOAD, TableConfig, load_table_config
 from table.errors import CommitOutcomeUnknownError, HudiError, InvalidRecordError
-from table.hudi_table import HudiTable, check_can_write, create_table
-from table.keygen import KeyExpressions, build_key_expressions
+from table.hudi_table import HudiTable, check_can_write, create_table, find_stored_key
+from table.keygen import KeyExpressions, build_key_expressions, check_key_encoding
 from table.options import WriteOptions, check_options_agree, new_table_config
 from table.schema import reconcile_schema, relaxed, required_columns, schema_json, with_meta_columns
+from table.services.metadata_table import drop_metadata_table
 from table.services.rollback import roll_back_failed_writes, roll_back_pending
 from table.storage import Storage
 from table.timeline.active_timeline import load_timeline
@@ -112,8 +113,9 @@ class MicroBatchWriter:
             log.info("batch_skipped", table=storage.base_uri, batch_id=batch_id, sink_id=options.sink_id)
             return BatchSummary(storage.base_uri, batch_id, None, skipped=True)
         timeline = roll_back_failed_writes(table, timeline, identity, options.heartbeat)
+        check_key_encoding(table.config, find_stored_key(table, timeline))
         write_schema = reconcile_schema(schema, table.load_schema(timeline))
-        keys = build_key_expressions(table.config, schema)
+        keys = self._build_keys(table.config, schema)
         profile = self._profiles.load(timeline)
 
         pending = begin_commit(table, timeline, options.operation.upper(), identity)
@@ -148,13 +150,21 @@ class MicroBatchWriter:
         if config is None:
             config = new_table_config(self._options, self._default_name)
             reconcile_schema(schema, None)
-            build_key_expressions(config, schema)
+            self._build_keys(config, schema)
             table = create_table(self._storage, config)
         else:
             table = HudiTable(self._storage, config)
         check_options_agree(self._options, table.config)
+        if table.config.metadata_partitions.strip() and self._options.metadata_enabled is False:
+            # Hudi's own writers make one by default: it is looked for before every batch
+            check_can_write(replace(table.config, metadata_partitions=""))
+            table = drop_metadata_table(table)
         check_can_write(table.config)
         return table
+
+    def _build_keys(self, config: TableConfig, schema: pa.Schema) -> KeyExpressions:
+        options = self._options
+        return build_key_expressions(config, schema, options.partition_kinds, dict(options.timebased))
 
     def _plan_tasks(
         self,
@@ -234,9 +244,8 @@ class MicroBatchWriter:
 
 def _refuse_bad_rows(result: TaskResult, table: HudiTable) -> None:
     if result.bad_rows:
-        field = table.config.record_key_fields[0]
+        keys = ", ".join(table.config.record_key_fields)
         raise InvalidRecordError(
-            f"{result.bad_rows} rows have no record key ({field!r} is null or empty), or null in a column that the "
-            f"table's schema requires, for example "
-            f"{'; '.join(result.examples)}: filter them out or give them a key; nothing of the batch was written"
+            f"{result.bad_rows} rows cannot be stored (record key {keys}), for example {'; '.join(result.examples)}: "
+            "filter them out or mend them; nothing of the batch was written"
         )

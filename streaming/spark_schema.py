@@ -67,3 +67,35 @@ def _arrow_type(kind: Any, column: str) -> pa.DataType:
         f"the column {column!r} has the Spark type {shown}, which cannot be stored: cast it to a type of the README's "
         "table"
     )
+
+
+def to_spark_ddl(schema: pa.Schema) -> str:
+    """Spark's schema text of Arrow columns, everything nullable."""
+    return ", ".join(f"`{field.name.replace('`', '``')}` {_spark_type(field.type)}" for field in schema)
+
+
+def _spark_type(arrow: pa.DataType) -> str:
+    if pa.types.is_decimal(arrow):
+        return f"DECIMAL({arrow.precision},{arrow.scale})"
+    if pa.types.is_struct(arrow):
+        inner = ", ".join(f"`{field.name.replace('`', '``')}`: {_spark_type(field.type)}" for field in arrow)
+        return f"STRUCT<{inner}>"
+    if pa.types.is_list(arrow):
+        return f"ARRAY<{_spark_type(arrow.value_type)}>"
+    if pa.types.is_map(arrow):
+        return f"MAP<STRING, {_spark_type(arrow.item_type)}>"
+    if pa.types.is_timestamp(arrow):
+        return "TIMESTAMP" if arrow.tz else "TIMESTAMP_NTZ"
+    return _SPARK_NAMES.get(arrow, "STRING")
+
+
+_SPARK_NAMES = {
+    pa.bool_(): "BOOLEAN",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.float32(): "FLOAT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "STRING",
+    pa.binary(): "BINARY",
+    pa.date32(): "DATE",
+}

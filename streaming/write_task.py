@@ -16,6 +16,7 @@ from streaming.bucket_assigner import AssignRules, BucketAssigner, SmallFile, fi
 from streaming.routes import Routes
 from table import clock
 from table.files.file_names import build_file_id
+from table.keygen import partition_path_problem
 from table.schema import PARTITION_PATH, RECORD_KEY
 from table.timeline.commit_metadata import WriteStat, stat_from_json
 from table.view.file_group import CommittedInstants
@@ -25,6 +26,7 @@ from table.write.merge import last_of_each_run
 from table.write.write_bucket import BucketWriter
 
 SLOT_COLUMN = "_hudistream_slot"
+NO_PATH = "\0"  # rows of which no partition path can be made
 EXAMPLES = 3
 
 
@@ -56,8 +58,8 @@ class TaskResult:
         stats: files it wrote.
         footer_bytes: of these files together.
         listed: live small files of the paths it had to list.
-        bad_rows: rows without a record key, or null where the table's schema allows none; then
-            nothing of this result may be committed.
+        bad_rows: rows that cannot be stored: no record key, no fit partition path, null where the
+            table's schema allows none; then nothing of this result may be committed.
         examples: some of them, as text.
     """
 
@@ -124,7 +126,8 @@ def split_by_slot(rows: pa.Table) -> Iterator[tuple[str, int, pa.Table]]:
     count = len(rows)
     if not count:
         return
-    paths, slots = rows.column(PARTITION_PATH).combine_chunks(), rows.column(SLOT_COLUMN).combine_chunks()
+    paths = pc.fill_null(rows.column(PARTITION_PATH), NO_PATH).combine_chunks()
+    slots = rows.column(SLOT_COLUMN).combine_chunks()
     changed = np.ones(count, np.bool_)
     if count > 1:
         other_path = pc.not_equal(paths.slice(0, count - 1), paths.slice(1))
@@ -153,6 +156,10 @@ class _Task:
         self._examples: list[str] = []
 
     def write(self, path: str, slot: int, rows: pa.Table) -> None:
+        problem = partition_path_problem(None if path == NO_PATH else path)
+        if problem is not None:
+            self._count_bad(rows, problem)
+            return
         if self._slot != (path, slot):
             self._end_slot()
             self._slot = (path, slot)
@@ -185,12 +192,17 @@ class _Task:
         for name in self._plan.context.required:
             bad = pc.or_(bad, pc.is_null(rows.column(name)))
         if pc.any(bad).as_py():
-            found = rows.filter(bad)
-            self._bad_rows += len(found)
-            wanted = EXAMPLES - len(self._examples)
-            self._examples += [str(row) for row in found.slice(0, wanted).drop_columns([RECORD_KEY]).to_pylist()]
+            names = ", ".join(("the record key is null or empty", *self._plan.context.required))
+            reason = f"{names} null where the schema allows none" if self._plan.context.required else names
+            self._count_bad(rows.filter(bad), reason)
         # once a row is bad nothing will be committed: the rest is only counted
         return rows.slice(0, 0) if self._bad_rows else rows
+
+    def _count_bad(self, rows: pa.Table, reason: str) -> None:
+        self._bad_rows += len(rows)
+        wanted = EXAMPLES - len(self._examples)
+        shown = rows.slice(0, wanted).drop_columns([RECORD_KEY]).to_pylist()
+        self._examples += [f"{row} ({reason})" for row in shown]
 
     def _combined(self, rows: pa.Table) -> pa.Table:
         """One row a key; the last row seen waits, because its key may go on in the next batch."""

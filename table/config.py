@@ -36,6 +36,9 @@ KEYGEN_CLASSES: Mapping[str, str] = MappingProxyType(
 )
 
 
+SUPPORTED_KEYGENS = ("SIMPLE", "NON_PARTITION", "COMPLEX", "TIMESTAMP", "CUSTOM")
+
+
 def keygen_type_of(text: str) -> str | None:
     """The key generator's type (``SIMPLE``) for a type or a class name as users write them, or None."""
     upper = text.strip().upper()

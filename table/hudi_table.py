@@ -7,10 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from table.config import TABLE_VERSION, TableConfig, create_table_config, load_table_config
+from table.config import SUPPORTED_KEYGENS, TABLE_VERSION, TableConfig, create_table_config, load_table_config
 from table.errors import TableExistsError, TableNotFoundError, UnsupportedTableError
+from table.files.base_file import read_batches
+from table.files.file_names import BASE_FILE_EXTENSION
 from table.open_storage import open_storage
-from table.schema import from_avro, without_meta_columns
+from table.schema import META_FIELDS, RECORD_KEY, from_avro, without_meta_columns
 from table.storage import METAFOLDER, Storage, join
 from table.timeline.active_timeline import load_timeline, read_instant
 from table.timeline.commit_metadata import decode_commit
@@ -91,6 +93,18 @@ def create_table(storage: Storage, config: TableConfig) -> HudiTable:
     return HudiTable(storage, created)
 
 
+def find_stored_key(table: HudiTable, timeline: Timeline) -> str | None:
+    """A record key of the table, where its spelling is in doubt; None otherwise, and for an empty table."""
+    if table.config.keygen_type != "COMPLEX" or len(table.config.record_key_fields) != 1:
+        return None
+    for instant in reversed(timeline.completed_writes):
+        for stat in decode_commit(read_instant(table.storage, instant), instant.file_name).stats:
+            if stat.path.endswith(BASE_FILE_EXTENSION) and table.storage.exists(stat.path):
+                for rows in read_batches(table.storage, stat.path, pa.schema([META_FIELDS[2]])):
+                    return str(rows.column(RECORD_KEY)[0])
+    return None
+
+
 def check_path_is_free(storage: Storage) -> None:
     """Refuses a path where a new table would lie among other things.
 
@@ -135,15 +149,15 @@ def check_can_write(config: TableConfig) -> None:
             "hoodie.table.metadata.partitions",
             config.metadata_partitions,
             (
-                "a metadata table that is not kept up hides rows: switch it off with hoodie.metadata.enable=false "
-                "in a write by Hudi itself, which removes it"
+                "a metadata table that is not kept up hides rows: give the sink hoodie.metadata.enable=false, and it "
+                "is dropped before anything is written"
             ),
         ),
         (
-            config.keygen_type not in ("SIMPLE", "NON_PARTITION"),
+            config.keygen_type not in SUPPORTED_KEYGENS,
             "hoodie.table.keygenerator.type",
             config.keygen_type,
-            "SIMPLE and NON_PARTITION are written",
+            f"supported are {', '.join(SUPPORTED_KEYGENS)}",
         ),
     )
     for refused, key, value, reason in refusals:

@@ -1,17 +1,22 @@
 """Record key and partition path as Spark SQL text: the one definition of both (pure).
 
-Rules from KeyGenUtils, SimpleKeyGenerator, NonpartitionedKeyGenerator, PartitionPathEncodeUtils.
+Rules from KeyGenUtils, SimpleKeyGenerator, ComplexKeyGenerator, NonpartitionedKeyGenerator,
+TimestampBasedKeyGenerator, CustomKeyGenerator and PartitionPathEncodeUtils. The text of a value is what
+Hudi's insert makes of it: a timestamp is its microseconds, a decimal Java's text, binary is hex.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from table.config import TableConfig
-from table.errors import InvalidConfigError, SchemaMismatchError
+from table.errors import InvalidConfigError, SchemaMismatchError, UnsupportedTableError
+from table.time_partition import build_time_value, parse_time_partition
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+NULL_KEY, EMPTY_KEY = "__null__", "__empty__"
 
 # PartitionPathEncodeUtils.CHAR_TO_ESCAPE
 ESCAPED_CHARACTERS = "".join(map(chr, range(1, 32))) + "\"#%'*/:=?\\\x7f{[]^"
@@ -23,7 +28,7 @@ class KeyExpressions:
 
     Attributes:
         record_key: null or "" where the row has no key.
-        partition_path: never null.
+        partition_path: null where no path can be made of the row (a text that is no date).
     """
 
     record_key: str
@@ -40,28 +45,73 @@ def quote_text(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def build_key_expressions(config: TableConfig, schema: pa.Schema) -> KeyExpressions:
+def build_key_expressions(
+    config: TableConfig,
+    schema: pa.Schema,
+    partition_kinds: tuple[str, ...] = (),
+    settings: Mapping[str, str] | None = None,
+) -> KeyExpressions:
     """Key and partition path of a table's rows.
 
     Args:
         config: the table's properties.
         schema: the batch's columns (Arrow).
+        partition_kinds: of the custom key generator, ``SIMPLE`` or ``TIMESTAMP`` a partition field.
+        settings: ``hoodie.keygen.timebased.*`` of the user; the table's own where there are none.
 
     Raises:
-        InvalidConfigError: when a field is not a column of the batch.
-        SchemaMismatchError: when a column's type cannot be part of a key yet.
+        InvalidConfigError: when a field is not a column of the batch, or settings are missing.
+        SchemaMismatchError: when a column's type cannot be part of a key.
     """
     check_fields(config, schema)
-    record_key = _text_of(config.record_key_fields[0], schema)
-    if not config.partition_fields:
-        return KeyExpressions(record_key, "''")
-    field = config.partition_fields[0]
-    value = f"coalesce(nullif({_text_of(field, schema)}, ''), {quote_text(DEFAULT_PARTITION)})"
+    timed = {**config.extra, **(settings or {})}
+    kinds = _kinds_of(config, partition_kinds)
+    parts = [
+        _partition_part(config, schema, name, kind, timed)
+        for name, kind in zip(config.partition_fields, kinds, strict=True)
+    ]
+    path = "''" if not parts else parts[0] if len(parts) == 1 else f"concat({', '.join(_between(parts, '/'))})"
+    return KeyExpressions(_record_key(config, schema), path)
+
+
+def _kinds_of(config: TableConfig, given: tuple[str, ...]) -> tuple[str, ...]:
+    count = len(config.partition_fields)
+    if config.keygen_type == "CUSTOM" and count:
+        if len(given) != count:
+            raise InvalidConfigError(
+                "the table has the custom key generator: give the kind of each partition field, such as "
+                f"hoodie.datasource.write.partitionpath.field={config.partition_fields[0]}:SIMPLE"
+            )
+        return given
+    return ("TIMESTAMP",) * count if config.keygen_type == "TIMESTAMP" else ("SIMPLE",) * count
+
+
+def _record_key(config: TableConfig, schema: pa.Schema) -> str:
+    names = config.record_key_fields
+    texts = [_text_of(name, schema) for name in names]
+    if len(names) == 1:
+        return texts[0]
+    parts = []
+    for name, text in zip(names, texts, strict=True):
+        value = f"CASE WHEN {text} IS NULL THEN '{NULL_KEY}' WHEN {text} = '' THEN '{EMPTY_KEY}' ELSE {text} END"
+        parts.append(f"concat({quote_text(name + ':')}, {value})")
+    nothing = " AND ".join(f"coalesce({text}, '') = ''" for text in texts)
+    return f"CASE WHEN {nothing} THEN NULL ELSE concat({', '.join(_between(parts, ','))}) END"
+
+
+def _between(parts: list[str], separator: str) -> list[str]:
+    return [piece for part in parts for piece in (quote_text(separator), part)][1:]
+
+
+def _partition_part(config: TableConfig, schema: pa.Schema, name: str, kind: str, timed: Mapping[str, str]) -> str:
+    if kind == "TIMESTAMP":
+        column, found = _column(name, schema)
+        value = build_time_value(parse_time_partition(timed), column, found, name)
+    else:
+        value = f"coalesce(nullif({_text_of(name, schema)}, ''), {quote_text(DEFAULT_PARTITION)})"
     if config.url_encode:
         value = url_encoded(value)
-    if config.hive_style:
-        value = f"concat({quote_text(field + '=')}, {value})"
-    return KeyExpressions(record_key, value)
+    return f"concat({quote_text(name + '=')}, {value})" if config.hive_style else value
 
 
 def url_encoded(value: str) -> str:
@@ -79,6 +129,48 @@ def url_encode_text(value: str) -> str:
     return re.sub("[" + re.escape(ESCAPED_CHARACTERS) + "]", lambda found: f"%{ord(found[0]):02X}", value)
 
 
+def partition_path_problem(path: str | None) -> str | None:
+    """Why a partition path cannot be a folder of the table, or None when it can.
+
+    What is refused here would lie outside the table, or in its metadata, or be unreadable for Hadoop,
+    which takes a colon in the first part of a path for a scheme.
+    """
+    if path is None:
+        return "no partition path can be made of the row: its text is no date of the configured form"
+    if path == "":
+        return None
+    parts = path.split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        return f"the partition path {path!r} has an empty part, '.' or '..'"
+    if parts[0] == ".hoodie":
+        return f"the partition path {path!r} lies in the table's metadata"
+    if ":" in parts[0]:
+        return f"the partition path {path!r} has a colon, which Hadoop takes for a scheme"
+    return None
+
+
+def check_key_encoding(config: TableConfig, stored_key: str | None) -> None:
+    """Refuses a table whose single-field complex keys are spelled otherwise than here.
+
+    Hudi releases differ (apache/hudi#19304): ``value``, as here and in 1.0.2, or ``field:value``. Writing
+    the other form would make every key a new one.
+
+    Args:
+        config: the table's properties.
+        stored_key: a record key of the table, or None when there is none.
+
+    Raises:
+        UnsupportedTableError: shows the key.
+    """
+    if config.keygen_type != "COMPLEX" or len(config.record_key_fields) != 1 or stored_key is None:
+        return
+    if stored_key.startswith(config.record_key_fields[0] + ":"):
+        raise UnsupportedTableError(
+            f"the table's record keys have the form {stored_key!r}: its writer puts the field's name before the value "
+            "of a single key field, as some Hudi releases do and this project does not; its rows would get other keys"
+        )
+
+
 def check_fields(config: TableConfig, schema: pa.Schema) -> None:
     """Refuses a batch without the columns that the table's keys are made of.
 
@@ -90,18 +182,45 @@ def check_fields(config: TableConfig, schema: pa.Schema) -> None:
     if config.ordering_field:
         wanted.append(("hoodie.datasource.write.precombine.field", config.ordering_field))
     for option, name in wanted:
-        if name not in schema.names:
+        if _find(name, schema) is None:
             raise InvalidConfigError(f"{option}={name}: the batch has no such column; it has {', '.join(schema.names)}")
 
 
+def _find(name: str, schema: pa.Schema) -> tuple[str, pa.DataType] | None:
+    """SQL and type of a column, or of a field within structs (``a.b.c``)."""
+    if name in schema.names:
+        return quote_name(name), schema.field(name).type
+    first, *rest = name.split(".")
+    if first not in schema.names:
+        return None
+    sql, kind = quote_name(first), schema.field(first).type
+    for part in rest:
+        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
+            return None
+        sql, kind = f"{sql}.{quote_name(part)}", kind.field(part).type
+    return sql, kind
+
+
+def _column(name: str, schema: pa.Schema) -> tuple[str, pa.DataType]:
+    found = _find(name, schema)
+    assert found is not None, name  # check_fields came before
+    return found
+
+
 def _text_of(name: str, schema: pa.Schema) -> str:
-    column = schema.field(name)
-    kind = column.type
+    column, kind = _column(name, schema)
     if pa.types.is_string(kind):
-        return quote_name(name)
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind):
-        return f"CAST({quote_name(name)} AS STRING)"
+        return column
+    if pa.types.is_timestamp(kind) and kind.tz:
+        return f"CAST(unix_micros({column}) AS STRING)"
+    if pa.types.is_decimal(kind):
+        # Java's text (1E-18) and not the plain one, whatever spark.sql.ansi.enabled says
+        return f"IF({column} IS NULL, NULL, format_string('%s', {column}))"
+    if pa.types.is_binary(kind):
+        return f"lower(hex({column}))"
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind) or pa.types.is_floating(kind):
+        return f"CAST({column} AS STRING)"
     raise SchemaMismatchError(
-        f"the column {name!r} of type {kind} cannot be a record key or partition field yet: cast it to a string, "
-        "an integer, a boolean or a date"
+        f"the column {name!r} of type {kind} cannot be a record key or partition field: use a string, number, boolean, "
+        "date, timestamp or binary column"
     )

@@ -14,7 +14,7 @@ _GROUPS = {
     """,
     "the metadata table: none is written": """
         _hoodie.metadata.ignore.spurious.deletes hoodie.file.listing.parallelism hoodie.metadata.auto.initialize
-        hoodie.metadata.compact.max.delta.commits hoodie.metadata.dir.filter.regex hoodie.metadata.enable
+        hoodie.metadata.compact.max.delta.commits hoodie.metadata.dir.filter.regex
         hoodie.metadata.index.async hoodie.metadata.index.bloom.filter.column.list
         hoodie.metadata.index.bloom.filter.enable hoodie.metadata.index.bloom.filter.file.group.count
         hoodie.metadata.index.bloom.filter.parallelism hoodie.metadata.index.check.timeout.seconds
@@ -228,14 +228,14 @@ _GROUPS = {
         hoodie.index.hbase.zk.session_timeout_ms hoodie.index.hbase.zknode.path
         hoodie.index.hbase.zkpath.qps_root hoodie.index.hbase.zkport hoodie.index.hbase.zkquorum
     """,
-    "the timestamp key generator, which is refused by its name": """
+    "the parser of the timestamp key generator, which is our own": """
         hoodie.deltastreamer.keygen.datetime.parser.class hoodie.keygen.datetime.parser.class
-        hoodie.keygen.timebased.input.dateformat hoodie.keygen.timebased.input.dateformat.list.delimiter.regex
-        hoodie.keygen.timebased.input.timezone hoodie.keygen.timebased.output.dateformat
-        hoodie.keygen.timebased.output.timezone hoodie.keygen.timebased.timestamp.scalar.time.unit
-        hoodie.keygen.timebased.timestamp.type hoodie.keygen.timebased.timezone input.dateformat
-        input.dateformat.list.delimiter.regex input.timezone output.dateformat output.timezone
-        timestamp.scalar.time.unit timestamp.type timezone
+
+
+
+
+
+
     """,
     "the JVM's memory fractions": """
         hoodie.memory.compaction.fraction hoodie.memory.merge.fraction hoodie.memory.merge.max.size

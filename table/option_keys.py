@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from table.config import DEFAULT_PAYLOAD, KEYGEN_CLASSES, OVERWRITE_PAYLOAD, keygen_type_of
+from table.config import DEFAULT_PAYLOAD, KEYGEN_CLASSES, OVERWRITE_PAYLOAD, SUPPORTED_KEYGENS, keygen_type_of
 from table.errors import InvalidConfigError
 
 _MB = 1024 * 1024
@@ -69,9 +69,9 @@ def _names(_key: str, value: str) -> tuple[str, ...]:
 
 def _keygen(key: str, value: str) -> str:
     found = keygen_type_of(value)
-    if found not in ("SIMPLE", "NON_PARTITION"):
-        known = ", ".join(KEYGEN_CLASSES[name] for name in ("SIMPLE", "NON_PARTITION"))
-        raise InvalidConfigError(f"{key}={value}: this key generator is not supported yet; use {known}")
+    if found not in SUPPORTED_KEYGENS:
+        known = ", ".join(KEYGEN_CLASSES[name] for name in SUPPORTED_KEYGENS)
+        raise InvalidConfigError(f"{key}={value}: this key generator is not supported; use one of {known}")
     return found
 
 
@@ -87,6 +87,24 @@ def _merge_mode(key: str, value: str) -> str:
     modes = {"EVENT_TIME_ORDERING": DEFAULT_PAYLOAD, "COMMIT_TIME_ORDERING": OVERWRITE_PAYLOAD}
     return modes[_one_of(*modes)(key, value)]
 
+
+def _setting(_key: str, value: str) -> str:
+    return value
+
+
+TIMEBASED_KEYS = tuple(
+    "hoodie.keygen.timebased." + name
+    for name in (
+        "timestamp.type",
+        "timestamp.scalar.time.unit",
+        "output.dateformat",
+        "output.timezone",
+        "input.dateformat",
+        "input.dateformat.list.delimiter.regex",
+        "input.timezone",
+        "timezone",
+    )
+)
 
 _codec = _one_of("zstd", "snappy", "gzip", "lz4", "none")
 
@@ -137,6 +155,8 @@ HONOURED: Mapping[str, tuple[str, Parser]] = MappingProxyType(
         "hoodie.client.heartbeat.interval_in_ms": ("heartbeat.interval_ms", _integer(1)),
         "hoodie.client.heartbeat.tolerable.misses": ("heartbeat.tolerable_misses", _integer(1)),
         "hoodie.base.path": ("base_path", _string),
+        "hoodie.metadata.enable": ("metadata_enabled", _boolean),
+        **dict.fromkeys(TIMEBASED_KEYS, ("timebased", _setting)),
     }
 )
 
@@ -243,6 +263,11 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "hoodie.datasource.write.record.merger.strategy": "hoodie.record.merge.strategy.id",
         "hoodie.compaction.record.merger.strategy": "hoodie.record.merge.strategy.id",
         "record.merger.strategy": "hoodie.record.merge.strategy.id",
+        **{
+            old + key.removeprefix("hoodie.keygen.timebased."): key
+            for key in TIMEBASED_KEYS
+            for old in ("hoodie.deltastreamer.keygen.timebased.", "hoodie.streamer.keygen.timebased.", "")
+        },
         "hive_sync.enable": "hoodie.datasource.hive_sync.enable",
         "hive_sync.enabled": "hoodie.datasource.hive_sync.enable",
         "hoodie.datasource.hive_sync.enabled": "hoodie.datasource.hive_sync.enable",

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from table.config import DEFAULT_PAYLOAD, TableConfig
+from table.config import DEFAULT_PAYLOAD, KEYGEN_CLASSES, TableConfig
 from table.errors import InvalidConfigError
 from table.known_options import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
 from table.option_keys import ALIASES, HONOURED, REFUSED
 from table.settings import BaseFileSettings, HeartbeatSettings
+from table.time_partition import parse_time_partition
 
 DEFAULT_SINK_ID = "default_single_writer"
 _MB = 1024 * 1024
@@ -30,7 +31,11 @@ class WriteOptions:
         record_key_fields: columns of the record key; None means the table's.
         partition_fields: columns of the partition path; None means the table's, or none.
         ordering_field: column that orders records of one key.
-        keygen_type: ``SIMPLE`` or ``NON_PARTITION``; None is derived from the partition fields.
+        partition_kinds: ``SIMPLE`` or ``TIMESTAMP`` a partition field, for the custom key generator.
+        keygen_type: ``SIMPLE``, ``NON_PARTITION``, ``COMPLEX``, ``TIMESTAMP``, ``CUSTOM``; None is derived from the
+            fields.
+        timebased: ``hoodie.keygen.timebased.*`` keys and values, sorted.
+        metadata_enabled: ``hoodie.metadata.enable``; False lets the sink drop a table's metadata table.
         hive_style: folders ``region=eu``.
         url_encode: special characters of partition values as ``%XX``.
         payload_class: merge semantics of a new table.
@@ -59,7 +64,10 @@ class WriteOptions:
     record_key_fields: tuple[str, ...] | None = None
     partition_fields: tuple[str, ...] | None = None
     ordering_field: str | None = None
+    partition_kinds: tuple[str, ...] = ()
     keygen_type: str | None = None
+    timebased: tuple[tuple[str, str], ...] = ()
+    metadata_enabled: bool | None = None
     hive_style: bool | None = None
     url_encode: bool | None = None
     payload_class: str | None = None
@@ -139,10 +147,14 @@ def _reason_without_effect(key: str) -> str:
 
 def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> WriteOptions:
     parsed: dict[str, Any] = {}
+    timebased: dict[str, str] = {}
     for name, (key, value) in values.items():
         if name in HONOURED:
             field_name, parse = HONOURED[name]
             found = parse(key, value)
+            if field_name == "timebased":
+                timebased[name] = found
+                continue
             if field_name in parsed and parsed[field_name] != found:
                 raise InvalidConfigError(f"{key}={value} contradicts another option for the same thing")
             parsed[field_name] = found
@@ -152,6 +164,8 @@ def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> Writ
     auto_split, split_size = parsed.pop("auto_split", True), parsed.pop("split_size", 500_000)
     if not auto_split:
         parsed["rows_per_new_file"] = split_size
+    _split_partition_kinds(parsed)
+    parsed["timebased"] = tuple(sorted(timebased.items()))
     if parsed.get("parallelism") == 0:
         parsed["parallelism"] = None
     if "base_file.codec" in parsed and "base_file.codec_level" not in parsed:
@@ -166,6 +180,24 @@ def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> Writ
         base_file=replace(built.base_file, **nested["base_file"]),
         heartbeat=replace(built.heartbeat, **nested["heartbeat"]),
     )
+
+
+def _split_partition_kinds(parsed: dict[str, Any]) -> None:
+    """``field:kind`` is how partition fields of the custom key generator are written."""
+    fields = parsed.get("partition_fields")
+    if not fields or parsed.get("keygen_type") != "CUSTOM":
+        return
+    names, kinds = [], []
+    for text in fields:
+        name, _, kind = text.rpartition(":")
+        if not name or kind.upper() not in ("SIMPLE", "TIMESTAMP"):
+            raise InvalidConfigError(
+                f"hoodie.datasource.write.partitionpath.field={','.join(fields)}: the custom key generator takes "
+                f"field:SIMPLE or field:TIMESTAMP, and {text!r} is neither"
+            )
+        names.append(name)
+        kinds.append(kind.upper())
+    parsed["partition_fields"], parsed["partition_kinds"] = tuple(names), tuple(kinds)
 
 
 def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
@@ -185,23 +217,13 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
             "a new table needs a record key: set hoodie.datasource.write.recordkey.field to the column that "
             "identifies a row"
         )
-    keygen = options.keygen_type or ("SIMPLE" if paths else "NON_PARTITION")
-    if keygen == "NON_PARTITION" and paths:
-        raise InvalidConfigError(
-            f"the non-partitioned key generator and the partition field {paths[0]!r} contradict each other: drop one"
-        )
-    if keygen == "SIMPLE" and not paths:
-        raise InvalidConfigError(
-            "the simple key generator needs hoodie.datasource.write.partitionpath.field; for a table without "
-            "partitions use NonpartitionedKeyGenerator"
-        )
-    for kind, names in (("record key", keys), ("partition", paths)):
-        if len(names) > 1:
-            raise InvalidConfigError(
-                f"{len(names)} {kind} fields ({', '.join(names)}) need the complex key generator, which is not "
-                "supported yet: use one column"
-            )
+    several = len(keys) > 1 or len(paths) > 1
+    keygen = options.keygen_type or ("NON_PARTITION" if not paths else "COMPLEX" if several else "SIMPLE")
+    _check_keygen(keygen, keys, paths)
     extra = {"hoodie.database.name": options.database} if options.database else {}
+    if keygen == "TIMESTAMP":
+        parse_time_partition(dict(options.timebased))
+        extra |= dict(options.timebased)  # Hudi keeps them in the properties, for readers and other writers
     return TableConfig(
         name=options.table_name or default_name,
         record_key_fields=keys,
@@ -215,6 +237,25 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
         payload_class=options.payload_class or DEFAULT_PAYLOAD,
         extra=extra,
     )
+
+
+def _check_keygen(keygen: str, keys: tuple[str, ...], paths: tuple[str, ...]) -> None:
+    if keygen == "NON_PARTITION" and paths:
+        raise InvalidConfigError(
+            f"the non-partitioned key generator and the partition field {paths[0]!r} contradict each other: drop one"
+        )
+    if keygen in ("SIMPLE", "TIMESTAMP"):
+        for kind, names in (("record key", keys), ("partition", paths)):
+            if len(names) > 1:
+                raise InvalidConfigError(
+                    f"{len(names)} {kind} fields ({', '.join(names)}) need the complex key generator: set "
+                    f"hoodie.datasource.write.keygenerator.class={KEYGEN_CLASSES['COMPLEX']}"
+                )
+        if not paths:
+            raise InvalidConfigError(
+                f"the {keygen.lower()} key generator needs hoodie.datasource.write.partitionpath.field; for a table "
+                f"without partitions use {KEYGEN_CLASSES['NON_PARTITION']}"
+            )
 
 
 def check_options_agree(options: WriteOptions, config: TableConfig) -> None:

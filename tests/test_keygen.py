@@ -2,8 +2,17 @@ import pyarrow as pa
 import pytest
 
 from table.config import TableConfig
-from table.errors import InvalidConfigError, SchemaMismatchError
-from table.keygen import ESCAPED_CHARACTERS, build_key_expressions, quote_name, quote_text, url_encode_text
+from table.errors import InvalidConfigError, SchemaMismatchError, UnsupportedTableError
+from table.keygen import (
+    ESCAPED_CHARACTERS,
+    build_key_expressions,
+    check_key_encoding,
+    partition_path_problem,
+    quote_name,
+    quote_text,
+    url_encode_text,
+)
+from table.time_partition import split_format
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("n", pa.int64()), ("x", pa.float64())])
 
@@ -32,9 +41,35 @@ def test_absent_columns_are_named(config, message):
         build_key_expressions(config, SCHEMA)
 
 
-def test_types_that_cannot_be_keys_yet_are_named():
-    with pytest.raises(SchemaMismatchError, match="'x' of type double"):
-        build_key_expressions(TableConfig("t", ("x",)), SCHEMA)
+def test_types_that_cannot_be_keys_are_named():
+    with pytest.raises(SchemaMismatchError, match="'l' of type list"):
+        build_key_expressions(TableConfig("t", ("l",)), pa.schema([("l", pa.list_(pa.int64()))]))
+
+
+def test_single_field_complex_keys_of_another_form_are_refused():
+    complex_table = TableConfig("t", ("id",), ("p",), keygen_type="COMPLEX")
+    check_key_encoding(complex_table, "k1")
+    check_key_encoding(complex_table, None)
+    check_key_encoding(TableConfig("t", ("id",), ("p",)), "id:k1")
+    with pytest.raises(UnsupportedTableError, match="'id:k1'"):
+        check_key_encoding(complex_table, "id:k1")
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [("", None), ("eu", None), ("2023/11/14", None), ("a/b:c", None), ("..", "empty part"), ("a/../b", "empty part"),
+     ("/a", "empty part"), ("a//b", "empty part"), ("a/", "empty part"), (".hoodie", "metadata"), ("eu:1", "colon"),
+     (None, "no date")],
+)  # fmt: skip
+def test_paths_that_cannot_be_folders_of_the_table(path, problem):
+    said = partition_path_problem(path)
+    assert (said is None) if problem is None else (problem in said)
+
+
+@pytest.mark.parametrize("form", ["yy", "yyyy-MMM", "hh", "E"])
+def test_date_forms_that_are_not_supported_are_named(form):
+    with pytest.raises(InvalidConfigError, match=form):
+        split_format(form)
 
 
 def test_quoting():

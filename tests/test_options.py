@@ -100,6 +100,28 @@ def test_codecs(codec, expected, level):
     assert (settings.codec, settings.codec_level) == (expected, level)
 
 
+def test_custom_key_generator_takes_a_kind_with_each_field():
+    custom = {"hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator"}
+    parsed = parse_options({**custom, "hoodie.datasource.write.partitionpath.field": "a:simple,b:TIMESTAMP"}).options
+    assert (parsed.partition_fields, parsed.partition_kinds) == (("a", "b"), ("SIMPLE", "TIMESTAMP"))
+    with pytest.raises(InvalidConfigError, match="'a' is neither"):
+        parse_options({**custom, "hoodie.datasource.write.partitionpath.field": "a"})
+
+
+@pytest.mark.parametrize(
+    ("options", "keygen"),
+    [
+        ({"record_key_fields": ("a",), "partition_fields": ("b",)}, "SIMPLE"),
+        ({"record_key_fields": ("a", "b"), "partition_fields": ("c",)}, "COMPLEX"),
+        ({"record_key_fields": ("a",), "partition_fields": ("b", "c")}, "COMPLEX"),
+        ({"record_key_fields": ("a",)}, "NON_PARTITION"),
+        ({"record_key_fields": ("a", "b")}, "NON_PARTITION"),
+    ],
+)
+def test_the_key_generator_follows_from_the_fields(options, keygen):
+    assert new_table_config(WriteOptions(**options), "t").keygen_type == keygen
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -143,9 +165,9 @@ def test_harmless_values_of_refused_keys_pass():
 
 
 def test_keys_without_effect_are_told_with_the_reason():
-    told = parse_options({"hoodie.metadata.enable": "true", "hoodie.metrics.graphite.host": "x"}).without_effect
+    told = parse_options({"hoodie.metadata.index.async": "true", "hoodie.metrics.graphite.host": "x"}).without_effect
     assert told == {
-        "hoodie.metadata.enable": "the metadata table: none is written",
+        "hoodie.metadata.index.async": "the metadata table: none is written",
         "hoodie.metrics.graphite.host": "the JVM's metrics reporters",
     }
 
@@ -154,8 +176,15 @@ def test_keys_without_effect_are_told_with_the_reason():
     ("options", "message"),
     [
         ({}, "recordkey.field"),
-        ({"record_key_fields": ("a", "b")}, "complex key generator"),
-        ({"record_key_fields": ("a",), "partition_fields": ("b", "c")}, "complex key generator"),
+        (
+            {"record_key_fields": ("a", "b"), "partition_fields": ("c",), "keygen_type": "SIMPLE"},
+            "complex key generator",
+        ),
+        (
+            {"record_key_fields": ("a",), "partition_fields": ("b", "c"), "keygen_type": "SIMPLE"},
+            "complex key generator",
+        ),
+        ({"record_key_fields": ("a",), "partition_fields": ("b",), "keygen_type": "TIMESTAMP"}, "timestamp.type"),
         ({"record_key_fields": ("a",), "keygen_type": "SIMPLE"}, "partitionpath.field"),
         ({"record_key_fields": ("a",), "partition_fields": ("b",), "keygen_type": "NON_PARTITION"}, "contradict"),
     ],

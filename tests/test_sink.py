@@ -214,8 +214,8 @@ def test_null_and_empty_partition_values_go_where_hudi_puts_them(spark, tmp_path
 
 
 BAD = [
-    ("SELECT CAST(NULL AS STRING) id, 'p' p, 1L ts", OPTIONS, InvalidRecordError, "1 rows have no record key"),
-    ("SELECT '' id, 'p' p, 1L ts", OPTIONS, InvalidRecordError, "'id' is null or empty"),
+    ("SELECT CAST(NULL AS STRING) id, 'p' p, 1L ts", OPTIONS, InvalidRecordError, "1 rows cannot be stored"),
+    ("SELECT '' id, 'p' p, 1L ts", OPTIONS, InvalidRecordError, "the record key is null or empty"),
     ("SELECT 'a' other, 'p' p, 1L ts", OPTIONS, SchemaMismatchError, "'other' is new; column 'id' is missing"),
     ("SELECT 'a' id, 'p' p", OPTIONS, SchemaMismatchError, "'ts' is missing"),
     ("SELECT 'a' id, 'p' p, 1 ts", OPTIONS, SchemaMismatchError, "'ts' is int32, the table has int64"),

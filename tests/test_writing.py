@@ -150,7 +150,7 @@ def test_packing_is_off_at_a_limit_of_zero(tmp_path):
 def test_a_batch_with_keyless_rows_says_how_many_and_shows_some(tmp_path):
     path = str(tmp_path / "t")
     bad = rows(range(10)).set_column(0, "id", pa.array([None, ""] * 4 + ["a", "b"]))
-    with pytest.raises(InvalidRecordError, match=r"8 rows have no record key.*'p': 'p0'"):
+    with pytest.raises(InvalidRecordError, match=r"8 rows cannot be stored.*'p': 'p0'.*null or empty"):
         Engine(path).write(0, bad)
     assert read_table(path).num_rows == 0
     assert load_timeline(LocalStorage(path)).pending == ()

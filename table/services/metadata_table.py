@@ -1,0 +1,31 @@
+"""Dropping Hudi's metadata table: one that a writer does not keep up hides rows (HoodieTable.maybeDeleteMetadataTable).
+
+Property first, folder second: a reader that still sees the property finds the folder.
+"""
+
+import structlog
+
+from table.config import update_properties
+from table.hudi_table import HudiTable
+from table.storage import METAFOLDER, join
+
+METADATA_FOLDER = join(METAFOLDER, "metadata")
+
+log = structlog.get_logger("hudistream.metadata_table")
+
+
+def drop_metadata_table(table: HudiTable) -> HudiTable:
+    """Removes the metadata table; a JVM writer that wants one builds it anew from a listing.
+
+    Returns:
+        The table with its changed properties.
+
+    Raises:
+        StorageError: when the properties do not read back as written; their backup is then in force.
+    """
+    dropped = table.config.metadata_partitions
+    changes = {"hoodie.table.metadata.partitions": "", "hoodie.table.metadata.partitions.inflight": ""}
+    config = update_properties(table.storage, changes)
+    table.storage.delete_dir(METADATA_FOLDER)
+    log.warning("metadata_table_dropped", table=table.storage.base_uri, partitions=dropped)
+    return HudiTable(table.storage, config)

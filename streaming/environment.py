@@ -59,20 +59,28 @@ def load_environment(spark: SparkSession, options: WriteOptions) -> Environment:
     """Asks the workers, once.
 
     Raises:
-        InvalidConfigError: when workers lack pyarrow or this package, or when the query's id cannot
-            be known (Spark Connect without a checkpoint location).
+        InvalidConfigError: when workers lack pyarrow or this package.
     """
     facts = _probe(spark)
-    query_id = facts.get("query_id")
+    conf = {name: spark.conf.get(name, default) for name, default in _ASKED.items()}
+    parallelism = choose_parallelism(conf, options.parallelism, os.cpu_count() or 1)
+    return Environment(facts.get("query_id"), parallelism)
+
+
+def check_query_id(spark: SparkSession, environment: Environment, options: WriteOptions) -> str | None:
+    """The streaming query's id, as a worker sees it or from the query's checkpoint.
+
+    Raises:
+        InvalidConfigError: under Spark Connect without ``hudistream.checkpoint.location``.
+    """
     if options.checkpoint_location:
-        query_id = read_query_id(options.checkpoint_location)
-    elif query_id is None and type(spark).__module__.startswith("pyspark.sql.connect"):
+        return read_query_id(options.checkpoint_location)
+    if environment.query_id is None and type(spark).__module__.startswith("pyspark.sql.connect"):
         raise InvalidConfigError(
             "under Spark Connect the streaming query's id is not known to the sink: set hudistream.checkpoint.location "
             "to the query's checkpointLocation"
         )
-    conf = {name: spark.conf.get(name, default) for name, default in _ASKED.items()}
-    return Environment(query_id, choose_parallelism(conf, options.parallelism, os.cpu_count() or 1))
+    return environment.query_id
 
 
 def choose_parallelism(conf: Mapping[str, Any], configured: int | None, cores: int) -> int:

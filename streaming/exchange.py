@@ -34,7 +34,7 @@ def exchange_and_write(batch: DataFrame, keys: KeyExpressions, plan: TaskPlan) -
         One result for each task that got rows.
     """
     routes, context = plan.routes, plan.context
-    ordered = context.combine_before_insert or not context.allow_duplicates
+    ordered = plan.sort_mode is None and (context.combine_before_insert or not context.allow_duplicates)
     rows = batch.select(
         "*",
         F.expr(keys.record_key).alias(RECORD_KEY),
@@ -43,15 +43,28 @@ def exchange_and_write(batch: DataFrame, keys: KeyExpressions, plan: TaskPlan) -
     if ordered:
         # ties go by order of arrival, which no exchange keeps: number the rows before it
         rows = rows.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
-    rows = rows.withColumn(SLOT_COLUMN, F.expr(_slot_sql(routes)))
-    if routes.tasks == 1:
-        rows = rows.coalesce(1)
+    if plan.sort_mode is not None:
+        rows = _arranged(rows, plan.sort_mode, routes.tasks)
     else:
-        rows = rows.withColumn(TASK_COLUMN, F.expr(_task_sql(routes))).repartition(routes.tasks, TASK_COLUMN)
-    rows = rows.sortWithinPartitions(PARTITION_PATH, SLOT_COLUMN, *_order_within_slot(plan))
-    rows = rows.drop(TASK_COLUMN, ARRIVAL_COLUMN)
+        rows = rows.withColumn(SLOT_COLUMN, F.expr(_slot_sql(routes)))
+        if routes.tasks == 1:
+            rows = rows.coalesce(1)
+        else:
+            rows = rows.withColumn(TASK_COLUMN, F.expr(_task_sql(routes))).repartition(routes.tasks, TASK_COLUMN)
+        rows = rows.sortWithinPartitions(PARTITION_PATH, SLOT_COLUMN, *_order_within_slot(plan))
+        rows = rows.drop(TASK_COLUMN, ARRIVAL_COLUMN)
     written = rows.mapInArrow(partial(_run_task, plan), "result string")
     return [decode_result(row.result) for row in written.collect()]
+
+
+def _arranged(rows: DataFrame, sort_mode: str, tasks: int) -> DataFrame:
+    """Rows of a bulk insert (BulkInsertSortMode). Every task opens files of its own, one at a time."""
+    if sort_mode == "GLOBAL_SORT":
+        rows = rows.repartitionByRange(tasks, PARTITION_PATH, RECORD_KEY)
+    elif sort_mode.startswith("PARTITION_PATH_REPARTITION"):
+        rows = rows.repartition(tasks, PARTITION_PATH)
+    by_key = [RECORD_KEY] if sort_mode.endswith("SORT") else []
+    return rows.sortWithinPartitions(PARTITION_PATH, *by_key).withColumn(SLOT_COLUMN, F.lit(0))
 
 
 def _order_within_slot(plan: TaskPlan) -> list[str | Column]:

@@ -14,7 +14,7 @@ from streaming.batch_ledger import BatchLedger
 from streaming.bucket_assigner import find_small_files
 from streaming.checkpoint import Verdict, already_committed
 from streaming.profile_cache import ProfileCache
-from streaming.routes import plan_routes
+from streaming.routes import Routes, plan_routes
 from streaming.write_profile import WriteProfile, assign_rules
 from streaming.write_task import TaskPlan, TaskResult, combine_results
 from table import clock
@@ -53,7 +53,7 @@ class BatchSummary:
 
     Attributes:
         table: the table's address.
-        batch_id: Spark's id.
+        batch_id: Spark's id, or None for a write outside a stream.
         instant_time: the commit, or None when nothing was committed (skipped, or empty).
         skipped: whether it had been committed before.
         rows: rows added.
@@ -64,7 +64,7 @@ class BatchSummary:
     """
 
     table: str
-    batch_id: int
+    batch_id: int | None
     instant_time: str | None
     skipped: bool = False
     rows: int = 0
@@ -89,12 +89,12 @@ class MicroBatchWriter:
         self._ledger = BatchLedger()
 
     def write(
-        self, batch_id: int, schema: pa.Schema, query_id: str | None, parallelism: int, distribute: Distribute
+        self, batch_id: int | None, schema: pa.Schema, query_id: str | None, parallelism: int, distribute: Distribute
     ) -> BatchSummary:
         """Writes one batch, or finds that it was written.
 
         Args:
-            batch_id: Spark's id.
+            batch_id: Spark's id; None outside a stream: such a write is never taken for one seen before.
             schema: the batch's columns (Arrow).
             query_id: the streaming query, or None.
             parallelism: most tasks.
@@ -108,10 +108,11 @@ class MicroBatchWriter:
         identity = WriterIdentity(options.sink_id, query_id)
         table = self._open_table(schema)
         timeline = table.load_timeline()
-        last = self._ledger.find_last_batch(table, timeline, options.sink_id)
-        if already_committed(last, batch_id, query_id, options.sink_id) is Verdict.SKIP:
-            log.info("batch_skipped", table=storage.base_uri, batch_id=batch_id, sink_id=options.sink_id)
-            return BatchSummary(storage.base_uri, batch_id, None, skipped=True)
+        if batch_id is not None:
+            last = self._ledger.find_last_batch(table, timeline, options.sink_id)
+            if already_committed(last, batch_id, query_id, options.sink_id) is Verdict.SKIP:
+                log.info("batch_skipped", table=storage.base_uri, batch_id=batch_id, sink_id=options.sink_id)
+                return BatchSummary(storage.base_uri, batch_id, None, skipped=True)
         timeline = roll_back_failed_writes(table, timeline, identity, options.heartbeat)
         check_key_encoding(table.config, find_stored_key(table, timeline))
         write_schema = reconcile_schema(schema, table.load_schema(timeline))
@@ -189,9 +190,19 @@ class MicroBatchWriter:
             allow_duplicates=options.allow_duplicates,
             combine_before_insert=options.combine_before_insert,
         )
-        small_files = {path: find_small_files(known.files, rules) for path, known in profile.paths.items()}
-        routes = plan_routes(profile, rules, parallelism, options.slots_per_partition)
-        return TaskPlan(context, routes, rules, small_files, table.load_committed(timeline))
+        if options.operation == "bulk_insert":
+            # every task opens files of its own; none is topped up
+            rules = replace(rules, small_file_limit_bytes=0)
+            routes = Routes(options.bulk_parallelism or parallelism)
+        else:
+            routes = plan_routes(profile, rules, options.parallelism or parallelism, options.slots_per_partition)
+        small_files = {
+            path: find_small_files(known.files, rules)
+            for path, known in profile.paths.items()
+            if known.files is not None
+        }
+        sort_mode = options.sort_mode if options.operation == "bulk_insert" else None
+        return TaskPlan(context, routes, rules, small_files, table.load_committed(timeline), sort_mode)
 
     def _undo(self, table: HudiTable, pending: PendingCommit) -> None:
         """Rolls back at once what the batch began; if that fails, the next batch does it."""
@@ -216,7 +227,9 @@ class MicroBatchWriter:
         except HudiError as error:
             log.warning("markers_left", table=self._storage.base_uri, instant_time=pending.time, error=str(error))
 
-    def _summarize(self, batch_id: int, pending: PendingCommit, result: TaskResult, seconds: float) -> BatchSummary:
+    def _summarize(
+        self, batch_id: int | None, pending: PendingCommit, result: TaskResult, seconds: float
+    ) -> BatchSummary:
         topped_up = sum(stat.prev_base_file is not None for stat in result.stats)
         summary = BatchSummary(
             table=self._storage.base_uri,

@@ -64,7 +64,7 @@ def plan_routes(profile: WriteProfile, rules: AssignRules, parallelism: int, def
             continue
         new_bytes = known.rows * rules.record_size_bytes
         slots = max(1, min(parallelism, int(new_bytes // SLOT_BYTES) + 1))
-        small = find_small_files(known.files, rules)
+        small = find_small_files(known.files or (), rules)
         for slot in range(slots):
             carried = sum(file.size_bytes for file in small[slot : slot + 1])
             work.append((new_bytes / slots + carried, path, slot))

@@ -3,18 +3,19 @@
 import os
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import structlog
 from pyspark.sql import DataFrame, SparkSession
 
-from streaming.environment import Environment, check_session, load_environment
+from streaming.environment import Environment, check_query_id, check_session, load_environment
 from streaming.exchange import exchange_and_write
 from streaming.micro_batch import BatchSummary, MicroBatchWriter
 from streaming.spark_schema import to_arrow_schema
 from table.open_storage import open_storage
-from table.options import WriteOptions, parse_options
+from table.options import WriteOptions, parse_operation, parse_options
 
 log = structlog.get_logger("hudistream.sink")
 
@@ -57,10 +58,11 @@ class HudiSink:
     def _start(self) -> None:
         self._lock = threading.Lock()
         self._environment: Environment | None = None
+        self._default_name = self._path.rstrip("/").rsplit("/", 1)[-1]
         self._writer = MicroBatchWriter(
             open_storage(self._path, self._storage_options),
             self._options,
-            default_name=self._path.rstrip("/").rsplit("/", 1)[-1],
+            self._default_name,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -89,10 +91,34 @@ class HudiSink:
             self.last_batch = self._writer.write(
                 batch_id,
                 to_arrow_schema(batch.schema),
-                environment.query_id,
+                check_query_id(spark, environment, self._options),
                 environment.parallelism,
                 partial(exchange_and_write, batch),
             )
+
+    def write(self, rows: DataFrame, operation: str | None = None) -> BatchSummary:
+        """Writes a DataFrame outside a stream: a backfill, which a stream then continues.
+
+        Args:
+            rows: what to write.
+            operation: ``insert`` or ``bulk_insert``; None means the sink's own.
+
+        Returns:
+            What was written. A write is not remembered as a batch: doing it twice writes twice.
+
+        Raises:
+            HudiError: nothing of it is visible.
+        """
+        with self._lock:
+            spark = rows.sparkSession
+            check_session(spark)
+            parallelism = self._load_environment(spark).parallelism
+            writer = self._writer
+            if operation is not None and operation != self._options.operation:
+                options = replace(self._options, operation=parse_operation(operation))
+                writer = MicroBatchWriter(open_storage(self._path, self._storage_options), options, self._default_name)
+            distribute = partial(exchange_and_write, rows)
+            return writer.write(None, to_arrow_schema(rows.schema), None, parallelism, distribute)
 
     def _load_environment(self, spark: SparkSession) -> Environment:
         if self._environment is None:

@@ -23,8 +23,8 @@ _TYPES = {
     "binary": pa.binary(),
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
 }
+_REFUSED = {"timestamp_ntz": "Hudi has no timestamp without zone that its Spark writers and readers know: cast it"}
 _DECIMAL = re.compile(r"^decimal\((\d+),\s*(-?\d+)\)$")
 
 
@@ -62,6 +62,8 @@ def _arrow_type(kind: Any, column: str) -> pa.DataType:
     elif kind["type"] == "map" and kind["keyType"] == "string":
         value = pa.field("value", _arrow_type(kind["valueType"], column), kind["valueContainsNull"])
         return pa.map_(pa.string(), value)
+    if isinstance(kind, str) and kind in _REFUSED:
+        raise SchemaMismatchError(f"the column {column!r} has the Spark type {kind}: {_REFUSED[kind]} to timestamp")
     shown = kind if isinstance(kind, str) else f"{kind['type']} with keys of type {kind.get('keyType', 'other')}"
     raise SchemaMismatchError(
         f"the column {column!r} has the Spark type {shown}, which cannot be stored: cast it to a type of the README's "

@@ -29,11 +29,11 @@ class PathProfile:
     """One partition path.
 
     Attributes:
-        files: its live base files that are below the limit; empty is an answer, too ("none").
+        files: its live base files that are below the limit; empty is an answer, too ("none"); None: not known.
         rows: rows expected in the next batch: each batch counts half of what came before it.
     """
 
-    files: tuple[SmallFile, ...] = ()
+    files: tuple[SmallFile, ...] | None = ()
     rows: float = 0.0
 
 
@@ -129,17 +129,19 @@ def apply_commit(
         small_file_limit_bytes: larger files are forgotten.
     """
     written = list(stats)
-    files: dict[str, dict[str, SmallFile]] = {}
+    files: dict[str, dict[str, SmallFile] | None] = {}
     rows: dict[str, int] = {}
     for path, found in listed.items():
         files[path] = {file.file_id: file for file in found}
     for stat in written:
         path = stat.partition_path
         if path not in files:
-            before = profile.paths.get(path, PathProfile()).files
-            files[path] = {file.file_id: file for file in before}
-        name = stat.path.rsplit("/", 1)[-1]
-        files[path][stat.file_id] = SmallFile(stat.file_id, name, stat.file_size_bytes)
+            before = profile.paths.get(path, PathProfile(None)).files
+            files[path] = None if before is None else {file.file_id: file for file in before}
+        known_files = files[path]
+        if known_files is not None:
+            name = stat.path.rsplit("/", 1)[-1]
+            known_files[stat.file_id] = SmallFile(stat.file_id, name, stat.file_size_bytes)
         rows[path] = rows.get(path, 0) + stat.num_inserts + stat.num_update_writes
     first = profile.batches == 0
     paths = {path: replace(known, rows=known.rows / 2) for path, known in profile.paths.items() if path not in files}
@@ -147,7 +149,9 @@ def apply_commit(
         known = profile.paths.get(path)
         arrived = float(rows.get(path, 0))
         expected = arrived if first or known is None else (known.rows + arrived) / 2
-        small = tuple(file for file in by_id.values() if file.size_bytes < small_file_limit_bytes)
+        small = None
+        if by_id is not None:
+            small = tuple(file for file in by_id.values() if file.size_bytes < small_file_limit_bytes)
         paths[path] = PathProfile(small, expected)
     for path in list(paths)[: max(0, len(paths) - PATHS_REMEMBERED)]:
         del paths[path]

@@ -41,6 +41,7 @@ class TaskPlan:
         small_files: partition path -> its small files, smallest first; a path that is not here has
             not been seen, and the task lists it.
         committed: which files count in such a listing.
+        sort_mode: of a bulk insert; None for the other operations.
     """
 
     context: WriteContext
@@ -48,6 +49,7 @@ class TaskPlan:
     rules: AssignRules
     small_files: Mapping[str, tuple[SmallFile, ...]]
     committed: CommittedInstants
+    sort_mode: str | None = None
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,8 @@ class _Task:
         known = self._plan.small_files.get(path)
         if known is None:
             known = self._listed.get(path)
+        if known is None and rules.small_file_limit_bytes <= 0:
+            known = ()
         if known is None:
             known = self._list_small_files(path)
             self._listed[path] = known
@@ -182,7 +186,7 @@ class _Task:
 
     def _list_small_files(self, path: str) -> tuple[SmallFile, ...]:
         # on an empty timeline nothing counts, and nothing need be listed (S21)
-        if self._plan.rules.small_file_limit_bytes <= 0 or not self._plan.committed.times:
+        if not self._plan.committed.times:
             return ()
         files = list_latest_base_files(self._plan.context.storage, path, self._plan.committed)
         return find_small_files((SmallFile(f.file_id, f.name, f.size_bytes) for f in files), self._plan.rules)

@@ -44,7 +44,7 @@ _GROUPS = {
     """,
     "the JVM writer's own executors, caches, markers and retries": """
         _hoodie.record.size.estimator.max.commits hoodie.allow.empty.commit hoodie.auto.adjust.lock.configs
-        hoodie.avro.schema.validate hoodie.bulkinsert.shuffle.parallelism hoodie.bulkinsert.sort.mode
+        hoodie.avro.schema.validate
         hoodie.bulkinsert.sort.suffix.record_key hoodie.bulkinsert.user.defined.partitioner.class
         hoodie.bulkinsert.user.defined.partitioner.sort.columns
         hoodie.cdc.file.group.iterator.memory.spill.bytes hoodie.combine.before.delete

@@ -92,6 +92,14 @@ def _setting(_key: str, value: str) -> str:
     return value
 
 
+SORT_MODES = (
+    "NONE",
+    "GLOBAL_SORT",
+    "PARTITION_SORT",
+    "PARTITION_PATH_REPARTITION",
+    "PARTITION_PATH_REPARTITION_AND_SORT",
+)
+
 TIMEBASED_KEYS = tuple(
     "hoodie.keygen.timebased." + name
     for name in (
@@ -129,7 +137,9 @@ HONOURED: Mapping[str, tuple[str, Parser]] = MappingProxyType(
         "hoodie.record.merge.mode": ("payload_class", _merge_mode),
         "hoodie.table.timeline.timezone": ("timezone", _one_of("UTC", "LOCAL")),
         "hoodie.archivelog.folder": ("archive_folder", _string),
-        "hoodie.datasource.write.operation": ("operation", _one_of("insert")),
+        "hoodie.datasource.write.operation": ("operation", _one_of("insert", "bulk_insert")),
+        "hoodie.bulkinsert.sort.mode": ("sort_mode", _one_of(*SORT_MODES)),
+        "hoodie.bulkinsert.shuffle.parallelism": ("bulk_parallelism", _integer(0)),
         "hoodie.combine.before.insert": ("combine_before_insert", _boolean),
         "hoodie.merge.allow.duplicate.on.inserts": ("allow_duplicates", _boolean),
         "hoodie.parquet.max.file.size": ("max_file_size_bytes", _integer(1)),

@@ -41,7 +41,10 @@ class WriteOptions:
         payload_class: merge semantics of a new table.
         timezone: ``UTC`` or ``LOCAL``, the zone of a new table's instants.
         archive_folder: of a new table.
-        operation: ``insert``.
+        operation: ``insert`` or ``bulk_insert``.
+        sort_mode: of bulk inserts: ``NONE``, ``GLOBAL_SORT``, ``PARTITION_SORT``, ``PARTITION_PATH_REPARTITION``,
+            ``PARTITION_PATH_REPARTITION_AND_SORT``.
+        bulk_parallelism: most tasks of a bulk insert; None means as for inserts.
         combine_before_insert: one record a key within a batch.
         allow_duplicates: inserts do not look for their key in the file they join.
         max_file_size_bytes: size at which a base file is full.
@@ -74,6 +77,8 @@ class WriteOptions:
     timezone: str | None = None
     archive_folder: str | None = None
     operation: str = "insert"
+    sort_mode: str = "NONE"
+    bulk_parallelism: int | None = None
     combine_before_insert: bool = False
     allow_duplicates: bool = True
     max_file_size_bytes: int = 120 * _MB
@@ -126,6 +131,16 @@ def parse_options(options: Mapping[str, Any], base_path: str | None = None) -> P
     return ParsedOptions(_build(values, base_path), ignored)
 
 
+def parse_operation(text: str) -> str:
+    """The name of an operation, checked.
+
+    Raises:
+        InvalidConfigError: when it is not supported.
+    """
+    _, parse = HONOURED["hoodie.datasource.write.operation"]
+    return str(parse("operation", text))
+
+
 def _refuse(key: str, value: str, harmless: tuple[str, ...], reason: str) -> None:
     if value.strip().lower() not in {choice.lower() for choice in harmless}:
         allowed = " or ".join(choice for choice in harmless if choice)
@@ -166,8 +181,8 @@ def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> Writ
         parsed["rows_per_new_file"] = split_size
     _split_partition_kinds(parsed)
     parsed["timebased"] = tuple(sorted(timebased.items()))
-    if parsed.get("parallelism") == 0:
-        parsed["parallelism"] = None
+    for name in ("parallelism", "bulk_parallelism"):
+        parsed[name] = parsed.get(name) or None  # 0 is Hudi's word for "choose"
     if "base_file.codec" in parsed and "base_file.codec_level" not in parsed:
         parsed["base_file.codec_level"] = 1 if parsed["base_file.codec"] == "zstd" else None
     nested: dict[str, dict[str, Any]] = {"base_file": {}, "heartbeat": {}}

@@ -55,6 +55,7 @@ def spark():
         .config("spark.sql.session.timeZone", "Asia/Tokyo")
         .config("spark.sql.adaptive.enabled", "false")
         .config("spark.driver.memory", "2g")
+        .config("spark.python.worker.faulthandler.enabled", "true")
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")

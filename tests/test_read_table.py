@@ -13,7 +13,8 @@ from table.schema import META_COLUMNS
 
 TABLES = ["cow_insert_partitioned", "cow_nonpartitioned", "cow_upsert_delete", "cow_insert_overwrite",
           "cow_schema_evolved", "cow_cleaned", "cow_archived", "cow_savepoint", "cow_rolled_back", "streaming_sink",
-          "cow_with_failed_inflight", "cow_with_failed_inflight_direct", "cow_metadata_table"]  # fmt: skip
+          "cow_with_failed_inflight", "cow_with_failed_inflight_direct", "cow_metadata_table", "types_all",
+          "types_all_3level_lists"]  # fmt: skip
 
 
 def plain(value):
@@ -23,8 +24,14 @@ def plain(value):
         return value.astimezone(datetime.timezone.utc).replace(tzinfo=None).isoformat(timespec="microseconds")
     if isinstance(value, datetime.date):
         return value.isoformat()
-    if isinstance(value, bytes):
+    if isinstance(value, (bytes, bytearray)):
         return base64.b64encode(value).decode()
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        if value and all(isinstance(inner, tuple) for inner in value):  # a map, as Arrow gives it
+            return {key: plain(inner) for key, inner in value}
+        return [plain(inner) for inner in value]
     return value
 
 

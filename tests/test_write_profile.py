@@ -46,7 +46,7 @@ def test_record_size(sizes, threshold, expected):
 
 def test_own_commit_moves_the_small_files_without_a_listing():
     profile = fresh_profile(frozenset({"1"}), [])
-    listed = {"p": (SmallFile("a", "a_0-0-0_1.parquet", 10), SmallFile("b", "b_0-0-0_1.parquet", 20))}
+    listed = {"p": (SmallFile("a", "a_0-0-0_1.parquet", 10), SmallFile("b", "b_0-0-0_1.parquet", 20)), "q": ()}
     after = apply_commit(profile, "2", [stat("p", "a", 30, 5, 9), stat("q", "c", 40, 7)], 12, listed, LIMIT)
     assert {f.file_id: (f.base_file, f.size_bytes) for f in after.paths["p"].files} == {
         "a": ("a_0-0-0_2.parquet", 30),
@@ -59,8 +59,13 @@ def test_own_commit_moves_the_small_files_without_a_listing():
 
 
 def test_a_file_that_filled_up_is_forgotten_and_the_path_stays_known():
-    after = apply_commit(WriteProfile(), "2", [stat("p", "a", 900, 5)], 0, {}, 800)
+    after = apply_commit(WriteProfile(), "2", [stat("p", "a", 900, 5)], 0, {"p": ()}, 800)
     assert after.paths["p"] == PathProfile((), 5.0)
+
+
+def test_a_path_that_was_written_without_being_looked_at_stays_unknown():
+    after = apply_commit(WriteProfile(), "2", [stat("p", "a", 9, 5)], 0, {}, 800)
+    assert after.paths["p"] == PathProfile(None, 5.0)
 
 
 def test_expectation_halves_where_nothing_arrives():

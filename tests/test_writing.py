@@ -387,3 +387,24 @@ def test_garbage_in_the_metafolder_is_passed_over(tmp_path):
     os.makedirs(f"{path}/.hoodie/20261121162941248.commit.d")
     Engine(path).write(1, rows(range(3, 6)))
     assert key_set(read_table(path)) == key_set(rows(range(6)))
+
+
+def test_columns_that_the_tables_schema_requires_stay_required(tmp_path):
+    import json
+
+    path = str(tmp_path / "t")
+    Engine(path).write(0, rows(range(3)))
+    file = f"{path}/.hoodie/{load_timeline(LocalStorage(path)).completed_writes[0].file_name}"
+    with open(file) as handle:
+        commit = json.load(handle)
+    schema = json.loads(commit["extraMetadata"]["schema"])
+    schema["fields"][3] = {"name": "v", "type": "string"}  # as Hudi writes a column that Spark knows to be not null
+    commit["extraMetadata"]["schema"] = json.dumps(schema)
+    with open(file, "w") as handle:
+        json.dump(commit, handle)
+    Engine(path).write(1, rows(range(3, 6)))
+    with pytest.raises(InvalidRecordError, match="v null where the schema allows none"):
+        Engine(path).write(2, rows(range(6, 9), v=None))
+    assert key_set(read_table(path)) == key_set(rows(range(6)))
+    with open(f"{path}/.hoodie/{load_timeline(LocalStorage(path)).completed_writes[1].file_name}") as handle:
+        assert json.loads(json.load(handle)["extraMetadata"]["schema"])["fields"][3] == {"name": "v", "type": "string"}

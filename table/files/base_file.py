@@ -24,6 +24,9 @@ BLOOM_KEY = "org.apache.hudi.bloomfilter"
 BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
 MIN_KEY, MAX_KEY = "hoodie_min_record_key", "hoodie_max_record_key"
 AVRO_SCHEMA_KEY = "parquet.avro.schema"
+# Spark refuses dates before 1582 and times before 1900 in files that do not say by which calendar they
+# were written; this is how a file says "the proleptic Gregorian one" (DataSourceUtils.datetimeRebaseSpec)
+CALENDAR = {"org.apache.spark.version": "3.0.0"}
 
 # few values, repeated: they travel as dictionaries, and no page of them is encoded twice
 REPEATED_META_COLUMNS = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
@@ -113,7 +116,7 @@ class BaseFileWriter:
         self._rows += len(rows)
         (self._carried_keys if carried else self._new_keys).extend(rows.column(RECORD_KEY).chunks)
         self._pending.append(rows.cast(self._schema) if rows.schema != self._schema else rows)
-        self._pending_bytes += rows.nbytes
+        self._pending_bytes += rows_bytes(rows)
         if self._pending_bytes >= self._settings.row_group_bytes:
             self._flush()
 
@@ -142,7 +145,7 @@ class BaseFileWriter:
             bloom = carried.added(new_keys)
         else:
             bloom = bloom_filter.fitted_filter(self._settings, len(keys)).added(keys.combine_chunks())
-        footer = {AVRO_SCHEMA_KEY: self._avro_schema, BLOOM_KEY: bloom.encode()}
+        footer = {**CALENDAR, AVRO_SCHEMA_KEY: self._avro_schema, BLOOM_KEY: bloom.encode()}
         if bloom.type_code != bloom_filter.SIMPLE:
             footer[BLOOM_TYPE_KEY] = bloom.type_code
         if len(keys):
@@ -155,6 +158,25 @@ class BaseFileWriter:
             self._sink.close()
         except OSError:
             return
+
+
+def rows_bytes(rows: pa.Table) -> int:
+    """About how many bytes of memory these rows take, not those they were sliced from.
+
+    Arrow's own ``nbytes`` crashes on some sliced nested columns as Spark sends them (pyarrow 26).
+    """
+    return sum(_chunk_bytes(chunk) for column in rows.columns for chunk in column.chunks)
+
+
+def _chunk_bytes(chunk: pa.Array) -> int:
+    if not pa.types.is_nested(chunk.type):
+        return int(chunk.nbytes)
+    if pa.types.is_struct(chunk.type):
+        fields = (chunk.field(number).slice(chunk.offset, len(chunk)) for number in range(chunk.type.num_fields))
+        return sum(_chunk_bytes(field) for field in fields)
+    offsets = chunk.buffers()[1]
+    whole = max(len(chunk), offsets.size // 4 - 1) if offsets is not None else len(chunk)
+    return int(chunk.get_total_buffer_size() * len(chunk) / max(1, whole))
 
 
 def key_range(keys: pa.ChunkedArray) -> tuple[str, str]:

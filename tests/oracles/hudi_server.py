@@ -31,6 +31,8 @@ def start():
         "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
         "spark.ui.enabled": "false",
+        # lists with null elements, which its older list form cannot hold
+        "spark.hadoop.parquet.avro.write-old-list-structure": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.memory": "2g",

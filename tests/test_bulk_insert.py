@@ -1,5 +1,6 @@
 """Bulk inserts and writes outside a stream, on real local Spark."""
 
+import itertools
 import json
 
 import pyarrow.parquet as pq
@@ -26,7 +27,7 @@ def ranges(path, partition):
 
 
 def overlaps(found):
-    return sum(before[1] >= after[0] for before, after in zip(found, found[1:], strict=False))
+    return sum(before[1] >= after[0] for before, after in itertools.pairwise(found))
 
 
 @pytest.mark.parametrize("mode", SORT_MODES)

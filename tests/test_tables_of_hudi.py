@@ -65,8 +65,7 @@ def by_spark(spark, path):
         return plain(item) if not hasattr(item, "tzinfo") else item.isoformat(timespec="microseconds")
 
     frame = read_hudi(spark, path)
-    rows = [{key: value(item) for key, item in row.asDict().items()} for row in frame.collect()]
-    return rows
+    return [{key: value(item) for key, item in row.asDict().items()} for row in frame.collect()]
 
 
 @pytest.fixture

@@ -58,6 +58,28 @@ def find_small_files(files: Iterable[SmallFile], rules: AssignRules) -> tuple[Sm
     return tuple(sorted(small, key=lambda file: (file.size_bytes, file.file_id)))
 
 
+def drop_costly(
+    small_files: tuple[SmallFile, ...], expected_rows: float, rules: AssignRules, max_rewrite_ratio: float | None
+) -> tuple[SmallFile, ...]:
+    """The small files that are worth rewriting for what is expected to be added to them.
+
+    Args:
+        small_files: of one path, smallest first.
+        expected_rows: rows of the next batch for the path.
+        rules: sizes.
+        max_rewrite_ratio: bytes rewritten for a byte added, at most; None keeps all.
+    """
+    if max_rewrite_ratio is None:
+        return small_files
+    kept, left = [], expected_rows
+    for file in small_files:
+        added = min(left, rules.capacity(file))
+        if added > 0 and file.size_bytes <= max_rewrite_ratio * added * rules.record_size_bytes:
+            kept.append(file)
+            left -= added
+    return tuple(kept)
+
+
 def share_of_slot(small_files: tuple[SmallFile, ...], slot: int, slots: int) -> tuple[SmallFile, ...]:
     """The small files that one slot owns: disjoint from every other slot's (smallFilesOfThisTask)."""
     return small_files[slot::slots]

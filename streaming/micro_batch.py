@@ -1,25 +1,27 @@
 """One micro-batch, step by step, without Spark: whoever distributes the rows is handed in.
 
-The order of the steps is the order of `README`'s promise: what failed is undone before anything is
+The order of the steps is the order of the README's promise: what failed is undone before anything is
 written, a file is announced before it is opened, and one file at the end makes the batch visible.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 import pyarrow as pa
 import structlog
 
 from streaming.batch_ledger import BatchLedger
-from streaming.bucket_assigner import find_small_files
+from streaming.batch_summary import BatchSummary, PhaseClock, summarize
+from streaming.bucket_assigner import drop_costly, find_small_files
 from streaming.checkpoint import Verdict, already_committed
 from streaming.profile_cache import ProfileCache
+from streaming.quarantine import Quarantine, encode_extra, finish_quarantine, now_us, publish
 from streaming.routes import Routes, plan_routes
+from streaming.validators import PendingBatch, Validator, find_refusal
 from streaming.write_profile import WriteProfile, assign_rules
 from streaming.write_task import TaskPlan, TaskResult, combine_results
-from table import clock
 from table.config import OVERWRITE_PAYLOAD, TableConfig, load_table_config
-from table.errors import CommitOutcomeUnknownError, HudiError, InvalidRecordError
+from table.errors import BatchRefusedError, CommitOutcomeUnknownError, HudiError, InvalidRecordError
 from table.hudi_table import HudiTable, check_can_write, create_table, find_stored_key
 from table.keygen import KeyExpressions, build_key_expressions, check_key_encoding
 from table.options import WriteOptions, check_options_agree, new_table_config
@@ -28,7 +30,6 @@ from table.services.metadata_table import drop_metadata_table
 from table.services.rollback import roll_back_failed_writes, roll_back_pending
 from table.storage import Storage
 from table.timeline.active_timeline import load_timeline
-from table.timeline.commit_metadata import total_rows
 from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
 from table.transaction.commit import (
@@ -48,30 +49,16 @@ log = structlog.get_logger("hudistream.sink")
 
 
 @dataclass(frozen=True)
-class BatchSummary:
-    """What became of a batch.
+class BatchJob:
+    """One batch under way: its commit, what its tasks get, and what they were planned from."""
 
-    Attributes:
-        table: the table's address.
-        batch_id: Spark's id, or None for a write outside a stream.
-        instant_time: the commit, or None when nothing was committed (skipped, or empty).
-        skipped: whether it had been committed before.
-        rows: rows added.
-        files_created: new file groups.
-        files_topped_up: file groups that got a new version.
-        bytes_written: size of all new files.
-        seconds: wall time.
-    """
-
-    table: str
+    table: HudiTable
     batch_id: int | None
-    instant_time: str | None
-    skipped: bool = False
-    rows: int = 0
-    files_created: int = 0
-    files_topped_up: int = 0
-    bytes_written: int = 0
-    seconds: float = 0.0
+    identity: WriterIdentity
+    schema: pa.Schema
+    profile: WriteProfile
+    pending: PendingCommit
+    plan: TaskPlan
 
 
 class MicroBatchWriter:
@@ -81,15 +68,30 @@ class MicroBatchWriter:
         storage: the table's.
         options: how to write.
         default_name: name of the table if it has to be created.
+        validators: see a batch before it is committed, and may refuse it.
+        quarantine: where bad rows go when they are not to fail the batch.
     """
 
-    def __init__(self, storage: Storage, options: WriteOptions, default_name: str) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        options: WriteOptions,
+        default_name: str,
+        validators: Sequence[Validator] = (),
+        quarantine: Storage | None = None,
+    ) -> None:
         self._storage, self._options, self._default_name = storage, options, default_name
+        self._validators, self._quarantine = tuple(validators), quarantine
         self._profiles = ProfileCache(storage, options.small_file_limit_bytes)
         self._ledger = BatchLedger()
 
     def write(
-        self, batch_id: int | None, schema: pa.Schema, query_id: str | None, parallelism: int, distribute: Distribute
+        self,
+        batch_id: int | None,
+        schema: pa.Schema,
+        query_id: str | None,
+        parallelism: int,
+        distribute: Distribute,
     ) -> BatchSummary:
         """Writes one batch, or finds that it was written.
 
@@ -103,47 +105,36 @@ class MicroBatchWriter:
         Raises:
             HudiError: nothing of the batch is visible, unless the message says otherwise.
         """
-        started_s = clock.monotonic_s()
-        options, storage = self._options, self._storage
-        identity = WriterIdentity(options.sink_id, query_id)
+        timing = PhaseClock()
+        identity = WriterIdentity(self._options.sink_id, query_id)
         table = self._open_table(schema)
         timeline = table.load_timeline()
-        if batch_id is not None:
-            last = self._ledger.find_last_batch(table, timeline, options.sink_id)
-            if already_committed(last, batch_id, query_id, options.sink_id) is Verdict.SKIP:
-                log.info("batch_skipped", table=storage.base_uri, batch_id=batch_id, sink_id=options.sink_id)
-                return BatchSummary(storage.base_uri, batch_id, None, skipped=True)
-        timeline = roll_back_failed_writes(table, timeline, identity, options.heartbeat)
-        check_key_encoding(table.config, find_stored_key(table, timeline))
-        write_schema = reconcile_schema(schema, table.load_schema(timeline))
+        if self._is_committed(table, timeline, batch_id, identity):
+            return BatchSummary(self._storage.base_uri, batch_id, None, skipped=True)
+        timeline = self._recover(table, timeline, identity)
         keys = self._build_keys(table.config, schema)
-        profile = self._profiles.load(timeline)
-
-        pending = begin_commit(table, timeline, options.operation.upper(), identity)
+        job = self._begin(table, timeline, schema, batch_id, identity, parallelism)
+        timing.end("prepare")
         try:
-            with HeartbeatThread(storage, pending.time, identity, options.heartbeat):
-                plan = self._plan_tasks(table, timeline, profile, write_schema, pending, parallelism)
-                result = combine_results(distribute(keys, plan))
-                _refuse_bad_rows(result, table)
-                if not result.stats:
-                    withdraw_commit(storage, pending)
-                    return BatchSummary(storage.base_uri, batch_id, None)
-
-                def build_extra(now: Timeline) -> Mapping[str, str]:
-                    return self._ledger.build_extra(table, now, options.sink_id, batch_id, query_id)
-
-                schema_text = schema_json(write_schema, table.config.name)
-                complete_commit(table, pending, result.stats, schema_text, build_extra)
+            with HeartbeatThread(self._storage, job.pending.time, identity, self._options.heartbeat):
+                result = combine_results(distribute(keys, job.plan))
+                timing.end("write")
+                if not self._commit(job, result):
+                    return BatchSummary(self._storage.base_uri, batch_id, None)
         except CommitOutcomeUnknownError:
             # the commit file may yet appear: deleting what it names would be worse than waiting
             self._profiles.drop()
             raise
         except BaseException:
-            self._undo(table, pending)
+            self._undo(job)
             raise
-        self._profiles.advance(profile, pending.time, result)
-        self._after_commit(pending)
-        return self._summarize(batch_id, pending, result, clock.monotonic_s() - started_s)
+        timing.end("commit")
+        self._profiles.advance(job.profile, job.pending.time, result)
+        upkeep_errors = self._after_commit(job, result)
+        timing.end("after")
+        summary = summarize(self._storage.base_uri, batch_id, job.pending.time, result, timing, upkeep_errors)
+        log.info("batch_committed", **asdict(summary))
+        return summary
 
     def _open_table(self, schema: pa.Schema) -> HudiTable:
         """Opens the table, or creates it for the first batch; everything wrong with either is said here."""
@@ -167,6 +158,43 @@ class MicroBatchWriter:
         options = self._options
         return build_key_expressions(config, schema, options.partition_kinds, dict(options.timebased))
 
+    def _is_committed(
+        self, table: HudiTable, timeline: Timeline, batch_id: int | None, identity: WriterIdentity
+    ) -> bool:
+        if batch_id is None:
+            return False
+        last = self._ledger.find_last_batch(table, timeline, identity.sink_id)
+        if already_committed(last, batch_id, identity.query_id, identity.sink_id) is Verdict.WRITE:
+            return False
+        log.info("batch_skipped", table=self._storage.base_uri, batch_id=batch_id, sink_id=identity.sink_id)
+        return True
+
+    def _recover(self, table: HudiTable, timeline: Timeline, identity: WriterIdentity) -> Timeline:
+        """Undoes or finishes what dead batches left."""
+        timeline = roll_back_failed_writes(table, timeline, identity, self._options.heartbeat)
+        check_key_encoding(table.config, find_stored_key(table, timeline))
+        if self._quarantine is not None:
+            finish_quarantine(self._quarantine, self._storage, timeline)
+        return timeline
+
+    def _begin(
+        self,
+        table: HudiTable,
+        timeline: Timeline,
+        schema: pa.Schema,
+        batch_id: int | None,
+        identity: WriterIdentity,
+        parallelism: int,
+    ) -> BatchJob:
+        write_schema = reconcile_schema(schema, table.load_schema(timeline))
+        profile = self._profiles.load(timeline)
+        pending = begin_commit(table, timeline, self._options.operation.upper(), identity)
+        plan = self._plan_tasks(table, timeline, profile, write_schema, pending, parallelism)
+        if self._quarantine is not None:
+            aside = Quarantine(self._quarantine, pending.time, batch_id, identity.sink_id, now_us())
+            plan = replace(plan, quarantine=aside)
+        return BatchJob(table, batch_id, identity, write_schema, profile, pending, plan)
+
     def _plan_tasks(
         self,
         table: HudiTable,
@@ -177,7 +205,14 @@ class MicroBatchWriter:
         parallelism: int,
     ) -> TaskPlan:
         options = self._options
+        bulk = options.operation == "bulk_insert"
         rules = assign_rules(profile, options)
+        if bulk:
+            # every task opens files of its own; none is topped up
+            rules = replace(rules, small_file_limit_bytes=0)
+            routes = Routes(options.bulk_parallelism or parallelism)
+        else:
+            routes = plan_routes(profile, rules, options.parallelism or parallelism, options.slots_per_partition)
         context = WriteContext(
             storage=self._storage,
             instant_time=pending.time,
@@ -187,78 +222,74 @@ class MicroBatchWriter:
             settings=options.base_file,
             ordering_field=table.config.ordering_field,
             event_time_order=table.config.payload_class != OVERWRITE_PAYLOAD,
-            allow_duplicates=options.allow_duplicates,
-            combine_before_insert=options.combine_before_insert,
+            allow_duplicates=options.allow_duplicates or bulk,
+            combine_before_insert=options.combine_before_insert and not bulk,
         )
-        if options.operation == "bulk_insert":
-            # every task opens files of its own; none is topped up
-            rules = replace(rules, small_file_limit_bytes=0)
-            routes = Routes(options.bulk_parallelism or parallelism)
-        else:
-            routes = plan_routes(profile, rules, options.parallelism or parallelism, options.slots_per_partition)
         small_files = {
-            path: find_small_files(known.files, rules)
+            path: drop_costly(find_small_files(known.files, rules), known.rows, rules, options.max_rewrite_ratio)
             for path, known in profile.paths.items()
             if known.files is not None
         }
-        sort_mode = options.sort_mode if options.operation == "bulk_insert" else None
+        sort_mode = options.sort_mode if bulk else None
         return TaskPlan(context, routes, rules, small_files, table.load_committed(timeline), sort_mode)
 
-    def _undo(self, table: HudiTable, pending: PendingCommit) -> None:
+    def _commit(self, job: BatchJob, result: TaskResult) -> bool:
+        """Makes the batch visible. Returns False where there was nothing to commit."""
+        if result.bad_rows and not result.quarantined:
+            raise _bad_rows_error(result, job.table.config)
+        if not result.stats and not result.quarantined:
+            withdraw_commit(self._storage, job.pending)
+            return False
+        schema = job.plan.context.schema
+        batch = PendingBatch(
+            self._storage.base_uri, job.batch_id, job.pending.time, result.stats, schema, self._storage
+        )
+        refusal = find_refusal(self._validators, batch)
+        if refusal is not None:
+            raise BatchRefusedError(f"batch {job.batch_id} was refused by {refusal}; nothing of it is visible")
+
+        def build_extra(now: Timeline) -> Mapping[str, str]:
+            who = job.identity
+            known = self._ledger.build_extra(job.table, now, who.sink_id, job.batch_id, who.query_id)
+            return {**known, **encode_extra(result.quarantined)}
+
+        schema_text = schema_json(job.schema, job.table.config.name)
+        complete_commit(job.table, job.pending, result.stats, schema_text, build_extra)
+        return True
+
+    def _undo(self, job: BatchJob) -> None:
         """Rolls back at once what the batch began; if that fails, the next batch does it."""
         self._profiles.drop()
+        time = job.pending.time
         try:
             timeline = load_timeline(self._storage)
-            found = timeline.find(pending.time, Action.COMMIT)
+            found = timeline.find(time, Action.COMMIT)
             if found is not None and not found.is_completed:
-                roll_back_pending(table, timeline, found)
+                roll_back_pending(job.table, timeline, found)
+            if self._quarantine is not None:
+                finish_quarantine(self._quarantine, self._storage, load_timeline(self._storage))
         except HudiError as error:
             log.warning(
-                "rollback_left_to_next_batch",
-                table=self._storage.base_uri,
-                instant_time=pending.time,
-                error=str(error),
+                "rollback_left_to_next_batch", table=self._storage.base_uri, instant_time=time, error=str(error)
             )
 
-    def _after_commit(self, pending: PendingCommit) -> None:
-        """What is left to do once the batch is visible must not fail it."""
+    def _after_commit(self, job: BatchJob, result: TaskResult) -> tuple[str, ...]:
+        """What is left to do once the batch is visible must not fail it. Returns what failed."""
+        time = job.pending.time
         try:
-            clean_up_commit(self._storage, pending.time)
+            clean_up_commit(self._storage, time)
+            if self._quarantine is not None and result.quarantined:
+                publish(self._quarantine, time, result.quarantined)
+                log.warning("rows_quarantined", table=self._storage.base_uri, instant_time=time, rows=result.bad_rows)
         except HudiError as error:
-            log.warning("markers_left", table=self._storage.base_uri, instant_time=pending.time, error=str(error))
-
-    def _summarize(
-        self, batch_id: int | None, pending: PendingCommit, result: TaskResult, seconds: float
-    ) -> BatchSummary:
-        topped_up = sum(stat.prev_base_file is not None for stat in result.stats)
-        summary = BatchSummary(
-            table=self._storage.base_uri,
-            batch_id=batch_id,
-            instant_time=pending.time,
-            rows=total_rows(result.stats),
-            files_created=len(result.stats) - topped_up,
-            files_topped_up=topped_up,
-            bytes_written=sum(stat.file_size_bytes for stat in result.stats),
-            seconds=seconds,
-        )
-        log.info(
-            "batch_committed",
-            table=summary.table,
-            batch_id=batch_id,
-            instant_time=pending.time,
-            rows=summary.rows,
-            files_created=summary.files_created,
-            files_topped_up=summary.files_topped_up,
-            bytes_written=summary.bytes_written,
-            seconds=round(seconds, 3),
-        )
-        return summary
+            log.warning("upkeep_failed", table=self._storage.base_uri, instant_time=time, error=str(error))
+            return (str(error),)
+        return ()
 
 
-def _refuse_bad_rows(result: TaskResult, table: HudiTable) -> None:
-    if result.bad_rows:
-        keys = ", ".join(table.config.record_key_fields)
-        raise InvalidRecordError(
-            f"{result.bad_rows} rows cannot be stored (record key {keys}), for example {'; '.join(result.examples)}: "
-            "filter them out or mend them; nothing of the batch was written"
-        )
+def _bad_rows_error(result: TaskResult, config: TableConfig) -> InvalidRecordError:
+    keys = ", ".join(config.record_key_fields)
+    return InvalidRecordError(
+        f"{result.bad_rows} rows cannot be stored (record key {keys}), for example {'; '.join(result.examples)}: "
+        "filter them out, mend them, or set hudistream.bad.rows=quarantine; nothing of the batch was written"
+    )

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,12 +10,16 @@ from typing import Any
 import structlog
 from pyspark.sql import DataFrame, SparkSession
 
+from streaming.batch_summary import BatchSummary
 from streaming.environment import Environment, check_query_id, check_session, load_environment
 from streaming.exchange import exchange_and_write
-from streaming.micro_batch import BatchSummary, MicroBatchWriter
+from streaming.micro_batch import MicroBatchWriter
 from streaming.spark_schema import to_arrow_schema
+from streaming.validators import Validator
 from table.open_storage import open_storage
 from table.options import WriteOptions, parse_operation, parse_options
+
+Callback = Callable[[BatchSummary], None]
 
 log = structlog.get_logger("hudistream.sink")
 
@@ -32,6 +36,14 @@ class HudiSink:
         path: where the table is: a folder, ``file:///…``, ``s3a://…``.
         options: ``hoodie.*`` keys and values as strings, or `WriteOptions`.
         storage_options: what fsspec's file system gets (keys, endpoint).
+        validators: picklable callables that see a batch before it is committed (`streaming.validators`)
+            and may refuse it.
+        callbacks: picklable callables that get the `BatchSummary` of every batch afterwards; what they
+            raise is logged and counted, and fails nothing.
+
+    Attributes:
+        last_batch: summary of the last batch.
+        callback_failures: how often a callback raised.
 
     Raises:
         InvalidConfigError: for an option that is unknown, refused or contradicts another.
@@ -42,6 +54,8 @@ class HudiSink:
         path: str | os.PathLike[str],
         options: Mapping[str, Any] | WriteOptions,
         storage_options: Mapping[str, Any] | None = None,
+        validators: Sequence[Validator] = (),
+        callbacks: Sequence[Callback] = (),
     ) -> None:
         self._path = os.fspath(path)
         if isinstance(options, WriteOptions):
@@ -52,26 +66,31 @@ class HudiSink:
             for key, reason in parsed.without_effect.items():
                 log.info("option_without_effect", key=key, value=str(options[key]), reason=reason)
         self._storage_options = dict(storage_options or {})
-        self.last_batch: BatchSummary | None = None
+        self._validators, self._callbacks = tuple(validators), tuple(callbacks)
         self._start()
 
     def _start(self) -> None:
+        self.last_batch: BatchSummary | None = None
+        self.callback_failures = 0
         self._lock = threading.Lock()
         self._environment: Environment | None = None
         self._default_name = self._path.rstrip("/").rsplit("/", 1)[-1]
-        self._writer = MicroBatchWriter(
-            open_storage(self._path, self._storage_options),
-            self._options,
-            self._default_name,
-        )
+        self._writer = self._make_writer(self._options)
+
+    def _make_writer(self, options: WriteOptions) -> MicroBatchWriter:
+        quarantine = None
+        if options.bad_rows == "quarantine":
+            folder = options.bad_rows_path or self._path.rstrip("/") + "_bad_rows"
+            quarantine = open_storage(folder, self._storage_options)
+        storage = open_storage(self._path, self._storage_options)
+        return MicroBatchWriter(storage, options, self._default_name, self._validators, quarantine)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"path": self._path, "options": self._options, "storage_options": self._storage_options}
+        kept = ("_path", "_options", "_storage_options", "_validators", "_callbacks")
+        return {name: self.__dict__[name] for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._path, self._options = state["path"], state["options"]
-        self._storage_options = state["storage_options"]
-        self.last_batch = None
+        self.__dict__.update(state)
         self._start()
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
@@ -88,13 +107,14 @@ class HudiSink:
             spark = batch.sparkSession
             check_session(spark)
             environment = self._load_environment(spark)
-            self.last_batch = self._writer.write(
+            summary = self._writer.write(
                 batch_id,
                 to_arrow_schema(batch.schema),
                 check_query_id(spark, environment, self._options),
                 environment.parallelism,
                 partial(exchange_and_write, batch),
             )
+            self._tell(summary)
 
     def write(self, rows: DataFrame, operation: str | None = None) -> BatchSummary:
         """Writes a DataFrame outside a stream: a backfill, which a stream then continues.
@@ -116,9 +136,20 @@ class HudiSink:
             writer = self._writer
             if operation is not None and operation != self._options.operation:
                 options = replace(self._options, operation=parse_operation(operation))
-                writer = MicroBatchWriter(open_storage(self._path, self._storage_options), options, self._default_name)
+                writer = self._make_writer(options)
             distribute = partial(exchange_and_write, rows)
-            return writer.write(None, to_arrow_schema(rows.schema), None, parallelism, distribute)
+            summary = writer.write(None, to_arrow_schema(rows.schema), None, parallelism, distribute)
+            self._tell(summary)
+            return summary
+
+    def _tell(self, summary: BatchSummary) -> None:
+        self.last_batch = summary
+        for callback in self._callbacks:
+            try:
+                callback(summary)
+            except Exception as error:  # noqa: BLE001 a caller's code must not fail a batch that is visible
+                self.callback_failures += 1
+                log.warning("callback_failed", table=summary.table, batch_id=summary.batch_id, error=repr(error))
 
     def _load_environment(self, spark: SparkSession) -> Environment:
         if self._environment is None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.bucket_assigner import AssignRules, BucketAssigner, SmallFile, find_small_files, share_of_slot
+from streaming.quarantine import Quarantine, QuarantineWriter
 from streaming.routes import Routes
 from table import clock
 from table.files.file_names import build_file_id
@@ -42,6 +43,7 @@ class TaskPlan:
             not been seen, and the task lists it.
         committed: which files count in such a listing.
         sort_mode: of a bulk insert; None for the other operations.
+        quarantine: where bad rows go; None: they fail the batch.
     """
 
     context: WriteContext
@@ -50,6 +52,7 @@ class TaskPlan:
     small_files: Mapping[str, tuple[SmallFile, ...]]
     committed: CommittedInstants
     sort_mode: str | None = None
+    quarantine: Quarantine | None = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class TaskResult:
         bad_rows: rows that cannot be stored: no record key, no fit partition path, null where the
             table's schema allows none; then nothing of this result may be committed.
         examples: some of them, as text.
+        quarantined: names of the files that hold the bad rows, if they were put aside.
     """
 
     stats: tuple[WriteStat, ...] = ()
@@ -70,6 +74,7 @@ class TaskResult:
     listed: Mapping[str, tuple[SmallFile, ...]] = field(default_factory=dict)
     bad_rows: int = 0
     examples: tuple[str, ...] = ()
+    quarantined: tuple[str, ...] = ()
 
     def encode(self) -> str:
         """JSON, one string a task."""
@@ -80,6 +85,7 @@ class TaskResult:
                 "listed": {path: [asdict(file) for file in files] for path, files in self.listed.items()},
                 "bad_rows": self.bad_rows,
                 "examples": self.examples,
+                "quarantined": self.quarantined,
             }
         )
 
@@ -93,6 +99,7 @@ def decode_result(text: str) -> TaskResult:
         {path: tuple(SmallFile(**file) for file in files) for path, files in document["listed"].items()},
         document["bad_rows"],
         tuple(document["examples"]),
+        tuple(document["quarantined"]),
     )
 
 
@@ -156,6 +163,7 @@ class _Task:
         self._listed: dict[str, tuple[SmallFile, ...]] = {}
         self._bad_rows = 0
         self._examples: list[str] = []
+        self._bad = QuarantineWriter(plan.quarantine, write_token) if plan.quarantine else None
 
     def write(self, path: str, slot: int, rows: pa.Table) -> None:
         problem = partition_path_problem(None if path == NO_PATH else path)
@@ -199,11 +207,14 @@ class _Task:
             names = ", ".join(("the record key is null or empty", *self._plan.context.required))
             reason = f"{names} null where the schema allows none" if self._plan.context.required else names
             self._count_bad(rows.filter(bad), reason)
-        # once a row is bad nothing will be committed: the rest is only counted
-        return rows.slice(0, 0) if self._bad_rows else rows
+            rows = rows.filter(pc.invert(bad))
+        # unless bad rows are put aside nothing will be committed: the rest is only counted
+        return rows.slice(0, 0) if self._bad_rows and self._bad is None else rows
 
     def _count_bad(self, rows: pa.Table, reason: str) -> None:
         self._bad_rows += len(rows)
+        if self._bad is not None:
+            self._bad.write(rows.drop_columns([RECORD_KEY]), reason)
         wanted = EXAMPLES - len(self._examples)
         shown = rows.slice(0, wanted).drop_columns([RECORD_KEY]).to_pylist()
         self._examples += [f"{row} ({reason})" for row in shown]
@@ -234,7 +245,7 @@ class _Task:
     def _end_slot(self) -> None:
         if self._held is not None:
             held, self._held = self._held, None
-            if not self._bad_rows:
+            if not self._bad_rows or self._bad is not None:
                 self._assign(held)
         self._close_file()
 
@@ -247,7 +258,11 @@ class _Task:
 
     def finish(self) -> TaskResult:
         self._end_slot()
-        return TaskResult(tuple(self._stats), self._footer_bytes, self._listed, self._bad_rows, tuple(self._examples))
+        put_aside = self._bad.close() if self._bad is not None else None
+        quarantined = (put_aside,) if put_aside else ()
+        return TaskResult(
+            tuple(self._stats), self._footer_bytes, self._listed, self._bad_rows, tuple(self._examples), quarantined
+        )
 
     def abandon(self) -> None:
         if self._writer is not None:
@@ -259,11 +274,14 @@ def combine_results(results: Iterable[TaskResult]) -> TaskResult:
     listed: dict[str, tuple[SmallFile, ...]] = {}
     stats: list[WriteStat] = []
     examples: list[str] = []
+    quarantined: list[str] = []
     footer_bytes = bad_rows = 0
     for result in results:
+        quarantined += result.quarantined
         stats += result.stats
         footer_bytes += result.footer_bytes
         listed.update(result.listed)
         bad_rows += result.bad_rows
         examples += result.examples
-    return TaskResult(tuple(stats), footer_bytes, listed, bad_rows, tuple(examples[:EXAMPLES]))
+    shown = tuple(examples[:EXAMPLES])
+    return TaskResult(tuple(stats), footer_bytes, listed, bad_rows, shown, tuple(quarantined))

@@ -1,6 +1,7 @@
 """The Hudi table format, and everything a table can do to itself, without Spark."""
 
 from table.errors import (
+    BatchRefusedError,
     BrokenInvariantError,
     CommitConflictError,
     CommitOutcomeUnknownError,
@@ -19,6 +20,7 @@ from table.options import WriteOptions, parse_options
 from table.read.read_table import read_table
 
 __all__ = [
+    "BatchRefusedError",
     "BrokenInvariantError",
     "CommitConflictError",
     "CommitOutcomeUnknownError",

@@ -5,7 +5,7 @@ class                                                     what to do
 ========================================================  ==========================================
 InvalidConfigError, TableNotFoundError, TableExistsError  fix the call
 UnsupportedTableError, SchemaMismatchError,               this table or this batch cannot be written
-InvalidRecordError                                        as it is
+InvalidRecordError, BatchRefusedError                     as it is
 CommitConflictError, CommitOutcomeUnknownError,           run the batch again
 StorageError
 CorruptFileError                                          stop; the bytes are not Hudi's
@@ -42,6 +42,10 @@ class SchemaMismatchError(HudiError):
 
 class InvalidRecordError(HudiError):
     """Rows of the batch cannot be written: a null key, for example. Nothing became visible."""
+
+
+class BatchRefusedError(HudiError):
+    """A pre-commit validator refused the batch. Nothing became visible."""
 
 
 class CommitConflictError(HudiError):

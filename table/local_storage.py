@@ -93,7 +93,9 @@ class LocalStorage(Storage):
 
     def put(self, path: str, data: bytes) -> None:  # noqa: D102
         full = self._full(path)
-        temporary = os.path.join(self.base_uri, METAFOLDER, TEMPORARY_PREFIX + clock.fresh_uuid())
+        swept = os.path.join(self.base_uri, METAFOLDER)  # where a dead process's temporaries are found
+        folder = swept if os.path.isdir(swept) else os.path.dirname(full)
+        temporary = os.path.join(folder, TEMPORARY_PREFIX + clock.fresh_uuid())
         try:
             os.makedirs(os.path.dirname(full), exist_ok=True)
             _write_file(temporary, data, durable=True)

@@ -166,6 +166,9 @@ HONOURED: Mapping[str, tuple[str, Parser]] = MappingProxyType(
         "hoodie.client.heartbeat.tolerable.misses": ("heartbeat.tolerable_misses", _integer(1)),
         "hoodie.base.path": ("base_path", _string),
         "hoodie.metadata.enable": ("metadata_enabled", _boolean),
+        "hudistream.bad.rows": ("bad_rows", _one_of("fail", "quarantine")),
+        "hudistream.bad.rows.path": ("bad_rows_path", _string),
+        "hudistream.max.rewrite.ratio": ("max_rewrite_ratio", _number(0, 1e12)),
         **dict.fromkeys(TIMEBASED_KEYS, ("timebased", _setting)),
     }
 )

@@ -58,6 +58,10 @@ class WriteOptions:
         sink_id: name of this sink in the commits' checkpoint.
         checkpoint_location: the query's checkpoint, needed where its id cannot be asked for
             (Spark Connect).
+        bad_rows: ``fail``, or ``quarantine``: rows that cannot be stored go to Parquet files beside the table.
+        bad_rows_path: where; None means the table's path and ``_bad_rows``.
+        max_rewrite_ratio: a small file is passed over when it has more than this many bytes for each byte that
+            is expected to be added to it; None: never.
         base_file: codec, row groups, bloom filter.
         heartbeat: how often a running batch says that it is alive.
     """
@@ -90,6 +94,9 @@ class WriteOptions:
     slots_per_partition: int = 1
     sink_id: str = DEFAULT_SINK_ID
     checkpoint_location: str | None = None
+    bad_rows: str = "fail"
+    bad_rows_path: str | None = None
+    max_rewrite_ratio: float | None = None
     base_file: BaseFileSettings = field(default_factory=BaseFileSettings)
     heartbeat: HeartbeatSettings = field(default_factory=HeartbeatSettings)
 

@@ -49,11 +49,13 @@ class Engine:
         retry: how often a failed task is tried again, as Spark does.
     """
 
-    def __init__(self, storage, options=None, worker_storage=None, query_id="q", retry=0, batch_rows=7):
+    def __init__(
+        self, storage, options=None, worker_storage=None, query_id="q", retry=0, batch_rows=7, aside=None, validators=()
+    ):
         if isinstance(storage, str):
             storage = LocalStorage(storage)
         parsed = parse_options({**OPTIONS, **(options or {})}).options
-        self.writer = MicroBatchWriter(storage, parsed, "t")
+        self.writer = MicroBatchWriter(storage, parsed, "t", validators, aside)
         self.worker_storage, self.query_id, self.retry, self.batch_rows = worker_storage, query_id, retry, batch_rows
         self.plans = []
         self._attempt = 0

@@ -1,0 +1,60 @@
+"""Prometheus series of every batch, labelled by table: a callback for `HudiSink` (extra ``metrics``)."""
+
+from typing import Any
+
+from streaming.batch_summary import BatchSummary
+
+try:
+    import prometheus_client
+except ImportError as error:  # the extra `metrics`
+    _missing: ImportError | None = error
+else:
+    _missing = None
+
+_COUNTERS = {
+    "rows": ("hudistream_rows_total", "Rows added"),
+    "bad_rows": ("hudistream_bad_rows_total", "Rows put aside"),
+    "bytes_written": ("hudistream_bytes_written_total", "Bytes of base files written"),
+    "files_created": ("hudistream_files_created_total", "File groups created"),
+    "files_topped_up": ("hudistream_files_topped_up_total", "File groups topped up"),
+}
+
+# one process has one set of series, however many sinks report to it
+_series: dict[str, Any] = {}
+
+
+class PrometheusMetrics:
+    """Counts what batches did, and how long they took by phase. Picklable: the series are per process.
+
+    Raises:
+        ImportError: without the extra: ``pip install 'hudistream[metrics]'``.
+    """
+
+    def __init__(self) -> None:
+        if _missing is not None:
+            raise ImportError("PrometheusMetrics needs its extra: pip install 'hudistream[metrics]'") from _missing
+
+    def __call__(self, summary: BatchSummary) -> None:
+        """Adds one batch."""
+        series = _load_series()
+        outcome = "skipped" if summary.skipped else "committed" if summary.instant_time else "empty"
+        series["batches"].labels(summary.table, outcome).inc()
+        for name in _COUNTERS:
+            series[name].labels(summary.table).inc(getattr(summary, name))
+        series["upkeep"].labels(summary.table).inc(len(summary.upkeep_errors))
+        if summary.instant_time:
+            series["ratio"].labels(summary.table).set(summary.rewrite_ratio)
+        for phase, seconds in summary.phases.items():
+            series["seconds"].labels(summary.table, phase).observe(seconds)
+
+
+def _load_series() -> dict[str, Any]:
+    if not _series:
+        counter, gauge, histogram = prometheus_client.Counter, prometheus_client.Gauge, prometheus_client.Histogram
+        _series["batches"] = counter("hudistream_batches_total", "Batches by outcome", ["table", "outcome"])
+        for name, (metric, help_text) in _COUNTERS.items():
+            _series[name] = counter(metric, help_text, ["table"])
+        _series["upkeep"] = counter("hudistream_upkeep_errors_total", "Failures after a commit", ["table"])
+        _series["ratio"] = gauge("hudistream_rewrite_ratio", "Bytes written for a byte of new rows", ["table"])
+        _series["seconds"] = histogram("hudistream_phase_seconds", "Seconds by phase of a batch", ["table", "phase"])
+    return _series

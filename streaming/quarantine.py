@@ -1,0 +1,122 @@
+"""Bad rows put aside: Parquet files beside the table, there exactly once, with the batch they came in.
+
+A worker writes them to a staging folder named after the commit; the commit lists them; after it, each
+file is copied under its final name. A process that died in between is completed by the next batch: what
+a commit lists is published, what belongs to no commit is deleted. Publishing twice gives the same file.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import structlog
+
+from table import clock
+from table.storage import Storage, join
+from table.timeline.active_timeline import read_instant
+from table.timeline.commit_metadata import decode_commit
+from table.timeline.timeline import Timeline
+
+EXTRA_KEY = "hudistream.quarantine"
+STAGING = "_staging"  # Spark passes over names that begin so
+REASON, BATCH_ID, SINK_ID, TIME = (
+    "_hudistream_reason",
+    "_hudistream_batch_id",
+    "_hudistream_sink",
+    "_hudistream_time",
+)
+
+log = structlog.get_logger("hudistream.quarantine")
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """Where bad rows of a batch go: small, goes to the workers.
+
+    Attributes:
+        storage: the folder beside the table.
+        instant_time: the commit they come with.
+        batch_id: Spark's id, or None.
+        sink_id: the sink's name.
+        time_us: when the batch began, microseconds since the epoch.
+    """
+
+    storage: Storage
+    instant_time: str
+    batch_id: int | None
+    sink_id: str
+    time_us: int
+
+
+class QuarantineWriter:
+    """Writes the bad rows of one task.
+
+    Args:
+        quarantine: where.
+        write_token: of this attempt; makes the file's name its own.
+    """
+
+    def __init__(self, quarantine: Quarantine, write_token: str) -> None:
+        self._quarantine = quarantine
+        self._name = f"{quarantine.instant_time}_{write_token}.parquet"
+        self._writer: pq.ParquetWriter | None = None
+
+    def write(self, rows: pa.Table, reason: str) -> None:
+        """Takes rows (table columns, Arrow) that cannot be stored for one reason."""
+        count, quarantine = len(rows), self._quarantine
+        table = (
+            rows.append_column(REASON, pa.array([reason] * count, pa.string()))
+            .append_column(BATCH_ID, pa.array([quarantine.batch_id] * count, pa.int64()))
+            .append_column(SINK_ID, pa.array([quarantine.sink_id] * count, pa.string()))
+            .append_column(TIME, pa.array([quarantine.time_us] * count, pa.timestamp("us", "UTC")))
+        )
+        if self._writer is None:
+            self._sink = quarantine.storage.open_output(join(STAGING, quarantine.instant_time, self._name))
+            self._writer = pq.ParquetWriter(self._sink, table.schema, compression="zstd", store_schema=False)
+        self._writer.write_table(table)
+
+    def close(self) -> str | None:
+        """Finishes the file. Returns its name, or None when there were no bad rows."""
+        if self._writer is None:
+            return None
+        self._writer.close()
+        self._sink.close()
+        return self._name
+
+
+def encode_extra(files: tuple[str, ...]) -> Mapping[str, str]:
+    """What the commit says of its bad rows."""
+    return {EXTRA_KEY: json.dumps(sorted(files))} if files else {}
+
+
+def publish(storage: Storage, instant_time: str, files: tuple[str, ...]) -> None:
+    """Copies a commit's bad rows to their final names and empties its staging folder. Can be repeated."""
+    staging = join(STAGING, instant_time)
+    present = {entry.name for entry in storage.list_dir(staging)}
+    for name in files:
+        if name in present:  # else a process before us published it and died while it cleaned up
+            storage.put(name, storage.read(join(staging, name)))
+    storage.delete_dir(staging)
+
+
+def finish_quarantine(storage: Storage, table_storage: Storage, timeline: Timeline) -> None:
+    """Publishes what dead processes left of commits, and deletes what they left of failed batches."""
+    pending = {instant.time for instant in timeline.pending}
+    commits = {instant.time: instant for instant in timeline.completed_writes}
+    for entry in storage.list_dir(STAGING):
+        if entry.name in pending:
+            continue
+        files: tuple[str, ...] = ()
+        if entry.name in commits:
+            instant = commits[entry.name]
+            extra = decode_commit(read_instant(table_storage, instant), instant.file_name).extra
+            files = tuple(json.loads(extra.get(EXTRA_KEY, "[]")))
+        log.info("quarantine_finished", instant_time=entry.name, files=len(files))
+        publish(storage, entry.name, files)
+
+
+def now_us() -> int:
+    """Microseconds since the epoch."""
+    return clock.now_ms() * 1000

@@ -1,0 +1,121 @@
+"""Pre-commit validators: they see a batch as it is about to become visible, and may refuse it.
+
+A validator is any picklable callable that takes a `PendingBatch` and returns None, or the reason why the
+batch must not be committed. The three here are ready-made.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from table.errors import InvalidConfigError
+from table.files.base_file import conform, read_batches
+from table.schema import COMMIT_TIME, with_meta_columns
+from table.storage import Storage
+from table.timeline.commit_metadata import WriteStat, total_rows
+
+
+@dataclass(frozen=True)
+class PendingBatch:
+    """A batch whose files are written and which no reader sees yet.
+
+    Attributes:
+        table: the table's address.
+        batch_id: Spark's id, or None outside a stream.
+        instant_time: the commit it will be.
+        stats: its files; topped up ones hold older rows, too.
+        schema: the table's columns (Arrow).
+        storage: reads the files.
+    """
+
+    table: str
+    batch_id: int | None
+    instant_time: str
+    stats: tuple[WriteStat, ...]
+    schema: pa.Schema
+    storage: Storage
+
+    @property
+    def rows(self) -> int:
+        """Rows that the batch adds."""
+        return total_rows(self.stats)
+
+    def read_new_rows(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """The batch's own rows, some ten thousand at a time.
+
+        Raises:
+            InvalidConfigError: when a column is not in the table.
+        """
+        full = with_meta_columns(self.schema)
+        unknown = [name for name in columns if name not in full.names]
+        if unknown:
+            raise InvalidConfigError(f"the table has no column {unknown[0]!r}; it has {', '.join(full.names)}")
+        wanted = pa.schema([full.field(name) for name in dict.fromkeys((*columns, COMMIT_TIME))])
+        for stat in self.stats:
+            for rows in read_batches(self.storage, stat.path, wanted):
+                mine = rows.filter(pc.equal(rows.column(COMMIT_TIME).cast(pa.string()), self.instant_time))
+                yield conform(mine, pa.schema([wanted.field(name) for name in columns]))
+
+
+Validator = Callable[[PendingBatch], str | None]
+
+
+@dataclass(frozen=True)
+class RowCount:
+    """Refuses batches with fewer rows than `least` or more than `most`."""
+
+    least: int = 0
+    most: int | None = None
+
+    def __call__(self, batch: PendingBatch) -> str | None:
+        """The reason to refuse, or None."""
+        if batch.rows < self.least or (self.most is not None and batch.rows > self.most):
+            return f"the batch has {batch.rows} rows, allowed are {self.least} to {self.most or 'any number'}"
+        return None
+
+
+@dataclass(frozen=True)
+class NullShare:
+    """Refuses batches in which more than a share of a column's values are null (0.01 is one in a hundred)."""
+
+    column: str
+    most: float = 0.0
+
+    def __call__(self, batch: PendingBatch) -> str | None:
+        """The reason to refuse, or None."""
+        nulls = sum(rows.column(0).null_count for rows in batch.read_new_rows([self.column]))
+        if batch.rows and nulls > self.most * batch.rows:
+            return f"{nulls} of {batch.rows} values of {self.column!r} are null, allowed is a share of {self.most}"
+        return None
+
+
+@dataclass(frozen=True)
+class Unique:
+    """Refuses batches in which the same values of these columns come twice. Holds the columns in memory."""
+
+    columns: tuple[str, ...]
+
+    def __call__(self, batch: PendingBatch) -> str | None:
+        """The reason to refuse, or None."""
+        parts = list(batch.read_new_rows(self.columns))
+        if not parts:
+            return None
+        counted = pa.concat_tables(parts).group_by(list(self.columns)).aggregate([([], "count_all")])
+        doubled = counted.filter(pc.greater(counted.column("count_all"), 1))
+        if not len(doubled):
+            return None
+        return (
+            f"{len(doubled)} values of {', '.join(self.columns)} come more than once, such as {doubled.to_pylist()[0]}"
+        )
+
+
+def find_refusal(validators: Sequence[Validator], batch: PendingBatch) -> str | None:
+    """The first reason that a validator gives, with its name; None when all agree."""
+    for validator in validators:
+        reason = validator(batch)
+        if reason:
+            name = getattr(validator, "__name__", type(validator).__name__)
+            return f"{name}: {reason}"
+    return None

@@ -5,14 +5,18 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from table.config import parse_properties
 from table.errors import HudiError
 from table.hudi_table import HudiTable
+from table.options import parse_options
+from table.services.doctor import examine
 from table.timeline.instant import Instant
 from table.view.file_group import FileGroup
 from table.view.file_system_view import list_file_groups, list_partition_paths
 
 try:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table as Grid
 except ImportError as error:  # the extra `cli`
     _missing: ImportError | None = error
@@ -114,6 +118,22 @@ def size_text(size_bytes: int) -> str:
     return ""
 
 
+def doctor(path: str, options_file: str | None) -> bool:
+    """Prints what a sink would find at a path. Returns whether it would write there."""
+    options = None
+    if options_file is not None:
+        with open(options_file, "rb") as file:
+            options = parse_options(parse_properties(file.read()), path).options
+    diagnosis = examine(path, options)
+    console = Console()
+    marks = {"ok": "[green]ok[/green]  ", "note": "[yellow]note[/yellow]", "stop": "[red]stop[/red]"}
+    for finding in diagnosis.findings:
+        console.print(marks[finding.level], escape(finding.text), soft_wrap=True, highlight=False)
+    verdict = "hudistream may write here" if diagnosis.may_write else "hudistream will not write here"
+    console.print(f"[bold]{verdict}[/bold]")
+    return diagnosis.may_write
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point. Returns the exit code: 0, or 1 with the reason on standard error."""
     parser = argparse.ArgumentParser(prog="hudistream", description="Look at Hudi tables, without Spark.")
@@ -121,13 +141,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     shower = commands.add_parser("show", help="timeline, partitions, file groups, sizes")
     shower.add_argument("path", help="the table: a folder or an address")
     shower.add_argument("--limit", type=int, default=SHOWN, help="most rows of each list (default %(default)s)")
+    examiner = commands.add_parser("doctor", help="may we write here, and what would have to change?")
+    examiner.add_argument("path", help="a table, or the place for one")
+    examiner.add_argument("--options", help="a file of hoodie.* options, key=value a line")
     given = parser.parse_args(arguments)
     if _missing is not None:
         print("the command needs its extra: pip install 'hudistream[cli]'", file=sys.stderr)  # noqa: T201
         return 1
     try:
+        if given.command == "doctor":
+            return 0 if doctor(given.path, given.options) else 1
         show(given.path, given.limit)
-    except HudiError as error:
+    except (HudiError, OSError) as error:
         print(f"hudistream: {error}", file=sys.stderr)  # noqa: T201
         return 1
     return 0

@@ -12,10 +12,12 @@ import structlog
 
 from table import clock
 from table.errors import HudiError
+from table.files.markers import list_markers
 from table.settings import HeartbeatSettings
 from table.storage import METAFOLDER, Storage, join
 
 HEARTBEAT_FOLDER = join(METAFOLDER, ".heartbeat")
+PROGRESS_S = 10.0  # how often a long batch says how far it is
 
 log = structlog.get_logger("hudistream.heartbeat")
 
@@ -78,7 +80,7 @@ def find_live_writer(storage: Storage, instant_time: str, settings: HeartbeatSet
 
 
 class HeartbeatThread:
-    """Beats for one instant in the background while a batch runs; use as a context manager."""
+    """Beats for one instant in the background while a batch runs, and says how far it is; a context manager."""
 
     def __init__(
         self, storage: Storage, instant_time: str, identity: WriterIdentity, settings: HeartbeatSettings
@@ -96,9 +98,16 @@ class HeartbeatThread:
         self._thread.join()
 
     def _beat(self) -> None:
-        while not self._stopped.wait(self._interval_s):
+        started_s = beaten_s = clock.monotonic_s()
+        while not self._stopped.wait(min(self._interval_s, PROGRESS_S)):
+            now_s = clock.monotonic_s()
             try:
-                write_heartbeat(self._storage, self._instant_time, self._identity)
+                if now_s - beaten_s >= self._interval_s:
+                    write_heartbeat(self._storage, self._instant_time, self._identity)
+                    beaten_s = now_s
+                files = len(list_markers(self._storage, self._instant_time))
+                seconds = round(now_s - started_s, 1)
+                log.info("batch_running", instant_time=self._instant_time, seconds=seconds, files_begun=files)
             except HudiError as error:
                 # a missed beat is not a failed batch: what counts is checked before the commit
                 log.warning("heartbeat_missed", instant_time=self._instant_time, error=str(error))

@@ -1,0 +1,156 @@
+"""May we write here? What would have to change? Said in advance, without touching anything."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from table import clock
+from table.config import BACKUP_FILE, PROPERTIES_FILE, TableConfig, load_table_config
+from table.errors import HudiError
+from table.hudi_table import HudiTable, check_can_write, check_path_is_free, find_stored_key
+from table.keygen import check_key_encoding
+from table.open_storage import open_storage
+from table.options import WriteOptions, check_options_agree, new_table_config
+from table.read.read_table import list_snapshot_files
+from table.storage import Storage
+from table.timeline.instant import Action
+from table.timeline.timeline import Timeline
+from table.transaction.heartbeat import find_live_writer
+
+JVM_SETTINGS = (
+    "hoodie.write.table.version=6",
+    "hoodie.write.auto.upgrade=false",
+    "hoodie.metadata.enable=false",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        level: ``ok``, ``note``, or ``stop``: nothing can be written until it is mended.
+        text: what is so, and the way out where there is one.
+    """
+
+    level: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was found at a path."""
+
+    path: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def may_write(self) -> bool:
+        """Whether a sink with these options would write there."""
+        return all(finding.level != "stop" for finding in self.findings)
+
+
+def examine(
+    path: str | os.PathLike[str],
+    options: WriteOptions | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Diagnosis:
+    """Looks at a path as a sink with these options would.
+
+    Args:
+        path: a table, or the place for one.
+        options: of the sink; None looks at the table alone.
+        storage_options: for fsspec.
+
+    Returns:
+        Findings, in the order in which a sink would meet them. Nothing is changed.
+    """
+    storage = open_storage(path, storage_options)
+    findings: list[Finding] = []
+    try:
+        config = load_table_config(storage)
+    except HudiError as error:
+        return Diagnosis(storage.base_uri, (Finding("stop", str(error)),))
+    if config is None:
+        findings += _examine_free_place(storage, options)
+    else:
+        findings += _examine_table(HudiTable(storage, config), options)
+    return Diagnosis(storage.base_uri, tuple(findings))
+
+
+def _examine_free_place(storage: Storage, options: WriteOptions | None) -> list[Finding]:
+    try:
+        check_path_is_free(storage)
+        findings = [Finding("ok", "there is no table; the first batch creates one")]
+        if options is not None:
+            config = new_table_config(options, "new")
+            findings.append(Finding("ok", f"the options make a table with key {', '.join(config.record_key_fields)}"))
+    except HudiError as error:
+        return [Finding("stop", str(error))]
+    return findings
+
+
+def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Finding]:
+    config = table.config
+    kind = f"table {config.name!r}: version {config.version}, {config.table_type}, keys by {config.keygen_type}"
+    findings = [Finding("ok", kind)]
+    drops = options is not None and options.metadata_enabled is False
+    checked = replace(config, metadata_partitions="") if drops else config
+    if drops and config.metadata_partitions.strip():
+        findings.append(Finding("note", f"the metadata table ({config.metadata_partitions}) will be dropped"))
+    findings += _tried(lambda: check_can_write(checked), "its properties fit")
+    if options is not None:
+        findings += _tried(lambda: check_options_agree(options, config), "the options agree with the table")
+    if not table.storage.exists(PROPERTIES_FILE):
+        findings.append(
+            Finding("note", f"{PROPERTIES_FILE} is missing or was being changed; {BACKUP_FILE} is in force")
+        )
+    if any(finding.level == "stop" for finding in findings):
+        return findings
+    timeline = table.load_timeline()
+    last = timeline.last_time
+    if last is not None:
+        findings += _tried(lambda: clock.check_skew(last, clock.now_ms(), config.timezone), "clock and timeline agree")
+    stored = find_stored_key(table, timeline)
+    findings += _tried(lambda: check_key_encoding(config, stored), "record keys are spelled as here")
+    findings += _examine_pending(table, timeline, options or WriteOptions())
+    findings += _examine_readers(table, config)
+    return findings
+
+
+def _tried(check: Any, fine: str) -> list[Finding]:
+    try:
+        check()
+    except HudiError as error:
+        return [Finding("stop", str(error))]
+    return [Finding("ok", fine)]
+
+
+def _examine_pending(table: HudiTable, timeline: Timeline, options: WriteOptions) -> list[Finding]:
+    findings = []
+    for instant in timeline.pending:
+        writer = find_live_writer(table.storage, instant.time, options.heartbeat)
+        if writer is not None:
+            who = f"sink {writer.sink_id!r}, query {writer.query_id!r}"
+            findings.append(Finding("stop", f"{instant.file_name} is being written by a live writer ({who})"))
+        elif instant.action in (Action.COMMIT, Action.DELTA_COMMIT):
+            findings.append(Finding("note", f"{instant.file_name} is of a dead writer; the next batch rolls it back"))
+        elif instant.action is Action.ROLLBACK:
+            findings.append(Finding("note", f"{instant.file_name} died; the next batch finishes it"))
+        elif instant.action in (Action.REPLACE_COMMIT, Action.RESTORE):
+            findings.append(Finding("stop", f"{instant.file_name} is pending: finish it with its own writer"))
+    return findings
+
+
+def _examine_readers(table: HudiTable, config: TableConfig) -> list[Finding]:
+    files = list_snapshot_files(table)
+    findings = [
+        Finding("ok", f"{len(files)} live files, {sum(file.size_bytes for file in files)} bytes"),
+        Finding("note", f"a JVM writer must set {', '.join(JVM_SETTINGS)} to share the table"),
+        Finding("note", "read by Hudi 0.15 and 1.x, hudi-rs, and what builds on them (Spark, Trino, Athena, Presto)"),
+    ]
+    if config.timezone != "UTC":
+        text = "instants are in the writer's local zone: all writers must run in the same one"
+        findings.append(Finding("note", text))
+    return findings

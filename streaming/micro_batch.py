@@ -112,8 +112,9 @@ class MicroBatchWriter:
         if self._is_committed(table, timeline, batch_id, identity):
             return BatchSummary(self._storage.base_uri, batch_id, None, skipped=True)
         timeline = self._recover(table, timeline, identity)
+        write_schema = reconcile_schema(schema, table.load_schema(timeline))
         keys = self._build_keys(table.config, schema)
-        job = self._begin(table, timeline, schema, batch_id, identity, parallelism)
+        job = self._begin(table, timeline, write_schema, batch_id, identity, parallelism)
         timing.end("prepare")
         try:
             with HeartbeatThread(self._storage, job.pending.time, identity, self._options.heartbeat):
@@ -186,14 +187,13 @@ class MicroBatchWriter:
         identity: WriterIdentity,
         parallelism: int,
     ) -> BatchJob:
-        write_schema = reconcile_schema(schema, table.load_schema(timeline))
         profile = self._profiles.load(timeline)
         pending = begin_commit(table, timeline, self._options.operation.upper(), identity)
-        plan = self._plan_tasks(table, timeline, profile, write_schema, pending, parallelism)
+        plan = self._plan_tasks(table, timeline, profile, schema, pending, parallelism)
         if self._quarantine is not None:
             aside = Quarantine(self._quarantine, pending.time, batch_id, identity.sink_id, now_us())
             plan = replace(plan, quarantine=aside)
-        return BatchJob(table, batch_id, identity, write_schema, profile, pending, plan)
+        return BatchJob(table, batch_id, identity, schema, profile, pending, plan)
 
     def _plan_tasks(
         self,

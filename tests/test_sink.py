@@ -254,7 +254,7 @@ def test_the_same_bad_input_creates_no_table(spark, tmp_path):
         [
             ("SELECT 'a' other, 'p' p, 1L ts", "recordkey.field=id"),
             ("SELECT 'a' id, 'p' p, 1L ts, map(1, 2) n", "map"),
-            ("SELECT 1.5D id, 'p' p, 1L ts", "'id' of type double"),
+            ("SELECT struct(1 a) id, 'p' p, 1L ts", "'id' of type struct"),
         ]
     ):
         path = tmp_path / str(number)
@@ -359,5 +359,5 @@ def test_workers_without_pyarrow_are_diagnosed_before_anything_is_requested(tmp_
         [sys.executable, str(script)], env=env, capture_output=True, text=True, check=False, timeout=120
     )
     said = done.stdout
-    assert "SAID InvalidConfigError Spark's Python workers lack the module 'pyarrow'" in said, done.stderr[-2000:]
+    assert "SAID InvalidConfigError Spark's Python workers lack the module" in said, done.stderr[-2000:]
     assert not (tmp_path / "t").exists()

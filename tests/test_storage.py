@@ -130,6 +130,18 @@ def test_local_paths_as_people_write_them(path, base):
     assert open_storage(path) == LocalStorage(base)
 
 
+def test_a_backend_that_would_overwrite_is_refused():
+    class Old(fsspec.AbstractFileSystem):
+        protocol = "old"
+
+        def pipe_file(self, path, value):
+            raise AssertionError
+
+    fsspec.register_implementation("old", Old, clobber=True)
+    with pytest.raises(InvalidConfigError, match="only if it is absent"):
+        open_storage("old://b/t")
+
+
 def test_schemes_lead_to_backends():
     storage = open_storage("memory://bucket/t/")
     assert (storage.base_uri, storage.protocol) == ("memory://bucket/t", "memory")

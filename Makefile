@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hudistream-setup
 
-.PHONY: help setup demo test test-all lint bench clean
+.PHONY: help setup demo test test-all test-floors lint bench clean
 
 help:
 	@echo "make demo      replay 336,776 real flights into a Hudi table, live (about two minutes)"
 	@echo "make test      everything that must hold, in a quarter of an hour"
 	@echo "make test-all  the slow suites as well"
+	@echo "make test-floors  the tests with the least versions that are promised"
 	@echo "make lint      ruff, mypy, import-linter"
 	@echo "make bench     measure against Hudi and bare Parquet"
 	@echo "make setup     make .venv (the others do it by themselves)"
@@ -41,8 +42,14 @@ test: lint
 test-all: lint
 	$(RUN) $(BIN)/python -m pytest
 
+# the least versions that pyproject.toml promises, on a Python that still has them (3.10 or 3.11)
+test-floors: setup
+	$(PYTHON) -m venv --clear .venv-floors
+	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --constraint .ci/floors.txt --editable '.[spark,cli,metrics,s3]' 'pyspark<3.6' 'moto[server]' hypothesis psutil 'pytest<9'
+	PYSPARK_PYTHON="$(CURDIR)/.venv-floors/bin/python" JAVA_HOME="$$($(BIN)/python .ci/java_home.py)" .venv-floors/bin/python -m pytest -m "not hudi and not slow" --deselect tests/test_connect.py
+
 bench: setup
 	$(RUN) $(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf $(VENV) build *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-connect .venv-floors build *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,55 @@
+"""A stream under Spark Connect; run by `test_connect.py` in an environment of its own.
+
+connect_stream.py FOLDER TABLE CHECKPOINT
+"""
+
+import sys
+
+from pyspark.sql import SparkSession
+
+from streaming import HudiSink, read_hudi
+
+folder, table, checkpoint = sys.argv[1:]
+spark = (
+    SparkSession.builder.remote("local[2]")
+    .config("spark.sql.shuffle.partitions", "4")
+    .config("spark.ui.enabled", "false")
+    .getOrCreate()
+)
+print("SESSION", type(spark).__module__, flush=True)
+options = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hudistream.checkpoint.location": checkpoint,
+}
+sink = HudiSink(table, options)
+
+
+def run():
+    stream = spark.readStream.schema("id string, p string, ts bigint").option("maxFilesPerTrigger", 1).parquet(folder)
+    query = (
+        stream.writeStream.foreachBatch(sink)
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    failure = query.exception()
+    print("QUERY", query.id, failure, flush=True)
+
+
+run()
+frame = spark.range(1000, 1010).selectExpr("concat('k', id) id", "'p0' p", "id ts")
+print("WRITE", sink.write(frame).rows, flush=True)
+print("COUNT", read_hudi(spark, table).count(), flush=True)
+try:
+    HudiSink(table, {**options, "hudistream.checkpoint.location": ""})
+except ValueError as error:
+    print("EMPTY", error, flush=True)
+del options["hudistream.checkpoint.location"]
+try:
+    HudiSink(table, options)(frame, 99)
+except ValueError as error:
+    print("WITHOUT", error, flush=True)
+spark.stop()

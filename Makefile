@@ -39,6 +39,7 @@ lint: setup
 test: lint
 	$(RUN) $(BIN)/python -m pytest -m "not slow"
 
+# its last result is committed as benchmarks/results/test-all.txt
 test-all: lint
 	$(RUN) $(BIN)/python -m pytest
 

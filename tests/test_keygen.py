@@ -102,3 +102,26 @@ def test_hash_of_an_int_is_sparks(spark):
     numbers = [*range(-50, 50), 2**31 - 1, -(2**31)]
     frame = spark.createDataFrame([(number,) for number in numbers], "n int").selectExpr("n", "hash(n) AS h")
     assert {row.n: row.h for row in frame.collect()} == {number: hash_int(number) for number in numbers}
+
+
+@pytest.mark.spark
+def test_any_text_is_escaped_alike_in_sql_and_in_python_and_can_be_read_back(spark):
+    from urllib.parse import unquote
+
+    from hypothesis import given, settings
+    from hypothesis import strategies as st
+
+    config = TableConfig("t", ("id",), ("p",), url_encode=True)
+    expression = build_key_expressions(config, SCHEMA).partition_path
+
+    @given(
+        st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1), min_size=20)
+    )
+    @settings(max_examples=8, deadline=None)
+    def check(texts):
+        frame = spark.createDataFrame(list(enumerate(texts)), "n int, p string")
+        found = [row.path for row in frame.selectExpr("n", f"{expression} AS path").orderBy("n").collect()]
+        assert found == [url_encode_text(text) for text in texts]
+        assert [unquote(path) for path in found] == texts
+
+    check()

@@ -14,11 +14,11 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
+from streaming.exchange import QUERY_ID_PROPERTY
 from table.errors import InvalidConfigError
 from table.open_storage import open_storage
 from table.options import WriteOptions
 
-_QUERY_ID = "sql.streaming.queryId"
 # setting -> what to take where it is not set; Spark checks the type of the ones it declares
 _ASKED = {
     "spark.sql.shuffle.partitions": "200",
@@ -52,6 +52,11 @@ def check_session(spark: SparkSession) -> None:
         raise InvalidConfigError(
             "spark.speculation=true is refused: two attempts at one task would write the same rows at the same time; "
             "set spark.speculation=false for this application"
+        )
+    if str(spark.conf.get("spark.sql.parser.escapedStringLiterals", "false")).lower() == "true":
+        raise InvalidConfigError(
+            "spark.sql.parser.escapedStringLiterals=true is refused: keys and partition paths are made by Spark SQL "
+            "and would be spelled differently; unset it for this session"
         )
 
 
@@ -155,6 +160,6 @@ def _look_around(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     import streaming.write_task  # noqa: F401, PLC0415
 
     context = TaskContext.get()
-    facts = {"query_id": context.getLocalProperty(_QUERY_ID) if context is not None else None}
+    facts = {"query_id": context.getLocalProperty(QUERY_ID_PROPERTY) if context is not None else None}
     for _ in batches:
         yield pa.RecordBatch.from_pydict({"facts": [json.dumps(facts)]})

@@ -4,6 +4,7 @@ DataFrame API alone, so that the same plan runs on classic Spark and under Spark
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from table.files.file_names import build_write_token
 from table.keygen import KeyExpressions, quote_text
 from table.schema import PARTITION_PATH, RECORD_KEY
 
+QUERY_ID_PROPERTY = "sql.streaming.queryId"
 TASK_COLUMN = "_hudistream_task"
 ARRIVAL_COLUMN = "_hudistream_arrival"
 
@@ -112,6 +114,7 @@ def _run_task(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
     assert context is not None
     token = build_write_token(context.partitionId(), context.stageId(), context.taskAttemptId())
     result = write_rows(plan, token, _conformed(plan, batches))
+    result = replace(result, query_id=context.getLocalProperty(QUERY_ID_PROPERTY))
     if result.stats or result.bad_rows:
         yield pa.RecordBatch.from_pydict({"result": [result.encode()]})
 

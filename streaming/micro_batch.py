@@ -21,7 +21,13 @@ from streaming.validators import PendingBatch, Validator, find_refusal
 from streaming.write_profile import WriteProfile, assign_rules
 from streaming.write_task import TaskPlan, TaskResult, combine_results
 from table.config import OVERWRITE_PAYLOAD, TableConfig, load_table_config
-from table.errors import BatchRefusedError, CommitOutcomeUnknownError, HudiError, InvalidRecordError
+from table.errors import (
+    BatchRefusedError,
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    HudiError,
+    InvalidRecordError,
+)
 from table.hudi_table import HudiTable, check_can_write, create_table, find_stored_key
 from table.keygen import KeyExpressions, build_key_expressions, check_key_encoding
 from table.options import WriteOptions, check_options_agree, new_table_config
@@ -92,6 +98,7 @@ class MicroBatchWriter:
         query_id: str | None,
         parallelism: int,
         distribute: Distribute,
+        ask_query_id: Callable[[], str | None] | None = None,
     ) -> BatchSummary:
         """Writes one batch, or finds that it was written.
 
@@ -101,6 +108,8 @@ class MicroBatchWriter:
             query_id: the streaming query, or None.
             parallelism: most tasks.
             distribute: moves the rows to tasks and has them written.
+            ask_query_id: asks for the query's id anew, before a batch is skipped or refused because of
+                it: the same sink may have been given to another query.
 
         Raises:
             HudiError: nothing of the batch is visible, unless the message says otherwise.
@@ -109,7 +118,17 @@ class MicroBatchWriter:
         identity = WriterIdentity(self._options.sink_id, query_id)
         table = self._open_table(schema)
         timeline = table.load_timeline()
-        if self._is_committed(table, timeline, batch_id, identity):
+        try:
+            committed = self._is_committed(table, timeline, batch_id, identity)
+        except CommitConflictError:
+            committed = True
+            if ask_query_id is None:
+                raise
+        if committed and ask_query_id is not None:
+            identity = replace(identity, query_id=ask_query_id())
+            committed = self._is_committed(table, timeline, batch_id, identity)
+        if committed:
+            log.info("batch_skipped", table=self._storage.base_uri, batch_id=batch_id, sink_id=identity.sink_id)
             return BatchSummary(self._storage.base_uri, batch_id, None, skipped=True)
         timeline = self._recover(table, timeline, identity)
         write_schema = reconcile_schema(schema, table.load_schema(timeline))
@@ -165,10 +184,7 @@ class MicroBatchWriter:
         if batch_id is None:
             return False
         last = self._ledger.find_last_batch(table, timeline, identity.sink_id)
-        if already_committed(last, batch_id, identity.query_id, identity.sink_id) is Verdict.WRITE:
-            return False
-        log.info("batch_skipped", table=self._storage.base_uri, batch_id=batch_id, sink_id=identity.sink_id)
-        return True
+        return already_committed(last, batch_id, identity.query_id, identity.sink_id) is Verdict.SKIP
 
     def _recover(self, table: HudiTable, timeline: Timeline, identity: WriterIdentity) -> Timeline:
         """Undoes or finishes what dead batches left."""
@@ -249,7 +265,8 @@ class MicroBatchWriter:
             raise BatchRefusedError(f"batch {job.batch_id} was refused by {refusal}; nothing of it is visible")
 
         def build_extra(now: Timeline) -> Mapping[str, str]:
-            who = job.identity
+            # the tasks saw which query they belong to; what was asked earlier may be another one's
+            who = replace(job.identity, query_id=result.query_id or job.identity.query_id)
             known = self._ledger.build_extra(job.table, now, who.sink_id, job.batch_id, who.query_id)
             return {**known, **encode_extra(result.quarantined)}
 

@@ -1,6 +1,7 @@
 """Reading a table from Spark without a JAR: the snapshot as a DataFrame, through the DataFrame API alone."""
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from table.hudi_table import HudiTable
 from table.keygen import DEFAULT_PARTITION, quote_name
 from table.read.read_table import list_snapshot_files
 from table.schema import META_FIELDS, PARTITION_PATH, with_meta_columns
+
+_GLOB = re.compile(r"[\[\]{}*?\\]")
 
 
 def read_hudi(
@@ -41,7 +44,8 @@ def read_hudi(
     schema = table.load_schema(table.load_timeline())
     columns = with_meta_columns(schema) if schema is not None else pa.schema(META_FIELDS)
     ddl = to_spark_ddl(columns)
-    files = [table.storage.absolute(file.path) for file in list_snapshot_files(table)]
+    # Spark takes what it is given for patterns
+    files = [_GLOB.sub(r"\\\g<0>", table.storage.absolute(file.path)) for file in list_snapshot_files(table)]
     if not files:
         return spark.createDataFrame([], ddl)
     # folders like region=eu are not to be taken for columns: the files hold them

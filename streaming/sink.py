@@ -74,6 +74,7 @@ class HudiSink:
         self.callback_failures = 0
         self._lock = threading.Lock()
         self._environment: Environment | None = None
+        self._asked_in_stream = False
         self._default_name = self._path.rstrip("/").rsplit("/", 1)[-1]
         self._writer = self._make_writer(self._options)
 
@@ -106,13 +107,14 @@ class HudiSink:
         with self._lock:
             spark = batch.sparkSession
             check_session(spark)
-            environment = self._load_environment(spark)
+            environment = self._load_environment(spark, of_stream=True)
             summary = self._writer.write(
                 batch_id,
                 to_arrow_schema(batch.schema),
                 check_query_id(spark, environment, self._options),
                 environment.parallelism,
                 partial(exchange_and_write, batch),
+                lambda: check_query_id(spark, self._load_environment(spark, of_stream=True, anew=True), self._options),
             )
             self._tell(summary)
 
@@ -151,7 +153,9 @@ class HudiSink:
                 self.callback_failures += 1
                 log.warning("callback_failed", table=summary.table, batch_id=summary.batch_id, error=repr(error))
 
-    def _load_environment(self, spark: SparkSession) -> Environment:
-        if self._environment is None:
+    def _load_environment(self, spark: SparkSession, *, of_stream: bool = False, anew: bool = False) -> Environment:
+        """What was asked once; again when a stream comes after a `write`, which belongs to no query."""
+        if self._environment is None or anew or (of_stream and not self._asked_in_stream):
             self._environment = load_environment(spark, self._options)
+            self._asked_in_stream = of_stream
         return self._environment

@@ -67,6 +67,7 @@ class TaskResult:
             table's schema allows none; then nothing of this result may be committed.
         examples: some of them, as text.
         quarantined: names of the files that hold the bad rows, if they were put aside.
+        query_id: the streaming query that the task belongs to, if it says.
     """
 
     stats: tuple[WriteStat, ...] = ()
@@ -75,6 +76,7 @@ class TaskResult:
     bad_rows: int = 0
     examples: tuple[str, ...] = ()
     quarantined: tuple[str, ...] = ()
+    query_id: str | None = None
 
     def encode(self) -> str:
         """JSON, one string a task."""
@@ -86,6 +88,7 @@ class TaskResult:
                 "bad_rows": self.bad_rows,
                 "examples": self.examples,
                 "quarantined": self.quarantined,
+                "query_id": self.query_id,
             }
         )
 
@@ -100,6 +103,7 @@ def decode_result(text: str) -> TaskResult:
         document["bad_rows"],
         tuple(document["examples"]),
         tuple(document["quarantined"]),
+        document["query_id"],
     )
 
 
@@ -216,8 +220,8 @@ class _Task:
         if self._bad is not None:
             self._bad.write(rows.drop_columns([RECORD_KEY]), reason)
         wanted = EXAMPLES - len(self._examples)
-        shown = rows.slice(0, wanted).drop_columns([RECORD_KEY]).to_pylist()
-        self._examples += [f"{row} ({reason})" for row in shown]
+        shown = rows.slice(0, wanted).drop_columns([RECORD_KEY])
+        self._examples += [f"{_shown(shown.slice(number, 1))} ({reason})" for number in range(len(shown))]
 
     def _combined(self, rows: pa.Table) -> pa.Table:
         """One row a key; the last row seen waits, because its key may go on in the next batch."""
@@ -269,14 +273,27 @@ class _Task:
             self._writer.abandon()
 
 
+def _shown(row: pa.Table) -> str:
+    """One row as text. Values that Python has no form for (a date in the year 12921) show as their column's name."""
+    values = {}
+    for name in row.column_names:
+        try:
+            values[name] = row.column(name)[0].as_py()
+        except (OverflowError, ValueError):
+            values[name] = f"<{row.column(name).type}>"
+    return str(values)
+
+
 def combine_results(results: Iterable[TaskResult]) -> TaskResult:
     """What all tasks of a batch did."""
     listed: dict[str, tuple[SmallFile, ...]] = {}
     stats: list[WriteStat] = []
     examples: list[str] = []
     quarantined: list[str] = []
+    query_id = None
     footer_bytes = bad_rows = 0
     for result in results:
+        query_id = result.query_id or query_id
         quarantined += result.quarantined
         stats += result.stats
         footer_bytes += result.footer_bytes
@@ -284,4 +301,4 @@ def combine_results(results: Iterable[TaskResult]) -> TaskResult:
         bad_rows += result.bad_rows
         examples += result.examples
     shown = tuple(examples[:EXAMPLES])
-    return TaskResult(tuple(stats), footer_bytes, listed, bad_rows, shown, tuple(quarantined))
+    return TaskResult(tuple(stats), footer_bytes, listed, bad_rows, shown, tuple(quarantined), query_id)

@@ -86,7 +86,7 @@ def show(path: str, shown: int = SHOWN) -> None:
     overview = load_overview(path)
     console = Console()
     console.print(
-        f"[bold]{overview.name}[/bold]  version {overview.version}, {overview.table_type}, "
+        f"[bold]{escape(overview.name)}[/bold]  version {overview.version}, {overview.table_type}, "
         f"{len(overview.partitions)} partitions, {overview.live_files} live files ({size_text(overview.live_bytes)}), "
         f"{overview.total_files} with older versions ({size_text(overview.total_bytes)})"
     )
@@ -102,7 +102,7 @@ def show(path: str, shown: int = SHOWN) -> None:
     for partition, group in rows[:shown]:
         if group.latest is not None:
             newest, size = group.latest.instant_time, size_text(group.latest.size_bytes)
-            files.add_row(partition or "(none)", group.file_id, str(len(group.base_files)), newest, size)
+            files.add_row(escape(partition) or "(none)", group.file_id, str(len(group.base_files)), newest, size)
     console.print(files)
     if len(rows) > shown:
         console.print(f"… and {len(rows) - shown} more")
@@ -134,13 +134,19 @@ def doctor(path: str, options_file: str | None) -> bool:
     return diagnosis.may_write
 
 
+def _at_least_one(text: str) -> int:
+    return max(1, int(text))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point. Returns the exit code: 0, or 1 with the reason on standard error."""
     parser = argparse.ArgumentParser(prog="hudistream", description="Look at Hudi tables, without Spark.")
     commands = parser.add_subparsers(dest="command", required=True)
     shower = commands.add_parser("show", help="timeline, partitions, file groups, sizes")
     shower.add_argument("path", help="the table: a folder or an address")
-    shower.add_argument("--limit", type=int, default=SHOWN, help="most rows of each list (default %(default)s)")
+    shower.add_argument(
+        "--limit", type=_at_least_one, default=SHOWN, help="most rows of each list (default %(default)s)"
+    )
     examiner = commands.add_parser("doctor", help="may we write here, and what would have to change?")
     examiner.add_argument("path", help="a table, or the place for one")
     examiner.add_argument("--options", help="a file of hoodie.* options, key=value a line")
@@ -154,5 +160,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         show(given.path, given.limit)
     except (HudiError, OSError) as error:
         print(f"hudistream: {error}", file=sys.stderr)  # noqa: T201
+        return 1
+    except Exception as error:  # noqa: BLE001 a store's own errors (no credentials) have no common root
+        print(f"hudistream: {type(error).__name__}: {error}", file=sys.stderr)  # noqa: T201
         return 1
     return 0

@@ -16,6 +16,7 @@ from table.errors import InvalidConfigError, SchemaMismatchError, UnsupportedTab
 from table.time_partition import build_time_value, parse_time_partition
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+LONGEST_PART = 255  # bytes of a file name on nearly every file system
 NULL_KEY, EMPTY_KEY = "__null__", "__empty__"
 
 # PartitionPathEncodeUtils.CHAR_TO_ESCAPE
@@ -129,7 +130,7 @@ def url_encode_text(value: str) -> str:
     return re.sub("[" + re.escape(ESCAPED_CHARACTERS) + "]", lambda found: f"%{ord(found[0]):02X}", value)
 
 
-def partition_path_problem(path: str | None) -> str | None:
+def partition_path_problem(path: str | None) -> str | None:  # noqa: PLR0911 a list of reasons
     """Why a partition path cannot be a folder of the table, or None when it can.
 
     What is refused here would lie outside the table, or in its metadata, or be unreadable for Hadoop,
@@ -144,6 +145,8 @@ def partition_path_problem(path: str | None) -> str | None:
         return f"the partition path {path!r} has an empty part, '.' or '..'"
     if parts[0] == ".hoodie":
         return f"the partition path {path!r} lies in the table's metadata"
+    if "\0" in path or any(len(part.encode()) > LONGEST_PART for part in parts):
+        return f"the partition path {path[:40]!r}… has a part of more than {LONGEST_PART} bytes, or a NUL character"
     if ":" in parts[0]:
         return f"the partition path {path!r} has a colon, which Hadoop takes for a scheme"
     return None
@@ -179,8 +182,11 @@ def check_fields(config: TableConfig, schema: pa.Schema) -> None:
     """
     wanted = [("hoodie.datasource.write.recordkey.field", name) for name in config.record_key_fields]
     wanted += [("hoodie.datasource.write.partitionpath.field", name) for name in config.partition_fields]
-    if config.ordering_field:
-        wanted.append(("hoodie.datasource.write.precombine.field", config.ordering_field))
+    if config.ordering_field and config.ordering_field not in schema.names:
+        raise InvalidConfigError(
+            f"hoodie.datasource.write.precombine.field={config.ordering_field}: the batch has no such column (fields "
+            f"within structs cannot order records here); it has {', '.join(schema.names)}"
+        )
     for option, name in wanted:
         if _find(name, schema) is None:
             raise InvalidConfigError(f"{option}={name}: the batch has no such column; it has {', '.join(schema.names)}")

@@ -21,6 +21,13 @@ def _string(key: str, value: str) -> str:
     return value.strip()
 
 
+def _folder_name(key: str, value: str) -> str:
+    name = _string(key, value)
+    if "/" in name or name.startswith("."):
+        raise InvalidConfigError(f"{key}={value}: must be the plain name of a folder within .hoodie")
+    return name
+
+
 def _boolean(key: str, value: str) -> bool:
     if value.strip().lower() not in ("true", "false"):
         raise InvalidConfigError(f"{key}={value}: neither true nor false")
@@ -136,7 +143,7 @@ HONOURED: Mapping[str, tuple[str, Parser]] = MappingProxyType(
         "hoodie.datasource.write.payload.class": ("payload_class", _payload),
         "hoodie.record.merge.mode": ("payload_class", _merge_mode),
         "hoodie.table.timeline.timezone": ("timezone", _one_of("UTC", "LOCAL")),
-        "hoodie.archivelog.folder": ("archive_folder", _string),
+        "hoodie.archivelog.folder": ("archive_folder", _folder_name),
         "hoodie.datasource.write.operation": ("operation", _one_of("insert", "bulk_insert")),
         "hoodie.bulkinsert.sort.mode": ("sort_mode", _one_of(*SORT_MODES)),
         "hoodie.bulkinsert.shuffle.parallelism": ("bulk_parallelism", _integer(0)),

@@ -190,6 +190,7 @@ def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> Writ
     parsed["timebased"] = tuple(sorted(timebased.items()))
     for name in ("parallelism", "bulk_parallelism"):
         parsed[name] = parsed.get(name) or None  # 0 is Hudi's word for "choose"
+    _check_level(parsed.get("base_file.codec", "zstd"), parsed.get("base_file.codec_level"))
     if "base_file.codec" in parsed and "base_file.codec_level" not in parsed:
         parsed["base_file.codec_level"] = 1 if parsed["base_file.codec"] == "zstd" else None
     nested: dict[str, dict[str, Any]] = {"base_file": {}, "heartbeat": {}}
@@ -202,6 +203,17 @@ def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> Writ
         base_file=replace(built.base_file, **nested["base_file"]),
         heartbeat=replace(built.heartbeat, **nested["heartbeat"]),
     )
+
+
+_LEVELS = {"zstd": (-7, 22), "gzip": (1, 9)}
+
+
+def _check_level(codec: str, level: int | None) -> None:
+    least, most = _LEVELS.get(codec, (None, None))
+    if level is None or (least is not None and most is not None and least <= level <= most):
+        return
+    known = f"{least} to {most}" if least is not None else "none"
+    raise InvalidConfigError(f"hudistream.parquet.compression.level={level}: the levels of {codec} are {known}")
 
 
 def _split_partition_kinds(parsed: dict[str, Any]) -> None:
@@ -239,6 +251,9 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
             "a new table needs a record key: set hoodie.datasource.write.recordkey.field to the column that "
             "identifies a row"
         )
+    for option, names in (("recordkey.field", keys), ("partitionpath.field", paths)):
+        if len(set(names)) < len(names):
+            raise InvalidConfigError(f"hoodie.datasource.write.{option}={','.join(names)} names a column twice")
     several = len(keys) > 1 or len(paths) > 1
     keygen = options.keygen_type or ("NON_PARTITION" if not paths else "COMPLEX" if several else "SIMPLE")
     _check_keygen(keygen, keys, paths)
@@ -298,7 +313,8 @@ def check_options_agree(options: WriteOptions, config: TableConfig) -> None:
         ("hoodie.table.timeline.timezone", options.timezone, config.timezone),
         ("hoodie.archivelog.folder", options.archive_folder, config.archive_folder),
     )
-    for key, ours, theirs in pairs:
+    stored = [(key, value, config.extra[key]) for key, value in options.timebased if key in config.extra]
+    for key, ours, theirs in (*pairs, *stored):
         if ours is not None and ours != theirs:
             raise InvalidConfigError(f"{key}={_shown(ours)} contradicts the table, which has {_shown(theirs)}")
 

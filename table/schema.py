@@ -20,6 +20,7 @@ COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME = META_COLUMNS 
     "_hoodie_partition_path",
     "_hoodie_file_name",
 )
+RESERVED_PREFIX = "_hudistream_"  # columns of the sink's own on their way to a task, and of put-aside rows
 META_FIELDS = tuple(pa.field(name, pa.string()) for name in META_COLUMNS)
 
 _AVRO_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
@@ -222,8 +223,10 @@ def check_batch_columns(batch: pa.Schema) -> None:
     """
     seen: set[str] = set()
     for name in batch.names:
-        if name in META_COLUMNS:
-            raise SchemaMismatchError(f"the batch has the column {name!r}, which the table writes itself: drop it")
+        if name in META_COLUMNS or name.startswith(RESERVED_PREFIX):
+            raise SchemaMismatchError(
+                f"the batch has the column {name!r}, a name that the table or the sink uses itself: drop it"
+            )
         if name.lower() in seen:
             raise SchemaMismatchError(f"the batch has the column {name!r} twice (case is not told apart): rename one")
         seen.add(name.lower())

@@ -7,6 +7,7 @@ through the session's zone, and would write another hour where that zone skips o
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
@@ -14,13 +15,14 @@ from table.errors import InvalidConfigError, SchemaMismatchError
 
 PREFIX = "hoodie.keygen.timebased."
 
+# field of a form -> SQL function, width, and what a text may hold there
 _PARTS = {
-    "yyyy": ("year", 4),
-    "MM": ("month", 2),
-    "dd": ("day", 2),
-    "HH": ("hour", 2),
-    "mm": ("minute", 2),
-    "ss": ("second", 2),
+    "yyyy": ("year", 4, "[0-9]{4}"),
+    "MM": ("month", 2, "0[1-9]|1[0-2]"),
+    "dd": ("day", 2, "0[1-9]|[12][0-9]|3[01]"),
+    "HH": ("hour", 2, "[01][0-9]|2[0-3]"),
+    "mm": ("minute", 2, "[0-5][0-9]"),
+    "ss": ("second", 2, "[0-5][0-9]"),
 }
 # SQL of a number as milliseconds; Java's TimeUnit cuts towards zero, and so does div
 _SCALAR_MILLIS = {
@@ -86,9 +88,20 @@ def parse_time_partition(settings: Mapping[str, str]) -> TimePartition:
     for form in (output, *formats):
         split_format(form)
     zone = get("timezone")
+    for named in (zone or get("output.timezone", "UTC"), zone or get("input.timezone", "UTC")):
+        _check_zone(named)
     return TimePartition(
         kind, output, zone or get("output.timezone", "UTC"), formats, zone or get("input.timezone", "UTC"), unit
     )
+
+
+def _check_zone(name: str) -> None:
+    if re.fullmatch(r"(GMT|UTC|UT)?([+-]\d{1,2}(:\d{2})?)?", name) and name:
+        return
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise InvalidConfigError(f"{PREFIX}timezone={name}: there is no such time zone") from error
 
 
 def split_format(form: str) -> list[tuple[str, bool]]:
@@ -168,7 +181,7 @@ def _parsed(column: str, form: str) -> str:
     pattern, order = "^", []
     for text, is_field in split_format(form):
         if is_field:
-            pattern += f"([0-9]{{{_PARTS[text][1]}}})"
+            pattern += f"({_PARTS[text][2]})"
             order.append(text)
         else:
             pattern += re.escape(text).replace("\\", "\\\\").replace("'", "\\'")
@@ -179,15 +192,18 @@ def _parsed(column: str, form: str) -> str:
             return default
         return f"CAST(regexp_extract({column}, '{pattern}', {order.index(field) + 1}) AS INT)"
 
-    parts = [part("yyyy", "1970"), part("MM", "1"), part("dd", "1"), part("HH", "0"), part("mm", "0"), part("ss", "0")]
-    return f"CASE WHEN {column} RLIKE '{pattern}' THEN make_timestamp_ntz({', '.join(parts)}) END"
+    month, day = part("MM", "1"), part("dd", "1")
+    parts = [part("yyyy", "1970"), month, "1", part("HH", "0"), part("mm", "0"), part("ss", "0")]
+    # the day is added to the first of the month: the 30th of February is then another month, and no error
+    time = f"(make_timestamp_ntz({', '.join(parts)}) + make_dt_interval({day} - 1))"
+    return f"CASE WHEN {column} RLIKE '{pattern}' THEN CASE WHEN month({time}) = {month} THEN {time} END END"
 
 
 def _formatted(time: str, form: str) -> str:
     pieces = []
     for text, is_field in split_format(form):
         if is_field:
-            function, width = _PARTS[text]
+            function, width, _ = _PARTS[text]
             number = f"CAST(CAST({function}({time}) AS INT) AS STRING)"
             pieces.append(f"lpad({number}, greatest({width}, length({number})), '0')")
         else:

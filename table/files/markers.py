@@ -22,6 +22,11 @@ def create_marker(storage: Storage, instant_time: str, data_file: str, kind: str
     storage.create_exclusive(join(marker_folder(instant_time), str(MarkerName(data_file, kind))), b"")
 
 
+def marker_exists(storage: Storage, instant_time: str, data_file: str, kind: str) -> bool:
+    """Whether a data file is still announced."""
+    return storage.exists(join(marker_folder(instant_time), str(MarkerName(data_file, kind))))
+
+
 def list_markers(storage: Storage, instant_time: str) -> list[MarkerName]:
     """Every marker of an instant, sorted; `data_file` is relative to the table."""
     folder = marker_folder(instant_time)

@@ -156,6 +156,10 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan) ->
     completed = complete_instant(storage, begun, encode_rollback_metadata(metadata))
     delete_heartbeat(storage, plan.instant_time)
     delete_markers(storage, plan.instant_time)
+    # a task that still ran may have closed its file since we looked; from here on it finds its marker gone
+    for request in plan.requests:
+        for path in request.files:
+            storage.delete(storage.relative(path))
     log.info(
         "write_rolled_back",
         table=storage.base_uri,

@@ -7,11 +7,11 @@ the file is whole.
 import pyarrow as pa
 
 from table import clock
-from table.errors import BrokenInvariantError
+from table.errors import BrokenInvariantError, StorageError
 from table.files.base_file import BaseFileWriter, file_schema, filter_of_footer, read_batches, read_footer
 from table.files.bloom_filter import AnyBloomFilter
 from table.files.file_names import BaseFileName, parse_base_file
-from table.files.markers import CREATE, MERGE, create_marker
+from table.files.markers import CREATE, MERGE, create_marker, marker_exists
 from table.files.partition_metadata import create_partition_metadata
 from table.schema import RECORD_KEY, with_meta_columns
 from table.storage import join
@@ -41,6 +41,7 @@ class BucketWriter:
         self._started_s = clock.monotonic_s()
         self._inserted = self._updated = 0
         self._held: list[pa.Table] = []
+        self._kind = CREATE if bucket.type is BucketType.INSERT else MERGE
         self._carried_filter = self._load_filter()
         self._writer = self._open()
         self._previous = self._continue_base_file()
@@ -49,8 +50,7 @@ class BucketWriter:
         context, bucket = self._context, self._bucket
         if bucket.type is BucketType.INSERT:
             create_partition_metadata(context.storage, bucket.partition_path, context.instant_time)
-        kind = CREATE if bucket.type is BucketType.INSERT else MERGE
-        create_marker(context.storage, context.instant_time, self._path, kind)
+        create_marker(context.storage, context.instant_time, self._path, self._kind)
         return BaseFileWriter(
             context.storage,
             self._path,
@@ -135,6 +135,7 @@ class BucketWriter:
             self._writer.write(fresh)
             self._inserted += len(fresh)
         summary = self._writer.close()
+        self._check_still_wanted()
         spent_ms = round((clock.monotonic_s() - self._started_s) * 1000)
         previous = self._previous
         stat = WriteStat(
@@ -152,6 +153,16 @@ class BucketWriter:
             upsert_ms=spent_ms if previous else 0,
         )
         return stat, summary.footer_bytes
+
+    def _check_still_wanted(self) -> None:
+        """A rollback that ran while we wrote has looked for this file before it was there: it must go.
+
+        The rollback takes the markers away before it looks a second time, so one of the two sees the other.
+        """
+        context = self._context
+        if not marker_exists(context.storage, context.instant_time, self._path, self._kind):
+            context.storage.delete(self._path)
+            raise StorageError(f"instant {context.instant_time} was rolled back while {self._path} was being written")
 
     def abandon(self) -> None:
         """Lets go of the open file after a failure; markers tell the rollback about it."""

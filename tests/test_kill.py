@@ -18,7 +18,7 @@ from table import read_table
 
 pytestmark = pytest.mark.spark
 
-ROWS, BATCHES = 400, 60
+ROWS, BATCHES = 400, 90
 
 STREAM = """
 import sys
@@ -91,7 +91,7 @@ def test_a_stream_killed_at_ten_random_moments_loses_and_doubles_nothing(tmp_pat
         process = start(script, folder, path, checkpoint)
         assert process.stdout.readline() == "READY\n"
         wait_for_progress(process, path, killed)
-        time.sleep(moments.uniform(0, 1.2))
+        time.sleep(moments.uniform(0, 0.9))
         if process.poll() is not None:
             break
         kill_all(process)

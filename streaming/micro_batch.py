@@ -90,6 +90,7 @@ class MicroBatchWriter:
         self._validators, self._quarantine = tuple(validators), quarantine
         self._profiles = ProfileCache(storage, options.small_file_limit_bytes)
         self._ledger = BatchLedger()
+        self._key_encoding_seen = False
 
     def write(
         self,
@@ -189,7 +190,10 @@ class MicroBatchWriter:
     def _recover(self, table: HudiTable, timeline: Timeline, identity: WriterIdentity) -> Timeline:
         """Undoes or finishes what dead batches left."""
         timeline = roll_back_failed_writes(table, timeline, identity, self._options.heartbeat)
-        check_key_encoding(table.config, find_stored_key(table, timeline))
+        if not self._key_encoding_seen:
+            stored = find_stored_key(table, timeline)
+            check_key_encoding(table.config, stored)
+            self._key_encoding_seen = stored is not None  # it opens a base file: once is enough
         if self._quarantine is not None:
             finish_quarantine(self._quarantine, self._storage, timeline)
         return timeline

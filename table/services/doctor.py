@@ -148,7 +148,7 @@ def _examine_readers(table: HudiTable, config: TableConfig) -> list[Finding]:
     findings = [
         Finding("ok", f"{len(files)} live files, {sum(file.size_bytes for file in files)} bytes"),
         Finding("note", f"a JVM writer must set {', '.join(JVM_SETTINGS)} to share the table"),
-        Finding("note", "read by Hudi 0.15 and 1.x, hudi-rs, and what builds on them (Spark, Trino, Athena, Presto)"),
+        Finding("note", "tested readers: Hudi 1.0.2 and hudi-rs 0.5; others that read tables of version 6 should, too"),
     ]
     if config.timezone != "UTC":
         text = "instants are in the writer's local zone: all writers must run in the same one"

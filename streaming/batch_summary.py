@@ -21,7 +21,9 @@ class BatchSummary:
         bad_rows: rows put aside.
         files_created: new file groups.
         files_topped_up: file groups that got a new version.
+        reencoded: why topped up files were decoded and encoded anew instead of copied -> how many.
         bytes_written: size of all new files.
+        bytes_copied: how many of these bytes were copied from older files as they are.
         rewrite_ratio: bytes written for a byte of new rows; 1 when nothing was topped up.
         seconds: wall time.
         phases: seconds by phase: ``prepare``, ``write``, ``commit``, ``after``.
@@ -36,7 +38,9 @@ class BatchSummary:
     bad_rows: int = 0
     files_created: int = 0
     files_topped_up: int = 0
+    reencoded: Mapping[str, int] = field(default_factory=dict)
     bytes_written: int = 0
+    bytes_copied: int = 0
     rewrite_ratio: float = 1.0
     seconds: float = 0.0
     phases: Mapping[str, float] = field(default_factory=dict)
@@ -86,7 +90,9 @@ def summarize(
         bad_rows=result.bad_rows,
         files_created=len(stats) - topped_up,
         files_topped_up=topped_up,
+        reencoded=dict(result.reencoded),
         bytes_written=written,
+        bytes_copied=result.copied_bytes,
         rewrite_ratio=round(written / new, 3) if new else 1.0,
         seconds=timing.seconds,
         phases=dict(timing.phases),

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from table.errors import InvalidConfigError
-from table.files.base_file import conform, read_batches
+from table.files.base_file import conform
+from table.files.stored_file import StoredBaseFile
 from table.schema import COMMIT_TIME, with_meta_columns
 from table.storage import Storage
 from table.timeline.commit_metadata import WriteStat, total_rows
@@ -54,9 +55,10 @@ class PendingBatch:
             raise InvalidConfigError(f"the table has no column {unknown[0]!r}; it has {', '.join(full.names)}")
         wanted = pa.schema([full.field(name) for name in dict.fromkeys((*columns, COMMIT_TIME))])
         for stat in self.stats:
-            for rows in read_batches(self.storage, stat.path, wanted):
-                mine = rows.filter(pc.equal(rows.column(COMMIT_TIME).cast(pa.string()), self.instant_time))
-                yield conform(mine, pa.schema([wanted.field(name) for name in columns]))
+            with StoredBaseFile(self.storage, stat.path) as file:
+                for rows in file.read_batches(wanted):
+                    mine = rows.filter(pc.equal(rows.column(COMMIT_TIME).cast(pa.string()), self.instant_time))
+                    yield conform(mine, pa.schema([wanted.field(name) for name in columns]))
 
 
 Validator = Callable[[PendingBatch], str | None]

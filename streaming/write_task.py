@@ -5,6 +5,7 @@ that another attempt at the task could decide otherwise and do harm: file names 
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
@@ -16,6 +17,7 @@ from streaming.bucket_assigner import AssignRules, BucketAssigner, SmallFile, fi
 from streaming.quarantine import Quarantine, QuarantineWriter
 from streaming.routes import Routes
 from table import clock
+from table.files.base_file_writer import COPIED, NEW
 from table.files.file_names import build_file_id
 from table.keygen import partition_path_problem
 from table.schema import PARTITION_PATH, RECORD_KEY
@@ -62,6 +64,8 @@ class TaskResult:
     Attributes:
         stats: files it wrote.
         footer_bytes: of these files together.
+        copied_bytes: of these files: taken over from older ones without encoding.
+        reencoded: why older files were encoded anew -> how many.
         listed: live small files of the paths it had to list.
         bad_rows: rows that cannot be stored: no record key, no fit partition path, null where the
             table's schema allows none; then nothing of this result may be committed.
@@ -72,6 +76,8 @@ class TaskResult:
 
     stats: tuple[WriteStat, ...] = ()
     footer_bytes: int = 0
+    copied_bytes: int = 0
+    reencoded: Mapping[str, int] = field(default_factory=dict)
     listed: Mapping[str, tuple[SmallFile, ...]] = field(default_factory=dict)
     bad_rows: int = 0
     examples: tuple[str, ...] = ()
@@ -84,6 +90,8 @@ class TaskResult:
             {
                 "stats": [stat.to_json() for stat in self.stats],
                 "footer_bytes": self.footer_bytes,
+                "copied_bytes": self.copied_bytes,
+                "reencoded": self.reencoded,
                 "listed": {path: [asdict(file) for file in files] for path, files in self.listed.items()},
                 "bad_rows": self.bad_rows,
                 "examples": self.examples,
@@ -99,6 +107,8 @@ def decode_result(text: str) -> TaskResult:
     return TaskResult(
         tuple(stat_from_json(stat, stat["partitionPath"]) for stat in document["stats"]),
         document["footer_bytes"],
+        document["copied_bytes"],
+        document["reencoded"],
         {path: tuple(SmallFile(**file) for file in files) for path, files in document["listed"].items()},
         document["bad_rows"],
         tuple(document["examples"]),
@@ -163,7 +173,8 @@ class _Task:
         self._writer: BucketWriter | None = None
         self._held: pa.Table | None = None
         self._stats: list[WriteStat] = []
-        self._footer_bytes = 0
+        self._footer_bytes = self._copied_bytes = 0
+        self._reencoded: Counter[str] = Counter()
         self._listed: dict[str, tuple[SmallFile, ...]] = {}
         self._bad_rows = 0
         self._examples: list[str] = []
@@ -255,9 +266,12 @@ class _Task:
 
     def _close_file(self) -> None:
         if self._writer is not None:
-            stat, footer_bytes = self._writer.close()
+            stat, summary = self._writer.close()
             self._stats.append(stat)
-            self._footer_bytes += footer_bytes
+            self._footer_bytes += summary.footer_bytes
+            self._copied_bytes += summary.copied_bytes
+            if summary.way not in (NEW, COPIED):
+                self._reencoded[summary.way] += 1
         self._writer = self._bucket = None
 
     def finish(self) -> TaskResult:
@@ -265,7 +279,14 @@ class _Task:
         put_aside = self._bad.close() if self._bad is not None else None
         quarantined = (put_aside,) if put_aside else ()
         return TaskResult(
-            tuple(self._stats), self._footer_bytes, self._listed, self._bad_rows, tuple(self._examples), quarantined
+            tuple(self._stats),
+            self._footer_bytes,
+            self._copied_bytes,
+            dict(self._reencoded),
+            self._listed,
+            self._bad_rows,
+            tuple(self._examples),
+            quarantined,
         )
 
     def abandon(self) -> None:
@@ -291,14 +312,27 @@ def combine_results(results: Iterable[TaskResult]) -> TaskResult:
     examples: list[str] = []
     quarantined: list[str] = []
     query_id = None
-    footer_bytes = bad_rows = 0
+    reencoded: Counter[str] = Counter()
+    footer_bytes = copied_bytes = bad_rows = 0
     for result in results:
         query_id = result.query_id or query_id
         quarantined += result.quarantined
         stats += result.stats
         footer_bytes += result.footer_bytes
+        copied_bytes += result.copied_bytes
+        reencoded.update(result.reencoded)
         listed.update(result.listed)
         bad_rows += result.bad_rows
         examples += result.examples
     shown = tuple(examples[:EXAMPLES])
-    return TaskResult(tuple(stats), footer_bytes, listed, bad_rows, shown, tuple(quarantined), query_id)
+    return TaskResult(
+        tuple(stats),
+        footer_bytes,
+        copied_bytes,
+        dict(reencoded),
+        listed,
+        bad_rows,
+        shown,
+        tuple(quarantined),
+        query_id,
+    )

@@ -20,9 +20,12 @@ import pyarrow as pa
 
 from table import clock
 from table.errors import StorageError
+from table.s3_copy import MIN_PART_BYTES, S3CopyUpload
 from table.storage import FileInfo, OutputFile, Storage, failed, join
 
 _CONFLICT_RETRIES = 5
+_S3 = ("s3", "s3a")
+_COPY_BLOCK_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,25 @@ class FsspecStorage(Storage):
             return self._fs.open(self._full(path), "wb")  # type: ignore[no-any-return]
         except OSError as error:
             raise failed("create", path, error) from error
+
+    def open_copy(self, source: str, length: int, path: str) -> OutputFile:  # noqa: D102
+        fs = self._fs
+        try:
+            if self.protocol in _S3 and length >= MIN_PART_BYTES:
+                return S3CopyUpload(fs, self._full(source), length, self._full(path))
+            sink: OutputFile = fs.open(self._full(path), "wb")
+            self._stream(fs, source, length, sink)
+        except OSError as error:
+            raise failed("copy", source, error) from error
+        return sink
+
+    def _stream(self, fs: Any, source: str, length: int, sink: OutputFile) -> None:
+        for start in range(0, length, _COPY_BLOCK_BYTES):
+            end = min(length, start + _COPY_BLOCK_BYTES)
+            block = fs.cat_file(self._full(source), start=start, end=end)
+            if len(block) != end - start:
+                raise OSError(errno.EIO, f"the file ends after {start + len(block)} of {length} bytes")
+            sink.write(block)
 
     def sync(self, path: str) -> None:
         """An object is durable once it is there."""

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from table.config import SUPPORTED_KEYGENS, TABLE_VERSION, TableConfig, create_table_config, load_table_config
 from table.errors import TableExistsError, TableNotFoundError, UnsupportedTableError
-from table.files.base_file import read_batches
 from table.files.file_names import BASE_FILE_EXTENSION
+from table.files.stored_file import StoredBaseFile
 from table.open_storage import open_storage
 from table.schema import META_FIELDS, RECORD_KEY, from_avro, without_meta_columns
 from table.storage import METAFOLDER, Storage, join
@@ -100,8 +100,9 @@ def find_stored_key(table: HudiTable, timeline: Timeline) -> str | None:
     for instant in reversed(timeline.completed_writes):
         for stat in decode_commit(read_instant(table.storage, instant), instant.file_name).stats:
             if stat.path.endswith(BASE_FILE_EXTENSION) and table.storage.exists(stat.path):
-                for rows in read_batches(table.storage, stat.path, pa.schema([META_FIELDS[2]])):
-                    return str(rows.column(RECORD_KEY)[0])
+                with StoredBaseFile(table.storage, stat.path) as file:
+                    for rows in file.read_batches(pa.schema([META_FIELDS[2]])):
+                        return str(rows.column(RECORD_KEY)[0])
     return None
 
 

@@ -17,6 +17,7 @@ class BaseFileSettings:
         bloom_max_entries: bound of a DYNAMIC_V0 filter in keys.
         bloom_headroom: how many times the file's keys a fitted filter is sized for.
         dictionary: whether columns of the table are dictionary-encoded.
+        verify_share: share of the files made of copied row groups that are read whole before they count.
     """
 
     codec: str = "zstd"
@@ -28,6 +29,7 @@ class BaseFileSettings:
     bloom_max_entries: int = 100_000
     bloom_headroom: float = 2.0
     dictionary: bool = True
+    verify_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

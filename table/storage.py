@@ -112,6 +112,22 @@ class Storage(ABC):
         """A new file, open for writing by Arrow; it exists whole once closed."""
 
     @abstractmethod
+    def open_copy(self, source: str, length: int, path: str) -> OutputFile:
+        """A new file that begins with bytes of another one, open for writing behind them.
+
+        The bytes travel as little as the store allows: by reference, within the kernel, within the
+        object store.
+
+        Args:
+            source: the file they are taken from, its first ones.
+            length: how many.
+            path: the new file; it exists whole once closed.
+
+        Raises:
+            StorageError: when the store fails, or the source is shorter.
+        """
+
+    @abstractmethod
     def sync(self, path: str) -> None:
         """Flushes a written file to the disk, where the backend has one of ours."""
 

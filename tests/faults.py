@@ -76,6 +76,9 @@ class FaultyStorage(Storage):
     def open_output(self, path):
         return FaultyOutput(self._call("open_output", path), self._fuse, path)
 
+    def open_copy(self, source, length, path):
+        return FaultyOutput(self._call("open_copy", source, length, path), self._fuse, path)
+
     def sync(self, path):
         return self._call("sync", path)
 
@@ -88,7 +91,7 @@ class FaultyOutput:
 
     def __init__(self, inner, fuse, path):
         self._inner, self._fuse, self._path = inner, fuse, path
-        self._held, self._told = b"", 0
+        self._held, self._told = b"", inner.tell()
 
     def write(self, data):
         self._held += bytes(data)

@@ -205,7 +205,7 @@ def test_footers_of_our_files_hold_filter_and_range(tmp_path):
 
 
 def test_key_range_is_in_javas_order():
-    from table.files.base_file import key_range
+    from table.files.hudi_footer import key_range
 
     # U+FF61 sorts after the emoji's surrogates in UTF-16, before it in UTF-8
     keys = pa.chunked_array([["a", "｡", "😀"]])

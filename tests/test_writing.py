@@ -207,11 +207,13 @@ def test_task_results_round_trip_and_combine():
     stat = WriteStat("f-0", "p/f-0_1-2-3_4.parquet", "p", num_writes=3, num_inserts=2, file_size_bytes=9)
     from streaming.bucket_assigner import SmallFile
 
-    result = TaskResult((stat,), 5, {"p": (SmallFile("a", "a_0-0-0_1.parquet", 7),)}, 1, ("x",))
+    listed = {"p": (SmallFile("a", "a_0-0-0_1.parquet", 7),)}
+    result = TaskResult((stat,), 5, 3, {"other schema": 1}, listed, 1, ("x",))
     again = decode_result(result.encode())
     assert again.stats[0].to_json() == stat.to_json()
     assert (again.footer_bytes, again.listed, again.bad_rows, again.examples) == (5, result.listed, 1, ("x",))
     both = combine_results([result, again])
+    assert (both.copied_bytes, both.reencoded) == (6, {"other schema": 2})
     assert (len(both.stats), both.footer_bytes, both.bad_rows, both.examples) == (2, 10, 2, ("x", "x"))
 
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from table.files.base_file import constant_column, file_schema
-from table.schema import FILE_NAME, RECORD_KEY, with_meta_columns
+from table.schema import RECORD_KEY, with_meta_columns
 
 
 def stamp_new_rows(
@@ -44,9 +44,3 @@ def stamp_new_rows(
     ]
     columns += [rows.column(field.name) for field in schema]
     return pa.Table.from_arrays(columns, schema=file_schema(with_meta_columns(schema)))
-
-
-def restamp_carried_rows(rows: pa.Table, file_name: str) -> pa.Table:
-    """Carried over rows keep all their columns but the file name, which is the new file's."""
-    index = rows.schema.get_field_index(FILE_NAME)
-    return rows.set_column(index, rows.schema.field(index), constant_column(file_name, len(rows)))

@@ -8,17 +8,19 @@ import pyarrow as pa
 
 from table import clock
 from table.errors import BrokenInvariantError, StorageError
-from table.files.base_file import BaseFileWriter, file_schema, filter_of_footer, read_batches, read_footer
-from table.files.bloom_filter import AnyBloomFilter
-from table.files.file_names import BaseFileName, parse_base_file
+from table.files.base_file import file_schema, restamp_carried_rows
+from table.files.base_file_writer import BaseFileSummary, BaseFileWriter
+from table.files.file_names import parse_base_file
+from table.files.hudi_footer import filter_of_footer
 from table.files.markers import CREATE, MERGE, create_marker, marker_exists
 from table.files.partition_metadata import create_partition_metadata
+from table.files.stored_file import StoredBaseFile
 from table.schema import RECORD_KEY, with_meta_columns
 from table.storage import join
 from table.timeline.commit_metadata import NO_PREVIOUS_COMMIT, WriteStat
 from table.write.context import Bucket, BucketType, WriteContext
 from table.write.merge import last_of_each_key, merge_stored_rows
-from table.write.meta_columns import restamp_carried_rows, stamp_new_rows
+from table.write.meta_columns import stamp_new_rows
 
 
 class BucketWriter:
@@ -42,64 +44,63 @@ class BucketWriter:
         self._inserted = self._updated = 0
         self._held: list[pa.Table] = []
         self._kind = CREATE if bucket.type is BucketType.INSERT else MERGE
-        self._carried_filter = self._load_filter()
-        self._writer = self._open()
-        self._previous = self._continue_base_file()
+        self._stored = self._open_stored()
+        try:
+            self._writer = self._open()
+        except BaseException:
+            self._close_stored()
+            raise
+
+    def _open_stored(self) -> StoredBaseFile | None:
+        bucket = self._bucket
+        self._previous = parse_base_file(bucket.base_file or "")
+        if bucket.type is BucketType.INSERT:
+            return None
+        if bucket.base_file is None or self._previous is None:
+            raise BrokenInvariantError(f"bucket {bucket} has no base file to continue")
+        return StoredBaseFile(self._context.storage, join(bucket.partition_path, bucket.base_file))
 
     def _open(self) -> BaseFileWriter:
         context, bucket = self._context, self._bucket
         if bucket.type is BucketType.INSERT:
             create_partition_metadata(context.storage, bucket.partition_path, context.instant_time)
         create_marker(context.storage, context.instant_time, self._path, self._kind)
+        merges = self._looks_for_keys and self._stored is not None
+        carried = None
+        if merges and self._stored is not None:
+            carried = filter_of_footer(self._stored.footer.key_values, context.settings.bloom_max_entries)
         return BaseFileWriter(
             context.storage,
             self._path,
             self._schema,
             context.avro_schema,
             context.settings,
-            self._carried_filter,
+            stored=None if merges else self._stored,
+            carried_filter=carried,
         )
 
-    def _load_filter(self) -> AnyBloomFilter | None:
-        if self._bucket.base_file is None:
-            return None
-        context = self._context
-        footer = read_footer(context.storage, join(self._bucket.partition_path, self._bucket.base_file))
-        return filter_of_footer(footer, context.settings.bloom_max_entries)
-
-    def _continue_base_file(self) -> BaseFileName | None:
-        bucket = self._bucket
-        if bucket.type is BucketType.INSERT:
-            return None
-        previous = parse_base_file(bucket.base_file or "")
-        if previous is None:
-            raise BrokenInvariantError(f"bucket {bucket} has no base file to continue")
-        if self._context.allow_duplicates:
-            self._carry_over()
-        return previous
+    def _close_stored(self) -> None:
+        if self._stored is not None:
+            self._stored.close()
 
     @property
     def _looks_for_keys(self) -> bool:
         return self._bucket.type is BucketType.UPDATE and not self._context.allow_duplicates
 
-    def _carry_over(self, incoming: pa.Table | None = None) -> pa.Table | None:
-        """Copies the stored rows, merged with incoming ones if given; returns incoming rows with new keys."""
-        assert self._bucket.base_file is not None
-        path = join(self._bucket.partition_path, self._bucket.base_file)
+    def _merge_stored(self, stored: StoredBaseFile, incoming: pa.Table) -> pa.Table:
+        """Writes the stored rows, merged with incoming ones; returns incoming rows with new keys."""
         context = self._context
-        unmatched = None if incoming is None else set(range(len(incoming)))
-        for stored in read_batches(context.storage, path, file_schema(self._schema)):
-            rows = restamp_carried_rows(stored, self._name)
-            if incoming is not None and unmatched is not None:
-                merged = merge_stored_rows(
-                    rows, incoming, context.ordering_field, event_time_order=context.event_time_order
-                )
-                unmatched.difference_update(merged.matched.tolist())
-                self._updated += merged.updated
-                rows = merged.rows
-            self._writer.write(rows, carried=True)
-        if incoming is None or unmatched is None:
-            return None
+        unmatched = set(range(len(incoming)))
+        for rows in stored.read_batches(file_schema(self._schema)):
+            merged = merge_stored_rows(
+                restamp_carried_rows(rows, self._name),
+                incoming,
+                context.ordering_field,
+                event_time_order=context.event_time_order,
+            )
+            unmatched.difference_update(merged.matched.tolist())
+            self._updated += merged.updated
+            self._writer.write(merged.rows, carried=True)
         return incoming.take(pa.array(sorted(unmatched), pa.int64()))
 
     def write(self, rows: pa.Table) -> None:
@@ -125,16 +126,15 @@ class BucketWriter:
             self._writer.rows,
         )
 
-    def close(self) -> tuple[WriteStat, int]:
-        """Finishes the file. Returns its stat and how many of its bytes are footer."""
-        if self._looks_for_keys:
+    def close(self) -> tuple[WriteStat, BaseFileSummary]:
+        """Finishes the file. Returns its stat, and how it was written."""
+        if self._looks_for_keys and self._stored is not None:
             held = pa.concat_tables([empty_rows(self._context.schema), *self._held])
-            incoming = self._stamp(last_of_each_key(held))
-            fresh = self._carry_over(incoming)
-            assert fresh is not None
+            fresh = self._merge_stored(self._stored, self._stamp(last_of_each_key(held)))
             self._writer.write(fresh)
             self._inserted += len(fresh)
         summary = self._writer.close()
+        self._close_stored()
         self._check_still_wanted()
         spent_ms = round((clock.monotonic_s() - self._started_s) * 1000)
         previous = self._previous
@@ -152,7 +152,7 @@ class BucketWriter:
             create_ms=0 if previous else spent_ms,
             upsert_ms=spent_ms if previous else 0,
         )
-        return stat, summary.footer_bytes
+        return stat, summary
 
     def _check_still_wanted(self) -> None:
         """A rollback that ran while we wrote has looked for this file before it was there: it must go.
@@ -167,6 +167,7 @@ class BucketWriter:
     def abandon(self) -> None:
         """Lets go of the open file after a failure; markers tell the rollback about it."""
         self._writer.abandon()
+        self._close_stored()
 
 
 def empty_rows(schema: pa.Schema) -> pa.Table:

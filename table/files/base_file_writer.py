@@ -1,0 +1,295 @@
+"""Writes one base file: Parquet with Hudi's footer (HoodieAvroParquetWriter, HoodieMergeHandle).
+
+A file that continues another one is made of three parts: the older file's bytes, copied; the few chunks
+in which the older rows name their file; the new rows, encoded. Small row groups at the end of the older
+file are decoded and encoded together with the new rows (`table.files.tail_merge`). Where the older file
+cannot be copied, or what was made of it is in any doubt, all its rows are decoded and encoded.
+
+Rows come in as Arrow tables and leave as row groups of bounded size; what is kept until the end is the
+record keys alone, because the filter is sized by their number.
+"""
+
+import zlib
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import structlog
+
+from table.errors import CorruptFileError, StorageError
+from table.files import bloom_filter
+from table.files.base_file import constant_column, file_schema, restamp_carried_rows, rows_bytes
+from table.files.bloom_filter import AnyBloomFilter
+from table.files.hudi_footer import encode_entries, filter_of_footer, key_range, stored_bounds
+from table.files.parquet_footer import (
+    MAGIC,
+    end_of_groups,
+    find_misplaced_chunk,
+    join_footer,
+    only_chunk,
+    why_not_continued,
+    with_chunk,
+)
+from table.files.row_group_writer import RowGroupWriter, empty_footer
+from table.files.stored_file import StoredBaseFile
+from table.files.tail_merge import CHEAP_GROUP_BYTES, plan_tail_merge
+from table.files.thrift_compact import Struct
+from table.schema import FILE_NAME, RECORD_KEY
+from table.settings import BaseFileSettings
+from table.storage import OutputFile, Storage
+
+NEW, COPIED = "new", "copied"
+
+log = structlog.get_logger("hudistream.base_file")
+
+
+@dataclass(frozen=True)
+class BaseFileSummary:
+    """What was written.
+
+    Attributes:
+        rows: rows of the file.
+        size_bytes: its size.
+        footer_bytes: how many of the bytes are footer.
+        way: ``new``, ``copied``, or why the older file's rows were encoded anew.
+        copied_bytes: how many of the bytes were copied.
+    """
+
+    rows: int
+    size_bytes: int
+    footer_bytes: int
+    way: str = NEW
+    copied_bytes: int = 0
+
+
+class BaseFileWriter:
+    """Writes one base file.
+
+    Args:
+        storage: the table's.
+        path: relative to the table.
+        schema: meta columns and table columns (Arrow).
+        avro_schema: the same as Avro JSON, for the footer.
+        settings: codec, sizes, filter.
+        stored: the file that this one continues: its rows come first. It stays the caller's to close.
+        carried_filter: where the caller carries rows over itself: the filter of the file they come
+            from, to be extended while it lasts.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        schema: pa.Schema,
+        avro_schema: str,
+        settings: BaseFileSettings,
+        stored: StoredBaseFile | None = None,
+        carried_filter: AnyBloomFilter | None = None,
+    ) -> None:
+        self._storage, self._path, self._settings, self._stored = storage, path, settings, stored
+        self._schema, self._avro_schema = file_schema(schema), avro_schema
+        self._carried_filter = carried_filter
+        self._bounds: tuple[str, str] | None = None
+        self._way = NEW
+        self._replay: list[pa.Table] | None = None  # new rows beside copied ones, for a second attempt
+        self._new_keys: list[pa.Array] = []
+        self._begin_anew()
+        if stored is not None:
+            entries = stored.footer.key_values
+            self._carried_filter = filter_of_footer(entries, settings.bloom_max_entries)
+            self._bounds = stored_bounds(entries)
+            like = empty_footer(self._schema, settings)
+            reason = why_not_continued(stored.footer, like.schema, like.created_by, settings.codec)
+            self._way = reason or COPIED
+            if reason is None:
+                self._rows, self._replay = stored.footer.num_rows, []
+            else:
+                self._encode_stored(stored)
+
+    def _begin_anew(self) -> None:
+        self._pending: list[pa.Table] = []
+        self._pending_bytes = self._rows = 0
+        self._carried_keys: list[pa.Array] = []
+        self._copied: list[Struct] = []
+        self._copied_bytes = 0
+        self._sink: OutputFile | None = None
+        self._groups: RowGroupWriter | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows of the file so far, those of the file it continues included."""
+        return self._rows
+
+    def write(self, rows: pa.Table, *, carried: bool = False) -> None:
+        """Takes rows with all columns of the schema; they reach the store a row group at a time.
+
+        Args:
+            rows: the rows.
+            carried: whether their keys are in the carried filter already.
+        """
+        if not len(rows):
+            return
+        self._rows += len(rows)
+        rows = rows.cast(self._schema) if rows.schema != self._schema else rows
+        (self._carried_keys if carried else self._new_keys).extend(rows.column(RECORD_KEY).chunks)
+        if not carried and self._replay is not None:
+            self._replay.append(rows)
+        self._pend(rows)
+
+    def _pend(self, rows: pa.Table) -> None:
+        self._pending.append(rows)
+        self._pending_bytes += rows_bytes(rows)
+        if self._pending_bytes >= self._settings.row_group_bytes:
+            self._replay = None  # too many to keep
+            self._flush()
+
+    def _flush(self) -> None:
+        groups = self._groups or self._open()
+        if self._pending:
+            rows = pa.concat_tables(self._pending).unify_dictionaries()
+            parts = -(-self._pending_bytes // self._settings.row_group_bytes)
+            self._pending, self._pending_bytes = [], 0
+            groups.write(rows, max(1, parts))
+
+    def _open(self) -> RowGroupWriter:
+        if self._stored is not None and self._way == COPIED:
+            self._sink = self._continue(self._stored)
+        else:
+            self._sink = self._storage.open_output(self._path)
+            self._sink.write(MAGIC)
+        self._groups = RowGroupWriter(self._sink, self._schema, self._settings)
+        return self._groups
+
+    def _continue(self, stored: StoredBaseFile) -> OutputFile:
+        """Opens the file with the older one's row groups in it, and takes its tail among the rows to be encoded."""
+        group_rows = stored.footer.group_rows
+        kept = self._plan_kept(group_rows)
+        tail = range(kept, len(group_rows))
+        if tail:
+            carried = [self._restamped(rows) for rows in stored.read_batches(self._schema, tail)]
+            self._carried_keys += [chunk for rows in carried for chunk in rows.column(RECORD_KEY).chunks]
+            self._pending = carried + self._pending
+            self._pending_bytes += sum(map(rows_bytes, carried))
+        groups = stored.footer.row_groups[:kept]
+        self._copied_bytes = end_of_groups(groups, FILE_NAME.encode())
+        sink = self._storage.open_copy(stored.path, self._copied_bytes, self._path)
+        if groups:
+            column = pa.schema([self._schema.field(FILE_NAME)])
+            names = RowGroupWriter(sink, column, self._settings)
+            for count in group_rows[:kept]:
+                names.write(pa.table([constant_column(self._file_name, count)], schema=column))
+            chunks = (only_chunk(group) for group in names.finish()[0])
+            self._copied = [with_chunk(group, chunk) for group, chunk in zip(groups, chunks, strict=True)]
+        return sink
+
+    def _plan_kept(self, group_rows: list[int]) -> int:
+        pending = sum(map(len, self._pending))
+        if not pending:
+            return len(group_rows)
+        row_bytes = max(1, self._pending_bytes // pending)
+        full, cheap = self._settings.row_group_bytes // row_bytes, CHEAP_GROUP_BYTES // row_bytes
+        return plan_tail_merge(group_rows, pending, max(1, full), cheap)
+
+    def _encode_stored(self, stored: StoredBaseFile) -> None:
+        for rows in stored.read_batches(self._schema):
+            self.write(self._restamped(rows), carried=True)
+
+    @property
+    def _file_name(self) -> str:
+        return self._path.rsplit("/", 1)[-1]
+
+    def _restamped(self, rows: pa.Table) -> pa.Table:
+        return restamp_carried_rows(rows, self._file_name)
+
+    def close(self) -> BaseFileSummary:
+        """Writes the last row group and the footer; the file is whole when this returns.
+
+        Raises:
+            StorageError: what was written cannot be trusted, and there is too much of it to try again here.
+        """
+        summary, footer = self._finish()
+        if self._way != COPIED:
+            return summary
+        doubt = self._find_doubt(summary, footer)
+        if doubt is None:
+            return summary
+        log.warning("copied_file_discarded", path=self._path, reason=doubt)
+        return self._finish_anew(doubt)
+
+    def _finish(self) -> tuple[BaseFileSummary, bytes]:
+        self._flush()
+        assert self._groups is not None
+        assert self._sink is not None
+        added, like = self._groups.finish()
+        groups = [*self._copied, *added]
+        footer = join_footer(groups, like, self._entries())
+        data_end = self._sink.tell()
+        end = footer + len(footer).to_bytes(4, "little") + MAGIC
+        self._sink.write(end)
+        self._sink.close()
+        self._storage.sync(self._path)
+        misplaced = find_misplaced_chunk(groups, data_end)
+        size_bytes = data_end + len(end)
+        summary = BaseFileSummary(self._rows, size_bytes, len(end), self._way, self._copied_bytes)
+        return summary, b"" if misplaced else end
+
+    def _finish_anew(self, doubt: str) -> BaseFileSummary:
+        """A second attempt under the same name, with all rows encoded."""
+        stored, replay = self._stored, self._replay
+        if stored is None or replay is None:
+            raise StorageError(f"{self._path} was not written as it should be ({doubt}): run the batch again")
+        self._way, self._replay, self._new_keys = f"in doubt: {doubt}", None, []
+        self._begin_anew()
+        self._encode_stored(stored)
+        for rows in replay:
+            self.write(rows)
+        return self._finish()[0]
+
+    def _find_doubt(self, summary: BaseFileSummary, end: bytes) -> str | None:
+        """Looks at a file made of copied row groups: is it on the store what it should be? None when it is."""
+        if not end:
+            return "a chunk lies outside the data"
+        try:
+            # an independent reader must understand what we joined
+            metadata = pq.read_metadata(pa.BufferReader(MAGIC + end))
+            with StoredBaseFile(self._storage, self._path) as written:
+                if (written.size_bytes, written.tail) != (summary.size_bytes, end):
+                    return "the store holds another footer than was written"
+                if metadata.num_rows != summary.rows:
+                    return f"{metadata.num_rows} rows instead of {summary.rows}"
+                if self._is_sampled():
+                    found = sum(map(len, written.read_batches(self._schema)))
+                    return None if found == summary.rows else f"{found} rows can be read of {summary.rows}"
+        except (CorruptFileError, pa.ArrowException, OSError) as error:
+            return str(error)
+        return None
+
+    def _is_sampled(self) -> bool:
+        """Whether this file is read whole: a share of all, chosen by name, the same for each attempt."""
+        return zlib.crc32(self._path.encode()) < self._settings.verify_share * 2**32
+
+    def _entries(self) -> dict[str, str]:
+        new = pa.chunked_array(self._new_keys, pa.string()).combine_chunks()
+        carried = self._carried_filter
+        fresh = len(new) == self._rows
+        if carried is not None and not fresh and bloom_filter.can_extend(carried, self._settings, self._rows):
+            bloom = carried.added(new)
+            known = [pa.array(self._bounds)] if self._bounds else self._load_carried_keys()
+        else:
+            known = self._load_carried_keys()
+            every = pa.chunked_array([*known, new], pa.string())
+            bloom = bloom_filter.fitted_filter(self._settings, len(every)).added(every.combine_chunks())
+        keys = pa.chunked_array([*known, new], pa.string())
+        return encode_entries(self._avro_schema, bloom, key_range(keys) if len(keys) else None)
+
+    def _load_carried_keys(self) -> list[pa.Array]:
+        copied = self._stored.read_keys(range(len(self._copied))) if self._stored and self._copied else []
+        return [*copied, *self._carried_keys]
+
+    def abandon(self) -> None:
+        """Closes what is open after a failure; the file that may be left is the rollback's to find."""
+        try:
+            if self._sink is not None:
+                self._sink.close()
+        except OSError:
+            return

@@ -1,0 +1,119 @@
+"""A base file that is there already: opened once, its footer read once, its rows in pieces of bounded size."""
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from table.errors import CorruptFileError
+from table.files.base_file import READ_BATCH_ROWS, REPEATED_META_COLUMNS, conform
+from table.files.parquet_footer import MAGIC, TAIL_BYTES, Footer, decode_footer, find_footer
+from table.schema import RECORD_KEY
+from table.storage import Storage, failed
+
+_FIRST_READ_BYTES = 64 * 1024
+
+
+class StoredBaseFile:
+    """A base file, open for reading; a context manager.
+
+    Args:
+        storage: the table's.
+        path: relative to the table.
+
+    Raises:
+        CorruptFileError: when the file is no Parquet file, or its footer is damaged.
+    """
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self.path = path
+        self._source = storage.open_input(path)
+        self._name = f"{path} of {storage.base_uri!r}"
+        try:
+            self._tail = self._read_tail()
+            self.footer: Footer = decode_footer(self._tail[:-TAIL_BYTES], self._size - len(self._tail))
+        except CorruptFileError as error:
+            self.close()
+            raise CorruptFileError(f"{self._name} is not a whole Parquet file: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+        self._opened: pq.ParquetFile | None = None
+
+    def __enter__(self) -> "StoredBaseFile":  # noqa: PYI034 typing.Self is younger than Python 3.10
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._source.close()
+
+    def _read_tail(self) -> bytes:
+        """The footer with its length and magic."""
+        self._size = size = self._source.size()
+        tail = self._read(max(0, size - _FIRST_READ_BYTES), min(size, _FIRST_READ_BYTES))
+        place = find_footer(tail, size)
+        missing = size - place.start - len(tail)
+        if missing > 0:
+            tail = self._read(place.start, missing) + tail
+        return tail[len(tail) - (size - place.start) :]
+
+    def _read(self, start: int, length: int) -> bytes:
+        self._source.seek(start)
+        data = bytes(self._source.read(length))
+        if len(data) != length:
+            raise CorruptFileError(f"it ends {length - len(data)} bytes early")
+        return data
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the file."""
+        return int(self._size)
+
+    @property
+    def tail(self) -> bytes:
+        """The footer's bytes, its length and the magic."""
+        return self._tail
+
+    def _file(self) -> pq.ParquetFile:
+        if self._opened is None:
+            try:
+                # Arrow gets the footer that is in memory: it is not read a second time
+                metadata = pq.read_metadata(pa.BufferReader(MAGIC + self._tail))
+                self._opened = pq.ParquetFile(
+                    self._source, metadata=metadata, read_dictionary=list(REPEATED_META_COLUMNS)
+                )
+            except (pa.ArrowException, OSError) as error:
+                raise CorruptFileError(f"{self._name} is not a Parquet file: {error}") from error
+        return self._opened
+
+    def read_batches(self, schema: pa.Schema, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        """Rows, some ten thousand at a time.
+
+        Args:
+            schema: the columns wanted; ones that the file lacks come as nulls.
+            groups: numbers of the row groups wanted; None means all.
+
+        Raises:
+            CorruptFileError, StorageError: when they cannot be decoded or read.
+        """
+        file = self._file()
+        present = set(file.schema_arrow.names)
+        columns = [name for name in schema.names if name in present]
+        try:
+            for batch in file.iter_batches(READ_BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False):
+                yield conform(pa.Table.from_batches([batch]), schema)
+        except pa.ArrowException as error:
+            raise CorruptFileError(f"{self._name} cannot be decoded: {error}") from error
+        except OSError as error:  # the store's, or a decompressor's
+            raise failed("read", self.path, error) from error
+
+    def read_keys(self, groups: Sequence[int]) -> list[pa.Array]:
+        """Record keys of row groups (string arrays)."""
+        schema = pa.schema([pa.field(RECORD_KEY, pa.string())])
+        return [chunk for rows in self.read_batches(schema, groups) for chunk in rows.column(0).chunks]

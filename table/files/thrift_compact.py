@@ -1,0 +1,264 @@
+"""Thrift's compact encoding, without a schema: what Parquet footers are written in (pure).
+
+A struct comes as a dict from field id to `Field`, in the order of the bytes; fields that nobody here
+knows survive a round trip. Input may be hostile: nothing is allocated that the input is not long enough
+for, and nesting is bounded. The encoding is that of the Thrift project's ``thrift-compact-protocol.md``.
+"""
+
+import struct
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from table.errors import CorruptFileError
+
+STOP, TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(13)
+_INTEGERS = frozenset((I16, I32, I64))
+_BOOLEANS = frozenset((TRUE, FALSE))
+_LISTS = frozenset((LIST, SET))
+MAX_DEPTH = 32
+_MAX_VARINT_BYTES = 10
+
+
+class Field(NamedTuple):
+    """One value of a struct.
+
+    Attributes:
+        type: one of the types above; booleans are TRUE or FALSE.
+        value: int, bool, float, bytes, `Struct`, `Items` or `Pairs`.
+    """
+
+    type: int
+    value: Any
+
+
+class Items(NamedTuple):
+    """A list or a set: the type of its elements, and the elements."""
+
+    type: int
+    values: list[Any]
+
+
+class Pairs(NamedTuple):
+    """A map: types of keys and values, and the entries in order."""
+
+    key_type: int
+    value_type: int
+    entries: list[tuple[Any, Any]]
+
+
+Struct = dict[int, Field]
+
+
+def decode_struct(data: bytes) -> Struct:
+    """The struct that these bytes are.
+
+    Args:
+        data: exactly one struct.
+
+    Raises:
+        CorruptFileError: when they are not one.
+    """
+    try:
+        decoded, end = _read_struct(data, 0, 0)
+    except (IndexError, struct.error) as error:
+        raise CorruptFileError("a Thrift struct is cut short") from error
+    if end != len(data):
+        raise CorruptFileError(f"a Thrift struct has {len(data) - end} bytes too many")
+    return decoded
+
+
+def decode_prefix(data: bytes) -> tuple[Struct, int]:
+    """The struct at the start of these bytes, and where it ends.
+
+    Raises:
+        CorruptFileError: when there is none.
+    """
+    try:
+        return _read_struct(data, 0, 0)
+    except (IndexError, struct.error) as error:
+        raise CorruptFileError("a Thrift struct is cut short") from error
+
+
+def _read_struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
+    if depth > MAX_DEPTH:
+        raise CorruptFileError(f"a Thrift struct is nested more than {MAX_DEPTH} deep")
+    fields: Struct = {}
+    number = 0
+    while True:
+        head = data[at]
+        at += 1
+        if head == STOP:
+            return fields, at
+        kind, delta = head & 15, head >> 4
+        if delta:
+            number += delta
+        else:
+            raw, at = _read_varint(data, at)
+            number = raw >> 1 ^ -(raw & 1)
+        if number in fields:
+            raise CorruptFileError(f"a Thrift struct has field {number} twice")
+        if kind in _INTEGERS:
+            # most values of a footer are small integers: read in place
+            raw = data[at]
+            at += 1
+            if raw > 127:
+                raw, at = _read_varint(data, at - 1)
+            fields[number] = Field(kind, raw >> 1 ^ -(raw & 1))
+        elif kind in _BOOLEANS:
+            fields[number] = Field(kind, kind == TRUE)
+        else:
+            value, at = _read_value(data, at, kind, depth)
+            fields[number] = Field(kind, value)
+
+
+def _read_value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:  # noqa: PLR0911 one a type
+    if kind == BINARY:
+        size, at = _read_varint(data, at)
+        _check_size(data, at, size)
+        return data[at : at + size], at + size
+    if kind == STRUCT:
+        return _read_struct(data, at, depth + 1)
+    if kind in _INTEGERS:
+        raw, at = _read_varint(data, at)
+        return raw >> 1 ^ -(raw & 1), at
+    if kind in _LISTS:
+        return _read_items(data, at, depth + 1)
+    if kind == MAP:
+        return _read_pairs(data, at, depth + 1)
+    if kind == BYTE:
+        return data[at], at + 1
+    if kind in _BOOLEANS:  # elements of a collection
+        return data[at] == TRUE, at + 1
+    if kind == DOUBLE:
+        return struct.unpack_from("<d", data, at)[0], at + 8
+    raise CorruptFileError(f"a Thrift value has the unknown type {kind}")
+
+
+def _read_items(data: bytes, at: int, depth: int) -> tuple[Items, int]:
+    if depth > MAX_DEPTH:
+        raise CorruptFileError(f"a Thrift list is nested more than {MAX_DEPTH} deep")
+    head = data[at]
+    at += 1
+    kind, size = head & 15, head >> 4
+    if size == 15:
+        size, at = _read_varint(data, at)
+    _check_size(data, at, size)
+    values = []
+    for _ in range(size):
+        value, at = _read_value(data, at, kind, depth)
+        values.append(value)
+    return Items(kind, values), at
+
+
+def _read_pairs(data: bytes, at: int, depth: int) -> tuple[Pairs, int]:
+    if depth > MAX_DEPTH:
+        raise CorruptFileError(f"a Thrift map is nested more than {MAX_DEPTH} deep")
+    size, at = _read_varint(data, at)
+    if not size:
+        return Pairs(STOP, STOP, []), at
+    kinds = data[at]
+    _check_size(data, at, size)
+    at += 1
+    entries = []
+    for _ in range(size):
+        key, at = _read_value(data, at, kinds >> 4, depth)
+        value, at = _read_value(data, at, kinds & 15, depth)
+        entries.append((key, value))
+    return Pairs(kinds >> 4, kinds & 15, entries), at
+
+
+def _check_size(data: bytes, at: int, size: int) -> None:
+    # no element takes less than a byte
+    if size > len(data) - at:
+        raise CorruptFileError(f"a Thrift value says it has {size} elements, and {len(data) - at} bytes are left")
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+        if shift >= 7 * _MAX_VARINT_BYTES:
+            raise CorruptFileError("a Thrift integer is longer than ten bytes")
+
+
+def encode_struct(fields: Struct) -> bytes:
+    """The bytes of a struct; the inverse of `decode_struct`."""
+    out = bytearray()
+    _write_struct(out, fields)
+    return bytes(out)
+
+
+def _write_struct(out: bytearray, fields: Struct) -> None:
+    last = 0
+    for number, (kind, value) in fields.items():
+        delta = number - last
+        if 0 < delta <= 15:
+            out.append(delta << 4 | kind)
+        else:
+            out.append(kind)
+            _write_varint(out, number << 1 ^ number >> 63)
+        last = number
+        if kind in _INTEGERS:
+            raw = value << 1 ^ value >> 63
+            if 0 <= raw < 128:
+                out.append(raw)
+            else:
+                _write_varint(out, raw)
+        elif kind not in _BOOLEANS:
+            _write_value(out, kind, value)
+    out.append(STOP)
+
+
+def _write_value(out: bytearray, kind: int, value: Any) -> None:  # noqa: C901, PLR0912 one branch a type
+    if kind == BINARY:
+        _write_varint(out, len(value))
+        out += value
+    elif kind == STRUCT:
+        _write_struct(out, value)
+    elif kind in _INTEGERS:
+        _write_varint(out, value << 1 ^ value >> 63)
+    elif kind in _LISTS:
+        size = len(value.values)
+        if size < 15:
+            out.append(size << 4 | value.type)
+        else:
+            out.append(0xF0 | value.type)
+            _write_varint(out, size)
+        _write_all(out, value.type, value.values)
+    elif kind == MAP:
+        _write_varint(out, len(value.entries))
+        if value.entries:
+            out.append(value.key_type << 4 | value.value_type)
+        for key, held in value.entries:
+            _write_value(out, value.key_type, key)
+            _write_value(out, value.value_type, held)
+    elif kind == BYTE:
+        out.append(value)
+    elif kind in _BOOLEANS:
+        out.append(TRUE if value else FALSE)
+    elif kind == DOUBLE:
+        out += struct.pack("<d", value)
+    else:
+        raise ValueError(f"{kind} is no type of Thrift's compact encoding")
+
+
+def _write_all(out: bytearray, kind: int, values: Iterable[Any]) -> None:
+    if kind == STRUCT:
+        for value in values:
+            _write_struct(out, value)
+    else:
+        for value in values:
+            _write_value(out, kind, value)
+
+
+def _write_varint(out: bytearray, value: int) -> None:
+    value &= 0xFFFFFFFFFFFFFFFF
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)

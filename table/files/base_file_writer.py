@@ -23,17 +23,16 @@ from table.files.bloom_filter import AnyBloomFilter
 from table.files.hudi_footer import encode_entries, filter_of_footer, key_range, stored_bounds
 from table.files.parquet_footer import (
     MAGIC,
-    end_of_groups,
-    find_misplaced_chunk,
+    RowGroup,
+    encode_group,
     join_footer,
     only_chunk,
     why_not_continued,
     with_chunk,
 )
 from table.files.row_group_writer import RowGroupWriter, empty_footer
-from table.files.stored_file import StoredBaseFile
+from table.files.stored_file import StoredBaseFile, read_tail
 from table.files.tail_merge import CHEAP_GROUP_BYTES, plan_tail_merge
-from table.files.thrift_compact import Struct
 from table.schema import FILE_NAME, RECORD_KEY
 from table.settings import BaseFileSettings
 from table.storage import OutputFile, Storage
@@ -110,7 +109,7 @@ class BaseFileWriter:
         self._pending: list[pa.Table] = []
         self._pending_bytes = self._rows = 0
         self._carried_keys: list[pa.Array] = []
-        self._copied: list[Struct] = []
+        self._copied: list[RowGroup] = []
         self._copied_bytes = 0
         self._sink: OutputFile | None = None
         self._groups: RowGroupWriter | None = None
@@ -162,7 +161,8 @@ class BaseFileWriter:
 
     def _continue(self, stored: StoredBaseFile) -> OutputFile:
         """Opens the file with the older one's row groups in it, and takes its tail among the rows to be encoded."""
-        group_rows = stored.footer.group_rows
+        groups = stored.footer.groups or ()
+        group_rows = [group.rows for group in groups]
         kept = self._plan_kept(group_rows)
         tail = range(kept, len(group_rows))
         if tail:
@@ -170,8 +170,8 @@ class BaseFileWriter:
             self._carried_keys += [chunk for rows in carried for chunk in rows.column(RECORD_KEY).chunks]
             self._pending = carried + self._pending
             self._pending_bytes += sum(map(rows_bytes, carried))
-        groups = stored.footer.row_groups[:kept]
-        self._copied_bytes = end_of_groups(groups, FILE_NAME.encode())
+        groups = groups[:kept]
+        self._copied_bytes = max((group.data_end for group in groups), default=len(MAGIC))
         sink = self._storage.open_copy(stored.path, self._copied_bytes, self._path)
         if groups:
             column = pa.schema([self._schema.field(FILE_NAME)])
@@ -221,17 +221,16 @@ class BaseFileWriter:
         assert self._groups is not None
         assert self._sink is not None
         added, like = self._groups.finish()
-        groups = [*self._copied, *added]
-        footer = join_footer(groups, like, self._entries())
+        first = len(self._copied)
+        groups = [*self._copied, *(encode_group(g, first + number, FILE_NAME) for number, g in enumerate(added))]
+        footer = join_footer(groups, like, self._entries(), self._settings.codec)
         data_end = self._sink.tell()
         end = footer + len(footer).to_bytes(4, "little") + MAGIC
         self._sink.write(end)
         self._sink.close()
         self._storage.sync(self._path)
-        misplaced = find_misplaced_chunk(groups, data_end)
-        size_bytes = data_end + len(end)
-        summary = BaseFileSummary(self._rows, size_bytes, len(end), self._way, self._copied_bytes)
-        return summary, b"" if misplaced else end
+        summary = BaseFileSummary(self._rows, data_end + len(end), len(end), self._way, self._copied_bytes)
+        return summary, end
 
     def _finish_anew(self, doubt: str) -> BaseFileSummary:
         """A second attempt under the same name, with all rows encoded."""
@@ -247,19 +246,18 @@ class BaseFileWriter:
 
     def _find_doubt(self, summary: BaseFileSummary, end: bytes) -> str | None:
         """Looks at a file made of copied row groups: is it on the store what it should be? None when it is."""
-        if not end:
-            return "a chunk lies outside the data"
         try:
             # an independent reader must understand what we joined
-            metadata = pq.read_metadata(pa.BufferReader(MAGIC + end))
-            with StoredBaseFile(self._storage, self._path) as written:
-                if (written.size_bytes, written.tail) != (summary.size_bytes, end):
+            problem = find_problem(pq.read_metadata(pa.BufferReader(MAGIC + end)), summary)
+            if problem is not None:
+                return problem
+            with self._storage.open_input(self._path) as written:
+                if read_tail(written) != (summary.size_bytes, end):
                     return "the store holds another footer than was written"
-                if metadata.num_rows != summary.rows:
-                    return f"{metadata.num_rows} rows instead of {summary.rows}"
-                if self._is_sampled():
-                    found = sum(map(len, written.read_batches(self._schema)))
-                    return None if found == summary.rows else f"{found} rows can be read of {summary.rows}"
+            if self._is_sampled():
+                with StoredBaseFile(self._storage, self._path) as whole:
+                    found = sum(map(len, whole.read_batches(self._schema)))
+                return None if found == summary.rows else f"{found} rows can be read of {summary.rows}"
         except (CorruptFileError, pa.ArrowException, OSError) as error:
             return str(error)
         return None
@@ -293,3 +291,29 @@ class BaseFileWriter:
                 self._sink.close()
         except OSError:
             return
+
+
+def find_problem(metadata: pq.FileMetaData, summary: BaseFileSummary) -> str | None:
+    """What is wrong with a footer, or None: its rows are all rows, its chunks lie apart from each other in the data.
+
+    Args:
+        metadata: the footer as Arrow understands it.
+        summary: what was written.
+    """
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    rows = sum(group.num_rows for group in groups)
+    if (rows, metadata.num_rows) != (summary.rows, summary.rows):
+        return f"{rows} rows instead of {summary.rows}"
+    chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
+    end_before = len(MAGIC)
+    for start, length in sorted(map(_extent, chunks)):
+        if start < end_before or length < 0:
+            return f"a chunk at {start} begins before {end_before}"
+        end_before = start + length
+    data_end = summary.size_bytes - summary.footer_bytes
+    return f"a chunk ends at {end_before}, the data at {data_end}" if end_before > data_end else None
+
+
+def _extent(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
+    start = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
+    return min(start, chunk.data_page_offset), chunk.total_compressed_size

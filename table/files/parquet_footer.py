@@ -1,15 +1,16 @@
-"""Parquet footers as values: read, checked, moved, joined, sealed (pure; parquet.thrift of the format's project).
+"""Parquet footers as values: read, moved, joined, sealed (pure; parquet.thrift of the format's project).
 
 Only what a top-up needs is known here: where the chunks of a row group lie, and the few totals above
 them. Everything else of a footer passes through untouched.
 
-A footer of ours carries a checksum of itself. A flipped bit in it can therefore not travel from one
-version of a file to the next, nor be mistaken for a file of another writer.
+A footer of ours ends with an entry of our own, the *seal*: a checksum of the footer, so that a flipped
+bit cannot travel from one version of a file to the next, and where in the footer each row group stands,
+so that the next version copies their descriptions as bytes, too, without decoding thousands of fields.
 """
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from table.errors import CorruptFileError
@@ -18,11 +19,13 @@ from table.files.thrift_compact import (
     I16,
     I64,
     LIST,
+    STOP,
     STRUCT,
     Field,
     Items,
     Struct,
     decode_struct,
+    encode_list_header,
     encode_struct,
 )
 
@@ -30,33 +33,22 @@ MAGIC = b"PAR1"
 ENCRYPTED_MAGIC = b"PARE"
 TAIL_BYTES = 8  # length of the footer, magic
 
-CHECKSUM_KEY = "hudistream.footer.crc32"
-_NO_CHECKSUM = "00000000"
+SEAL_KEY = b"hudistream.footer"
+_DIGITS = 8
+_NUMBERS_A_GROUP = 6
 
 # field ids: FileMetaData, RowGroup, ColumnChunk, ColumnMetaData
-_VERSION, _SCHEMA, _NUM_ROWS, _ROW_GROUPS, _KEY_VALUE, _CREATED_BY, _COLUMN_ORDERS = 1, 2, 3, 4, 5, 6, 7
-_ENCRYPTION, _SIGNING_KEY = 8, 9  # of the file, and of a chunk
+_NUM_ROWS, _ROW_GROUPS, _KEY_VALUE, _CREATED_BY = 3, 4, 5, 6
+_SCHEMA = 2
 _COLUMNS, _TOTAL_BYTES, _GROUP_ROWS, _GROUP_OFFSET, _COMPRESSED, _ORDINAL = 1, 2, 3, 5, 6, 7
 _CHUNK_OFFSET, _CHUNK_META = 2, 3
-_CHUNK_INDEXES = (4, 5, 6, 7)
-_CHUNK_ENCRYPTION = (8, 9)
-_PATH, _CODEC, _NUM_VALUES, _UNCOMPRESSED, _CHUNK_BYTES = 3, 4, 5, 6, 7
-_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE, _BLOOM_OFFSET = 9, 10, 11, 14
+_PATH, _NUM_VALUES, _UNCOMPRESSED, _CHUNK_BYTES = 3, 5, 6, 7
+_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE = 9, 10, 11
 _PAGE_OFFSETS = (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE)
 
-CODECS = {"none": 0, "snappy": 1, "gzip": 2, "zstd": 6, "lz4": 7}
 
-
-@dataclass(frozen=True)
-class FooterPlace:
-    """Where a file's footer lies: offset and length of its Thrift bytes."""
-
-    start: int
-    length: int
-
-
-def find_footer(tail: bytes, file_size: int) -> FooterPlace:
-    """Where the footer is, by the last bytes of a file.
+def find_footer(tail: bytes, file_size: int) -> int:
+    """Where the Thrift bytes of the footer begin, by the last bytes of a file.
 
     Raises:
         CorruptFileError: when they are not the end of an unencrypted Parquet file.
@@ -69,24 +61,48 @@ def find_footer(tail: bytes, file_size: int) -> FooterPlace:
     start = file_size - TAIL_BYTES - length
     if start < len(MAGIC):
         raise CorruptFileError(f"its footer would be longer ({length} bytes) than the file")
-    return FooterPlace(start, length)
+    return start
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group as it stands in a footer, cut where the chunk of one column may be exchanged.
+
+    Attributes:
+        rows: its rows.
+        before: bytes of the struct up to that chunk.
+        chunk: bytes of that chunk.
+        after: bytes of the chunks behind it.
+        totals: bytes of the fields behind the chunks, and the end of the struct.
+        data_end: offset in the file behind the last byte of its chunks, that one left out.
+    """
+
+    rows: int
+    before: bytes
+    chunk: bytes
+    after: bytes
+    totals: bytes
+    data_end: int
+
+    @property
+    def raw(self) -> bytes:
+        """The struct."""
+        return self.before + self.chunk + self.after + self.totals
 
 
 @dataclass(frozen=True)
 class Footer:
-    """A decoded footer.
+    """A footer.
 
     Attributes:
-        fields: the FileMetaData struct.
-        start: offset of the footer in its file: no chunk reaches beyond.
-        length: its bytes.
-        sealed: whether it carries its checksum, and it is right.
+        fields: the FileMetaData struct; without row groups where the footer is sealed.
+        groups: row groups of a sealed footer; None where it is another writer's.
+        codec: codec of a sealed file's chunks, as its writer was told.
     """
 
     fields: Struct
-    start: int
-    length: int
-    sealed: bool
+    groups: tuple[RowGroup, ...] | None = None
+    codec: str = ""
 
     @property
     def schema(self) -> Items:
@@ -106,14 +122,9 @@ class Footer:
 
     @property
     def row_groups(self) -> list[Struct]:
-        """Row groups in file order."""
+        """Row groups of a footer that is not sealed."""
         groups: list[Struct] = _value(self.fields, _ROW_GROUPS).values
         return groups
-
-    @property
-    def group_rows(self) -> list[int]:
-        """Rows of each row group."""
-        return [_value(group, _GROUP_ROWS) for group in self.row_groups]
 
     @property
     def key_values(self) -> dict[str, str]:
@@ -128,27 +139,50 @@ class Footer:
         return found
 
 
-def decode_footer(raw: bytes, start: int) -> Footer:
-    """A footer from its bytes.
+def decode_footer(raw: bytes) -> Footer:
+    """A footer from its Thrift bytes.
 
     Raises:
-        CorruptFileError: when they are no footer, or one of ours whose checksum does not match.
+        CorruptFileError: when they are no footer, or one of ours that was changed since.
     """
-    sealed = is_sealed(raw)
-    footer = Footer(decode_struct(raw), start, len(raw), sealed)
+    seal = _find_seal(raw)
+    if seal is not None:
+        return _decode_sealed(raw, seal)
+    footer = Footer(decode_struct(raw))
     try:
-        has_rows = footer.num_rows == sum(footer.group_rows)
+        agree = footer.num_rows == sum(_value(group, _GROUP_ROWS) for group in footer.row_groups)
     except (AttributeError, TypeError) as error:
         raise CorruptFileError("the footer has fields of wrong types") from error
-    if not has_rows:
+    if not agree:
         raise CorruptFileError("the rows of its row groups are not the rows of the file")
-    if _checksum_at(raw) is not None and not sealed:
-        raise CorruptFileError("its footer was changed after it was written: the checksum does not match")
     return footer
+
+
+def _decode_sealed(raw: bytes, seal: tuple[int, int]) -> Footer:
+    at, end = seal
+    if raw[at : at + _DIGITS] != _checksum(raw, at):
+        raise CorruptFileError("its footer was changed after it was written: the checksum does not match")
+    codec, start, *numbers = raw[at + _DIGITS : end].decode().split()
+    position = list_start = int(start)
+    groups = []
+    for number in range(0, len(numbers), _NUMBERS_A_GROUP):
+        rows, before, chunk, after, totals, data_end = map(int, numbers[number : number + _NUMBERS_A_GROUP])
+        at_chunk, at_after = position + before, position + before + chunk
+        at_totals, group_end = at_after + after, at_after + after + totals
+        parts = (raw[position:at_chunk], raw[at_chunk:at_after], raw[at_after:at_totals], raw[at_totals:group_end])
+        groups.append(RowGroup(rows, *parts, data_end))
+        position = group_end
+    # the header of the list of row groups: one byte of field, and that of a list
+    head_end = list_start - len(encode_list_header(STRUCT, len(groups))) - 1
+    fields = decode_struct(raw[:head_end] + bytes([STOP])) | decode_struct(raw[position:], _ROW_GROUPS)
+    return Footer(fields, tuple(groups), codec)
 
 
 def why_not_continued(footer: Footer, schema: Items, created_by: bytes, codec: str) -> str | None:
     """Why a file's row groups cannot be copied into one we write, or None when they can.
+
+    A sealed footer says that the file is ours and as we left it: not encrypted, no page indexes, every
+    chunk where it should be.
 
     Args:
         footer: of the file.
@@ -156,21 +190,13 @@ def why_not_continued(footer: Footer, schema: Items, created_by: bytes, codec: s
         created_by: how our writer signs now.
         codec: the codec configured.
     """
-    if not footer.sealed or footer.created_by != created_by:
+    if footer.groups is None:
         return "other writer"
+    if footer.created_by != created_by:
+        return "other version of the writer"
     if footer.schema != schema:
         return "other schema"
-    chunks = [chunk for group in footer.row_groups for chunk in _value(group, _COLUMNS).values]
-    numbers = footer.fields.keys() | {number for chunk in chunks for number in chunk if number in _CHUNK_ENCRYPTION}
-    if numbers & {_ENCRYPTION, _SIGNING_KEY}:
-        return "encrypted"
-    metas = [_value(chunk, _CHUNK_META) for chunk in chunks]
-    if any(_value(meta, _CODEC) != CODECS[codec] for meta in metas):
-        return "other codec"
-    if any(number in chunk for chunk in chunks for number in _CHUNK_INDEXES) or any(_BLOOM_OFFSET in m for m in metas):
-        return "page indexes"
-    problem = find_misplaced_chunk(footer.row_groups, footer.start)
-    return f"damaged: {problem}" if problem else None
+    return None if footer.codec == codec else "other codec"
 
 
 def _value(fields: Struct, number: int) -> Any:
@@ -185,40 +211,11 @@ def chunk_path(chunk: Struct) -> tuple[bytes, ...]:
     return tuple(_value(_value(chunk, _CHUNK_META), _PATH).values)
 
 
-def chunk_extent(chunk: Struct) -> tuple[int, int]:
-    """Offsets of a chunk's first byte and of the byte behind its last."""
+def chunk_end(chunk: Struct) -> int:
+    """Offset of the byte behind a chunk's last."""
     meta = _value(chunk, _CHUNK_META)
-    start = min(meta[number].value for number in (_DATA_PAGE, _DICTIONARY_PAGE) if number in meta)
-    return start, start + _value(meta, _CHUNK_BYTES)
-
-
-def find_misplaced_chunk(groups: Sequence[Struct], data_end: int) -> str | None:
-    """What is wrong with the places of the chunks, or None: they lie in the file and apart from each other.
-
-    Args:
-        groups: row groups.
-        data_end: where the footer begins.
-    """
-    extents = sorted(chunk_extent(chunk) for group in groups for chunk in _value(group, _COLUMNS).values)
-    end_before = len(MAGIC)
-    for start, end in extents:
-        if start < end_before or end < start:
-            return f"a chunk at {start} begins before {end_before}"
-        end_before = end
-    if end_before > data_end:
-        return f"a chunk ends at {end_before}, behind the data's end at {data_end}"
-    return None
-
-
-def end_of_groups(groups: Sequence[Struct], replaced: bytes) -> int:
-    """Where the chunks of row groups end, those of a column that is to be replaced left out."""
-    ends = [
-        chunk_extent(chunk)[1]
-        for group in groups
-        for chunk in _value(group, _COLUMNS).values
-        if chunk_path(chunk) != (replaced,)
-    ]
-    return max(ends, default=len(MAGIC))
+    start = min(int(meta[number].value) for number in (_DATA_PAGE, _DICTIONARY_PAGE) if number in meta)
+    return start + int(_value(meta, _CHUNK_BYTES))
 
 
 def moved_group(group: Struct, by: int) -> Struct:
@@ -254,76 +251,106 @@ def only_chunk(group: Struct) -> Struct:
     return found
 
 
-def with_chunk(group: Struct, chunk: Struct) -> Struct:
-    """A row group in which a chunk takes the place of the one of the same column; totals follow.
+def encode_group(group: Struct, number: int, column: str) -> RowGroup:
+    """A row group ready for a footer.
+
+    Args:
+        group: the row group, its offsets those of the file.
+        number: its number in the file.
+        column: top-level column whose chunk may be exchanged.
 
     Raises:
-        CorruptFileError: when the group has no such column, or the chunk another number of values.
+        CorruptFileError: when the group has no such column.
     """
-    columns = list(_value(group, _COLUMNS).values)
-    path = chunk_path(chunk)
-    at = next((number for number, held in enumerate(columns) if chunk_path(held) == path), None)
-    if at is None:
-        raise CorruptFileError(f"a row group lacks the column {b'.'.join(path).decode(errors='replace')}")
-    old, new = _value(columns[at], _CHUNK_META), _value(chunk, _CHUNK_META)
-    if _value(old, _NUM_VALUES) != _value(new, _NUM_VALUES):
-        raise CorruptFileError("a row group's columns have different numbers of values")
-    columns[at] = chunk
-    replaced = {**group, _COLUMNS: Field(LIST, Items(STRUCT, columns))}
+    chunks = _value(group, _COLUMNS).values
+    paths = [chunk_path(chunk) for chunk in chunks]
+    if (column.encode(),) not in paths:
+        raise CorruptFileError(f"a row group lacks the column {column!r}")
+    at = paths.index((column.encode(),))
+    encoded = [encode_struct(chunk) for chunk in chunks]
+    header = bytes([_COLUMNS << 4 | LIST]) + encode_list_header(STRUCT, len(chunks))
+    rest = {field: held for field, held in group.items() if field != _COLUMNS}
+    if _ORDINAL in rest:
+        rest[_ORDINAL] = Field(I16, number)
+    return RowGroup(
+        rows=int(_value(group, _GROUP_ROWS)),
+        before=header + b"".join(encoded[:at]),
+        chunk=encoded[at],
+        after=b"".join(encoded[at + 1 :]),
+        totals=encode_struct(rest, _COLUMNS),
+        data_end=max(chunk_end(chunk) for chunk in [*chunks[:at], *chunks[at + 1 :]]),
+    )
+
+
+def with_chunk(group: RowGroup, chunk: Struct) -> RowGroup:
+    """A row group in which another chunk takes the place of the exchangeable one; totals follow.
+
+    Raises:
+        CorruptFileError: when the chunk is of another column, or has another number of values.
+    """
+    old_chunk = decode_struct(group.chunk)
+    old, new = _value(old_chunk, _CHUNK_META), _value(chunk, _CHUNK_META)
+    if chunk_path(chunk) != chunk_path(old_chunk) or _value(old, _NUM_VALUES) != _value(new, _NUM_VALUES):
+        raise CorruptFileError("a chunk does not fit into the place of another")
+    totals = decode_struct(group.totals, _COLUMNS)
     for total, part in ((_TOTAL_BYTES, _UNCOMPRESSED), (_COMPRESSED, _CHUNK_BYTES)):
-        if total in replaced:
-            changed = replaced[total].value - _value(old, part) + _value(new, part)
-            replaced[total] = Field(I64, changed)
-    return replaced
+        if total in totals:
+            changed = totals[total].value - _value(old, part) + _value(new, part)
+            totals[total] = Field(I64, changed)
+    return replace(group, chunk=encode_struct(chunk), totals=encode_struct(totals, _COLUMNS))
 
 
-def join_footer(groups: Sequence[Struct], like: Footer, key_values: Mapping[str, str]) -> bytes:
+def join_footer(groups: Sequence[RowGroup], like: Footer, key_values: Mapping[str, str], codec: str) -> bytes:
     """The sealed footer of a file made of these row groups.
 
     Args:
-        groups: row groups in file order, their offsets those of the file.
+        groups: row groups in file order.
         like: a footer of our writer: schema, version and signature are taken from it.
         key_values: key-value metadata.
+        codec: codec of all chunks.
 
     Returns:
         Thrift bytes, to be followed by their length and the magic.
     """
-    numbered = [
-        {**group, _ORDINAL: Field(I16, number)} if _ORDINAL in group else group for number, group in enumerate(groups)
-    ]
-    rows = sum(_value(group, _GROUP_ROWS) for group in groups)
-    entries = [*key_values.items(), (CHECKSUM_KEY, _NO_CHECKSUM)]
-    pairs: list[Struct] = [{1: Field(BINARY, k.encode()), 2: Field(BINARY, v.encode())} for k, v in entries]
-    fields = {
-        **like.fields,
-        _NUM_ROWS: Field(I64, rows),
-        _ROW_GROUPS: Field(LIST, Items(STRUCT, numbered)),
-        _KEY_VALUE: Field(LIST, Items(STRUCT, pairs)),
-    }
-    return _seal(encode_struct(dict(sorted(fields.items()))))
+    head = {number: field for number, field in like.fields.items() if number < _ROW_GROUPS}
+    head[_NUM_ROWS] = Field(I64, sum(group.rows for group in groups))
+    # fields 1 to 3 come before, so the header of field 4 is one byte
+    opening = encode_struct(head)[:-1] + bytes([1 << 4 | LIST]) + encode_list_header(STRUCT, len(groups))
+    seal = [codec, str(len(opening))]
+    for group in groups:
+        lengths = map(len, (group.before, group.chunk, group.after, group.totals))
+        seal += map(str, (group.rows, *lengths, group.data_end))
+    entries = [(key.encode(), value.encode()) for key, value in key_values.items()]
+    entries.append((SEAL_KEY, b"0" * _DIGITS + " ".join(["", *seal]).encode()))
+    pairs: list[Struct] = [{1: Field(BINARY, key), 2: Field(BINARY, value)} for key, value in entries]
+    tail = {number: field for number, field in like.fields.items() if number > _ROW_GROUPS}
+    tail[_KEY_VALUE] = Field(LIST, Items(STRUCT, pairs))
+    closing = encode_struct(dict(sorted(tail.items())), _ROW_GROUPS)
+    raw = b"".join((opening, *(group.raw for group in groups), closing))
+    found = _find_seal(raw)
+    assert found is not None
+    at = found[0]
+    return raw[:at] + _checksum(raw, at) + raw[at + _DIGITS :]
 
 
-def _checksum_at(raw: bytes) -> int | None:
-    """Where the eight digits of the checksum stand."""
-    at = raw.rfind(CHECKSUM_KEY.encode())
-    # the key is followed by the header of field 2 and the length of its text
-    digits = at + len(CHECKSUM_KEY) + 2
-    return digits if at >= 0 and digits + len(_NO_CHECKSUM) <= len(raw) else None
+def _find_seal(raw: bytes) -> tuple[int, int] | None:
+    """Where the text of the seal begins and ends; None where there is none."""
+    at = raw.rfind(SEAL_KEY)
+    if at < 0:
+        return None
+    # the key is followed by the header of field 2, the length of its text (a varint), the text
+    length = shift = 0
+    for position in range(at + len(SEAL_KEY) + 1, len(raw)):
+        byte = raw[position]
+        length |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            start = position + 1
+            return (start, start + length) if length >= _DIGITS and start + length <= len(raw) else None
+    return None
 
 
 def _checksum(raw: bytes, at: int) -> bytes:
-    end = at + len(_NO_CHECKSUM)
-    before = zlib.crc32(memoryview(raw)[:at])
-    return b"%08x" % zlib.crc32(memoryview(raw)[end:], zlib.crc32(_NO_CHECKSUM.encode(), before))
-
-
-def _seal(raw: bytes) -> bytes:
-    at = _checksum_at(raw)
-    assert at is not None
-    return raw[:at] + _checksum(raw, at) + raw[at + len(_NO_CHECKSUM) :]
-
-
-def is_sealed(raw: bytes) -> bool:
-    """Whether a footer carries a checksum, and it is right."""
-    at = _checksum_at(raw)
-    return at is not None and raw[at : at + len(_NO_CHECKSUM)] == _checksum(raw, at)
+    """Eight hexadecimal digits over all but themselves."""
+    view = memoryview(raw)
+    return b"%08x" % zlib.crc32(view[at + _DIGITS :], zlib.crc32(view[:at]))

@@ -90,7 +90,7 @@ class RowGroupWriter:
         """The row groups written, their offsets those in the file, and the footer Arrow would have written."""
         self._pass.end_rows()
         self._writer.close()
-        footer = decode_footer(self._pass.footer, 0)
+        footer = decode_footer(self._pass.footer)
         return [moved_group(group, self._shift) for group in footer.row_groups], footer
 
 

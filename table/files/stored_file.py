@@ -15,6 +15,29 @@ from table.storage import Storage, failed
 _FIRST_READ_BYTES = 64 * 1024
 
 
+def read_tail(source: pa.NativeFile) -> tuple[int, bytes]:
+    """The size of a Parquet file, and its footer with length and magic: one read where the footer is small.
+
+    Raises:
+        CorruptFileError: when the file does not end as a Parquet file does.
+    """
+    size = int(source.size())
+    tail = _read(source, max(0, size - _FIRST_READ_BYTES), min(size, _FIRST_READ_BYTES))
+    start = find_footer(tail, size)
+    missing = size - start - len(tail)
+    if missing > 0:
+        tail = _read(source, start, missing) + tail
+    return size, tail[len(tail) - (size - start) :]
+
+
+def _read(source: pa.NativeFile, start: int, length: int) -> bytes:
+    source.seek(start)
+    data = bytes(source.read(length))
+    if len(data) != length:
+        raise CorruptFileError(f"it ends {length - len(data)} bytes early")
+    return data
+
+
 class StoredBaseFile:
     """A base file, open for reading; a context manager.
 
@@ -28,11 +51,11 @@ class StoredBaseFile:
 
     def __init__(self, storage: Storage, path: str) -> None:
         self.path = path
-        self._source = storage.open_input(path)
         self._name = f"{path} of {storage.base_uri!r}"
+        self._source = storage.open_input(path)
         try:
-            self._tail = self._read_tail()
-            self.footer: Footer = decode_footer(self._tail[:-TAIL_BYTES], self._size - len(self._tail))
+            self._tail = read_tail(self._source)[1]
+            self.footer: Footer = decode_footer(self._tail[:-TAIL_BYTES])
         except CorruptFileError as error:
             self.close()
             raise CorruptFileError(f"{self._name} is not a whole Parquet file: {error}") from error
@@ -52,33 +75,6 @@ class StoredBaseFile:
     def close(self) -> None:
         """Lets go of the file."""
         self._source.close()
-
-    def _read_tail(self) -> bytes:
-        """The footer with its length and magic."""
-        self._size = size = self._source.size()
-        tail = self._read(max(0, size - _FIRST_READ_BYTES), min(size, _FIRST_READ_BYTES))
-        place = find_footer(tail, size)
-        missing = size - place.start - len(tail)
-        if missing > 0:
-            tail = self._read(place.start, missing) + tail
-        return tail[len(tail) - (size - place.start) :]
-
-    def _read(self, start: int, length: int) -> bytes:
-        self._source.seek(start)
-        data = bytes(self._source.read(length))
-        if len(data) != length:
-            raise CorruptFileError(f"it ends {length - len(data)} bytes early")
-        return data
-
-    @property
-    def size_bytes(self) -> int:
-        """Size of the file."""
-        return int(self._size)
-
-    @property
-    def tail(self) -> bytes:
-        """The footer's bytes, its length and the magic."""
-        return self._tail
 
     def _file(self) -> pq.ParquetFile:
         if self._opened is None:

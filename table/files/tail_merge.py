@@ -1,16 +1,17 @@
 """Which row groups at a file's end are encoded anew when rows are added to it (pure).
 
-Row groups of a file are kept like the runs of a log-structured merge tree: a top-up decodes the small
-groups at the end and encodes them together with the new rows into one. A group is taken along while it is
-not larger than what has been gathered so far, so whatever is encoded anew at least doubles the group it
-lies in: a row is encoded at most log2(full group / top-up) times more, however often its file is topped
-up, and of the groups that stay small each is larger than all behind it together.
+Row groups of a file are kept like the runs of a tiered log-structured merge tree. A group belongs to a
+tier by its size, each tier four times as large as the one below. Only when new rows would be the fourth
+group of their tier are the others decoded and encoded together with them, into a group of the next tier.
+So a row is encoded again at most once a tier, however often its file is topped up, and a file has at most
+three small groups a tier.
 """
 
 from collections.abc import Sequence
 
 # below this many bytes (Arrow, in memory) a group's price is that of starting a row group at all
 CHEAP_GROUP_BYTES = 256 * 1024
+GROUPS_A_TIER = 4
 
 
 def plan_tail_merge(group_rows: Sequence[int], new_rows: int, full_rows: int, cheap_rows: int = 0) -> int:
@@ -21,17 +22,28 @@ def plan_tail_merge(group_rows: Sequence[int], new_rows: int, full_rows: int, ch
         new_rows: rows to be added.
         full_rows: rows of a full row group; one of at least half of it stays for good, and what is
             gathered from the file does not exceed it (the memory bound).
-        cheap_rows: groups of at most so many rows are gathered whatever the size of the top-up.
+        cheap_rows: groups of at most so many rows are the lowest tier, which holds a single group.
 
     Returns:
         Number of leading groups that are copied.
     """
     kept, gathered = len(group_rows), 0
-    while kept:
-        last = group_rows[kept - 1]
-        is_full = 2 * last >= full_rows
-        if is_full or last > max(gathered + new_rows, cheap_rows) or gathered + last > full_rows:
-            break
-        gathered += last
-        kept -= 1
-    return kept
+    while True:
+        tier = _tier(gathered + new_rows, cheap_rows)
+        start, reach = kept, gathered
+        while start and 2 * group_rows[start - 1] < full_rows and _tier(group_rows[start - 1], cheap_rows) <= tier:
+            if reach + group_rows[start - 1] > full_rows:
+                break
+            start -= 1
+            reach += group_rows[start]
+        same = kept - start
+        if not same or (tier and same < GROUPS_A_TIER - 1):
+            return kept
+        kept, gathered = start, reach
+
+
+def _tier(rows: int, cheap_rows: int) -> int:
+    tier, bound = 0, max(1, cheap_rows)
+    while rows > bound:
+        tier, bound = tier + 1, bound * GROUPS_A_TIER
+    return tier

@@ -49,17 +49,18 @@ class Pairs(NamedTuple):
 Struct = dict[int, Field]
 
 
-def decode_struct(data: bytes) -> Struct:
+def decode_struct(data: bytes, behind: int = 0) -> Struct:
     """The struct that these bytes are.
 
     Args:
-        data: exactly one struct.
+        data: exactly one struct, or the rest of one.
+        behind: id of the field before the rest.
 
     Raises:
         CorruptFileError: when they are not one.
     """
     try:
-        decoded, end = _read_struct(data, 0, 0)
+        decoded, end = _read_struct(data, 0, 0, behind)
     except (IndexError, struct.error) as error:
         raise CorruptFileError("a Thrift struct is cut short") from error
     if end != len(data):
@@ -67,23 +68,10 @@ def decode_struct(data: bytes) -> Struct:
     return decoded
 
 
-def decode_prefix(data: bytes) -> tuple[Struct, int]:
-    """The struct at the start of these bytes, and where it ends.
-
-    Raises:
-        CorruptFileError: when there is none.
-    """
-    try:
-        return _read_struct(data, 0, 0)
-    except (IndexError, struct.error) as error:
-        raise CorruptFileError("a Thrift struct is cut short") from error
-
-
-def _read_struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
+def _read_struct(data: bytes, at: int, depth: int, number: int = 0) -> tuple[Struct, int]:
     if depth > MAX_DEPTH:
         raise CorruptFileError(f"a Thrift struct is nested more than {MAX_DEPTH} deep")
     fields: Struct = {}
-    number = 0
     while True:
         head = data[at]
         at += 1
@@ -186,15 +174,25 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
             raise CorruptFileError("a Thrift integer is longer than ten bytes")
 
 
-def encode_struct(fields: Struct) -> bytes:
-    """The bytes of a struct; the inverse of `decode_struct`."""
+def encode_struct(fields: Struct, behind: int = 0) -> bytes:
+    """The bytes of a struct, or of the rest of one; the inverse of `decode_struct`."""
     out = bytearray()
-    _write_struct(out, fields)
+    _write_struct(out, fields, behind)
     return bytes(out)
 
 
-def _write_struct(out: bytearray, fields: Struct) -> None:
-    last = 0
+def encode_list_header(kind: int, size: int) -> bytes:
+    """What stands before the elements of a list."""
+    out = bytearray()
+    if size < 15:
+        out.append(size << 4 | kind)
+    else:
+        out.append(0xF0 | kind)
+        _write_varint(out, size)
+    return bytes(out)
+
+
+def _write_struct(out: bytearray, fields: Struct, last: int = 0) -> None:
     for number, (kind, value) in fields.items():
         delta = number - last
         if 0 < delta <= 15:
@@ -214,7 +212,7 @@ def _write_struct(out: bytearray, fields: Struct) -> None:
     out.append(STOP)
 
 
-def _write_value(out: bytearray, kind: int, value: Any) -> None:  # noqa: C901, PLR0912 one branch a type
+def _write_value(out: bytearray, kind: int, value: Any) -> None:  # noqa: C901 one branch a type
     if kind == BINARY:
         _write_varint(out, len(value))
         out += value
@@ -223,12 +221,7 @@ def _write_value(out: bytearray, kind: int, value: Any) -> None:  # noqa: C901, 
     elif kind in _INTEGERS:
         _write_varint(out, value << 1 ^ value >> 63)
     elif kind in _LISTS:
-        size = len(value.values)
-        if size < 15:
-            out.append(size << 4 | value.type)
-        else:
-            out.append(0xF0 | value.type)
-            _write_varint(out, size)
+        out += encode_list_header(value.type, len(value.values))
         _write_all(out, value.type, value.values)
     elif kind == MAP:
         _write_varint(out, len(value.entries))

@@ -3,7 +3,7 @@
 DataFrame API alone, so that the same plan runs on classic Spark and under Spark Connect.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -55,7 +55,9 @@ def exchange_and_write(batch: DataFrame, keys: KeyExpressions, plan: TaskPlan) -
             rows = rows.withColumn(TASK_COLUMN, F.expr(_task_sql(routes))).repartition(routes.tasks, TASK_COLUMN)
         rows = rows.sortWithinPartitions(PARTITION_PATH, SLOT_COLUMN, *_order_within_slot(plan))
         rows = rows.drop(TASK_COLUMN, ARRIVAL_COLUMN)
-    written = rows.mapInArrow(partial(_run_task, plan), "result string")
+    if keys.key_column is not None:
+        rows = rows.drop(RECORD_KEY)  # a column twice: once is enough to travel
+    written = rows.mapInArrow(partial(_run_task, plan, keys.key_column), "result string")
     return [decode_result(row.result) for row in written.collect()]
 
 
@@ -80,46 +82,46 @@ def _order_within_slot(plan: TaskPlan) -> list[str | Column]:
 
 
 def _slot_sql(routes: Routes) -> str:
-    def slot(slots: int) -> str:
-        return f"CAST(pmod(xxhash64({RECORD_KEY}), {slots}) AS INT)" if slots > 1 else "0"
-
-    cases = {path: slot(len(tasks)) for path, tasks in routes.planned.items() if len(tasks) != routes.default_slots}
-    return _case(cases, slot(routes.default_slots))
+    counts = {path: str(len(tasks)) for path, tasks in routes.planned.items() if len(tasks) != routes.default_slots}
+    if not counts and routes.default_slots == 1:
+        return "0"
+    return f"CAST(pmod(xxhash64({RECORD_KEY}), {_look_up(counts, str(routes.default_slots))}) AS INT)"
 
 
 def _task_sql(routes: Routes) -> str:
     values = task_values(routes.tasks)
-    table = "array(" + ",".join(map(str, values)) + ")"
-    hashed = f"element_at({table}, CAST(pmod(hash({PARTITION_PATH}, {SLOT_COLUMN}), {routes.tasks}) AS INT) + 1)"
-    cases = {}
-    for path, tasks in routes.planned.items():
-        if len(tasks) == 1:
-            cases[path] = str(values[tasks[0]])
-        else:
-            owners = "array(" + ",".join(str(values[task]) for task in tasks) + ")"
-            cases[path] = f"element_at({owners}, {SLOT_COLUMN} + 1)"
-    return _case(cases, hashed)
+    hashed = (
+        f"element_at({_array(values)}, CAST(pmod(hash({PARTITION_PATH}, {SLOT_COLUMN}), {routes.tasks}) AS INT) + 1)"
+    )
+    owners = {path: _array([values[task] for task in tasks]) for path, tasks in routes.planned.items()}
+    return f"coalesce(element_at({_look_up(owners, 'NULL')}, {SLOT_COLUMN} + 1), {hashed})" if owners else hashed
 
 
-def _case(cases: dict[str, str], otherwise: str) -> str:
-    if not cases:
+def _array(values: Sequence[int]) -> str:
+    return "array(" + ",".join(map(str, values)) + ")"
+
+
+def _look_up(by_path: Mapping[str, str], otherwise: str) -> str:
+    """SQL for a value by partition path: as a literal map it may change without new code to compile."""
+    if not by_path:
         return otherwise
-    branches = " ".join(f"WHEN {quote_text(path)} THEN {value}" for path, value in cases.items())
-    return f"CASE {PARTITION_PATH} {branches} ELSE {otherwise} END"
+    entries = ",".join(f"{quote_text(path)},{value}" for path, value in by_path.items())
+    found = f"element_at(map({entries}), {PARTITION_PATH})"
+    return found if otherwise == "NULL" else f"coalesce({found}, {otherwise})"
 
 
-def _run_task(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_task(plan: TaskPlan, key_column: str | None, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Runs on a worker."""
     context = TaskContext.get()
     assert context is not None
     token = build_write_token(context.partitionId(), context.stageId(), context.taskAttemptId())
-    result = write_rows(plan, token, _conformed(plan, batches))
+    result = write_rows(plan, token, _conformed(plan, key_column, batches))
     result = replace(result, query_id=context.getLocalProperty(QUERY_ID_PROPERTY))
     if result.stats or result.bad_rows:
         yield pa.RecordBatch.from_pydict({"result": [result.encode()]})
 
 
-def _conformed(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _conformed(plan: TaskPlan, key_column: str | None, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Spark's batches with the table's types: the session's time zone, for one, is not the table's."""
     schema = pa.schema(
         [
@@ -130,4 +132,7 @@ def _conformed(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa
         ]
     )
     for batch in batches:
-        yield from conform(pa.Table.from_batches([batch]), schema).to_batches()
+        rows = pa.Table.from_batches([batch])
+        if key_column is not None:
+            rows = rows.append_column(RECORD_KEY, rows.column(key_column))
+        yield from conform(rows, schema).to_batches()

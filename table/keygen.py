@@ -30,10 +30,12 @@ class KeyExpressions:
     Attributes:
         record_key: null or "" where the row has no key.
         partition_path: null where no path can be made of the row (a text that is no date).
+        key_column: the column that is the record key as it stands, if one is.
     """
 
     record_key: str
     partition_path: str
+    key_column: str | None = None
 
 
 def quote_name(name: str) -> str:
@@ -72,7 +74,9 @@ def build_key_expressions(
         for name, kind in zip(config.partition_fields, kinds, strict=True)
     ]
     path = "''" if not parts else parts[0] if len(parts) == 1 else f"concat({', '.join(_between(parts, '/'))})"
-    return KeyExpressions(_record_key(config, schema), path)
+    key = _record_key(config, schema)
+    names = config.record_key_fields
+    return KeyExpressions(key, path, names[0] if key == quote_name(names[0]) else None)
 
 
 def _kinds_of(config: TableConfig, given: tuple[str, ...]) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ SIMPLE, DYNAMIC_V0 = "SIMPLE", "DYNAMIC_V0"
 
 _M = np.uint32(0x5BD1E995)
 _CHUNK = 16_384  # keys hashed together: their words stay in the processor's cache
+_SPARSE = 32  # bits a new one, from which on it is cheaper not to touch the others
 _HEADER = 13
 _MAX_BITS = 2**31 - 1
 DEFAULT_ENTRIES = 60_000  # hoodie.index.bloom.num_entries
@@ -130,11 +131,21 @@ class BloomFilter:
 
     def added(self, keys: pa.Array) -> "BloomFilter":
         """This filter and those keys (string array without nulls)."""
+        if len(keys) * self.hashes * _SPARSE < self.bits:
+            return self._with_few(keys)
         flags = np.unpackbits(self.bitmap, bitorder="little")
         for _, rounds in hash_rounds(keys, self.hashes):
             for values in rounds:
                 flags[_remainder(values, self.bits)] = 1
         return replace(self, bitmap=np.packbits(flags, bitorder="little"))
+
+    def _with_few(self, keys: pa.Array) -> "BloomFilter":
+        bitmap = self.bitmap.copy()
+        for _, rounds in hash_rounds(keys, self.hashes):
+            for values in rounds:
+                index = _remainder(values, self.bits)
+                np.bitwise_or.at(bitmap, index >> 3, np.uint8(1) << (index & 7).astype(np.uint8))
+        return replace(self, bitmap=bitmap)
 
     def may_contain(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
         """For each key False when it was surely never added."""

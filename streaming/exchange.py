@@ -12,8 +12,9 @@ from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from streaming.regroup import SLOT_COLUMN
 from streaming.routes import Routes, task_values
-from streaming.write_task import SLOT_COLUMN, TaskPlan, TaskResult, decode_result, write_rows
+from streaming.write_task import TaskPlan, TaskResult, decode_result, write_rows
 from table.files.base_file import conform
 from table.files.file_names import build_write_token
 from table.keygen import KeyExpressions, quote_text
@@ -35,14 +36,13 @@ def exchange_and_write(batch: DataFrame, keys: KeyExpressions, plan: TaskPlan) -
     Returns:
         One result for each task that got rows.
     """
-    routes, context = plan.routes, plan.context
-    ordered = plan.sort_mode is None and (context.combine_before_insert or not context.allow_duplicates)
+    routes = plan.routes
     rows = batch.select(
         "*",
         F.expr(keys.record_key).alias(RECORD_KEY),
         F.expr(keys.partition_path).alias(PARTITION_PATH),
     )
-    if ordered:
+    if plan.keeps_order:
         # ties go by order of arrival, which no exchange keeps: number the rows before it
         rows = rows.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
     if plan.sort_mode is not None:
@@ -53,7 +53,8 @@ def exchange_and_write(batch: DataFrame, keys: KeyExpressions, plan: TaskPlan) -
             rows = rows.coalesce(1)
         else:
             rows = rows.withColumn(TASK_COLUMN, F.expr(_task_sql(routes))).repartition(routes.tasks, TASK_COLUMN)
-        rows = rows.sortWithinPartitions(PARTITION_PATH, SLOT_COLUMN, *_order_within_slot(plan))
+        if plan.keeps_order:
+            rows = rows.sortWithinPartitions(PARTITION_PATH, SLOT_COLUMN, *_order_within_slot(plan))
         rows = rows.drop(TASK_COLUMN, ARRIVAL_COLUMN)
     if keys.key_column is not None:
         rows = rows.drop(RECORD_KEY)  # a column twice: once is enough to travel
@@ -67,8 +68,9 @@ def _arranged(rows: DataFrame, sort_mode: str, tasks: int) -> DataFrame:
         rows = rows.repartitionByRange(tasks, PARTITION_PATH, RECORD_KEY)
     elif sort_mode.startswith("PARTITION_PATH_REPARTITION"):
         rows = rows.repartition(tasks, PARTITION_PATH)
-    by_key = [RECORD_KEY] if sort_mode.endswith("SORT") else []
-    return rows.sortWithinPartitions(PARTITION_PATH, *by_key).withColumn(SLOT_COLUMN, F.lit(0))
+    if sort_mode.endswith("SORT"):
+        rows = rows.sortWithinPartitions(PARTITION_PATH, RECORD_KEY)
+    return rows.withColumn(SLOT_COLUMN, F.lit(0))
 
 
 def _order_within_slot(plan: TaskPlan) -> list[str | Column]:
@@ -78,7 +80,7 @@ def _order_within_slot(plan: TaskPlan) -> list[str | Column]:
         if context.ordering_field:
             newest_last.append(F.col(f"`{context.ordering_field}`").asc_nulls_first())
         return [*newest_last, ARRIVAL_COLUMN]
-    return [] if context.allow_duplicates else [ARRIVAL_COLUMN]
+    return [ARRIVAL_COLUMN]
 
 
 def _slot_sql(routes: Routes) -> str:

@@ -251,7 +251,15 @@ class MicroBatchWriter:
             if known.files is not None
         }
         sort_mode = options.sort_mode if bulk else None
-        return TaskPlan(context, routes, rules, small_files, table.load_committed(timeline), sort_mode)
+        return TaskPlan(
+            context,
+            routes,
+            rules,
+            small_files,
+            table.load_committed(timeline),
+            sort_mode,
+            memory_bytes=options.task_memory_bytes,
+        )
 
     def _commit(self, job: BatchJob, result: TaskResult) -> bool:
         """Makes the batch visible. Returns False where there was nothing to commit."""

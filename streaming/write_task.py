@@ -6,21 +6,21 @@ that another attempt at the task could decide otherwise and do harm: file names 
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.bucket_assigner import AssignRules, BucketAssigner, SmallFile, find_small_files, share_of_slot
 from streaming.quarantine import Quarantine, QuarantineWriter
+from streaming.regroup import NO_PATH, regroup, split_in_order
 from streaming.routes import Routes
 from table import clock
 from table.files.base_file_writer import COPIED, NEW
 from table.files.file_names import build_file_id
 from table.keygen import partition_path_problem
-from table.schema import PARTITION_PATH, RECORD_KEY
+from table.schema import RECORD_KEY
 from table.timeline.commit_metadata import WriteStat, stat_from_json
 from table.view.file_group import CommittedInstants
 from table.view.file_system_view import list_latest_base_files
@@ -28,8 +28,6 @@ from table.write.context import Bucket, WriteContext
 from table.write.merge import last_of_each_run
 from table.write.write_bucket import BucketWriter
 
-SLOT_COLUMN = "_hudistream_slot"
-NO_PATH = "\0"  # rows of which no partition path can be made
 EXAMPLES = 3
 
 
@@ -46,6 +44,7 @@ class TaskPlan:
         committed: which files count in such a listing.
         sort_mode: of a bulk insert; None for the other operations.
         quarantine: where bad rows go; None: they fail the batch.
+        memory_bytes: rows (Arrow) that a task holds before it uses its disk.
     """
 
     context: WriteContext
@@ -55,6 +54,18 @@ class TaskPlan:
     committed: CommittedInstants
     sort_mode: str | None = None
     quarantine: Quarantine | None = None
+    memory_bytes: int = 128 * 1024 * 1024
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the order of a slot's rows decides anything: ties go to the row that arrived last."""
+        context = self.context
+        return self.sort_mode is None and (context.combine_before_insert or not context.allow_duplicates)
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether Spark sorts the rows, by partition path first."""
+        return self.keeps_order if self.sort_mode is None else self.sort_mode.endswith("SORT")
 
 
 @dataclass(frozen=True)
@@ -123,43 +134,20 @@ def write_rows(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatc
     Args:
         plan: from the driver.
         write_token: this attempt's.
-        batches: rows sorted by partition path, then slot; table columns, ``_hoodie_record_key``,
-            ``_hoodie_partition_path`` and the slot (int).
+        batches: table columns, ``_hoodie_record_key``, ``_hoodie_partition_path`` and the slot (int32).
 
     Returns:
         Files written, all whole. Raises what the store raises; markers tell about the rest.
     """
     task = _Task(plan, write_token)
     try:
-        for batch in batches:
-            for path, slot, rows in split_by_slot(pa.Table.from_batches([batch])):
-                task.write(path, slot, rows)
+        grouped = split_in_order(batches) if plan.is_sorted else regroup(batches, plan.memory_bytes)
+        for path, slot, rows in grouped:
+            task.write(path, slot, rows)
         return task.finish()
     except BaseException:
         task.abandon()
         raise
-
-
-def split_by_slot(rows: pa.Table) -> Iterator[tuple[str, int, pa.Table]]:
-    """Cuts sorted rows where partition path or slot change.
-
-    Yields:
-        Partition path, slot, and the rows of one run.
-    """
-    count = len(rows)
-    if not count:
-        return
-    paths = pc.fill_null(rows.column(PARTITION_PATH), NO_PATH).combine_chunks()
-    slots = rows.column(SLOT_COLUMN).combine_chunks()
-    changed = np.ones(count, np.bool_)
-    if count > 1:
-        other_path = pc.not_equal(paths.slice(0, count - 1), paths.slice(1))
-        other_slot = pc.not_equal(slots.slice(0, count - 1), slots.slice(1))
-        changed[1:] = pc.or_(other_path, other_slot).to_numpy(zero_copy_only=False)
-    starts = np.flatnonzero(changed)
-    kept = rows.drop_columns([PARTITION_PATH, SLOT_COLUMN])
-    for start, end in zip(starts, [*starts[1:], count], strict=True):
-        yield paths[start].as_py(), slots[start].as_py(), kept.slice(start, end - start)
 
 
 class _Task:

@@ -3,6 +3,7 @@
 Keys without effect, the third class, stand in `table.known_options`.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -47,7 +48,7 @@ def _integer(least: int, scale: int = 1) -> Parser:
     return parse
 
 
-def _number(above: float, below: float) -> Parser:
+def _number(above: float, below: float) -> Callable[[str, str], float]:
     def parse(key: str, value: str) -> float:
         try:
             number = float(value.strip())
@@ -58,6 +59,13 @@ def _number(above: float, below: float) -> Parser:
         return number
 
     return parse
+
+
+def _share(key: str, value: str) -> float:
+    number = _number(-math.inf, math.inf)(key, value)
+    if not 0 <= number <= 1:
+        raise InvalidConfigError(f"{key}={value}: a share lies between 0 and 1")
+    return number
 
 
 def _one_of(*allowed: str) -> Parser:
@@ -176,6 +184,8 @@ HONOURED: Mapping[str, tuple[str, Parser]] = MappingProxyType(
         "hudistream.bad.rows": ("bad_rows", _one_of("fail", "quarantine")),
         "hudistream.bad.rows.path": ("bad_rows_path", _string),
         "hudistream.max.rewrite.ratio": ("max_rewrite_ratio", _number(0, 1e12)),
+        "hudistream.task.memory.bytes": ("task_memory_bytes", _integer(1)),
+        "hudistream.verify.share": ("base_file.verify_share", _share),
         **dict.fromkeys(TIMEBASED_KEYS, ("timebased", _setting)),
     }
 )

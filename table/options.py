@@ -62,6 +62,8 @@ class WriteOptions:
         bad_rows_path: where; None means the table's path and ``_bad_rows``.
         max_rewrite_ratio: a small file is passed over when it has more than this many bytes for each byte that
             is expected to be added to it; None: never.
+        task_memory_bytes: rows (Arrow) that a task holds to bring them together by file; what is more goes
+            to the worker's local disk.
         base_file: codec, row groups, bloom filter.
         heartbeat: how often a running batch says that it is alive.
     """
@@ -97,6 +99,7 @@ class WriteOptions:
     bad_rows: str = "fail"
     bad_rows_path: str | None = None
     max_rewrite_ratio: float | None = None
+    task_memory_bytes: int = 128 * _MB
     base_file: BaseFileSettings = field(default_factory=BaseFileSettings)
     heartbeat: HeartbeatSettings = field(default_factory=HeartbeatSettings)
 

@@ -6,8 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.micro_batch import MicroBatchWriter
+from streaming.regroup import SLOT_COLUMN
 from streaming.routes import Routes, hash_int
-from streaming.write_task import SLOT_COLUMN, write_rows
+from streaming.write_task import write_rows
 from table.local_storage import LocalStorage
 from table.options import parse_options
 from table.schema import PARTITION_PATH, RECORD_KEY

@@ -8,13 +8,12 @@ from engine import Engine, key_set, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.write_task import SLOT_COLUMN, TaskResult, combine_results, decode_result, split_by_slot
+from streaming.write_task import TaskResult, combine_results, decode_result
 from table import CommitConflictError, InvalidRecordError, StorageError, read_table
 from table.config import TableConfig, update_properties
 from table.hudi_table import HudiTable
 from table.local_storage import LocalStorage
 from table.read.read_table import list_snapshot_files
-from table.schema import PARTITION_PATH, RECORD_KEY
 from table.timeline.active_timeline import begin_instant, load_timeline, request_instant
 from table.timeline.commit_metadata import CommitMetadata, WriteStat
 from table.timeline.instant import Action
@@ -187,20 +186,6 @@ def test_any_split_into_batches_gives_the_same_rows(tmp_path_factory, options, d
         kept = set(numbers) if options else numbers
         wanted += [f"k{number}" for number in kept]
     assert key_set(read_table(path)) == sorted(wanted)
-
-
-def test_runs_of_one_slot_are_cut_at_path_and_slot():
-    table = pa.table(
-        {
-            "id": list("abcdef"),
-            RECORD_KEY: list("abcdef"),
-            PARTITION_PATH: ["p", "p", "p", "q", "q", "r"],
-            SLOT_COLUMN: pa.array([0, 0, 1, 1, 1, 0], pa.int32()),
-        }
-    )
-    runs = [(path, slot, part.column("id").to_pylist()) for path, slot, part in split_by_slot(table)]
-    assert runs == [("p", 0, ["a", "b"]), ("p", 1, ["c"]), ("q", 1, ["d", "e"]), ("r", 0, ["f"])]
-    assert list(split_by_slot(table.slice(0, 0))) == []
 
 
 def test_task_results_round_trip_and_combine():

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
 
 from streaming.regroup import SLOT_COLUMN
 from streaming.routes import Routes, task_values
@@ -23,6 +24,7 @@ from table.schema import PARTITION_PATH, RECORD_KEY
 QUERY_ID_PROPERTY = "sql.streaming.queryId"
 TASK_COLUMN = "_hudistream_task"
 ARRIVAL_COLUMN = "_hudistream_arrival"
+RESULT = StructType([StructField("result", StringType())])
 
 
 def exchange_and_write(batch: DataFrame, keys: KeyExpressions, plan: TaskPlan) -> list[TaskResult]:
@@ -36,30 +38,41 @@ def exchange_and_write(batch: DataFrame, keys: KeyExpressions, plan: TaskPlan) -
     Returns:
         One result for each task that got rows.
     """
-    routes = plan.routes
-    rows = batch.select(
+    # few steps: Spark analyses the whole plan anew at each of them
+    columns: list[str | Column] = [
         "*",
-        F.expr(keys.record_key).alias(RECORD_KEY),
-        F.expr(keys.partition_path).alias(PARTITION_PATH),
-    )
+        _named(keys.record_key, RECORD_KEY),
+        _named(keys.partition_path, PARTITION_PATH),
+    ]
+    if plan.sort_mode is not None:
+        rows = _arranged(batch.select(*columns, F.lit(0).alias(SLOT_COLUMN)), plan.sort_mode, plan.routes.tasks)
+    else:
+        rows = _routed(batch, columns, keys, plan)
+    # a record key that is a column as it stands need not travel twice
+    done_with = [TASK_COLUMN, ARRIVAL_COLUMN, *([RECORD_KEY] if keys.key_column else [])]
+    written = rows.drop(*done_with).mapInArrow(partial(_run_task, plan, keys.key_column), RESULT)
+    return [decode_result(row.result) for row in written.collect()]
+
+
+def _named(sql: str, name: str) -> Column:
+    return F.expr(sql).alias(name)
+
+
+def _routed(batch: DataFrame, columns: list[str | Column], keys: KeyExpressions, plan: TaskPlan) -> DataFrame:
+    routes = plan.routes
+    slot = _slot_sql(routes, keys)
+    columns = [*columns, _named(slot, SLOT_COLUMN)]
     if plan.keeps_order:
         # ties go by order of arrival, which no exchange keeps: number the rows before it
-        rows = rows.withColumn(ARRIVAL_COLUMN, F.monotonically_increasing_id())
-    if plan.sort_mode is not None:
-        rows = _arranged(rows, plan.sort_mode, routes.tasks)
+        columns.append(F.monotonically_increasing_id().alias(ARRIVAL_COLUMN))
+    if routes.tasks == 1:
+        rows = batch.select(*columns).coalesce(1)
     else:
-        rows = rows.withColumn(SLOT_COLUMN, F.expr(_slot_sql(routes)))
-        if routes.tasks == 1:
-            rows = rows.coalesce(1)
-        else:
-            rows = rows.withColumn(TASK_COLUMN, F.expr(_task_sql(routes))).repartition(routes.tasks, TASK_COLUMN)
-        if plan.keeps_order:
-            rows = rows.sortWithinPartitions(PARTITION_PATH, SLOT_COLUMN, *_order_within_slot(plan))
-        rows = rows.drop(TASK_COLUMN, ARRIVAL_COLUMN)
-    if keys.key_column is not None:
-        rows = rows.drop(RECORD_KEY)  # a column twice: once is enough to travel
-    written = rows.mapInArrow(partial(_run_task, plan, keys.key_column), "result string")
-    return [decode_result(row.result) for row in written.collect()]
+        task = _named(_task_sql(routes, keys, slot), TASK_COLUMN)
+        rows = batch.select(*columns, task).repartition(routes.tasks, TASK_COLUMN)
+    if plan.keeps_order:
+        rows = rows.sortWithinPartitions(PARTITION_PATH, SLOT_COLUMN, *_order_within_slot(plan))
+    return rows
 
 
 def _arranged(rows: DataFrame, sort_mode: str, tasks: int) -> DataFrame:
@@ -70,7 +83,7 @@ def _arranged(rows: DataFrame, sort_mode: str, tasks: int) -> DataFrame:
         rows = rows.repartition(tasks, PARTITION_PATH)
     if sort_mode.endswith("SORT"):
         rows = rows.sortWithinPartitions(PARTITION_PATH, RECORD_KEY)
-    return rows.withColumn(SLOT_COLUMN, F.lit(0))
+    return rows
 
 
 def _order_within_slot(plan: TaskPlan) -> list[str | Column]:
@@ -83,32 +96,31 @@ def _order_within_slot(plan: TaskPlan) -> list[str | Column]:
     return [ARRIVAL_COLUMN]
 
 
-def _slot_sql(routes: Routes) -> str:
+def _slot_sql(routes: Routes, keys: KeyExpressions) -> str:
     counts = {path: str(len(tasks)) for path, tasks in routes.planned.items() if len(tasks) != routes.default_slots}
     if not counts and routes.default_slots == 1:
         return "0"
-    return f"CAST(pmod(xxhash64({RECORD_KEY}), {_look_up(counts, str(routes.default_slots))}) AS INT)"
+    count = _look_up(counts, keys.partition_path, str(routes.default_slots))
+    return f"CAST(pmod(xxhash64({keys.record_key}), {count}) AS INT)"
 
 
-def _task_sql(routes: Routes) -> str:
-    values = task_values(routes.tasks)
-    hashed = (
-        f"element_at({_array(values)}, CAST(pmod(hash({PARTITION_PATH}, {SLOT_COLUMN}), {routes.tasks}) AS INT) + 1)"
-    )
-    owners = {path: _array([values[task] for task in tasks]) for path, tasks in routes.planned.items()}
-    return f"coalesce(element_at({_look_up(owners, 'NULL')}, {SLOT_COLUMN} + 1), {hashed})" if owners else hashed
+def _task_sql(routes: Routes, keys: KeyExpressions, slot: str) -> str:
+    path, values = keys.partition_path, task_values(routes.tasks)
+    hashed = f"element_at({_array(values)}, CAST(pmod(hash({path}, {slot}), {routes.tasks}) AS INT) + 1)"
+    owners = {planned: _array([values[task] for task in tasks]) for planned, tasks in routes.planned.items()}
+    return f"coalesce(element_at({_look_up(owners, path, 'NULL')}, {slot} + 1), {hashed})" if owners else hashed
 
 
 def _array(values: Sequence[int]) -> str:
     return "array(" + ",".join(map(str, values)) + ")"
 
 
-def _look_up(by_path: Mapping[str, str], otherwise: str) -> str:
+def _look_up(by_path: Mapping[str, str], path: str, otherwise: str) -> str:
     """SQL for a value by partition path: as a literal map it may change without new code to compile."""
     if not by_path:
         return otherwise
-    entries = ",".join(f"{quote_text(path)},{value}" for path, value in by_path.items())
-    found = f"element_at(map({entries}), {PARTITION_PATH})"
+    entries = ",".join(f"{quote_text(known)},{value}" for known, value in by_path.items())
+    found = f"element_at(map({entries}), {path})"
     return found if otherwise == "NULL" else f"coalesce({found}, {otherwise})"
 
 

@@ -1,17 +1,18 @@
 """Which row groups at a file's end are encoded anew when rows are added to it (pure).
 
 Row groups of a file are kept like the runs of a tiered log-structured merge tree. A group belongs to a
-tier by its size, each tier four times as large as the one below. Only when new rows would be the fourth
-group of their tier are the others decoded and encoded together with them, into a group of the next tier.
+tier by its size, each tier eight times as large as the one below. Only when new rows would be the eighth
+group of their tier are the others decoded and encoded together with them, into a group of the next tier;
+and as soon as all small groups together make a full one, they become it and are left alone for good.
 So a row is encoded again at most once a tier, however often its file is topped up, and a file has at most
-three small groups a tier.
+seven small groups a tier.
 """
 
 from collections.abc import Sequence
 
 # below this many bytes (Arrow, in memory) a group's price is that of starting a row group at all
 CHEAP_GROUP_BYTES = 256 * 1024
-GROUPS_A_TIER = 4
+GROUPS_A_TIER = 8
 
 
 def plan_tail_merge(group_rows: Sequence[int], new_rows: int, full_rows: int, cheap_rows: int = 0) -> int:
@@ -27,19 +28,23 @@ def plan_tail_merge(group_rows: Sequence[int], new_rows: int, full_rows: int, ch
     Returns:
         Number of leading groups that are copied.
     """
+    small = len(group_rows)
+    reach = 0
+    while small and 2 * group_rows[small - 1] < full_rows and reach + group_rows[small - 1] <= full_rows:
+        small -= 1
+        reach += group_rows[small]
+    if 2 * (reach + new_rows) >= full_rows:
+        return small  # together they make a full group, and are done with
     kept, gathered = len(group_rows), 0
     while True:
         tier = _tier(gathered + new_rows, cheap_rows)
-        start, reach = kept, gathered
-        while start and 2 * group_rows[start - 1] < full_rows and _tier(group_rows[start - 1], cheap_rows) <= tier:
-            if reach + group_rows[start - 1] > full_rows:
-                break
+        start = kept
+        while start > small and _tier(group_rows[start - 1], cheap_rows) <= tier:
             start -= 1
-            reach += group_rows[start]
-        same = kept - start
-        if not same or (tier and same < GROUPS_A_TIER - 1):
+        if start == kept or (tier and kept - start < GROUPS_A_TIER - 1):
             return kept
-        kept, gathered = start, reach
+        gathered += sum(group_rows[start:kept])
+        kept = start
 
 
 def _tier(rows: int, cheap_rows: int) -> int:

@@ -1,13 +1,15 @@
 """The sink on S3, over HTTP: a real client against moto's server."""
 
+import random
 import threading
 
+import pyarrow as pa
 import pytest
 from conftest import require
 from engine import OPTIONS, Engine, key_set, rows
 
 from streaming import HudiSink
-from table import read_table
+from table import StorageError, read_table
 from table.hudi_table import HudiTable
 from table.open_storage import open_storage
 from table.timeline.instant import Action
@@ -102,3 +104,60 @@ def test_the_sink_unchanged_on_s3(s3, spark):
         .build()
     )  # fmt: skip
     assert sum(batch.num_rows for batch in table.read()) == 150
+
+
+def test_a_copy_is_made_by_the_store_itself(s3, monkeypatch):
+    storage = open_storage("s3://lake/copied", s3)
+    content = bytes(range(256)) * 24_000  # more than the least part of a multipart upload
+    storage.put("a", content)
+    asked = []
+    fs = storage._fs
+    call = fs.call_s3
+    monkeypatch.setattr(fs, "call_s3", lambda method, **given: asked.append((method, given)) or call(method, **given))
+    cat = fs.cat_file
+    monkeypatch.setattr(fs, "cat_file", lambda path, **part: pytest.fail("the old bytes travel") if part else cat(path))
+    for length in (len(content), 5 * 1024 * 1024 + 1):
+        asked.clear()
+        sink = storage.open_copy("a", length, "b")
+        assert sink.tell() == length
+        for _ in range(3):
+            sink.write(b"x" * 4_000_000)
+        sink.write(b"end")
+        assert sink.tell() == length + 12_000_003
+        assert not storage.exists("b")
+        sink.close()
+        assert [method for method, _ in asked if method.startswith("upload")] == [
+            "upload_part_copy",
+            "upload_part",
+            "upload_part",
+        ]
+        assert storage.read("b") == content[:length] + b"x" * 12_000_000 + b"end"
+        assert storage.delete("b")
+    monkeypatch.undo()
+    small = storage.open_copy("a", 1000, "c")
+    small.write(b"end")
+    small.close()
+    assert storage.read("c") == content[:1000] + b"end"
+    with pytest.raises(StorageError, match="copy 'missing'"):
+        storage.open_copy("missing", len(content), "d")
+    with pytest.raises((StorageError, FileNotFoundError)):
+        storage.open_copy("missing", 10, "d")
+    assert not storage.exists("d")
+
+
+def test_files_grow_by_copying_on_s3(s3):
+    path = "s3a://lake/grown"
+    options = {"hoodie.parquet.max.file.size": str(100 << 20), "hoodie.parquet.block.size": "400000"}
+    rng = random.Random(1)
+    wide = [rng.randbytes(400).hex() for _ in range(18_000)]
+
+    def batch(first, count):
+        table = rows(range(first, first + count), lambda _: "p0")
+        return table.set_column(3, "v", pa.array(wide[first : first + count]))
+
+    engine = Engine(open_storage(path, s3), options, batch_rows=500)
+    engine.write(0, batch(0, 17_000))
+    summary = engine.write(1, batch(17_000, 1000))
+    assert (summary.files_topped_up, summary.reencoded) == (1, {})
+    assert summary.bytes_copied > 5 * 1024 * 1024
+    assert read_table(path, storage_options=s3).num_rows == 18_000

@@ -170,17 +170,20 @@ class BaseFileWriter:
             self._carried_keys += [chunk for rows in carried for chunk in rows.column(RECORD_KEY).chunks]
             self._pending = carried + self._pending
             self._pending_bytes += sum(map(rows_bytes, carried))
-        groups = groups[:kept]
-        self._copied_bytes = max((group.data_end for group in groups), default=len(MAGIC))
-        sink = self._storage.open_copy(stored.path, self._copied_bytes, self._path)
-        if groups:
-            column = pa.schema([self._schema.field(FILE_NAME)])
-            names = RowGroupWriter(sink, column, self._settings)
-            for count in group_rows[:kept]:
-                names.write(pa.table([constant_column(self._file_name, count)], schema=column))
-            chunks = (only_chunk(group) for group in names.finish()[0])
-            self._copied = [with_chunk(group, chunk) for group, chunk in zip(groups, chunks, strict=True)]
-        return sink
+        self._copied = list(groups[:kept])
+        self._copied_bytes = max((group.data_end for group in self._copied), default=len(MAGIC))
+        return self._storage.open_copy(stored.path, self._copied_bytes, self._path)
+
+    def _renamed(self, sink: OutputFile) -> list[RowGroup]:
+        """The copied row groups with chunks in which their rows name this file: at the end, to be cut off next time."""
+        if not self._copied:
+            return []
+        column = pa.schema([self._schema.field(FILE_NAME)])
+        names = RowGroupWriter(sink, column, self._settings)
+        for group in self._copied:
+            names.write(pa.table([constant_column(self._file_name, group.rows)], schema=column))
+        chunks = (only_chunk(group) for group in names.finish()[0])
+        return [with_chunk(group, chunk) for group, chunk in zip(self._copied, chunks, strict=True)]
 
     def _plan_kept(self, group_rows: list[int]) -> int:
         pending = sum(map(len, self._pending))
@@ -222,7 +225,8 @@ class BaseFileWriter:
         assert self._sink is not None
         added, like = self._groups.finish()
         first = len(self._copied)
-        groups = [*self._copied, *(encode_group(g, first + number, FILE_NAME) for number, g in enumerate(added))]
+        new = [encode_group(group, first + number, FILE_NAME) for number, group in enumerate(added)]
+        groups = [*self._renamed(self._sink), *new]
         footer = join_footer(groups, like, self._entries(), self._settings.codec)
         data_end = self._sink.tell()
         end = footer + len(footer).to_bytes(4, "little") + MAGIC

@@ -146,8 +146,9 @@ def decode_footer(raw: bytes) -> Footer:
         CorruptFileError: when they are no footer, or one of ours that was changed since.
     """
     seal = _find_seal(raw)
-    if seal is not None:
-        return _decode_sealed(raw, seal)
+    sealed = _decode_sealed(raw, seal) if seal is not None else None
+    if sealed is not None:
+        return sealed
     footer = Footer(decode_struct(raw))
     try:
         agree = footer.num_rows == sum(_value(group, _GROUP_ROWS) for group in footer.row_groups)
@@ -158,11 +159,14 @@ def decode_footer(raw: bytes) -> Footer:
     return footer
 
 
-def _decode_sealed(raw: bytes, seal: tuple[int, int]) -> Footer:
+def _decode_sealed(raw: bytes, seal: tuple[int, int]) -> Footer | None:
     at, end = seal
+    text = raw[at + _DIGITS : end].split()
+    if not text or text[0] != b"%d" % len(raw):
+        return None  # it was made for another footer: some writer took the entries of one of our files along
     if raw[at : at + _DIGITS] != _checksum(raw, at):
         raise CorruptFileError("its footer was changed after it was written: the checksum does not match")
-    codec, start, *numbers = raw[at + _DIGITS : end].decode().split()
+    codec, start, *numbers = (part.decode() for part in text[1:])
     position = list_start = int(start)
     groups = []
     for number in range(0, len(numbers), _NUMBERS_A_GROUP):
@@ -320,20 +324,23 @@ def join_footer(groups: Sequence[RowGroup], like: Footer, key_values: Mapping[st
     for group in groups:
         lengths = map(len, (group.before, group.chunk, group.after, group.totals))
         seal += map(str, (group.rows, *lengths, group.data_end))
-    entries = [(key.encode(), value.encode()) for key, value in key_values.items()]
-    entries.append((SEAL_KEY, b"0" * _DIGITS + " ".join(["", *seal]).encode()))
+    blank = b"0" * _DIGITS + b" " * (_DIGITS + 2) + " ".join(seal).encode()
+    entries = [*((key.encode(), value.encode()) for key, value in key_values.items()), (SEAL_KEY, blank)]
     pairs: list[Struct] = [{1: Field(BINARY, key), 2: Field(BINARY, value)} for key, value in entries]
     tail = {number: field for number, field in like.fields.items() if number > _ROW_GROUPS}
     tail[_KEY_VALUE] = Field(LIST, Items(STRUCT, pairs))
     closing = encode_struct(dict(sorted(tail.items())), _ROW_GROUPS)
-    raw = b"".join((opening, *(group.raw for group in groups), closing))
+    raw = bytearray().join((opening, *(group.raw for group in groups), closing))
     found = _find_seal(raw)
     assert found is not None
     at = found[0]
-    return raw[:at] + _checksum(raw, at) + raw[at + _DIGITS :]
+    length = b"%d" % len(raw)
+    raw[at + _DIGITS + 1 : at + _DIGITS + 1 + len(length)] = length
+    raw[at : at + _DIGITS] = _checksum(raw, at)
+    return bytes(raw)
 
 
-def _find_seal(raw: bytes) -> tuple[int, int] | None:
+def _find_seal(raw: bytes | bytearray) -> tuple[int, int] | None:
     """Where the text of the seal begins and ends; None where there is none."""
     at = raw.rfind(SEAL_KEY)
     if at < 0:
@@ -350,7 +357,7 @@ def _find_seal(raw: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _checksum(raw: bytes, at: int) -> bytes:
+def _checksum(raw: bytes | bytearray, at: int) -> bytes:
     """Eight hexadecimal digits over all but themselves."""
-    view = memoryview(raw)
-    return b"%08x" % zlib.crc32(view[at + _DIGITS :], zlib.crc32(view[:at]))
+    with memoryview(raw) as view:
+        return b"%08x" % zlib.crc32(view[at + _DIGITS :], zlib.crc32(view[:at]))

@@ -23,7 +23,7 @@ def plan_tail_merge(group_rows: Sequence[int], new_rows: int, full_rows: int, ch
         new_rows: rows to be added.
         full_rows: rows of a full row group; one of at least half of it stays for good, and what is
             gathered from the file does not exceed it (the memory bound).
-        cheap_rows: groups of at most so many rows are the lowest tier, which holds a single group.
+        cheap_rows: groups of at most so many rows are the lowest tier, which holds one group at most.
 
     Returns:
         Number of leading groups that are copied.
@@ -35,15 +35,16 @@ def plan_tail_merge(group_rows: Sequence[int], new_rows: int, full_rows: int, ch
         reach += group_rows[small]
     if 2 * (reach + new_rows) >= full_rows:
         return small  # together they make a full group, and are done with
-    kept, gathered = len(group_rows), 0
+    kept = len(group_rows)
+    while kept > small and group_rows[kept - 1] <= cheap_rows:
+        kept -= 1
     while True:
-        tier = _tier(gathered + new_rows, cheap_rows)
+        tier = _tier(sum(group_rows[kept:]) + new_rows, cheap_rows)
         start = kept
         while start > small and _tier(group_rows[start - 1], cheap_rows) <= tier:
             start -= 1
-        if start == kept or (tier and kept - start < GROUPS_A_TIER - 1):
+        if kept - start < GROUPS_A_TIER - 1:
             return kept
-        gathered += sum(group_rows[start:kept])
         kept = start
 
 

@@ -59,14 +59,66 @@ def hudi(table, options):
     return write
 
 
-CANDIDATES = {"hudistream": (hudistream, {}), "parquet": (parquet, {}), "hudi": (hudi, HUDI_CONF)}
+def delta(table, options):
+    def write(batch, _batch_id):
+        batch.write.format("delta").options(**options).partitionBy(PARTITION).mode("append").save(table)
+
+    return write
 
 
-def live_files(name, table):
+ICEBERG_TABLE = "ice.db.t"
+
+
+def iceberg(_table, _options):
+    def write(batch, batch_id):
+        if batch_id == 0:
+            batch.sparkSession.sql(f"CREATE TABLE {ICEBERG_TABLE} ({DDL}) USING iceberg PARTITIONED BY ({PARTITION})")
+        batch.writeTo(ICEBERG_TABLE).append()
+
+    return write
+
+
+DELTA_CONF = {
+    "spark.jars.packages": "io.delta:delta-spark_2.12:3.3.2",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+ICEBERG_CONF = {
+    "spark.jars.packages": "org.apache.iceberg:iceberg-spark-runtime-3.5_2.12:1.10.0",
+    "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+    "spark.sql.catalog.ice.type": "hadoop",
+}
+CANDIDATES = {
+    "hudistream": (hudistream, {}),
+    "parquet": (parquet, {}),
+    "hudi": (hudi, HUDI_CONF),
+    "delta": (delta, DELTA_CONF),
+    "iceberg": (iceberg, ICEBERG_CONF),
+}
+
+
+def count_files(name, table):
+    """Live files by names alone, cheap enough to do after every batch: file groups, or all data files."""
+    groups = set()
+    for _, folders, files in os.walk(table):
+        folders[:] = [folder for folder in folders if folder[0] not in "._" and folder != "metadata"]
+        data = [file for file in files if file.endswith(".parquet") and file[0] not in "._"]
+        groups.update(file.split("_")[0] if name in ("hudistream", "hudi") else file for file in data)
+    return len(groups)
+
+
+def live_files(name, spark, table):
     """Files and bytes that a snapshot reader opens."""
     if name == "parquet":
         files = glob.glob(os.path.join(table, "*", "*.parquet"))
         return len(files), sum(map(os.path.getsize, files))
+    if name == "delta":
+        row = spark.sql(f"DESCRIBE DETAIL delta.`{table}`").first()
+        return row["numFiles"], row["sizeInBytes"]
+    if name == "iceberg":
+        row = spark.sql(f"SELECT count(*), sum(file_size_in_bytes) FROM {ICEBERG_TABLE}.files").first()
+        return row[0], row[1]
     from table.hudi_table import HudiTable
     from table.read.read_table import list_snapshot_files
 
@@ -78,21 +130,19 @@ def read_back(name, spark, table):
     """Rows and distinct keys, read by other code than wrote them."""
     from pyspark.sql import functions as F
 
-    if name == "hudi":
-        frame = spark.read.format("hudi").load(table)
-    elif name == "parquet":
-        frame = spark.read.parquet(table)
+    if name == "iceberg":
+        # foreachBatch writes through a cloned session; this one's catalog has cached the table
+        spark.sql(f"REFRESH TABLE {ICEBERG_TABLE}")
+        frame = spark.table(ICEBERG_TABLE)
+    elif name in ("hudi", "parquet", "delta"):
+        frame = spark.read.format(name).load(table)
     else:
+        import pyarrow as pa
         from hudi import HudiTableBuilder
 
-        count, distinct = 0, set()
-        for batch in HudiTableBuilder.from_base_uri(table).build().read():
-            import pyarrow as pa
-
-            ours = pa.record_batch(batch)
-            count += len(ours)
-            distinct.update(ours.column(KEY).to_pylist())
-        return count, len(distinct)
+        batches = [pa.record_batch(batch) for batch in HudiTableBuilder.from_base_uri(table).build().read()]
+        keys = pa.chunked_array([batch.column(KEY) for batch in batches])
+        return len(keys), len(keys.unique())
     row = frame.agg(F.count("*").alias("n"), F.count_distinct(KEY).alias("k")).first()
     return row.n, row.k
 
@@ -114,6 +164,7 @@ def main():
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
         "spark.local.dir": os.path.join(out, "tmp"),
+        "spark.sql.catalog.ice.warehouse": table,
         **conf,
     }.items():
         builder = builder.config(key, value)
@@ -122,14 +173,20 @@ def main():
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     stream = spark.readStream.schema(DDL).option("maxFilesPerTrigger", 1).parquet(folder)
-    writer = stream.writeStream.foreachBatch(make(table, options)).option("checkpointLocation", checkpoint)
+    write, files_by_batch = make(table, options), []
+
+    def write_and_count(batch, batch_id):
+        write(batch, batch_id)
+        files_by_batch.append(count_files(name, table))
+
+    writer = stream.writeStream.foreachBatch(write_and_count).option("checkpointLocation", checkpoint)
     started = time.monotonic()
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
     total = time.monotonic() - started
     seconds = [p["durationMs"]["triggerExecution"] / 1000 for p in query.recentProgress if p["numInputRows"] > 0]
     rows, keys = read_back(name, spark, table)
-    files, size = live_files(name, table)
+    files, size = live_files(name, spark, table)
     half = seconds[len(seconds) // 2 :]
     json.dump(
         {
@@ -144,6 +201,7 @@ def main():
             "live_files": files,
             "live_mb": round(size / 1e6, 1),
             "seconds": seconds,
+            "files_by_batch": files_by_batch,
         },
         answers,
     )

@@ -1,7 +1,7 @@
-"""`make bench`: the sink beside Hudi and bare Parquet, interleaved rounds, one process each.
+"""`make bench`: the sink beside its peers, interleaved rounds, one process each, equal batch counts.
 
-Ratios within one run are what counts; seconds are for orientation. Results go to
-``benchmarks/results/<workload>.json`` and a table to standard output.
+Ratios within one round are what counts; seconds are for orientation. Results go to
+``benchmarks/results/<workload>.json``; `report.py` makes the table and the pictures of them.
 """
 
 import argparse
@@ -9,24 +9,41 @@ import importlib.metadata
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+import report
 from workloads import SIZES, generate
 
 HERE = Path(__file__).parent
+OURS = ("hudistream, files packed (zstd 1)", "hudistream")
+UNPACKED = ("hoodie.parquet.small.file.limit=0",)
 CANDIDATES = {
-    "A": {
-        "hudistream, packed (zstd)": ("hudistream",),
-        "Hudi 1.0.2 insert, packed (gzip, its default)": ("hudi",),
+    "packed": {
+        OURS[0]: (OURS[1],),
+        "Hudi 1.0.2 insert, files packed (gzip, its default)": ("hudi",),
         "bare partitioned Parquet (snappy, its default)": ("parquet",),
-    }
+    },
+    "appended": {
+        "hudistream, bulk_insert (zstd 1)": ("hudistream", "hoodie.datasource.write.operation=bulk_insert"),
+        "hudistream, packing off (zstd 1)": ("hudistream", *UNPACKED),
+        "Hudi 1.0.2 bulk_insert (gzip, its default)": ("hudi", "hoodie.datasource.write.operation=bulk_insert"),
+        "Hudi 1.0.2 insert, packing off (gzip, its default)": ("hudi", *UNPACKED),
+        "Iceberg 1.10 append (zstd, its default)": ("iceberg",),
+        "Delta 3.3.2 append (snappy, its default)": ("delta",),
+        "bare partitioned Parquet (snappy, its default)": ("parquet",),
+    },
 }
-CANDIDATES["A2"] = CANDIDATES["A"]
+CANDIDATES["all"] = {**CANDIDATES["packed"], **CANDIDATES["appended"]}
+# what each workload is compared with unless told otherwise
+USUAL = {"A": "all", "A2": "small", "B-inserts": "packed", "one-row": "small"}
+CANDIDATES["small"] = {
+    **CANDIDATES["packed"],
+    **{label: CANDIDATES["appended"][label] for label in CANDIDATES["appended"] if label.startswith(("Ice", "Delta"))},
+}
 
 
 def run_one(arguments, folder, out):
@@ -43,18 +60,18 @@ def run_one(arguments, folder, out):
     return json.loads(said.stdout.strip().splitlines()[-1])
 
 
-def measure(workload, rounds, batches):
-    results = {label: [] for label in CANDIDATES[workload]}
+def measure(workload, candidates, rounds, batches):
+    results = {label: [] for label in candidates}
     with tempfile.TemporaryDirectory() as place:
         folder = os.path.join(place, "in")
         rows = generate(workload, folder, batches)
         for number in range(rounds):
-            for label, arguments in CANDIDATES[workload].items():
+            for label, arguments in candidates.items():
                 result = run_one(arguments, folder, os.path.join(place, "out"))
                 if (result["rows"], result["keys"]) != (rows, rows):
                     sys.exit(f"{label} lost or doubled rows: {result['rows']} of {rows}, {result['keys']} keys")
                 results[label].append(result)
-                print(f"round {number + 1}: {label}: {result['steady_s']} s a steady batch", flush=True)
+                print(f"{workload}, round {number + 1}: {label}: {result['steady_s']} s a steady batch", flush=True)
     return results
 
 
@@ -65,34 +82,26 @@ def machine():
     return {"cores": os.cpu_count(), "memory_gib": round(memory), "python": platform.python_version(), **versions}
 
 
-def report(workload, results):
-    ours = next(iter(results))
-    print(f"\nworkload {workload}: median seconds of a steady batch (last half of the batches), by round")
-    for label, runs in results.items():
-        steady = [run["steady_s"] for run in runs]
-        ratios = [run["steady_s"] / mine["steady_s"] for run, mine in zip(runs, results[ours], strict=True)]
-        print(
-            f"  {label:50s} {statistics.median(steady):7.2f} s   x{statistics.median(ratios):5.2f}   "
-            f"{runs[-1]['live_files']:4d} live files, {runs[-1]['live_mb']:.0f} MB   rounds {steady}"
-        )
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--workload", choices=list(SIZES), default="A")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workload", choices=list(SIZES), action="append", help="one or more; without it, all")
+    parser.add_argument("--against", choices=list(CANDIDATES), help="which candidates; without it, what is usual")
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int, help="fewer batches than the workload has, for all alike")
     given = parser.parse_args()
-    results = measure(given.workload, given.rounds, given.batches)
-    report(given.workload, results)
-    document = {
-        "workload": given.workload,
-        "measured": time.strftime("%Y-%m-%d"),
-        "machine": machine(),
-        "results": results,
-    }
-    target = HERE / "results" / f"{given.workload}.json"
-    target.write_text(json.dumps(document, indent=1) + "\n")
+    for workload in given.workload or SIZES:
+        against = given.against or USUAL[workload]
+        results = measure(workload, CANDIDATES[against], given.rounds, given.batches)
+        document = {
+            "workload": workload,
+            "against": against,
+            "measured": time.strftime("%Y-%m-%d"),
+            "machine": machine(),
+            "results": results,
+        }
+        name = workload if against == USUAL[workload] else f"{workload}-{against}"
+        (HERE / "results" / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
+        report.main()
 
 
 if __name__ == "__main__":

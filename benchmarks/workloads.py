@@ -1,11 +1,15 @@
 """The workloads: deterministic rows, one Parquet file a micro-batch, so that figures compare between runs and peers.
 
-======  =======  ============  =========================================
-name    batches  rows a batch  keys
-======  =======  ============  =========================================
-A       20       100,000       all new, spread over 8 partitions
-A2      100      2,000         all new, spread over 8 partitions
-======  =======  ============  =========================================
+=========  =======  ===========================
+name       batches  rows a batch
+=========  =======  ===========================
+A          20       100,000
+A2         60       2,000
+B-inserts  20       5 of 100,000, 15 of 50,000
+one-row    40       1
+=========  =======  ===========================
+
+All keys are new, spread over 8 partitions.
 """
 
 import os
@@ -21,20 +25,26 @@ DDL = (
     "event_id string, ts bigint, dt string, user_id bigint, rev int, quantity int, device_id int, amount double, "
     "score double, event_type string, page string, referrer string"
 )
-SIZES = {"A": (20, 100_000), "A2": (100, 2_000)}
+SIZES = {
+    "A": [100_000] * 20,
+    "A2": [2_000] * 60,
+    "B-inserts": [100_000] * 5 + [50_000] * 15,
+    "one-row": [1] * 40,
+}
 FIRST_DAY_US = 1_767_225_600_000_000
 
 
 def generate(workload, folder, batches=None, seed=42):
     """Writes the files of a workload; returns how many rows there are."""
-    usual, size = SIZES[workload]
+    sizes = SIZES[workload][:batches]
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
     rng = np.random.default_rng(seed)
     kinds = np.array(["view", "click", "cart", "buy", "search", "login"])
-    count = batches or usual
-    for number in range(count):
-        ids = np.arange(number * size, (number + 1) * size)
+    first = 0
+    for number, size in enumerate(sizes):
+        ids = np.arange(first, first + size)
+        first += size
         rng.shuffle(ids)
         referrers = rng.integers(0, 20_000, size)
         table = pa.table(
@@ -51,14 +61,16 @@ def generate(workload, folder, batches=None, seed=42):
                 "event_type": kinds[rng.choice(6, size, p=[0.5, 0.25, 0.1, 0.05, 0.07, 0.03])],
                 "page": [f"/catalog/{page // 97}/item-{page}" for page in rng.zipf(1.3, size) % 5000],
                 "referrer": pa.array(
-                    [f"https://ref{r}.example.com/q={r * 7919}" for r in referrers], mask=rng.random(size) < 0.3
+                    [f"https://ref{r}.example.com/q={r * 7919}" for r in referrers],
+                    pa.string(),
+                    mask=rng.random(size) < 0.3,
                 ),
             }
         )
         file = os.path.join(folder, f"batch-{number:05d}.parquet")
         pq.write_table(table, file, row_group_size=max(1, size // 4))
         os.utime(file, (1e9 + number, 1e9 + number))  # the file source goes by modification time
-    return count * size
+    return first
 
 
 def keys_of(ids):

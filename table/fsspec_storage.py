@@ -10,13 +10,15 @@ memory      ``pipe_file(mode="create")``
 """
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import fsspec
 import pyarrow as pa
+from fsspec.spec import AbstractFileSystem
 
 from table import clock
 from table.errors import StorageError
@@ -120,6 +122,17 @@ class FsspecStorage(Storage):
         except OSError as error:
             raise failed("delete", path, error) from error
         return True
+
+    def delete_many(self, paths: Sequence[str], pool: Executor) -> frozenset[str]:  # noqa: D102
+        fs = self._fs
+        if paths and type(fs).rm is not AbstractFileSystem.rm:  # the backend has a request for many
+            try:
+                fs.rm([self._full(path) for path in paths])
+            except OSError:
+                pass  # one of them was gone, or refused: one by one tells which
+            else:
+                return frozenset()
+        return super().delete_many(paths, pool)
 
     def delete_dir(self, path: str) -> None:  # noqa: D102
         try:

@@ -43,3 +43,41 @@ class HeartbeatSettings:
     def expiry_ms(self) -> int:
         """Age at which a heartbeat counts as dead."""
         return self.interval_ms * self.tolerable_misses
+
+
+KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
+KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
+
+
+@dataclass(frozen=True, slots=True)
+class CleanSettings:
+    """When old versions of files go, and which (HoodieCleanConfig).
+
+    Attributes:
+        automatic: ``hoodie.clean.automatic``: whether batches are followed by cleaning.
+        asynchronous: ``hoodie.clean.async.enabled``: in the background, or before the next batch begins.
+        policy: ``hoodie.clean.policy``.
+        commits_retained: for KEEP_LATEST_COMMITS.
+        versions_retained: for KEEP_LATEST_FILE_VERSIONS.
+        hours_retained: for KEEP_LATEST_BY_HOURS, in the table's time zone.
+        trigger_commits: a clean is due after so many commits (``hoodie.clean.max.commits``).
+        incremental: look only at partitions that changed since the last clean.
+        parallelism: files deleted at the same time.
+        grace_ms: files younger than this stay whatever the policy says; 0: as Hudi has it.
+        most_share: a plan that would delete a greater share of the table's bytes is refused; None: none is.
+        on_failure: ``warn``, ``pause`` (no more cleaning by this sink) or ``fail`` (the next batch).
+    """
+
+    automatic: bool = True
+    asynchronous: bool = True
+    policy: str = KEEP_LATEST_COMMITS
+    commits_retained: int = 10
+    versions_retained: int = 3
+    hours_retained: int = 24
+    trigger_commits: int = 1
+    incremental: bool = True
+    parallelism: int = 8
+    grace_ms: int = 0
+    most_share: float | None = None
+    on_failure: str = "warn"

@@ -5,6 +5,8 @@
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -94,6 +96,25 @@ class Storage(ABC):
     @abstractmethod
     def delete(self, path: str) -> bool:
         """Deletes a file. Returns False where there was none."""
+
+    def delete_many(self, paths: Sequence[str], pool: Executor) -> frozenset[str]:
+        """Deletes files, several at a time.
+
+        Args:
+            paths: the files; those that are gone already count as deleted.
+            pool: what runs the calls.
+
+        Returns:
+            Those that could not be deleted.
+        """
+        return frozenset(path for path, done in zip(paths, pool.map(self._try_delete, paths), strict=True) if not done)
+
+    def _try_delete(self, path: str) -> bool:
+        try:
+            self.delete(path)
+        except StorageError:
+            return False
+        return True
 
     @abstractmethod
     def delete_dir(self, path: str) -> None:

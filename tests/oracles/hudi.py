@@ -74,6 +74,11 @@ class Hudi:
             pq.write_table(rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(rows), file)
             return self._call(do="write", path=str(path), parquet=file, options=options, mode=mode)
 
+    def client(self, path, method, *arguments, **options):
+        """Calls a method of Hudi's write client on a table."""
+        given = {key.replace("__", "."): value for key, value in options.items()}
+        return self._call(do="client", path=str(path), method=method, arguments=arguments, options=given)
+
     def sql(self, *statements):
         """Runs SQL statements; a list of rows each."""
         return self._call(do="sql", statements=list(statements))

@@ -84,6 +84,26 @@ def do_sql(spark, statements):
     return [[plain(row) for row in spark.sql(statement).collect()] for statement in statements]
 
 
+def do_client(spark, path, method, arguments=(), options=None):
+    """A method of Hudi's write client: clean, savepoint, archive …"""
+    jvm = spark._jvm
+    properties = jvm.java.util.Properties()
+    for key, value in {**SHARING, "hoodie.table.name": "t", **(options or {})}.items():
+        properties.setProperty(key, value)
+    config = jvm.org.apache.hudi.config.HoodieWriteConfig.newBuilder().withPath(path).withProperties(properties).build()
+    context = jvm.org.apache.hudi.client.common.HoodieSparkEngineContext(
+        jvm.org.apache.spark.api.java.JavaSparkContext(spark.sparkContext._jsc.sc())
+    )
+    client = jvm.org.apache.hudi.client.SparkRDDWriteClient(context, config)
+    try:
+        if method == "schedule_clean":
+            service = jvm.org.apache.hudi.common.model.TableServiceType.CLEAN
+            return str(client.scheduleTableService(jvm.org.apache.hudi.common.util.Option.empty(), service))
+        return str(getattr(client, method)(*arguments))
+    finally:
+        client.close()
+
+
 def main():
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # the JVM inherits descriptor 1, and must not write into our answers

@@ -1,0 +1,156 @@
+"""Plans and outcomes of cleaning <-> Avro (HoodieCleanerPlan, HoodieCleanMetadata)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from table.timeline.service_metadata import decode_record, encode_record
+
+SAVEPOINTED_KEY = "savepointed_timestamps"
+
+
+@dataclass(frozen=True)
+class CleanPlan:
+    """What a clean deletes.
+
+    Attributes:
+        policy: its name.
+        earliest: (time, action) of the earliest commit that keeps its files, or None.
+        last_commit: newest completed commit when it was planned, or "".
+        files: partition path -> absolute paths.
+        partitions: partition paths whose folders go, too.
+        savepoints: savepointed commits it respected.
+    """
+
+    policy: str
+    earliest: tuple[str, str] | None
+    last_commit: str
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    partitions: tuple[str, ...] = ()
+    savepoints: tuple[str, ...] = ()
+
+    @property
+    def file_count(self) -> int:
+        """Files it deletes."""
+        return sum(map(len, self.files.values()))
+
+
+@dataclass(frozen=True)
+class CleanMetadata:
+    """What a clean did.
+
+    Attributes:
+        start_time: its instant.
+        duration_ms: how long it took.
+        plan: what it carried out.
+        deleted: partition path -> names of files that are gone.
+        failed: partition path -> names of files that could not be deleted.
+    """
+
+    start_time: str
+    duration_ms: int
+    plan: CleanPlan
+    deleted: Mapping[str, tuple[str, ...]]
+    failed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def encode_clean_plan(plan: CleanPlan) -> bytes:
+    """Content of ``<time>.clean.requested`` and ``<time>.clean.inflight``."""
+    earliest = None
+    if plan.earliest is not None:
+        earliest = {"timestamp": plan.earliest[0], "action": plan.earliest[1], "state": "COMPLETED"}
+    return encode_record(
+        "clean_plan",
+        {
+            "earliestInstantToRetain": earliest,
+            "lastCompletedCommitTimestamp": plan.last_commit,
+            "policy": plan.policy,
+            "filesToBeDeletedPerPartition": {},
+            "version": 2,
+            "filePathsToBeDeletedPerPartition": {
+                path: [{"filePath": file, "isBootstrapBaseFile": False} for file in files]
+                for path, files in plan.files.items()
+            },
+            "partitionsToBeDeleted": list(plan.partitions),
+            "extraMetadata": _extra(plan),
+        },
+    )
+
+
+def _extra(plan: CleanPlan) -> dict[str, str]:
+    return {SAVEPOINTED_KEY: ",".join(plan.savepoints)} if plan.savepoints else {}
+
+
+def _savepoints(extra: Mapping[str, str] | None) -> tuple[str, ...]:
+    return tuple(filter(None, (extra or {}).get(SAVEPOINTED_KEY, "").split(",")))
+
+
+def decode_clean_plan(data: bytes) -> CleanPlan:
+    """A clean plan, ours or Hudi's."""
+    record = decode_record("clean_plan", data)
+    files = {
+        path: tuple(info["filePath"] for info in infos)
+        for path, infos in (record.get("filePathsToBeDeletedPerPartition") or {}).items()
+    }
+    # plans of version 1 name files within their partition
+    for path, names in (record.get("filesToBeDeletedPerPartition") or {}).items():
+        files.setdefault(path, tuple(names))
+    earliest = record.get("earliestInstantToRetain")
+    return CleanPlan(
+        record["policy"],
+        (earliest["timestamp"], earliest["action"]) if earliest else None,
+        record.get("lastCompletedCommitTimestamp") or "",
+        files,
+        tuple(record.get("partitionsToBeDeleted") or ()),
+        _savepoints(record.get("extraMetadata")),
+    )
+
+
+def encode_clean_metadata(metadata: CleanMetadata) -> bytes:
+    """Content of ``<time>.clean``."""
+    plan = metadata.plan
+    partitions = {
+        path: {
+            "partitionPath": path,
+            "policy": plan.policy,
+            "deletePathPatterns": [*metadata.deleted.get(path, ()), *metadata.failed.get(path, ())],
+            "successDeleteFiles": list(metadata.deleted.get(path, ())),
+            "failedDeleteFiles": list(metadata.failed.get(path, ())),
+            "isPartitionDeleted": path in plan.partitions,
+        }
+        for path in sorted({*plan.files, *plan.partitions})
+    }
+    return encode_record(
+        "clean_metadata",
+        {
+            "startCleanTime": metadata.start_time,
+            "timeTakenInMillis": metadata.duration_ms,
+            "totalFilesDeleted": sum(map(len, metadata.deleted.values())),
+            "earliestCommitToRetain": plan.earliest[0] if plan.earliest else "",
+            "lastCompletedCommitTimestamp": plan.last_commit,
+            "partitionMetadata": partitions,
+            "version": 2,
+            "bootstrapPartitionMetadata": {},
+            "extraMetadata": _extra(plan),
+        },
+    )
+
+
+def decode_clean_metadata(data: bytes) -> CleanMetadata:
+    """What a clean did, ours or Hudi's."""
+    record = decode_record("clean_metadata", data)
+    partitions = record.get("partitionMetadata") or {}
+    earliest = record.get("earliestCommitToRetain") or ""
+    plan = CleanPlan(
+        next((entry["policy"] for entry in partitions.values()), ""),
+        (earliest, "commit") if earliest else None,
+        record.get("lastCompletedCommitTimestamp") or "",
+        partitions=tuple(path for path, entry in partitions.items() if entry.get("isPartitionDeleted")),
+        savepoints=_savepoints(record.get("extraMetadata")),
+    )
+    return CleanMetadata(
+        record["startCleanTime"],
+        int(record["timeTakenInMillis"]),
+        plan,
+        {path: tuple(entry["successDeleteFiles"]) for path, entry in partitions.items()},
+        {path: tuple(entry["failedDeleteFiles"]) for path, entry in partitions.items()},
+    )

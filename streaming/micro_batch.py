@@ -17,6 +17,7 @@ from streaming.checkpoint import Verdict, already_committed
 from streaming.profile_cache import ProfileCache
 from streaming.quarantine import Quarantine, encode_extra, finish_quarantine, now_us, publish
 from streaming.routes import Routes, plan_routes
+from streaming.table_services import TableServices
 from streaming.validators import PendingBatch, Validator, find_refusal
 from streaming.write_profile import WriteProfile, assign_rules
 from streaming.write_task import TaskPlan, TaskResult, combine_results
@@ -76,6 +77,9 @@ class MicroBatchWriter:
         default_name: name of the table if it has to be created.
         validators: see a batch before it is committed, and may refuse it.
         quarantine: where bad rows go when they are not to fail the batch.
+
+    Attributes:
+        services: cleaning and archival, started after each commit.
     """
 
     def __init__(
@@ -91,6 +95,7 @@ class MicroBatchWriter:
         self._profiles = ProfileCache(storage, options.small_file_limit_bytes)
         self._ledger = BatchLedger()
         self._key_encoding_seen = False
+        self.services = TableServices(storage, options)
 
     def write(
         self,
@@ -116,6 +121,7 @@ class MicroBatchWriter:
             HudiError: nothing of the batch is visible, unless the message says otherwise.
         """
         timing = PhaseClock()
+        self.services.check()
         identity = WriterIdentity(self._options.sink_id, query_id)
         table = self._open_table(schema)
         timeline = table.load_timeline()
@@ -152,6 +158,7 @@ class MicroBatchWriter:
         timing.end("commit")
         self._profiles.advance(job.profile, job.pending.time, result)
         upkeep_errors = self._after_commit(job, result)
+        self.services.after_commit(table.config, timeline)
         timing.end("after")
         summary = summarize(self._storage.base_uri, batch_id, job.pending.time, result, timing, upkeep_errors)
         log.info("batch_committed", **asdict(summary))

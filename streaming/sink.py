@@ -15,6 +15,7 @@ from streaming.environment import Environment, check_query_id, check_session, lo
 from streaming.exchange import exchange_and_write
 from streaming.micro_batch import MicroBatchWriter
 from streaming.spark_schema import to_arrow_schema
+from streaming.table_services import TableServices
 from streaming.validators import Validator
 from table.open_storage import open_storage
 from table.options import WriteOptions, parse_operation, parse_options
@@ -139,10 +140,24 @@ class HudiSink:
             if operation is not None and operation != self._options.operation:
                 options = replace(self._options, operation=parse_operation(operation))
                 writer = self._make_writer(options)
+                writer.services = self._writer.services  # one clean at a time
             distribute = partial(exchange_and_write, rows)
             summary = writer.write(None, to_arrow_schema(rows.schema), None, parallelism, distribute)
             self._tell(summary)
             return summary
+
+    @property
+    def services(self) -> TableServices:
+        """Cleaning and archival of the table: whether they run, how often they failed."""
+        return self._writer.services
+
+    def stop(self) -> None:
+        """Waits for the batch and the clean under way, and starts no other clean.
+
+        The interpreter's exit waits for them, too; a driver that goes on living without this sink calls this.
+        """
+        with self._lock:
+            self._writer.services.stop()
 
     def _tell(self, summary: BatchSummary) -> None:
         self.last_batch = summary

@@ -122,6 +122,22 @@ def check_path_is_free(storage: Storage) -> None:
         raise TableExistsError(f"{storage.base_uri!r} is a file: choose a folder")
 
 
+def check_copy_on_write(config: TableConfig, verb: str) -> None:
+    """Refuses merge-on-read tables.
+
+    Args:
+        config: the table's properties.
+        verb: what was to be done, for the error.
+
+    Raises:
+        UnsupportedTableError: names the table.
+    """
+    if config.table_type != "COPY_ON_WRITE":
+        raise UnsupportedTableError(
+            f"cannot {verb} the table {config.name!r}: it is {config.table_type}; let its own writer do it"
+        )
+
+
 def check_can_write(config: TableConfig) -> None:
     """Refuses tables that this project would harm by writing to them.
 

@@ -79,10 +79,9 @@ _GROUPS = {
         _hoodie.time.generator.reuse.enable hoodie.time.generator.max_expected_clock_skew_ms
         hoodie.time.generator.type
     """,
-    "archival: instants stay on the active timeline for now": """
-        archive.max_commits archive.min_commits hoodie.archive.async hoodie.archive.automatic
-        hoodie.archive.beyond.savepoint hoodie.archive.delete.parallelism hoodie.commits.archival.batch
-        hoodie.keep.max.commits hoodie.keep.min.commits hoodie.timeline.compaction.batch.size
+    "archival: it follows cleaning, in the same thread": """
+        hoodie.archive.async hoodie.archive.beyond.savepoint hoodie.archive.delete.parallelism
+        hoodie.timeline.compaction.batch.size
     """,
     "the JVM's file writers, ORC, HFile and log files": """
         hoodie.avro.write.support.class
@@ -122,16 +121,9 @@ _GROUPS = {
     "internal to the JVM writer": """
         hoodie.bulkinsert.schema.ddl
     """,
-    "cleaning: old versions stay for now": """
-        clean.async.enabled clean.policy clean.retain_commits clean.retain_file_versions clean.retain_hours
-        hoodie.clean.allow.multiple hoodie.clean.async hoodie.clean.async.enabled hoodie.clean.automatic
-        hoodie.clean.commits.retained hoodie.clean.delete.bootstrap.base.file hoodie.clean.fileversions.retained
-        hoodie.clean.hours.retained hoodie.clean.incremental.enabled hoodie.clean.max.commits
-        hoodie.clean.multiple.enabled hoodie.clean.parallelism hoodie.clean.policy
-        hoodie.clean.trigger.max.commits hoodie.clean.trigger.strategy hoodie.cleaner.commits.retained
-        hoodie.cleaner.delete.bootstrap.base.file hoodie.cleaner.fileversions.retained
-        hoodie.cleaner.hours.retained hoodie.cleaner.incremental.mode hoodie.cleaner.parallelism
-        hoodie.cleaner.policy
+    "cleaning: one clean at a time, and no bootstrap files": """
+        hoodie.clean.allow.multiple hoodie.clean.delete.bootstrap.base.file hoodie.clean.multiple.enabled
+        hoodie.cleaner.delete.bootstrap.base.file
     """,
     "clustering: none runs here": """
         hoodie.clustering.async.max.commits hoodie.clustering.execution.strategy.class

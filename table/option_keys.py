@@ -10,6 +10,7 @@ from typing import Any
 
 from table.config import DEFAULT_PAYLOAD, KEYGEN_CLASSES, OVERWRITE_PAYLOAD, SUPPORTED_KEYGENS, keygen_type_of
 from table.errors import InvalidConfigError
+from table.settings import CLEAN_POLICIES
 
 _MB = 1024 * 1024
 
@@ -181,6 +182,22 @@ HONOURED: Mapping[str, tuple[str, Parser]] = MappingProxyType(
         "hoodie.client.heartbeat.tolerable.misses": ("heartbeat.tolerable_misses", _integer(1)),
         "hoodie.base.path": ("base_path", _string),
         "hoodie.metadata.enable": ("metadata_enabled", _boolean),
+        "hoodie.clean.automatic": ("clean.automatic", _boolean),
+        "hoodie.clean.async.enabled": ("clean.asynchronous", _boolean),
+        "hoodie.clean.policy": ("clean.policy", _one_of(*CLEAN_POLICIES)),
+        "hoodie.clean.commits.retained": ("clean.commits_retained", _integer(1)),
+        "hoodie.clean.fileversions.retained": ("clean.versions_retained", _integer(1)),
+        "hoodie.clean.hours.retained": ("clean.hours_retained", _integer(1)),
+        "hoodie.clean.trigger.max.commits": ("clean.trigger_commits", _integer(1)),
+        "hoodie.clean.incremental.enabled": ("clean.incremental", _boolean),
+        "hoodie.clean.parallelism": ("clean.parallelism", _integer(1)),
+        "hudistream.clean.grace.ms": ("clean.grace_ms", _integer(0)),
+        "hudistream.clean.max.share": ("clean.most_share", _share),
+        "hudistream.clean.on.failure": ("clean.on_failure", _one_of("warn", "pause", "fail")),
+        "hoodie.archive.automatic": ("archive.automatic", _boolean),
+        "hoodie.keep.min.commits": ("archive.min_commits", _integer(1)),
+        "hoodie.keep.max.commits": ("archive.max_commits", _integer(1)),
+        "hoodie.commits.archival.batch": ("archive.batch", _integer(1)),
         "hudistream.bad.rows": ("bad_rows", _one_of("fail", "quarantine")),
         "hudistream.bad.rows.path": ("bad_rows_path", _string),
         "hudistream.max.rewrite.ratio": ("max_rewrite_ratio", _number(0, 1e12)),
@@ -193,6 +210,7 @@ HONOURED: Mapping[str, tuple[str, Parser]] = MappingProxyType(
 # key -> (values that say what happens anyway, why any other is refused)
 REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
     {
+        "hoodie.clean.trigger.strategy": (("NUM_COMMITS",), "cleaning is triggered by the number of commits"),
         "hoodie.auto.commit": (("true",), "the stream's checkpoint would advance without data"),
         "hoodie.datasource.write.table.type": (("COPY_ON_WRITE",), "merge-on-read tables are not written yet"),
         "hoodie.table.base.file.format": (("PARQUET",), "base files are Parquet"),
@@ -284,6 +302,21 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "hoodie.table.ro.file.format": "hoodie.table.base.file.format",
         "hoodie.write.table.version": "hoodie.table.version",
         "cdc.enabled": "hoodie.table.cdc.enabled",
+        "hoodie.clean.async": "hoodie.clean.async.enabled",
+        "clean.async.enabled": "hoodie.clean.async.enabled",
+        "hoodie.cleaner.policy": "hoodie.clean.policy",
+        "clean.policy": "hoodie.clean.policy",
+        "hoodie.cleaner.commits.retained": "hoodie.clean.commits.retained",
+        "clean.retain_commits": "hoodie.clean.commits.retained",
+        "hoodie.cleaner.fileversions.retained": "hoodie.clean.fileversions.retained",
+        "clean.retain_file_versions": "hoodie.clean.fileversions.retained",
+        "hoodie.cleaner.hours.retained": "hoodie.clean.hours.retained",
+        "clean.retain_hours": "hoodie.clean.hours.retained",
+        "hoodie.clean.max.commits": "hoodie.clean.trigger.max.commits",
+        "hoodie.cleaner.incremental.mode": "hoodie.clean.incremental.enabled",
+        "hoodie.cleaner.parallelism": "hoodie.clean.parallelism",
+        "archive.min_commits": "hoodie.keep.min.commits",
+        "archive.max_commits": "hoodie.keep.max.commits",
         "hoodie.cleaner.policy.failed.writes": "hoodie.clean.failed.writes.policy",
         "index.type": "hoodie.index.type",
         "hoodie.datasource.clustering.inline.enable": "hoodie.clustering.inline",

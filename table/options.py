@@ -14,7 +14,7 @@ from table.config import DEFAULT_PAYLOAD, KEYGEN_CLASSES, TableConfig
 from table.errors import InvalidConfigError
 from table.known_options import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
 from table.option_keys import ALIASES, HONOURED, REFUSED
-from table.settings import BaseFileSettings, HeartbeatSettings
+from table.settings import KEEP_LATEST_COMMITS, ArchiveSettings, BaseFileSettings, CleanSettings, HeartbeatSettings
 from table.time_partition import parse_time_partition
 
 DEFAULT_SINK_ID = "default_single_writer"
@@ -66,6 +66,8 @@ class WriteOptions:
             to the worker's local disk.
         base_file: codec, row groups, bloom filter.
         heartbeat: how often a running batch says that it is alive.
+        clean: which old versions of files go, and when.
+        archive: when instants leave the active timeline.
     """
 
     table_name: str | None = None
@@ -102,6 +104,8 @@ class WriteOptions:
     task_memory_bytes: int = 128 * _MB
     base_file: BaseFileSettings = field(default_factory=BaseFileSettings)
     heartbeat: HeartbeatSettings = field(default_factory=HeartbeatSettings)
+    clean: CleanSettings = field(default_factory=CleanSettings)
+    archive: ArchiveSettings = field(default_factory=ArchiveSettings)
 
 
 @dataclass(frozen=True)
@@ -196,16 +200,36 @@ def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> Writ
     _check_level(parsed.get("base_file.codec", "zstd"), parsed.get("base_file.codec_level"))
     if "base_file.codec" in parsed and "base_file.codec_level" not in parsed:
         parsed["base_file.codec_level"] = 1 if parsed["base_file.codec"] == "zstd" else None
-    nested: dict[str, dict[str, Any]] = {"base_file": {}, "heartbeat": {}}
+    nested: dict[str, dict[str, Any]] = {"base_file": {}, "heartbeat": {}, "clean": {}, "archive": {}}
     for name in [name for name in parsed if "." in name]:
         group, inner = name.split(".")
         nested[group][inner] = parsed.pop(name)
     built = WriteOptions(**parsed)
+    clean, archive = replace(built.clean, **nested["clean"]), replace(built.archive, **nested["archive"])
     return replace(
         built,
         base_file=replace(built.base_file, **nested["base_file"]),
         heartbeat=replace(built.heartbeat, **nested["heartbeat"]),
+        clean=clean,
+        archive=_checked_retention(clean, archive, given=bool(nested["archive"])),
     )
+
+
+def _checked_retention(clean: CleanSettings, archive: ArchiveSettings, *, given: bool) -> ArchiveSettings:
+    """Archival must not retire an instant whose files the cleaner has yet to look at.
+
+    Bounds that nobody gave move up with the commits retained, as far apart as Hudi's defaults.
+    """
+    retained = clean.commits_retained if clean.policy == KEEP_LATEST_COMMITS else 0
+    if not given and retained >= archive.min_commits:
+        return replace(archive, min_commits=retained + 10, max_commits=retained + 20)
+    if not retained < archive.min_commits < archive.max_commits:
+        raise InvalidConfigError(
+            f"hoodie.clean.commits.retained={retained} < hoodie.keep.min.commits={archive.min_commits} < "
+            f"hoodie.keep.max.commits={archive.max_commits} does not hold: archival would retire commits whose files "
+            "are still to be cleaned; spread the three numbers"
+        )
+    return archive
 
 
 _LEVELS = {"zstd": (-7, 22), "gzip": (1, 9)}
@@ -330,4 +354,5 @@ def option_fields() -> frozenset[str]:
     """Names of all fields that `HONOURED` may fill; for the test that none is misspelled."""
     top = {f.name for f in fields(WriteOptions)}
     inner = {f"base_file.{f.name}" for f in fields(BaseFileSettings)}
+    inner |= {f"clean.{f.name}" for f in fields(CleanSettings)} | {f"archive.{f.name}" for f in fields(ArchiveSettings)}
     return frozenset(top | inner | {f"heartbeat.{f.name}" for f in fields(HeartbeatSettings)})

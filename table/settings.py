@@ -48,6 +48,7 @@ class HeartbeatSettings:
 KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
 KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
 KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
+CLEAN_POLICIES = (KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, KEEP_LATEST_BY_HOURS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +82,20 @@ class CleanSettings:
     grace_ms: int = 0
     most_share: float | None = None
     on_failure: str = "warn"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveSettings:
+    """When instants leave the active timeline (HoodieArchivalConfig).
+
+    Attributes:
+        automatic: ``hoodie.archive.automatic``: whether cleaning is followed by archival.
+        min_commits: ``hoodie.keep.min.commits``: commits that stay.
+        max_commits: ``hoodie.keep.max.commits``: beyond so many the older ones go.
+        batch: instants in one block of the archive (``hoodie.commits.archival.batch``).
+    """
+
+    automatic: bool = True
+    min_commits: int = 20
+    max_commits: int = 30
+    batch: int = 10

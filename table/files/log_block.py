@@ -18,7 +18,7 @@ Integers are big-endian.
 import io
 import json
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -121,6 +121,28 @@ def read_avro_records(block: LogBlock) -> Iterator[Any]:
             at += 4 + length
     except (struct.error, KeyError, ValueError, EOFError, IndexError) as error:
         raise CorruptFileError(f"an Avro block is damaged: {error}") from error
+
+
+def encode_avro_block(schema: str, records: Iterable[Mapping[str, Any]]) -> bytes:
+    """An AVRO_DATA block, as the archive holds them: the schema is its only header.
+
+    Args:
+        schema: Avro schema (JSON).
+        records: of that schema.
+    """
+    parsed = fastavro.parse_schema(json.loads(schema), named_schemas={})
+    encoded = []
+    for record in records:
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, parsed, dict(record))
+        encoded.append(struct.pack(">i", out.tell()) + out.getvalue())
+    content = struct.pack(">ii", _AVRO_BLOCK_VERSIONS[-1], len(encoded)) + b"".join(encoded)
+    text = schema.encode()
+    header = struct.pack(">iii", 1, Header.SCHEMA, len(text)) + text
+    footer = struct.pack(">i", 0)
+    body = struct.pack(">ii", 1, BlockType.AVRO_DATA) + header + struct.pack(">q", len(content)) + content + footer
+    size = len(body) + 8
+    return MAGIC + struct.pack(">q", size) + body + struct.pack(">q", size + len(MAGIC))
 
 
 def _check_version(version: int, known: tuple[int, ...]) -> None:

@@ -13,7 +13,7 @@ import structlog
 from table import clock
 from table.errors import BrokenInvariantError, StorageError
 from table.files.file_names import parse_base_file
-from table.hudi_table import HudiTable
+from table.hudi_table import HudiTable, check_copy_on_write
 from table.services.clean_plan import (
     FileFate,
     Protection,
@@ -105,6 +105,7 @@ def clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> lis
     Raises:
         HudiError: nothing was deleted that is not in a plan on the timeline.
     """
+    check_copy_on_write(table.config, "clean")
     timeline = _redo_empty_cleans(table, load_timeline(table.storage))
     if due and not timeline.pending_of(Action.CLEAN):
         plan = plan_clean(table, timeline, settings)

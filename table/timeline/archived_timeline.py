@@ -33,6 +33,13 @@ def list_archive_files(storage: Storage, archive_folder: str) -> list[str]:
     return [join(folder, name) for name in sorted(names, key=_number, reverse=True)]
 
 
+def next_archive_file(storage: Storage, archive_folder: str) -> str:
+    """Path of the file that the next archival writes: every run starts one."""
+    files = list_archive_files(storage, archive_folder)
+    number = _number(files[0].rsplit("/", 1)[-1]) + 1 if files else 1
+    return join(METAFOLDER, archive_folder, f"{_PREFIX}{max(1, number)}_1-0-1")
+
+
 def _number(name: str) -> int:
     digits = name.removeprefix(_PREFIX).split("_", 1)[0]
     return int(digits) if digits.isdigit() else -1

@@ -69,9 +69,14 @@ class RollbackMetadata:
 
 
 @cache
+def load_schema_text(name: str) -> str:
+    """The schema ``table/schemas/<name>.avsc``."""
+    return resources.files("table").joinpath("schemas", f"{name}.avsc").read_text("utf-8")
+
+
+@cache
 def _schema(name: str) -> Any:
-    text = resources.files("table").joinpath("schemas", f"{name}.avsc").read_text("utf-8")
-    return fastavro.parse_schema(json.loads(text), named_schemas={})
+    return fastavro.parse_schema(json.loads(load_schema_text(name)), named_schemas={})
 
 
 def encode_record(name: str, record: Mapping[str, Any]) -> bytes:

@@ -1,0 +1,175 @@
+"""What is due after a commit: one background thread that cleans, then archives, and never disturbs the stream.
+
+The engine of Flink's CleanFunction: a clean is started after a commit unless one is still running. Its
+failure is the table's, not the batch's, which is visible by then.
+"""
+
+import threading
+from collections.abc import Callable
+from enum import Enum
+
+import structlog
+
+from table.clock import parse_instant_time
+from table.config import TableConfig
+from table.errors import HudiError
+from table.hudi_table import HudiTable
+from table.options import WriteOptions
+from table.services.archival import archive
+from table.services.clean import clean
+from table.storage import Storage
+from table.timeline.timeline import Timeline
+
+SAFE_RETENTION_S = 600
+COMMITS_SEEN = 5
+
+log = structlog.get_logger("hudistream.services")
+
+
+class Cleaning(str, Enum):
+    """When a table is cleaned."""
+
+    AT_CHECKPOINT = "in the background after each commit"
+    AFTER_COMPACTION = "after each compaction, by who commits it"
+    NEVER = "never"
+
+
+def choose_cleaning(table_type: str, *, compaction_async: bool, clean_async: bool) -> Cleaning:
+    """When a table is cleaned: the gate of Flink's sink (HoodieTableSink, CleanFunction, CompactionCommitSink).
+
+    ==============  ================  ===========  ==================
+    table           async compaction  async clean  cleaned
+    ==============  ================  ===========  ==================
+    copy-on-write   any               yes          at the checkpoint
+    copy-on-write   any               no           never
+    merge-on-read   yes               yes          at the checkpoint
+    merge-on-read   yes               no           after compaction
+    merge-on-read   no                as said      checkpoint or never
+    ==============  ================  ===========  ==================
+    """
+    if clean_async:
+        return Cleaning.AT_CHECKPOINT
+    if table_type == "MERGE_ON_READ" and compaction_async:
+        return Cleaning.AFTER_COMPACTION
+    return Cleaning.NEVER
+
+
+def retention_s(commit_times: list[str], commits_retained: int) -> float | None:
+    """For about how many seconds a reader's files stay, by the pace of the last commits; None: too few to tell."""
+    last = commit_times[-COMMITS_SEEN:]
+    if len(last) < COMMITS_SEEN:
+        return None
+    pace_ms = (parse_instant_time(last[-1]) - parse_instant_time(last[0])) / (len(last) - 1)
+    return pace_ms / 1000 * commits_retained
+
+
+class TableServices:
+    """The services of one table, for one sink.
+
+    Args:
+        storage: the table's.
+        options: policies.
+        run: what the thread does; replaced in tests.
+
+    Attributes:
+        failures: how often it failed.
+        last_error: the last failure.
+    """
+
+    def __init__(self, storage: Storage, options: WriteOptions, run: Callable[[HudiTable], None] | None = None) -> None:
+        self._storage, self._options = storage, options
+        self._run = run or self._clean_and_archive
+        self._thread: threading.Thread | None = None
+        self._stopped = self._paused = self._warned = self._told = False
+        self._pending_error: Exception | None = None
+        self.failures = 0
+        self.last_error: Exception | None = None
+
+    @property
+    def is_cleaning(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def check(self) -> None:
+        """Before a batch: what the policy ``fail`` holds against it.
+
+        Raises:
+            HudiError: the services failed since the last batch.
+        """
+        error, self._pending_error = self._pending_error, None
+        if error is not None:
+            raise HudiError(
+                f"cleaning or archival failed after an earlier batch: {error}; mend it, or set "
+                "hudistream.clean.on.failure=warn; the batch can be run again"
+            ) from error
+
+    def after_commit(self, config: TableConfig, timeline: Timeline) -> None:
+        """Starts the services unless they run. Called once a micro-batch, when it is visible."""
+        settings = self._options.clean
+        cleaning = choose_cleaning(config.table_type, compaction_async=False, clean_async=settings.asynchronous)
+        if not settings.automatic or cleaning is Cleaning.NEVER:
+            if not self._told:
+                self._told = True
+                log.warning(
+                    "nothing_cleans",
+                    table=self._storage.base_uri,
+                    hint="old versions of files pile up: set hoodie.clean.automatic and hoodie.clean.async.enabled, "
+                    "or run `hudistream clean` from a scheduler",
+                )
+            return
+        self._warn_of_short_retention(timeline)
+        if self.is_cleaning or self._stopped or self._paused:
+            return
+        table = HudiTable(self._storage, config)
+        # not a daemon: the interpreter waits until a clean under way is done
+        self._thread = threading.Thread(target=self._guarded, args=(table,), name="hudistream-services")
+        self._thread.start()
+
+    def _warn_of_short_retention(self, timeline: Timeline) -> None:
+        settings = self._options.clean
+        if self._warned or settings.policy != "KEEP_LATEST_COMMITS":
+            return
+        seconds = retention_s([instant.time for instant in timeline.completed_writes], settings.commits_retained)
+        if seconds is not None and seconds < SAFE_RETENTION_S:
+            self._warned = True
+            log.warning(
+                "retention_is_short",
+                table=self._storage.base_uri,
+                commits_retained=settings.commits_retained,
+                seconds=round(seconds, 1),
+                hint="a reader that takes longer loses its files: raise hoodie.clean.commits.retained, or set "
+                "hudistream.clean.grace.ms",
+            )
+
+    def _clean_and_archive(self, table: HudiTable) -> None:
+        clean(table, self._options.clean)
+        if self._options.archive.automatic:
+            archive(table, self._options.archive, self._options.clean)
+
+    def _guarded(self, table: HudiTable) -> None:
+        try:
+            self._run(table)
+        except Exception as error:  # noqa: BLE001 nothing of this may reach the stream
+            self.failures += 1
+            self.last_error = error
+            policy = self._options.clean.on_failure
+            log.warning(
+                "table_services_failed",
+                table=self._storage.base_uri,
+                error=repr(error),
+                failures=self.failures,
+                then=policy,
+            )
+            self._paused = policy == "pause"
+            if policy == "fail":
+                self._pending_error = error
+
+    def stop(self) -> None:
+        """Starts nothing more, and waits for what is under way."""
+        self._stopped = True
+        self.wait()
+
+    def wait(self) -> None:
+        """Waits for what is under way."""
+        if self._thread is not None:
+            self._thread.join()

@@ -99,6 +99,13 @@ def do_client(spark, path, method, arguments=(), options=None):
         if method == "schedule_clean":
             service = jvm.org.apache.hudi.common.model.TableServiceType.CLEAN
             return str(client.scheduleTableService(jvm.org.apache.hudi.common.util.Option.empty(), service))
+        if method == "archived_commits":
+            builder = jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
+            storage = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(
+                spark.sparkContext._jsc.hadoopConfiguration()
+            )
+            meta = builder.setConf(storage).setBasePath(path).build()
+            return [instant.toString() for instant in meta.getArchivedTimeline().getInstants()]
         return str(getattr(client, method)(*arguments))
     finally:
         client.close()

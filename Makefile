@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hudistream-setup
 
-.PHONY: help setup demo test test-all test-floors lint bench clean
+.PHONY: help setup demo test test-all test-floors lint bench soak clean
 
 help:
 	@echo "make demo      replay 336,776 real flights into a Hudi table, live (about two minutes)"
@@ -12,7 +12,8 @@ help:
 	@echo "make test-all  the slow suites as well"
 	@echo "make test-floors  the tests with the least versions that are promised"
 	@echo "make lint      ruff, mypy, import-linter"
-	@echo "make bench     measure against Hudi and bare Parquet"
+	@echo "make bench     measure against Hudi, Iceberg, Delta and bare Parquet (hours)"
+	@echo "make soak      2,000 batches: does anything grow? (a quarter of an hour)"
 	@echo "make setup     make .venv (the others do it by themselves)"
 
 setup: $(STAMP)
@@ -51,6 +52,10 @@ test-floors: setup
 
 bench: setup
 	$(RUN) $(BIN)/python benchmarks/run.py
+
+# 2,000 batches with cleaning and archival on; figures and pictures go to docs/soak
+soak: setup
+	$(RUN) $(BIN)/python benchmarks/soak.py
 
 clean:
 	rm -rf $(VENV) .venv-connect .venv-floors build *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -22,8 +22,9 @@ from rich.live import Live
 from rich.table import Table as Grid
 
 from streaming import BatchSummary, HudiSink
-from table import HudiTable, read_table
+from table import HudiTable, parse_options, read_table
 from table.read.read_table import list_snapshot_files
+from table.services.explain import explain_files
 
 BATCHES = 48
 MB = 1_000_000
@@ -59,6 +60,7 @@ def write_stream(spark: SparkSession, arrivals: str, table: str, checkpoint: str
         .start()
     )
     query.awaitTermination()
+    sink.stop()  # the clean under way, if there is one
     return len(query.recentProgress)
 
 
@@ -134,16 +136,28 @@ def row_of(done: BatchSummary) -> tuple[str, ...]:
 
 def summarize(progress: Progress, table: str, seconds: float) -> None:
     files = list_snapshot_files(HudiTable.open(table))
-    commits = HudiTable.open(table).load_timeline().completed_writes
     rows = sum(done.rows for done in progress.batches)
     topped_up = sum(done.files_topped_up for done in progress.batches)
     sizes = sorted(file.size_bytes / MB for file in files)
     console.print(
-        f"\n[bold]{rows:,} flights[/bold] in {len(commits)} commits, {seconds:.0f} s: {len(files)} files "
+        f"\n[bold]{rows:,} flights[/bold] in {len(progress.batches)} commits, {seconds:.0f} s: {len(files)} files "
         f"({sizes[0]:.2f} to {sizes[-1]:.2f} MB) in {len({f.partition_path for f in files})} partitions. "
         f"{topped_up} times a small file was topped up; one file a batch and partition would have been "
         f"{topped_up + len(files)} files."
     )
+
+
+def show_cleaning(table: str, progress: Progress) -> None:
+    """Versions written, versions left, and why one of them stays."""
+    written = sum(done.files_created + done.files_topped_up for done in progress.batches)
+    left = list(explain_files(HudiTable.open(table), parse_options(OPTIONS).options))
+    console.print(
+        f"[bold]Cleaning[/bold] ran beside the batches: {written} versions of files were written, "
+        f"{written - len(left)} of them are gone, {len(left)} are left ({sum(bool(e.packing) for e in left)} of them live)."
+    )
+    for reason in sorted({e.cleaning for e in left})[:3]:
+        example = next(e for e in left if e.cleaning == reason)
+        console.print(f"  {example.file.partition_path}/{example.file.file_id[:8]}…  {reason}", highlight=False)
 
 
 def compare_with_an_independent_reader(table: str, flights: pd.DataFrame) -> bool:
@@ -196,6 +210,7 @@ def main() -> int:
         write_stream(spark, arrivals, table, checkpoint, progress.watch)
     spark.stop()
     summarize(progress, table, time.monotonic() - started)
+    show_cleaning(table, progress)
     equal = compare_with_an_independent_reader(table, flights)
     console.print(
         f"\nLook at it:       .venv/bin/hudistream show {table}\n"

@@ -18,6 +18,9 @@ from table.errors import (
 from table.hudi_table import HudiTable, create_table
 from table.options import WriteOptions, parse_options
 from table.read.read_table import read_table
+from table.services.archival import archive
+from table.services.clean import clean
+from table.services.savepoint import create_savepoint, delete_savepoint, restore_to_savepoint, roll_back
 
 __all__ = [
     "BatchRefusedError",
@@ -35,7 +38,13 @@ __all__ = [
     "TableNotFoundError",
     "UnsupportedTableError",
     "WriteOptions",
+    "archive",
+    "clean",
+    "create_savepoint",
     "create_table",
+    "delete_savepoint",
     "parse_options",
     "read_table",
+    "restore_to_savepoint",
+    "roll_back",
 ]

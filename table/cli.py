@@ -11,6 +11,7 @@ from table.hudi_table import HudiTable
 from table.options import parse_options
 from table.services.doctor import examine
 from table.timeline.instant import Instant
+from table.upkeep_cli import add_commands, run
 from table.view.file_group import FileGroup
 from table.view.file_system_view import list_file_groups, list_partition_paths
 
@@ -140,7 +141,7 @@ def _at_least_one(text: str) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point. Returns the exit code: 0, or 1 with the reason on standard error."""
-    parser = argparse.ArgumentParser(prog="hudistream", description="Look at Hudi tables, without Spark.")
+    parser = argparse.ArgumentParser(prog="hudistream", description="Look at Hudi tables and keep them, without Spark.")
     commands = parser.add_subparsers(dest="command", required=True)
     shower = commands.add_parser("show", help="timeline, partitions, file groups, sizes")
     shower.add_argument("path", help="the table: a folder or an address")
@@ -150,6 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     examiner = commands.add_parser("doctor", help="may we write here, and what would have to change?")
     examiner.add_argument("path", help="a table, or the place for one")
     examiner.add_argument("--options", help="a file of hoodie.* options, key=value a line")
+    add_commands(commands)
     given = parser.parse_args(arguments)
     if _missing is not None:
         print("the command needs its extra: pip install 'hudistream[cli]'", file=sys.stderr)  # noqa: T201
@@ -157,6 +159,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if given.command == "doctor":
             return 0 if doctor(given.path, given.options) else 1
+        if given.command != "show":
+            print("\n".join(run(given)))  # noqa: T201
+            return 0
         show(given.path, given.limit)
     except (HudiError, OSError) as error:
         print(f"hudistream: {error}", file=sys.stderr)  # noqa: T201

@@ -1,0 +1,110 @@
+"""Commands that keep a table: clean, archive, rollback, savepoint, explain. No Spark: a cron job will do."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from table.config import parse_properties
+from table.hudi_table import HudiTable
+from table.options import WriteOptions, parse_options
+from table.services.archival import archive
+from table.services.clean import clean, judge_files
+from table.services.explain import explain_files
+from table.services.savepoint import create_savepoint, delete_savepoint, restore_to_savepoint, roll_back
+from table.timeline.instant import Action
+
+
+def load_options(file: str | None, pairs: Sequence[str], path: str) -> WriteOptions:
+    """Options of a file (``key=value`` a line) and of the command line, which wins.
+
+    Raises:
+        InvalidConfigError: as a sink would.
+    """
+    given: dict[str, Any] = {}
+    if file is not None:
+        with open(file, "rb") as opened:
+            given.update(parse_properties(opened.read()))
+    given.update((key, value) for key, _, value in (pair.partition("=") for pair in pairs))
+    return parse_options(given, path).options
+
+
+def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declares the commands."""
+    for name, text in (
+        ("clean", "delete file versions that nobody needs any more; finishes cleans that were begun"),
+        ("archive", "move old instants from the timeline to the archive"),
+        ("explain", "for every file: would cleaning delete it, would a batch add to it, and why"),
+    ):
+        command = commands.add_parser(name, help=text)
+        command.add_argument("path", help="the table")
+        command.add_argument("--options", help="a file of hoodie.* options, key=value a line")
+        command.add_argument(
+            "--set", action="append", default=[], metavar="KEY=VALUE", help="one option; may be repeated"
+        )
+        if name == "clean":
+            command.add_argument("--dry-run", action="store_true", help="say what would go and why; delete nothing")
+    undo = commands.add_parser("rollback", help="undo a commit: one that failed, or the newest")
+    undo.add_argument("path", help="the table")
+    undo.add_argument("instant", help="its instant time")
+    savepoint = commands.add_parser("savepoint", help="hold a commit's files, let them go, go back to them")
+    savepoint.add_argument("what", choices=("create", "delete", "restore", "list"))
+    savepoint.add_argument("path", help="the table")
+    savepoint.add_argument("instant", nargs="?", help="a commit's instant time; create: the newest without it")
+    savepoint.add_argument("--comment", default="", help="why")
+
+
+def run(given: argparse.Namespace) -> list[str]:
+    """Carries a command out. Returns lines to print.
+
+    Raises:
+        HudiError: what the service raises.
+    """
+    table = HudiTable.open(given.path)
+    if given.command == "rollback":
+        roll_back(table, given.instant)
+        return [f"rolled back {given.instant}"]
+    if given.command == "savepoint":
+        return _savepoint(table, given)
+    options = load_options(given.options, given.set, given.path)
+    if given.command == "clean":
+        return _dry_run(table, options) if given.dry_run else _clean(table, options)
+    if given.command == "archive":
+        outcome = archive(table, options.archive, options.clean)
+        return [f"archived {len(outcome.instants)} instants" + (f" to {outcome.path}" if outcome.path else "")]
+    return [
+        f"{e.file.path}  {e.file.size_bytes} bytes  {e.cleaning}" + (f"  |  {e.packing}" if e.packing else "")
+        for e in explain_files(table, options)
+    ]
+
+
+def _clean(table: HudiTable, options: WriteOptions) -> list[str]:
+    done = clean(table, options.clean)
+    return [
+        f"clean {outcome.start_time}: {sum(map(len, outcome.deleted.values()))} files deleted, "
+        f"{sum(map(len, outcome.failed.values()))} could not be"
+        for outcome in done
+    ] or ["nothing to clean"]
+
+
+def _dry_run(table: HudiTable, options: WriteOptions) -> list[str]:
+    lines, gone = [], 0
+    for partition in judge_files(table, options.clean):
+        for fate in partition.fates:
+            gone += fate.deleted
+            lines.append(f"{'delete' if fate.deleted else 'keep  '}  {fate.file.path}  ({fate.rule})")
+    return [*lines, f"{gone} of {len(lines)} files would go"]
+
+
+def _savepoint(table: HudiTable, given: argparse.Namespace) -> list[str]:
+    if given.what == "list":
+        found = table.load_timeline().completed_of(Action.SAVEPOINT)
+        return [instant.time for instant in found] or ["no savepoints"]
+    if given.what == "create":
+        return [f"savepoint {create_savepoint(table, given.instant, comment=given.comment)}"]
+    if given.instant is None:
+        return [f"savepoint {given.what} needs an instant time: `hudistream savepoint list {given.path}` shows them"]
+    if given.what == "delete":
+        delete_savepoint(table, given.instant)
+        return [f"deleted savepoint {given.instant}"]
+    plan = restore_to_savepoint(table, given.instant)
+    return [f"restored {given.instant}: {len(plan.instants)} commits undone"]

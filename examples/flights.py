@@ -153,7 +153,7 @@ def show_cleaning(table: str, progress: Progress) -> None:
     left = list(explain_files(HudiTable.open(table), parse_options(OPTIONS).options))
     console.print(
         f"[bold]Cleaning[/bold] ran beside the batches: {written} versions of files were written, "
-        f"{written - len(left)} of them are gone, {len(left)} are left ({sum(bool(e.packing) for e in left)} of them live)."
+        f"{written - len(left)} of them are gone, {len(left)} are left, {sum(bool(e.packing) for e in left)} live."
     )
     for reason in sorted({e.cleaning for e in left})[:3]:
         example = next(e for e in left if e.cleaning == reason)

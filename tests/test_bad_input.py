@@ -40,6 +40,9 @@ class NoPermission(LocalStorage):
     def open_output(self, path):
         raise StorageError(f"could not create {path!r}: {OSError(errno.EACCES, 'Permission denied')}")
 
+    def open_copy(self, source, length, path):
+        return self.open_output(path)
+
 
 def properties(content):
     return lambda path: LocalStorage(path).put(PROPERTIES_FILE, content)

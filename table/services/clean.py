@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import structlog
 
 from table import clock
-from table.errors import BrokenInvariantError, StorageError
+from table.errors import BrokenInvariantError, CorruptFileError, StorageError
 from table.files.file_names import parse_base_file
 from table.hudi_table import HudiTable, check_copy_on_write
 from table.services.clean_plan import (
@@ -116,7 +116,14 @@ def clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> lis
         timeline = load_timeline(table.storage)
     done = []
     for pending in timeline.pending_of(Action.CLEAN):
-        outcome = execute_clean(table, timeline, pending, settings)
+        try:
+            outcome = execute_clean(table, timeline, pending, settings)
+        except CorruptFileError:
+            # another cleaner may have carried it out, and even archived it, since we listed the timeline
+            now = load_timeline(table.storage).find(pending.time, Action.CLEAN)
+            if now is not None and not now.is_completed:
+                raise
+            outcome = None
         if outcome is not None:
             done.append(outcome)
     return done

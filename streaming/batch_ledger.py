@@ -10,7 +10,7 @@ from streaming.checkpoint import (
     next_checkpoints,
 )
 from table.hudi_table import HudiTable
-from table.timeline.active_timeline import read_instant
+from table.timeline.active_timeline import find_instant
 from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.commit_metadata import decode_commit
 from table.timeline.timeline import Timeline
@@ -32,17 +32,25 @@ class BatchLedger:
         found = self._load_active(table, timeline).get(sink_id)
         if found is not None:
             return found
+        return self._load_archived(table).get(sink_id)
+
+    def _load_archived(self, table: HudiTable) -> dict[str, CommittedBatch]:
         if self._archived is None:
             commits = read_archived_commits(table.storage, table.config.archive_folder)
             self._archived = merge_checkpoints(decode_checkpoints(commit.metadata.extra) for commit in commits)
-        return self._archived.get(sink_id)
+        return self._archived
 
     def _load_active(self, table: HudiTable, timeline: Timeline) -> dict[str, CommittedBatch]:
         known = {}
         for instant in timeline.completed_writes:
             if instant.time not in self._active:
-                metadata = decode_commit(read_instant(table.storage, instant), instant.file_name)
-                self._active[instant.time] = decode_checkpoints(metadata.extra)
+                data = find_instant(table.storage, instant)
+                if data is None:
+                    # archived since the timeline was listed: the archive knows more than it did
+                    self._archived = None
+                    self._load_archived(table)
+                    continue
+                self._active[instant.time] = decode_checkpoints(decode_commit(data, instant.file_name).extra)
             known[instant.time] = self._active[instant.time]
         self._active = known
         return merge_checkpoints(known[time] for time in sorted(known))

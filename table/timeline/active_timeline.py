@@ -40,6 +40,14 @@ def read_instant(storage: Storage, instant: Instant) -> bytes:
         raise CorruptFileError(f"the instant file {path} of {storage.base_uri!r} is gone") from error
 
 
+def find_instant(storage: Storage, instant: Instant) -> bytes | None:
+    """Content of an instant's file; None where it was archived since the timeline was listed."""
+    try:
+        return storage.read(instant_path(instant))
+    except FileNotFoundError:
+        return None
+
+
 def instant_path(instant: Instant) -> str:
     """Path of an instant's file, relative to the table."""
     return join(METAFOLDER, instant.file_name)

@@ -2,7 +2,7 @@
 
 from table.files.partition_metadata import PARTITION_METAFILE
 from table.storage import METAFOLDER, Storage, join
-from table.timeline.active_timeline import instant_path
+from table.timeline.active_timeline import find_instant
 from table.timeline.commit_metadata import decode_commit
 from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
@@ -13,9 +13,8 @@ def load_committed_instants(storage: Storage, timeline: Timeline) -> CommittedIn
     """Which files are visible; reads the replace commits, which say what they replaced."""
     replaced: dict[str, set[str]] = {}
     for instant in timeline.completed_of(Action.REPLACE_COMMIT):
-        try:
-            data = storage.read(instant_path(instant))
-        except FileNotFoundError:
+        data = find_instant(storage, instant)
+        if data is None:
             continue  # archived since: what it replaced had been cleaned before
         metadata = decode_commit(data, instant.file_name)
         for path, file_ids in metadata.replaced.items():

@@ -93,7 +93,7 @@ def main():
         runs = next(iter(document["results"].values()))
         machine = ", ".join(f"{name} {value}" for name, value in document["machine"].items())
         lines += [
-            f"## Workload {document['workload']}",
+            f"## Workload {document['workload']}, {document['against']}",
             "",
             (
                 f"{runs[0]['batches']} batches, {runs[0]['rows']:,} rows, {len(runs)} rounds, "

@@ -38,12 +38,13 @@ CANDIDATES = {
     },
 }
 CANDIDATES["all"] = {**CANDIDATES["packed"], **CANDIDATES["appended"]}
-# what each workload is compared with unless told otherwise
-USUAL = {"A": "all", "A2": "small", "B-inserts": "packed", "one-row": "small"}
 CANDIDATES["small"] = {
     **CANDIDATES["packed"],
     **{label: CANDIDATES["appended"][label] for label in CANDIDATES["appended"] if label.startswith(("Ice", "Delta"))},
 }
+
+# what is measured unless told otherwise
+USUAL = (("A", "packed"), ("A", "appended"), ("A2", "small"), ("B-inserts", "packed"), ("one-row", "small"))
 
 
 def run_one(arguments, folder, out):
@@ -89,8 +90,10 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int, help="fewer batches than the workload has, for all alike")
     given = parser.parse_args()
-    for workload in given.workload or SIZES:
-        against = given.against or USUAL[workload]
+    chosen = [pair for pair in USUAL if not given.workload or pair[0] in given.workload]
+    if given.against:
+        chosen = [(workload, given.against) for workload in given.workload or SIZES]
+    for workload, against in chosen:
         results = measure(workload, CANDIDATES[against], given.rounds, given.batches)
         document = {
             "workload": workload,
@@ -99,8 +102,7 @@ def main():
             "machine": machine(),
             "results": results,
         }
-        name = workload if against == USUAL[workload] else f"{workload}-{against}"
-        (HERE / "results" / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
+        (HERE / "results" / f"{workload}-{against}.json").write_text(json.dumps(document, indent=1) + "\n")
         report.main()
 
 

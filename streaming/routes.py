@@ -16,6 +16,7 @@ from streaming.write_profile import WriteProfile
 
 SLOT_BYTES = 16 * 1024 * 1024  # a path gets another slot for each of these that are expected
 SMALL_BATCH_BYTES = 16 * 1024 * 1024
+COPIED_A_BYTE = 16  # bytes of an old file that are copied in the time in which one new byte is encoded
 PLANNED_PATHS = 64  # beyond these, hashing spreads paths evenly enough
 
 _M32 = 0xFFFFFFFF
@@ -67,7 +68,7 @@ def plan_routes(profile: WriteProfile, rules: AssignRules, parallelism: int, def
         small = find_small_files(known.files or (), rules)
         for slot in range(slots):
             carried = sum(file.size_bytes for file in small[slot : slot + 1])
-            work.append((new_bytes / slots + carried, path, slot))
+            work.append((new_bytes / slots + carried / COPIED_A_BYTE, path, slot))
         hot += slots
     expected = sum(load for load, _, _ in work)
     if expected < SMALL_BATCH_BYTES and all(slot == 0 for _, _, slot in work):

@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 
-from streaming.checkpoint import (
+from table.hudi_table import HudiTable
+from table.timeline.active_timeline import find_instant
+from table.timeline.archived_timeline import read_archived_commits
+from table.timeline.commit_metadata import decode_commit
+from table.timeline.timeline import Timeline
+from table.transaction.checkpoint import (
     CommittedBatch,
     decode_checkpoints,
     encode_checkpoints,
     merge_checkpoints,
     next_checkpoints,
 )
-from table.hudi_table import HudiTable
-from table.timeline.active_timeline import find_instant
-from table.timeline.archived_timeline import read_archived_commits
-from table.timeline.commit_metadata import decode_commit
-from table.timeline.timeline import Timeline
 
 
 class BatchLedger:

@@ -13,7 +13,6 @@ import structlog
 from streaming.batch_ledger import BatchLedger
 from streaming.batch_summary import BatchSummary, PhaseClock, summarize
 from streaming.bucket_assigner import drop_costly, find_small_files
-from streaming.checkpoint import Verdict, already_committed
 from streaming.profile_cache import ProfileCache
 from streaming.quarantine import Quarantine, encode_extra, finish_quarantine, now_us, publish
 from streaming.routes import Routes, plan_routes
@@ -39,6 +38,7 @@ from table.storage import Storage
 from table.timeline.active_timeline import load_timeline
 from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
+from table.transaction.checkpoint import Verdict, already_committed
 from table.transaction.commit import (
     PendingCommit,
     begin_commit,

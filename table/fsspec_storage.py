@@ -18,7 +18,7 @@ from typing import Any
 
 import fsspec
 import pyarrow as pa
-from fsspec.spec import AbstractFileSystem
+from fsspec.asyn import AsyncFileSystem
 
 from table import clock
 from table.errors import StorageError
@@ -125,7 +125,7 @@ class FsspecStorage(Storage):
 
     def delete_many(self, paths: Sequence[str], pool: Executor) -> frozenset[str]:  # noqa: D102
         fs = self._fs
-        if paths and type(fs).rm is not AbstractFileSystem.rm:  # the backend has a request for many
+        if paths and isinstance(fs, AsyncFileSystem):  # object stores have a request for many
             try:
                 fs.rm([self._full(path) for path in paths])
             except OSError:

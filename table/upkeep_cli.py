@@ -9,7 +9,7 @@ from table.hudi_table import HudiTable
 from table.options import WriteOptions, parse_options
 from table.services.archival import archive
 from table.services.clean import clean, judge_files
-from table.services.explain import explain_files
+from table.services.explain import explain_batch, explain_files
 from table.services.savepoint import create_savepoint, delete_savepoint, restore_to_savepoint, roll_back
 from table.timeline.instant import Action
 
@@ -41,6 +41,9 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         command.add_argument(
             "--set", action="append", default=[], metavar="KEY=VALUE", help="one option; may be repeated"
         )
+        if name == "explain":
+            command.add_argument("--batch", type=int, help="instead: would this batch be written, skipped or refused?")
+            command.add_argument("--query", help="id of its streaming query; without it, the one that wrote last")
         if name == "clean":
             command.add_argument("--dry-run", action="store_true", help="say what would go and why; delete nothing")
     undo = commands.add_parser("rollback", help="undo a commit: one that failed, or the newest")
@@ -71,6 +74,9 @@ def run(given: argparse.Namespace) -> list[str]:
     if given.command == "archive":
         outcome = archive(table, options.archive, options.clean)
         return [f"archived {len(outcome.instants)} instants" + (f" to {outcome.path}" if outcome.path else "")]
+    if given.batch is not None:
+        told = explain_batch(table, options.sink_id, given.batch, given.query)
+        return [f"{told.verdict}: {told.reason}"]
     return [
         f"{e.file.path}  {e.file.size_bytes} bytes  {e.cleaning}" + (f"  |  {e.packing}" if e.packing else "")
         for e in explain_files(table, options)

@@ -1,6 +1,7 @@
 import pytest
 
-from streaming.checkpoint import (
+from table.errors import CommitConflictError
+from table.transaction.checkpoint import (
     HUDI_KEY,
     CommittedBatch,
     Verdict,
@@ -10,7 +11,6 @@ from streaming.checkpoint import (
     merge_checkpoints,
     next_checkpoints,
 )
-from table.errors import CommitConflictError
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ from conftest import require
 from engine import OPTIONS, Engine, key_set, rows
 
 from streaming import HudiSink
-from table import StorageError, read_table
+from table import StorageError, archive, clean, read_table
 from table.hudi_table import HudiTable
 from table.open_storage import open_storage
+from table.settings import ArchiveSettings, CleanSettings
 from table.timeline.instant import Action
 
 
@@ -161,3 +162,27 @@ def test_files_grow_by_copying_on_s3(s3):
     assert (summary.files_topped_up, summary.reencoded) == (1, {})
     assert summary.bytes_copied > 5 * 1024 * 1024
     assert read_table(path, storage_options=s3).num_rows == 18_000
+
+
+def test_cleaning_on_s3_deletes_in_bulk(s3, monkeypatch):
+    path = "s3a://lake/cleaned"
+    storage = open_storage(path, s3)
+    engine = Engine(storage)
+    for number in range(6):
+        engine.write(number, rows(range(10 * number, 10 * number + 10)))
+    table = HudiTable.open(path, s3)
+    wanted = key_set(read_table(path, storage_options=s3))
+    asked = []
+    fs = storage._fs
+    call = fs._call_s3
+    monkeypatch.setattr(fs, "_call_s3", lambda method, *a, **k: asked.append(method) or call(method, *a, **k))
+    (outcome,) = clean(table, CleanSettings(commits_retained=2))
+    assert sum(map(len, outcome.deleted.values())) == 9
+    assert not outcome.failed
+    assert asked.count("delete_objects") == 3, set(asked)  # one a partition
+    assert "delete_object" not in asked
+    assert key_set(read_table(path, storage_options=s3)) == wanted
+    archive(table, ArchiveSettings(min_commits=3, max_commits=4), CleanSettings(commits_retained=2))
+    assert len(table.load_timeline().completed_writes) == 3
+    engine.write(6, rows([100]))
+    assert len(key_set(read_table(path, storage_options=s3))) == len(wanted) + 1

@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+from dataclasses import replace
 
 import pytest
 from engine import Engine, key_set, rows
@@ -61,7 +62,10 @@ def random_history(hudi, path, rng, monkeypatch):
         hudi.write(path, changed, {**JVM, **keep, "hoodie.datasource.write.operation": kind})
 
 
-@pytest.mark.parametrize("seed", range(4))
+SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 20))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_our_plans_name_exactly_the_files_that_hudi_deletes(hudi, tmp_path, monkeypatch, seed):
     rng = random.Random(seed)
     path = str(tmp_path / "t")
@@ -90,6 +94,37 @@ def test_our_plans_name_exactly_the_files_that_hudi_deletes(hudi, tmp_path, monk
         assert set(both) - set(base_files(copy)) == ours, policy
         assert before != both
     assert planned
+
+
+GOLDEN = [
+    "cow_upsert_delete",
+    "cow_insert_overwrite",
+    "cow_cleaned",
+    "cow_savepoint",
+    "cow_archived",
+    "cow_rolled_back",
+]
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_plans_on_tables_that_hudi_made(hudi, golden, tmp_path, name):
+    path, _ = golden(name)
+    table = HudiTable.open(path)
+    for policy in (KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS):
+        settings = replace(POLICIES[policy], commits_retained=1, versions_retained=1)
+        copy = str(tmp_path / policy / os.path.basename(path))
+        shutil.copytree(path, copy)
+        plan = plan_clean(table, table.load_timeline(), settings)
+        ours = {os.path.relpath(f, path) for f in base_files_of(plan, table)}
+        call(hudi, copy, "clean", options=hudi_options(settings))
+        assert {
+            os.path.relpath(os.path.join(path, f), path) for f in set(base_files(path)) - set(base_files(copy))
+        } == ours
+
+
+def base_files_of(plan, table):
+    files = [file for of_path in (plan.files if plan else {}).values() for file in of_path]
+    return [os.path.join(table.storage.base_uri, table.storage.relative(file)) for file in files]
 
 
 def test_hudi_executes_a_clean_that_we_only_requested_and_we_one_of_its(hudi, tmp_path):

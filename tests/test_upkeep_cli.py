@@ -85,3 +85,12 @@ def test_the_commands_need_no_spark(path):
     code = f"import sys; sys.modules['pyspark'] = None; from table.cli import main; sys.exit(main(['clean', {path!r}]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_explain_says_what_becomes_of_a_batch_and_why(path, capsys):
+    assert "skip: batch 5 of query q is committed" in said(capsys, "explain", path, "--batch", "5")
+    assert "write: the last batch committed is 5" in said(capsys, "explain", path, "--batch", "6")
+    assert "refuse: batch 4 of sink" in said(capsys, "explain", path, "--batch", "4")
+    assert "came from another query (q)" in said(capsys, "explain", path, "--batch", "5", "--query", "other")
+    other = "hoodie.datasource.write.streaming.checkpoint.identifier=other"
+    assert "any first batch is fine" in said(capsys, "explain", path, "--batch", "5", "--set", other)

@@ -42,9 +42,19 @@ CANDIDATES["small"] = {
     **CANDIDATES["packed"],
     **{label: CANDIDATES["appended"][label] for label in CANDIDATES["appended"] if label.startswith(("Ice", "Delta"))},
 }
-
+CANDIDATES["cleaning"] = {
+    "hudistream, cleaning and archival on (the default)": ("hudistream",),
+    "hudistream, cleaning and archival off": ("hudistream", "hoodie.clean.automatic=false"),
+}
 # what is measured unless told otherwise
-USUAL = (("A", "packed"), ("A", "appended"), ("A2", "small"), ("B-inserts", "packed"), ("one-row", "small"))
+USUAL = (
+    ("A", "packed"),
+    ("A", "appended"),
+    ("A2", "small"),
+    ("A2", "cleaning"),
+    ("B-inserts", "packed"),
+    ("one-row", "small"),
+)
 
 
 def run_one(arguments, folder, out):

@@ -80,6 +80,14 @@ def test_the_tree_of_errors_and_that_they_survive_pickling():
 
 
 def test_whoever_runs_on_workers_does_not_import_pyspark():
-    for name in ("write_task", "bucket_assigner", "routes", "write_profile", "micro_batch", "checkpoint"):
+    for name in (
+        "write_task",
+        "bucket_assigner",
+        "routes",
+        "write_profile",
+        "micro_batch",
+        "regroup",
+        "table_services",
+    ):
         assert "import pyspark" not in (ROOT / "streaming" / f"{name}.py").read_text()
         assert "from pyspark" not in (ROOT / "streaming" / f"{name}.py").read_text()

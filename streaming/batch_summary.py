@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from streaming.write_task import TaskResult
+from streaming.task_plan import TaskResult
 from table import clock
+from table.index.key_lookup import LookupCounts
 from table.timeline.commit_metadata import total_rows
 
 
@@ -18,6 +19,9 @@ class BatchSummary:
         instant_time: the commit, or None when nothing was committed (skipped, or empty).
         skipped: whether it had been committed before.
         rows: rows added.
+        rows_updated: rows that replaced others.
+        rows_deleted: rows that are gone.
+        lookup: what looking for keys cost; zeros where none was looked for.
         bad_rows: rows put aside.
         files_created: new file groups.
         files_topped_up: file groups that got a new version.
@@ -35,6 +39,9 @@ class BatchSummary:
     instant_time: str | None
     skipped: bool = False
     rows: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    lookup: LookupCounts = field(default_factory=LookupCounts)
     bad_rows: int = 0
     files_created: int = 0
     files_topped_up: int = 0
@@ -87,6 +94,9 @@ def summarize(
         batch_id=batch_id,
         instant_time=instant_time,
         rows=total_rows(stats),
+        rows_updated=sum(stat.num_update_writes for stat in stats),
+        rows_deleted=sum(stat.num_deletes for stat in stats),
+        lookup=result.lookup,
         bad_rows=result.bad_rows,
         files_created=len(stats) - topped_up,
         files_topped_up=topped_up,

@@ -13,17 +13,19 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from streaming.change_task import write_changes
 from streaming.regroup import SLOT_COLUMN
 from streaming.routes import Routes, task_values
-from streaming.write_task import TaskPlan, TaskResult, decode_result, write_rows
+from streaming.task_plan import TaskPlan, TaskResult, decode_result
+from streaming.write_task import write_rows
 from table.files.base_file import conform
 from table.files.file_names import build_write_token
 from table.keygen import KeyExpressions, quote_text
 from table.schema import PARTITION_PATH, RECORD_KEY
+from table.write.merge import ARRIVAL_COLUMN
 
 QUERY_ID_PROPERTY = "sql.streaming.queryId"
 TASK_COLUMN = "_hudistream_task"
-ARRIVAL_COLUMN = "_hudistream_arrival"
 RESULT = StructType([StructField("result", StringType())])
 
 
@@ -49,7 +51,9 @@ def exchange_and_write(batch: DataFrame, keys: KeyExpressions, plan: TaskPlan) -
     else:
         rows = _routed(batch, columns, keys, plan)
     # a record key that is a column as it stands need not travel twice
-    done_with = [TASK_COLUMN, ARRIVAL_COLUMN, *([RECORD_KEY] if keys.key_column else [])]
+    done_with = [TASK_COLUMN]
+    done_with += [] if plan.numbers_rows else [ARRIVAL_COLUMN]
+    done_with += [RECORD_KEY] if keys.key_column else []
     written = rows.drop(*done_with).mapInArrow(partial(_run_task, plan, keys.key_column), RESULT)
     return [decode_result(row.result) for row in written.collect()]
 
@@ -62,7 +66,7 @@ def _routed(batch: DataFrame, columns: list[str | Column], keys: KeyExpressions,
     routes = plan.routes
     slot = _slot_sql(routes, keys)
     columns = [*columns, _named(slot, SLOT_COLUMN)]
-    if plan.keeps_order:
+    if plan.keeps_order or plan.numbers_rows:
         # ties go by order of arrival, which no exchange keeps: number the rows before it
         columns.append(F.monotonically_increasing_id().alias(ARRIVAL_COLUMN))
     if routes.tasks == 1:
@@ -90,8 +94,8 @@ def _order_within_slot(plan: TaskPlan) -> list[str | Column]:
     context = plan.context
     if context.combine_before_insert:
         newest_last: list[str | Column] = [RECORD_KEY]
-        if context.ordering_field:
-            newest_last.append(F.col(f"`{context.ordering_field}`").asc_nulls_first())
+        if context.merge.ordering_field:
+            newest_last.append(F.col(f"`{context.merge.ordering_field}`").asc_nulls_first())
         return [*newest_last, ARRIVAL_COLUMN]
     return [ARRIVAL_COLUMN]
 
@@ -129,7 +133,8 @@ def _run_task(plan: TaskPlan, key_column: str | None, batches: Iterable[pa.Recor
     context = TaskContext.get()
     assert context is not None
     token = build_write_token(context.partitionId(), context.stageId(), context.taskAttemptId())
-    result = write_rows(plan, token, _conformed(plan, key_column, batches))
+    write = write_rows if plan.changes is None else write_changes
+    result = write(plan, token, _conformed(plan, key_column, batches))
     result = replace(result, query_id=context.getLocalProperty(QUERY_ID_PROPERTY))
     if result.stats or result.bad_rows:
         yield pa.RecordBatch.from_pydict({"result": [result.encode()]})
@@ -137,14 +142,7 @@ def _run_task(plan: TaskPlan, key_column: str | None, batches: Iterable[pa.Recor
 
 def _conformed(plan: TaskPlan, key_column: str | None, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Spark's batches with the table's types: the session's time zone, for one, is not the table's."""
-    schema = pa.schema(
-        [
-            *plan.context.schema,
-            pa.field(RECORD_KEY, pa.string()),
-            pa.field(PARTITION_PATH, pa.string()),
-            pa.field(SLOT_COLUMN, pa.int32()),
-        ]
-    )
+    schema = plan.arriving_schema
     for batch in batches:
         rows = pa.Table.from_batches([batch])
         if key_column is not None:

@@ -11,27 +11,28 @@ import pyarrow as pa
 import structlog
 
 from streaming.batch_ledger import BatchLedger
+from streaming.batch_plan import Scene, plan_changes, plan_tasks
 from streaming.batch_summary import BatchSummary, PhaseClock, summarize
-from streaming.bucket_assigner import drop_costly, find_small_files
 from streaming.profile_cache import ProfileCache
 from streaming.quarantine import Quarantine, encode_extra, finish_quarantine, now_us, publish
-from streaming.routes import Routes, plan_routes
 from streaming.table_services import TableServices
+from streaming.task_plan import TaskPlan, TaskResult, combine_results
 from streaming.validators import PendingBatch, Validator, find_refusal
-from streaming.write_profile import WriteProfile, assign_rules
-from streaming.write_task import TaskPlan, TaskResult, combine_results
-from table.config import OVERWRITE_PAYLOAD, TableConfig, load_table_config
+from streaming.write_profile import WriteProfile
+from table.config import TableConfig, load_table_config
 from table.errors import (
     BatchRefusedError,
     CommitConflictError,
     CommitOutcomeUnknownError,
     HudiError,
+    InvalidConfigError,
     InvalidRecordError,
 )
 from table.hudi_table import HudiTable, check_can_write, create_table, find_stored_key
+from table.index.key_lookup import GLOBAL_INDEXES
 from table.keygen import KeyExpressions, build_key_expressions, check_key_encoding
 from table.options import WriteOptions, check_options_agree, new_table_config
-from table.schema import reconcile_schema, relaxed, required_columns, schema_json, with_meta_columns
+from table.schema import check_batch_columns, reconcile_schema, schema_json
 from table.services.metadata_table import drop_metadata_table
 from table.services.rollback import roll_back_failed_writes, roll_back_pending
 from table.storage import Storage
@@ -47,7 +48,7 @@ from table.transaction.commit import (
     withdraw_commit,
 )
 from table.transaction.heartbeat import HeartbeatThread, WriterIdentity
-from table.write.context import WriteContext
+from table.view.file_system_view import list_partition_paths
 
 # rows of the batch to their tasks, and what they wrote: Spark in production, a loop in tests
 Distribute = Callable[[KeyExpressions, TaskPlan], list[TaskResult]]
@@ -138,7 +139,7 @@ class MicroBatchWriter:
             log.info("batch_skipped", table=self._storage.base_uri, batch_id=batch_id, sink_id=identity.sink_id)
             return BatchSummary(self._storage.base_uri, batch_id, None, skipped=True)
         timeline = self._recover(table, timeline, identity)
-        write_schema = reconcile_schema(schema, table.load_schema(timeline))
+        write_schema = self._write_schema(schema, table.load_schema(timeline))
         keys = self._build_keys(table.config, schema)
         job = self._begin(table, timeline, write_schema, batch_id, identity, parallelism)
         timing.end("prepare")
@@ -180,10 +181,22 @@ class MicroBatchWriter:
             check_can_write(replace(table.config, metadata_partitions=""))
             table = drop_metadata_table(table)
         check_can_write(table.config)
+        plan_changes(self._options, table.config)
+        return table
+
+    def _write_schema(self, batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:
+        """The schema that the commit will have."""
+        if self._options.operation != "delete":
+            return reconcile_schema(batch, table)
+        if table is None:
+            raise InvalidConfigError("hoodie.datasource.write.operation=delete: the table has no rows to delete yet")
+        check_batch_columns(batch)
         return table
 
     def _build_keys(self, config: TableConfig, schema: pa.Schema) -> KeyExpressions:
         options = self._options
+        if options.operation == "delete":
+            config = replace(config, ordering_field=None)  # a delete needs no more than its key
         return build_key_expressions(config, schema, options.partition_kinds, dict(options.timebased))
 
     def _is_committed(
@@ -231,42 +244,9 @@ class MicroBatchWriter:
         pending: PendingCommit,
         parallelism: int,
     ) -> TaskPlan:
-        options = self._options
-        bulk = options.operation == "bulk_insert"
-        rules = assign_rules(profile, options)
-        if bulk:
-            # every task opens files of its own; none is topped up
-            rules = replace(rules, small_file_limit_bytes=0)
-            routes = Routes(options.bulk_parallelism or parallelism)
-        else:
-            routes = plan_routes(profile, rules, options.parallelism or parallelism, options.slots_per_partition)
-        context = WriteContext(
-            storage=self._storage,
-            instant_time=pending.time,
-            schema=relaxed(schema),
-            required=required_columns(schema),
-            avro_schema=schema_json(with_meta_columns(schema), table.config.name),
-            settings=options.base_file,
-            ordering_field=table.config.ordering_field,
-            event_time_order=table.config.payload_class != OVERWRITE_PAYLOAD,
-            allow_duplicates=options.allow_duplicates or bulk,
-            combine_before_insert=options.combine_before_insert and not bulk,
-        )
-        small_files = {
-            path: drop_costly(find_small_files(known.files, rules), known.rows, rules, options.max_rewrite_ratio)
-            for path, known in profile.paths.items()
-            if known.files is not None
-        }
-        sort_mode = options.sort_mode if bulk else None
-        return TaskPlan(
-            context,
-            routes,
-            rules,
-            small_files,
-            table.load_committed(timeline),
-            sort_mode,
-            memory_bytes=options.task_memory_bytes,
-        )
+        paths = list_partition_paths(self._storage) if self._options.index_type in GLOBAL_INDEXES else ()
+        scene = Scene(self._storage, pending.time, table.load_committed(timeline), tuple(paths))
+        return plan_tasks(self._options, table.config, profile, schema, scene, parallelism)
 
     def _commit(self, job: BatchJob, result: TaskResult) -> bool:
         """Makes the batch visible. Returns False where there was nothing to commit."""

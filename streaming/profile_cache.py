@@ -2,8 +2,8 @@
 
 import structlog
 
+from streaming.task_plan import TaskResult
 from streaming.write_profile import COMMITS_REMEMBERED, WriteProfile, apply_commit, commit_size, fresh_profile
-from streaming.write_task import TaskResult
 from table.errors import HudiError
 from table.files.base_file import read_footer_bytes
 from table.storage import Storage

@@ -17,6 +17,7 @@ from streaming.write_profile import WriteProfile
 SLOT_BYTES = 16 * 1024 * 1024  # a path gets another slot for each of these that are expected
 SMALL_BATCH_BYTES = 16 * 1024 * 1024
 COPIED_A_BYTE = 16  # bytes of an old file that are copied in the time in which one new byte is encoded
+HOT_SHARE = 1.5  # of a task's even share of the work: a path with more is shared by several tasks
 PLANNED_PATHS = 64  # beyond these, hashing spreads paths evenly enough
 
 _M32 = 0xFFFFFFFF
@@ -75,6 +76,43 @@ def plan_routes(profile: WriteProfile, rules: AssignRules, parallelism: int, def
         return Routes(1, 1)
     tasks = max(1, min(parallelism, hot))
     return Routes(tasks, default_slots, _pack(work, tasks))
+
+
+def plan_change_routes(
+    profile: WriteProfile, rules: AssignRules, parallelism: int, *, spread: bool
+) -> tuple[Routes, bool]:
+    """Slots and tasks for a batch that changes records.
+
+    All file groups of a slot are written by one task, and a path's only slot finds its keys where it writes.
+    A path that has most of the work gets several slots; then keys are looked for apart, by their hash, and
+    rows move on to the slot that owns the file group found.
+
+    Args:
+        profile: rows expected a path, and its files.
+        rules: sizes.
+        parallelism: most tasks.
+        spread: whether keys are looked for apart in any case (global indexes).
+
+    Returns:
+        The routes, and whether keys are looked for apart.
+    """
+    if profile.batches == 0:
+        return Routes(parallelism), spread
+    work = {
+        # files that lie about may all have to be encoded anew
+        path: known.rows * rules.record_size_bytes + sum(file.size_bytes for file in known.files or ())
+        for path, known in profile.paths.items()
+        if known.rows >= 1
+    }
+    total = sum(work.values())
+    if total < SMALL_BATCH_BYTES or parallelism == 1:
+        return Routes(1), spread
+    share = total / parallelism
+    slots = {path: parallelism if load > HOT_SHARE * share else 1 for path, load in work.items()}
+    parts = [(load / slots[path], path, slot) for path, load in work.items() for slot in range(slots[path])]
+    return Routes(min(parallelism, len(parts)), 1, _pack(parts, min(parallelism, len(parts)))), (
+        spread or any(count > 1 for count in slots.values())
+    )
 
 
 def _pack(work: list[tuple[float, str, int]], tasks: int) -> dict[str, tuple[int, ...]]:

@@ -20,9 +20,12 @@ BACKUP_FILE = join(METAFOLDER, "hoodie.properties.backup")
 
 TABLE_VERSION = 6
 EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"  # the payload class decides
 COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
 DEFAULT_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 OVERWRITE_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
+PARTIAL_UPDATE_PAYLOAD = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
+PAYLOADS = (DEFAULT_PAYLOAD, OVERWRITE_PAYLOAD, PARTIAL_UPDATE_PAYLOAD)
 
 KEYGEN_CLASSES: Mapping[str, str] = MappingProxyType(
     {
@@ -97,7 +100,8 @@ class TableConfig:
 
     def to_properties(self) -> dict[str, str]:
         """The file's keys and values, checksum included."""
-        strategy = COMMIT_TIME_STRATEGY if self.payload_class == OVERWRITE_PAYLOAD else EVENT_TIME_STRATEGY
+        strategies = {OVERWRITE_PAYLOAD: COMMIT_TIME_STRATEGY, DEFAULT_PAYLOAD: EVENT_TIME_STRATEGY}
+        strategy = strategies.get(self.payload_class, PAYLOAD_STRATEGY)
         properties = {
             "hoodie.table.name": self.name,
             "hoodie.table.type": self.table_type,

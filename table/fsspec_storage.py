@@ -22,12 +22,11 @@ from fsspec.asyn import AsyncFileSystem
 
 from table import clock
 from table.errors import StorageError
-from table.s3_copy import MIN_PART_BYTES, S3CopyUpload
-from table.storage import FileInfo, OutputFile, Storage, failed, join
+from table.s3_copy import MIN_PART_BYTES, S3CopyUpload, read_blocks
+from table.storage import ByteRange, FileInfo, OutputFile, Storage, failed, join, joined_ranges
 
 _CONFLICT_RETRIES = 5
 _S3 = ("s3", "s3a")
-_COPY_BLOCK_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -160,24 +159,19 @@ class FsspecStorage(Storage):
         except OSError as error:
             raise failed("create", path, error) from error
 
-    def open_copy(self, source: str, length: int, path: str) -> OutputFile:  # noqa: D102
+    def open_copy(self, source: str, ranges: Sequence[ByteRange], path: str) -> OutputFile:  # noqa: D102
         fs = self._fs
+        pieces = joined_ranges(ranges)
         try:
-            if self.protocol in _S3 and length >= MIN_PART_BYTES:
-                return S3CopyUpload(fs, self._full(source), length, self._full(path))
+            if self.protocol in _S3 and sum(piece.length for piece in pieces) >= MIN_PART_BYTES:
+                return S3CopyUpload(fs, self._full(source), pieces, self._full(path))
             sink: OutputFile = fs.open(self._full(path), "wb")
-            self._stream(fs, source, length, sink)
+            for piece in pieces:
+                for block in read_blocks(fs, self._full(source), piece):
+                    sink.write(block)
         except OSError as error:
             raise failed("copy", source, error) from error
         return sink
-
-    def _stream(self, fs: Any, source: str, length: int, sink: OutputFile) -> None:
-        for start in range(0, length, _COPY_BLOCK_BYTES):
-            end = min(length, start + _COPY_BLOCK_BYTES)
-            block = fs.cat_file(self._full(source), start=start, end=end)
-            if len(block) != end - start:
-                raise OSError(errno.EIO, f"the file ends after {start + len(block)} of {length} bytes")
-            sink.write(block)
 
     def sync(self, path: str) -> None:
         """An object is durable once it is there."""

@@ -47,8 +47,8 @@ _GROUPS = {
         hoodie.avro.schema.validate
         hoodie.bulkinsert.sort.suffix.record_key hoodie.bulkinsert.user.defined.partitioner.class
         hoodie.bulkinsert.user.defined.partitioner.sort.columns
-        hoodie.cdc.file.group.iterator.memory.spill.bytes hoodie.combine.before.delete
-        hoodie.combine.before.upsert hoodie.delete.shuffle.parallelism hoodie.embed.timeline.server
+        hoodie.cdc.file.group.iterator.memory.spill.bytes
+        hoodie.delete.shuffle.parallelism hoodie.embed.timeline.server
         hoodie.embed.timeline.server.async hoodie.embed.timeline.server.gzip hoodie.embed.timeline.server.port
         hoodie.embed.timeline.server.reuse.enabled hoodie.embed.timeline.server.threads
         hoodie.fail.job.on.duplicate.data.file.detection hoodie.fail.on.timeline.archiving
@@ -93,18 +93,18 @@ _GROUPS = {
         hoodie.parquet.field_id.write.enabled hoodie.parquet.page.size
         hoodie.parquet.spark.row.write.support.class hoodie.storage.class
     """,
-    "the index: inserts look up no keys": """
+    "how the JVM looks keys up": """
         hoodie.bloom.index.bucketized.checking hoodie.bloom.index.fileid.key.sorting.enable
         hoodie.bloom.index.input.storage.level hoodie.bloom.index.keys.per.bucket hoodie.bloom.index.parallelism
-        hoodie.bloom.index.prune.by.ranges hoodie.bloom.index.update.partition.path
+
         hoodie.bloom.index.use.caching hoodie.bloom.index.use.metadata hoodie.bloom.index.use.treebased.filter
-        hoodie.bucket.index.hash.field hoodie.bucket.index.max.num.buckets hoodie.bucket.index.merge.threshold
-        hoodie.bucket.index.min.num.buckets hoodie.bucket.index.num.buckets hoodie.bucket.index.query.pruning
+        hoodie.bucket.index.max.num.buckets hoodie.bucket.index.merge.threshold
+        hoodie.bucket.index.min.num.buckets hoodie.bucket.index.query.pruning
         hoodie.bucket.index.split.threshold hoodie.global.index.reconcile.parallelism
-        hoodie.global.simple.index.parallelism hoodie.index.bucket.engine
+        hoodie.global.simple.index.parallelism
         hoodie.record.index.input.storage.level hoodie.record.index.update.partition.path
         hoodie.record.index.use.caching hoodie.simple.index.input.storage.level hoodie.simple.index.parallelism
-        hoodie.simple.index.update.partition.path hoodie.simple.index.use.caching
+        hoodie.simple.index.use.caching
     """,
     "bootstrap of foreign files": """
         hoodie.bootstrap.data.queries.only hoodie.bootstrap.full.input.provider hoodie.bootstrap.mode.selector

@@ -8,12 +8,22 @@ a file. Where the file system has no links, ``O_EXCL`` is what is left.
 import errno
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from table import clock
-from table.storage import METAFOLDER, TEMPORARY_PREFIX, FileInfo, OutputFile, Storage, failed
+from table.storage import (
+    METAFOLDER,
+    TEMPORARY_PREFIX,
+    ByteRange,
+    FileInfo,
+    OutputFile,
+    Storage,
+    failed,
+    joined_ranges,
+)
 
 _NO_KERNEL_COPY = {errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EPERM, errno.EBADF}
 _COPY_BLOCK_BYTES = 1024 * 1024
@@ -149,15 +159,18 @@ class LocalStorage(Storage):
             raise failed("create", path, error) from error
         return sink
 
-    def open_copy(self, source: str, length: int, path: str) -> OutputFile:  # noqa: D102
+    def open_copy(self, source: str, ranges: Sequence[ByteRange], path: str) -> OutputFile:  # noqa: D102
         full = self._full(path)
         try:
             os.makedirs(os.path.dirname(full), exist_ok=True)
             sink = open(full, "wb")  # noqa: SIM115 the caller closes it
             try:
                 with open(self._full(source), "rb") as file:
-                    _copy_bytes(file.fileno(), sink.fileno(), length)
-                sink.seek(length)
+                    at = 0
+                    for piece in joined_ranges(ranges):
+                        _copy_bytes(file.fileno(), sink.fileno(), piece, at)
+                        at += piece.length
+                sink.seek(at)
             except BaseException:
                 sink.close()
                 raise
@@ -176,24 +189,25 @@ class LocalStorage(Storage):
             raise failed("flush", path, error) from error
 
 
-def _copy_bytes(source: int, target: int, length: int) -> None:
-    """Copies the first bytes of one open file to another: shared blocks where the file system can."""
+def _copy_bytes(source: int, target: int, piece: ByteRange, at: int) -> None:
+    """Copies bytes of one open file to a place in another: shared blocks where the file system can."""
+    start, length = piece
     done = 0
     by_kernel = hasattr(os, "copy_file_range")
     while done < length:
         if by_kernel:
             try:
-                count = os.copy_file_range(source, target, length - done, done, done)
+                count = os.copy_file_range(source, target, length - done, start + done, at + done)
             except OSError as error:
                 if error.errno not in _NO_KERNEL_COPY:
                     raise
                 by_kernel = False
                 continue
         else:
-            block = os.pread(source, min(_COPY_BLOCK_BYTES, length - done), done)
-            count = os.pwrite(target, block, done) if block else 0
+            block = os.pread(source, min(_COPY_BLOCK_BYTES, length - done), start + done)
+            count = os.pwrite(target, block, at + done) if block else 0
         if count == 0:
-            raise OSError(errno.EIO, f"the file ends after {done} of {length} bytes")
+            raise OSError(errno.EIO, f"the file ends after {start + done} bytes, {start + length} were to be read")
         done += count
 
 

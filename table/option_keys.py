@@ -8,7 +8,14 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from table.config import DEFAULT_PAYLOAD, KEYGEN_CLASSES, OVERWRITE_PAYLOAD, SUPPORTED_KEYGENS, keygen_type_of
+from table.config import (
+    DEFAULT_PAYLOAD,
+    KEYGEN_CLASSES,
+    OVERWRITE_PAYLOAD,
+    PAYLOADS,
+    SUPPORTED_KEYGENS,
+    keygen_type_of,
+)
 from table.errors import InvalidConfigError
 from table.settings import CLEAN_POLICIES
 
@@ -93,15 +100,40 @@ def _keygen(key: str, value: str) -> str:
 
 def _payload(key: str, value: str) -> str:
     short = value.strip().rsplit(".", 1)[-1]
-    for known in (DEFAULT_PAYLOAD, OVERWRITE_PAYLOAD):
+    for known in PAYLOADS:
         if short == known.rsplit(".", 1)[-1]:
             return known
-    raise InvalidConfigError(f"{key}={value}: supported are {DEFAULT_PAYLOAD} and {OVERWRITE_PAYLOAD}")
+    raise InvalidConfigError(f"{key}={value}: this payload is not supported; use one of {', '.join(PAYLOADS)}")
 
 
 def _merge_mode(key: str, value: str) -> str:
     modes = {"EVENT_TIME_ORDERING": DEFAULT_PAYLOAD, "COMMIT_TIME_ORDERING": OVERWRITE_PAYLOAD}
     return modes[_one_of(*modes)(key, value)]
+
+
+OPERATIONS = (
+    "insert",
+    "bulk_insert",
+    "upsert",
+    "delete",
+    "insert_overwrite",
+    "insert_overwrite_table",
+    "delete_partition",
+)
+INDEX_TYPES = ("BLOOM", "SIMPLE", "BUCKET", "GLOBAL_BLOOM", "GLOBAL_SIMPLE")
+
+
+def _index(key: str, value: str) -> str:
+    name = value.strip().upper()
+    if name in ("INMEMORY", "FLINK_STATE"):
+        return "BLOOM"  # an engine's own memory of what the files say
+    if name not in INDEX_TYPES:
+        raise InvalidConfigError(f"{key}={value}: this index is not supported; use one of {', '.join(INDEX_TYPES)}")
+    return name
+
+
+def _dup_policy(key: str, value: str) -> bool:
+    return _one_of("none", "drop")(key, value) == "drop"  # type: ignore[no-any-return]
 
 
 def _setting(_key: str, value: str) -> str:
@@ -153,7 +185,19 @@ HONOURED: Mapping[str, tuple[str, Parser]] = MappingProxyType(
         "hoodie.record.merge.mode": ("payload_class", _merge_mode),
         "hoodie.table.timeline.timezone": ("timezone", _one_of("UTC", "LOCAL")),
         "hoodie.archivelog.folder": ("archive_folder", _folder_name),
-        "hoodie.datasource.write.operation": ("operation", _one_of("insert", "bulk_insert")),
+        "hoodie.datasource.write.operation": ("operation", _one_of(*OPERATIONS)),
+        "hoodie.index.type": ("index_type", _index),
+        "hoodie.bloom.index.prune.by.ranges": ("prune_by_ranges", _boolean),
+        "hoodie.bloom.index.update.partition.path": ("bloom_moves", _boolean),
+        "hoodie.simple.index.update.partition.path": ("simple_moves", _boolean),
+        "hoodie.bucket.index.num.buckets": ("buckets", _integer(1)),
+        "hoodie.bucket.index.hash.field": ("bucket_hash_fields", _names),
+        "hudistream.index.cache.bytes": ("index_cache_bytes", _integer(0)),
+        "hoodie.combine.before.upsert": ("combine_before_upsert", _boolean),
+        "hoodie.combine.before.delete": ("combine_before_delete", _boolean),
+        "hoodie.datasource.write.insert.drop.duplicates": ("insert_drop_duplicates", _boolean),
+        "hoodie.datasource.insert.dup.policy": ("insert_drop_duplicates", _dup_policy),
+        "hoodie.datasource.write.partitions.to.delete": ("partitions_to_delete", _names),
         "hoodie.bulkinsert.sort.mode": ("sort_mode", _one_of(*SORT_MODES)),
         "hoodie.bulkinsert.shuffle.parallelism": ("bulk_parallelism", _integer(0)),
         "hoodie.combine.before.insert": ("combine_before_insert", _boolean),
@@ -225,14 +269,9 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         "hoodie.allow.operation.metadata.field": (("false",), "the column _hoodie_operation is not written"),
         "hoodie.write.concurrency.mode": (("SINGLE_WRITER",), "one writer a table for now"),
         "hoodie.clean.failed.writes.policy": (("EAGER",), "failed writes are rolled back before the next batch"),
-        "hoodie.datasource.write.insert.drop.duplicates": (("false",), "inserts look up no keys"),
-        "hoodie.datasource.insert.dup.policy": (("none",), "inserts look up no keys"),
-        "hoodie.index.type": (
-            ("BLOOM", "SIMPLE", "GLOBAL_BLOOM", "GLOBAL_SIMPLE", "INMEMORY", "FLINK_STATE"),
-            "this index decides where inserts go, and is not supported yet",
-        ),
+        "hoodie.index.bucket.engine": (("SIMPLE",), "the number of buckets is fixed"),
         "hoodie.index.class": (("",), "indexes of one's own are not loaded"),
-        "hoodie.storage.layout.type": (("DEFAULT",), "this layout decides where inserts go"),
+        "hoodie.storage.layout.type": (("DEFAULT", "BUCKET"), "the index decides where records go"),
         "hoodie.schema.on.read.enable": (("false",), "schema history is not kept"),
         "hoodie.datasource.write.reconcile.schema": (("false",), "columns are not filled in yet"),
         "hoodie.write.set.null.for.missing.columns": (("false",), "columns are not filled in yet"),
@@ -261,7 +300,6 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         "hoodie.partition.ttl.inline": (("false",), "partitions do not expire here"),
         "hoodie.metaserver.enabled": (("false",), "the timeline is files"),
         "hoodie.table.service.manager.enabled": (("false",), "table services run here"),
-        "hoodie.datasource.write.partitions.to.delete": (("",), "partitions are not deleted by inserts"),
         "hoodie.bulkinsert.overwrite.operation.type": (("",), "overwriting is not supported yet"),
         "hoodie.static.overwrite.partition.paths": (("",), "overwriting is not supported yet"),
         "hoodie.datasource.hive_sync.enable": (("false",), "no catalog is told about new partitions"),

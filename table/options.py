@@ -41,7 +41,19 @@ class WriteOptions:
         payload_class: merge semantics of a new table.
         timezone: ``UTC`` or ``LOCAL``, the zone of a new table's instants.
         archive_folder: of a new table.
-        operation: ``insert`` or ``bulk_insert``.
+        operation: ``insert``, ``bulk_insert``, ``upsert`` or ``delete``; through `write` also
+            ``insert_overwrite``, ``insert_overwrite_table`` and ``delete_partition``.
+        index_type: how keys are found: ``BLOOM``, ``SIMPLE``, ``BUCKET``, ``GLOBAL_BLOOM``, ``GLOBAL_SIMPLE``.
+        prune_by_ranges: whether a bloom index asks key ranges before filters.
+        bloom_moves: whether GLOBAL_BLOOM moves a key that comes with another partition path there.
+        simple_moves: the same for GLOBAL_SIMPLE.
+        buckets: number of buckets a partition path.
+        bucket_hash_fields: record key fields that the bucket index hashes; None: all.
+        index_cache_bytes: what a worker may remember of files that it looked for keys in.
+        combine_before_upsert: one record a key within a batch of upserts.
+        combine_before_delete: the same for deletes.
+        insert_drop_duplicates: inserts of keys that the table has are dropped.
+        partitions_to_delete: what ``delete_partition`` takes out of sight.
         sort_mode: of bulk inserts: ``NONE``, ``GLOBAL_SORT``, ``PARTITION_SORT``, ``PARTITION_PATH_REPARTITION``,
             ``PARTITION_PATH_REPARTITION_AND_SORT``.
         bulk_parallelism: most tasks of a bulk insert; None means as for inserts.
@@ -85,6 +97,17 @@ class WriteOptions:
     timezone: str | None = None
     archive_folder: str | None = None
     operation: str = "insert"
+    index_type: str = "BLOOM"
+    prune_by_ranges: bool = True
+    bloom_moves: bool = True
+    simple_moves: bool = True
+    buckets: int = 256
+    bucket_hash_fields: tuple[str, ...] | None = None
+    index_cache_bytes: int = 64 * _MB
+    combine_before_upsert: bool = True
+    combine_before_delete: bool = True
+    insert_drop_duplicates: bool = False
+    partitions_to_delete: tuple[str, ...] = ()
     sort_mode: str = "NONE"
     bulk_parallelism: int | None = None
     combine_before_insert: bool = False

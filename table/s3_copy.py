@@ -1,10 +1,35 @@
 """A new S3 object that begins with bytes of another: a multipart upload whose first parts S3 copies itself."""
 
+import errno
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from table.storage import ByteRange
 
 MIN_PART_BYTES = 5 * 1024 * 1024  # S3's least size of a part that is not the last
 _UPLOAD_PART_BYTES = 8 * 1024 * 1024
 _COPY_PART_BYTES = 1024 * 1024 * 1024
+_READ_BYTES = 8 * 1024 * 1024
+
+
+def read_blocks(fs: Any, source: str, piece: ByteRange) -> Iterator[bytes]:
+    """A piece of an object, some megabytes at a time.
+
+    Args:
+        fs: fsspec file system.
+        source: the object's name there.
+        piece: which bytes.
+
+    Raises:
+        OSError: when the store refuses, or the object is shorter.
+    """
+    stop = piece.start + piece.length
+    for start in range(piece.start, stop, _READ_BYTES):
+        end = min(stop, start + _READ_BYTES)
+        block = fs.cat_file(source, start=start, end=end)
+        if len(block) != end - start:
+            raise OSError(errno.EIO, f"the file ends after {start + len(block)} bytes, {stop} were to be read")
+        yield block
 
 
 class S3CopyUpload:
@@ -13,15 +38,16 @@ class S3CopyUpload:
     Args:
         fs: s3fs file system.
         source: ``bucket/key`` to copy from.
-        length: bytes to copy; at least `MIN_PART_BYTES`.
+        pieces: bytes to copy; together at least `MIN_PART_BYTES`. Small ones travel through here, because S3
+            takes no small parts.
         target: ``bucket/key`` of the new object.
 
     Raises:
         OSError: when S3 refuses.
     """
 
-    def __init__(self, fs: Any, source: str, length: int, target: str) -> None:
-        self._fs = fs
+    def __init__(self, fs: Any, source: str, pieces: Sequence[ByteRange], target: str) -> None:
+        self._fs, self._source_path = fs, source
         bucket, key = fs.split_path(source)[:2]
         self._source = {"Bucket": bucket, "Key": key}
         to_bucket, to_key = fs.split_path(target)[:2]
@@ -29,19 +55,33 @@ class S3CopyUpload:
         self._path = target
         self._parts: list[dict[str, Any]] = []
         self._buffer = bytearray()
-        self._position = length
+        self._position = 0
         self.closed = False
         self._upload = fs.call_s3("create_multipart_upload", **self._target)["UploadId"]
         try:
-            self._copy(length)
+            for piece in pieces:
+                self._take(piece)
         except BaseException:
             self._abort()
             raise
 
-    def _copy(self, length: int) -> None:
-        start = 0
-        while start < length:
-            left = length - start
+    def _take(self, piece: ByteRange) -> None:
+        """What waits to be sent must grow into a part of its own before S3 can copy behind it."""
+        lacking = MIN_PART_BYTES - len(self._buffer) if self._buffer else 0
+        if piece.length < lacking + MIN_PART_BYTES:
+            lacking = piece.length
+        for block in read_blocks(self._fs, self._source_path, ByteRange(piece.start, lacking)):
+            self.write(block)
+        if piece.length > lacking:
+            if self._buffer:
+                self._send()
+            self._copy(piece.start + lacking, piece.length - lacking)
+
+    def _copy(self, start: int, length: int) -> None:
+        stop = start + length
+        self._position += length
+        while start < stop:
+            left = stop - start
             # no part may be left that is too short
             size = left if left < _COPY_PART_BYTES + MIN_PART_BYTES else _COPY_PART_BYTES
             said = self._call(

@@ -5,10 +5,10 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -44,6 +44,29 @@ class OutputFile(Protocol):
 def join(*parts: str) -> str:
     """Joins path parts, leaving out empty ones (the partition path of a non-partitioned table)."""
     return "/".join(part for part in parts if part)
+
+
+class ByteRange(NamedTuple):
+    """A piece of a file.
+
+    Attributes:
+        start: offset of its first byte.
+        length: how many.
+    """
+
+    start: int
+    length: int
+
+
+def joined_ranges(ranges: Iterable[ByteRange]) -> list[ByteRange]:
+    """The same bytes in the same order, neighbours made one."""
+    joined: list[ByteRange] = []
+    for piece in ranges:
+        if joined and joined[-1].start + joined[-1].length == piece.start:
+            joined[-1] = ByteRange(joined[-1].start, joined[-1].length + piece.length)
+        elif piece.length:
+            joined.append(piece)
+    return joined
 
 
 class Storage(ABC):
@@ -133,15 +156,15 @@ class Storage(ABC):
         """A new file, open for writing by Arrow; it exists whole once closed."""
 
     @abstractmethod
-    def open_copy(self, source: str, length: int, path: str) -> OutputFile:
+    def open_copy(self, source: str, ranges: Sequence[ByteRange], path: str) -> OutputFile:
         """A new file that begins with bytes of another one, open for writing behind them.
 
         The bytes travel as little as the store allows: by reference, within the kernel, within the
         object store.
 
         Args:
-            source: the file they are taken from, its first ones.
-            length: how many.
+            source: the file they are taken from.
+            ranges: which ones, one range behind the other.
             path: the new file; it exists whole once closed.
 
         Raises:

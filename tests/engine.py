@@ -5,10 +5,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streaming.change_task import write_changes
 from streaming.micro_batch import MicroBatchWriter
 from streaming.regroup import SLOT_COLUMN
 from streaming.routes import Routes, hash_int
 from streaming.write_task import write_rows
+from table.files.base_file import conform
 from table.local_storage import LocalStorage
 from table.options import parse_options
 from table.schema import PARTITION_PATH, RECORD_KEY
@@ -87,7 +89,8 @@ class Engine:
         for left in range(self.retry, -1, -1):
             self._attempt += 1
             try:
-                return write_rows(plan, f"{task}-0-{self._attempt}", batches)
+                write = write_rows if plan.changes is None else write_changes
+                return write(plan, f"{task}-0-{self._attempt}", batches)
             except Exception:
                 if not left:
                     raise
@@ -105,8 +108,13 @@ class Engine:
         table = table.append_column(RECORD_KEY, pa.array(keys, pa.string()))
         table = table.append_column(PARTITION_PATH, pa.array(paths, pa.string()))
         table = table.append_column(SLOT_COLUMN, pa.array(slots, pa.int32()))
+        if plan.changes is not None:
+            table = conform(table, plan.arriving_schema)
         for task in range(routes.tasks):
             mine = table.filter(pc.equal(pa.array(tasks, pa.int64()), task))
+            if plan.changes is not None:
+                yield mine.combine_chunks().to_batches(self.batch_rows) if len(mine) else []
+                continue
             order = [(PARTITION_PATH, "ascending"), (SLOT_COLUMN, "ascending")]
             if plan.context.combine_before_insert:
                 order += [(RECORD_KEY, "ascending"), ("ts", "ascending")]

@@ -76,8 +76,8 @@ class FaultyStorage(Storage):
     def open_output(self, path):
         return FaultyOutput(self._call("open_output", path), self._fuse, path)
 
-    def open_copy(self, source, length, path):
-        return FaultyOutput(self._call("open_copy", source, length, path), self._fuse, path)
+    def open_copy(self, source, ranges, path):
+        return FaultyOutput(self._call("open_copy", source, ranges, path), self._fuse, path)
 
     def sync(self, path):
         return self._call("sync", path)

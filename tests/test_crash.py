@@ -12,6 +12,7 @@ from table.hudi_table import HudiTable
 from table.local_storage import LocalStorage
 from table.read.read_table import list_snapshot_files
 from table.storage import TEMPORARY_PREFIX
+from table.timeline.archived_timeline import read_archived_commits
 
 FIRST = rows(range(12))
 SECOND = rows(range(12, 30), v="second")
@@ -40,13 +41,15 @@ def assert_clean(path):
     assert [name for name in os.listdir(hoodie) if name.startswith(TEMPORARY_PREFIX)] == []
     heartbeats = os.path.join(hoodie, ".heartbeat")
     assert not os.path.isdir(heartbeats) or os.listdir(heartbeats) == []
-    timeline = HudiTable.open(path).load_timeline()
+    table = HudiTable.open(path)
+    timeline = table.load_timeline()
     assert timeline.pending == ()
+    archived = {commit.time for commit in read_archived_commits(table.storage, table.config.archive_folder)}
     for folder, _, names in os.walk(path):
         for name in names:
             base = parse_base_file(name)
             if base is not None and not folder.endswith(".hoodie"):
-                assert base.instant_time in timeline.committed_times, f"{name} belongs to no commit"
+                assert base.instant_time in timeline.committed_times | archived, f"{name} belongs to no commit"
 
 
 def check_one(tmp_path, number, after, recovery_fuse=None):

@@ -1,7 +1,20 @@
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from table.write.merge import last_of_each_key, last_of_each_run, merge_stored_rows
+from table.write.merge import (
+    ARRIVAL_COLUMN,
+    COMMIT_TIME,
+    DELETE_MARKER,
+    EVENT_TIME,
+    PARTIAL_UPDATE,
+    MergeRules,
+    combine_rows,
+    last_of_each_key,
+    last_of_each_run,
+    merge_rows,
+    sortable,
+)
 
 
 def table(*rows):
@@ -35,15 +48,82 @@ STORED = table(("k1", 5, "a"), ("k2", 5, "a"), ("k3", None, "a"), ("k1", 9, "a")
     ],
 )
 def test_merge(incoming, event_time, expected, updated):
-    merged = merge_stored_rows(STORED, table(*incoming), "ts", event_time_order=event_time)
+    merged = merge(STORED, table(*incoming), MergeRules(EVENT_TIME if event_time else COMMIT_TIME, "ts"))
     assert plain(merged.rows) == expected
-    assert merged.updated == updated
-    assert merged.matched.tolist() == ([] if incoming[0][0] == "k9" else [0])
+    assert (merged.updated, merged.deleted) == (updated, 0)
+
+
+def merge(stored, incoming, rules):
+    keys = incoming.column("_hoodie_record_key").to_pylist()
+    found = [keys.index(key) if key in keys else -1 for key in stored.column("_hoodie_record_key").to_pylist()]
+    return merge_rows(stored, incoming, np.array(found), rules)
 
 
 def test_without_ordering_field_the_incoming_row_wins():
-    merged = merge_stored_rows(STORED, table(("k2", 1, "b")), None, event_time_order=True)
+    merged = merge(STORED, table(("k2", 1, "b")), MergeRules())
     assert plain(merged.rows)[1] == ("k2", 1, "b")
+
+
+def marked(rows, *flags):
+    return rows.append_column(DELETE_MARKER, pa.array(flags, pa.bool_()))
+
+
+@pytest.mark.parametrize(
+    ("mode", "gone"),
+    [(EVENT_TIME, ["k1", "k2"]), (COMMIT_TIME, ["k1", "k2", "k1"]), (PARTIAL_UPDATE, ["k1", "k2", "k1"])],
+)
+def test_marked_records_delete(mode, gone):
+    stored = marked(STORED, None, False, False, None)
+    incoming = marked(table(("k1", 6, "y"), ("k2", 5, "x"), ("k3", 1, "kept")), True, True, False)
+    merged = merge(stored, incoming, MergeRules(mode, "ts"))
+    left = [row[0] for row in plain(merged.rows)]
+    assert sorted(left + gone) == ["k1", "k1", "k2", "k3"]
+    assert merged.deleted == len(gone)
+
+
+def test_the_delete_operation_does_not_look_at_the_order():
+    merged = merge(STORED, table(("k1", -1, "x")), MergeRules(EVENT_TIME, "ts", deletes_all=True))
+    assert [row[0] for row in plain(merged.rows)] == ["k2", "k3"]
+    assert (merged.updated, merged.deleted) == (0, 2)
+
+
+def test_a_partial_update_fills_the_newer_record_from_the_older():
+    stored = table(("k1", 5, "old"), ("k2", 5, "old"), ("k3", 5, None))
+    incoming = table(("k1", 6, None), ("k2", 4, "late"), ("k3", 4, "late"))
+    merged = merge(stored, incoming, MergeRules(PARTIAL_UPDATE, "ts"))
+    assert plain(merged.rows) == [("k1", 6, "old"), ("k2", 5, "old"), ("k3", 5, "late")]
+
+
+@pytest.mark.parametrize(
+    ("mode", "ordering", "expected"),
+    [
+        (EVENT_TIME, "ts", [("b", 1, "2"), ("a", 3, "4")]),
+        (EVENT_TIME, None, [("b", 1, "2"), ("a", 2, "5")]),
+        (COMMIT_TIME, "ts", [("b", 1, "2"), ("a", 3, "4")]),
+        (PARTIAL_UPDATE, "ts", [("a", 3, "4"), ("b", 1, "2")]),
+    ],
+)
+def test_of_records_that_arrive_together_the_newest_stays(mode, ordering, expected):
+    rows = table(("a", 3, "1"), ("b", 1, "2"), ("a", 1, "3"), ("a", 3, "4"), ("a", 2, "5"))
+    assert plain(combine_rows(rows, MergeRules(mode, ordering))) == expected
+
+
+def test_equals_go_by_the_number_of_arrival_where_there_is_one():
+    rows = table(("a", 3, "1"), ("a", 3, "2"), ("a", 3, "3")).append_column(ARRIVAL_COLUMN, pa.array([5, 9, 7]))
+    assert plain(combine_rows(rows, MergeRules(EVENT_TIME, "ts")))[0][:3] == ("a", 3, "2")
+
+
+def test_partial_records_are_put_together_in_order_of_arrival():
+    rows = table(("a", 1, "x"), ("a", 3, None), ("a", 2, "y"), ("b", 1, None))
+    # the second is newer and takes what it lacks from the first, so the third finds nothing to fill
+    assert plain(combine_rows(rows, MergeRules(PARTIAL_UPDATE, "ts"))) == [("a", 3, "x"), ("b", 1, None)]
+
+
+def test_floats_are_ordered_as_java_orders_them():
+    values = [float("-inf"), -1.5, -0.0, 0.0, 1e-300, 2.5, float("inf"), float("nan")]
+    ordered = sortable(pa.chunked_array([pa.array([*values, None])])).to_pylist()
+    assert ordered[:-1] == sorted(set(ordered[:-1]))
+    assert ordered[-1] is None
 
 
 def test_last_of_each_key_keeps_the_order_of_arrival():

@@ -13,6 +13,7 @@ from table import StorageError, archive, clean, read_table
 from table.hudi_table import HudiTable
 from table.open_storage import open_storage
 from table.settings import ArchiveSettings, CleanSettings
+from table.storage import ByteRange
 from table.timeline.instant import Action
 
 
@@ -119,7 +120,7 @@ def test_a_copy_is_made_by_the_store_itself(s3, monkeypatch):
     monkeypatch.setattr(fs, "cat_file", lambda path, **part: pytest.fail("the old bytes travel") if part else cat(path))
     for length in (len(content), 5 * 1024 * 1024 + 1):
         asked.clear()
-        sink = storage.open_copy("a", length, "b")
+        sink = storage.open_copy("a", [ByteRange(0, length)], "b")
         assert sink.tell() == length
         for _ in range(3):
             sink.write(b"x" * 4_000_000)
@@ -135,15 +136,42 @@ def test_a_copy_is_made_by_the_store_itself(s3, monkeypatch):
         assert storage.read("b") == content[:length] + b"x" * 12_000_000 + b"end"
         assert storage.delete("b")
     monkeypatch.undo()
-    small = storage.open_copy("a", 1000, "c")
+    small = storage.open_copy("a", [ByteRange(0, 1000)], "c")
     small.write(b"end")
     small.close()
     assert storage.read("c") == content[:1000] + b"end"
     with pytest.raises(StorageError, match="copy 'missing'"):
-        storage.open_copy("missing", len(content), "d")
+        storage.open_copy("missing", [ByteRange(0, len(content))], "d")
     with pytest.raises((StorageError, FileNotFoundError)):
-        storage.open_copy("missing", 10, "d")
+        storage.open_copy("missing", [ByteRange(0, 10)], "d")
     assert not storage.exists("d")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "calls"),
+    [
+        ([(0, 5_500_000), (5_600_000, 6_000_000)], ["copy", "copy", ""]),
+        ([(10, 100), (200, 11_000_000)], ["", "copy", ""]),  # the small one grows into a part of its own
+        ([(10, 100), (200, 6_000_000)], [""]),  # too little behind it for S3 to copy
+        ([(0, 6_000_000), (6_000_100, 200), (7_000_000, 4_000_000)], ["copy", ""]),
+        ([(5, 3_000_000), (3_000_005, 3_000_000)], ["copy", ""]),  # neighbours are one piece
+    ],
+)
+def test_pieces_of_an_object_are_put_together(s3, monkeypatch, pieces, calls):
+    storage = open_storage("s3://lake/pieces", s3)
+    content = random.Random(2).randbytes(12_000_000)
+    storage.put("a", content)
+    asked = []
+    call = storage._fs.call_s3
+    monkeypatch.setattr(storage._fs, "call_s3", lambda method, **given: asked.append(method) or call(method, **given))
+    sink = storage.open_copy("a", [ByteRange(*piece) for piece in pieces], "b")
+    expected = b"".join(content[start : start + length] for start, length in pieces)
+    assert sink.tell() == len(expected)
+    sink.write(b"end")
+    sink.close()
+    assert storage.read("b") == expected + b"end"
+    prefix = "upload_part"
+    assert [method[len(prefix) + 1 :] for method in asked if method.startswith(prefix)] == calls
 
 
 def test_files_grow_by_copying_on_s3(s3):

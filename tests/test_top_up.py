@@ -28,6 +28,7 @@ from table.local_storage import LocalStorage
 from table.read.read_table import list_snapshot_files
 from table.schema import META_COLUMNS, with_meta_columns
 from table.settings import BaseFileSettings
+from table.storage import ByteRange
 
 EVERY_TYPE = pa.schema(
     [
@@ -386,11 +387,14 @@ def test_the_first_bytes_of_a_file_are_copied(tmp_path, monkeypatch, kernel):
     content = random.Random(1).randbytes(3_000_001)
     (tmp_path / "a").write_bytes(content)
     for length in (0, 1, 4096, 2_999_999, len(content)):
-        sink = storage.open_copy("a", length, "b")
+        sink = storage.open_copy("a", [ByteRange(0, length)], "b")
         assert sink.tell() == length
         sink.write(b"end")
         assert sink.tell() == length + 3
         sink.close()
         assert (tmp_path / "b").read_bytes() == content[:length] + b"end"
-    with pytest.raises(StorageError, match="ends after 3000001 of 3000002"):
-        storage.open_copy("a", len(content) + 1, "c")
+    sink = storage.open_copy("a", [ByteRange(5, 7), ByteRange(100, 0), ByteRange(50, 2_000_000), ByteRange(1, 3)], "b")
+    sink.close()
+    assert (tmp_path / "b").read_bytes() == content[5:12] + content[50:2_000_050] + content[1:4]
+    with pytest.raises(StorageError, match="ends after 3000001 bytes, 3000002 were to be read"):
+        storage.open_copy("a", [ByteRange(0, len(content) + 1)], "c")

@@ -8,7 +8,7 @@ from engine import Engine, key_set, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.write_task import TaskResult, combine_results, decode_result
+from streaming.task_plan import TaskResult, combine_results, decode_result
 from table import CommitConflictError, InvalidRecordError, StorageError, read_table
 from table.config import TableConfig, update_properties
 from table.hudi_table import HudiTable

@@ -10,6 +10,7 @@ record keys alone, because the filter is sized by their number.
 """
 
 import zlib
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from table.files.parquet_footer import (
     encode_group,
     join_footer,
     only_chunk,
+    shifted_group,
     why_not_continued,
     with_chunk,
 )
@@ -35,7 +37,7 @@ from table.files.stored_file import StoredBaseFile, read_tail
 from table.files.tail_merge import CHEAP_GROUP_BYTES, plan_tail_merge
 from table.schema import FILE_NAME, RECORD_KEY
 from table.settings import BaseFileSettings
-from table.storage import OutputFile, Storage
+from table.storage import ByteRange, OutputFile, Storage
 
 NEW, COPIED = "new", "copied"
 
@@ -71,6 +73,8 @@ class BaseFileWriter:
         avro_schema: the same as Avro JSON, for the footer.
         settings: codec, sizes, filter.
         stored: the file that this one continues: its rows come first. It stays the caller's to close.
+        replaced: numbers of row groups of `stored` whose rows the caller writes itself, changed, as carried
+            rows. Where the file cannot be copied (`why_encoded_anew`) these must be all.
         carried_filter: where the caller carries rows over itself: the filter of the file they come
             from, to be extended while it lasts.
     """
@@ -84,8 +88,10 @@ class BaseFileWriter:
         settings: BaseFileSettings,
         stored: StoredBaseFile | None = None,
         carried_filter: AnyBloomFilter | None = None,
+        replaced: Collection[int] = (),
     ) -> None:
         self._storage, self._path, self._settings, self._stored = storage, path, settings, stored
+        self._replaced = frozenset(replaced)
         self._schema, self._avro_schema = file_schema(schema), avro_schema
         self._carried_filter = carried_filter
         self._bounds: tuple[str, str] | None = None
@@ -97,18 +103,23 @@ class BaseFileWriter:
             entries = stored.footer.key_values
             self._carried_filter = filter_of_footer(entries, settings.bloom_max_entries)
             self._bounds = stored_bounds(entries)
-            like = empty_footer(self._schema, settings)
-            reason = why_not_continued(stored.footer, like.schema, like.created_by, settings.codec)
+            reason = why_encoded_anew(stored, self._schema, settings)
             self._way = reason or COPIED
             if reason is None:
-                self._rows, self._replay = stored.footer.num_rows, []
+                self._rows, self._replay = sum(stored.group_rows[number] for number in self._left()), []
             else:
                 self._encode_stored(stored)
+
+    def _left(self) -> list[int]:
+        """The stored file's row groups that the caller leaves as they are."""
+        assert self._stored is not None
+        return [number for number in range(len(self._stored.group_rows)) if number not in self._replaced]
 
     def _begin_anew(self) -> None:
         self._pending: list[pa.Table] = []
         self._pending_bytes = self._rows = 0
         self._carried_keys: list[pa.Array] = []
+        self._kept: list[int] = []  # numbers of the stored file's row groups that were copied
         self._copied: list[RowGroup] = []
         self._copied_bytes = 0
         self._sink: OutputFile | None = None
@@ -131,7 +142,7 @@ class BaseFileWriter:
         self._rows += len(rows)
         rows = rows.cast(self._schema) if rows.schema != self._schema else rows
         (self._carried_keys if carried else self._new_keys).extend(rows.column(RECORD_KEY).chunks)
-        if not carried and self._replay is not None:
+        if self._replay is not None:
             self._replay.append(rows)
         self._pend(rows)
 
@@ -162,17 +173,24 @@ class BaseFileWriter:
     def _continue(self, stored: StoredBaseFile) -> OutputFile:
         """Opens the file with the older one's row groups in it, and takes its tail among the rows to be encoded."""
         groups = stored.footer.groups or ()
-        group_rows = [group.rows for group in groups]
-        kept = self._plan_kept(group_rows)
-        tail = range(kept, len(group_rows))
+        left = self._left()
+        kept = self._plan_kept([groups[number].rows for number in left])
+        self._kept, tail = left[:kept], left[kept:]
         if tail:
             carried = [self._restamped(rows) for rows in stored.read_batches(self._schema, tail)]
             self._carried_keys += [chunk for rows in carried for chunk in rows.column(RECORD_KEY).chunks]
             self._pending = carried + self._pending
             self._pending_bytes += sum(map(rows_bytes, carried))
-        self._copied = list(groups[:kept])
-        self._copied_bytes = max((group.data_end for group in self._copied), default=len(MAGIC))
-        return self._storage.open_copy(stored.path, self._copied_bytes, self._path)
+        ranges = [ByteRange(0, len(MAGIC))]
+        self._copied, end = [], len(MAGIC)
+        for at, number in enumerate(self._kept):
+            # row groups lie one behind the other
+            start = groups[number - 1].data_end if number else len(MAGIC)
+            self._copied.append(shifted_group(groups[number], end - start, at, FILE_NAME))
+            ranges.append(ByteRange(start, groups[number].data_end - start))
+            end += ranges[-1].length
+        self._copied_bytes = end
+        return self._storage.open_copy(stored.path, ranges, self._path)
 
     def _renamed(self, sink: OutputFile) -> list[RowGroup]:
         """The copied row groups with chunks in which their rows name this file: at the end, to be cut off next time."""
@@ -194,7 +212,7 @@ class BaseFileWriter:
         return plan_tail_merge(group_rows, pending, max(1, full), cheap)
 
     def _encode_stored(self, stored: StoredBaseFile) -> None:
-        for rows in stored.read_batches(self._schema):
+        for rows in stored.read_batches(self._schema, self._left()):
             self.write(self._restamped(rows), carried=True)
 
     @property
@@ -285,7 +303,7 @@ class BaseFileWriter:
         return encode_entries(self._avro_schema, bloom, key_range(keys) if len(keys) else None)
 
     def _load_carried_keys(self) -> list[pa.Array]:
-        copied = self._stored.read_keys(range(len(self._copied))) if self._stored and self._copied else []
+        copied = self._stored.read_keys(self._kept) if self._stored and self._kept else []
         return [*copied, *self._carried_keys]
 
     def abandon(self) -> None:
@@ -295,6 +313,18 @@ class BaseFileWriter:
                 self._sink.close()
         except OSError:
             return
+
+
+def why_encoded_anew(stored: StoredBaseFile, schema: pa.Schema, settings: BaseFileSettings) -> str | None:
+    """Why no row group of a file can be copied into one with these columns, or None when they can be.
+
+    Args:
+        stored: the file.
+        schema: meta columns and table columns (Arrow).
+        settings: how the next version is to be written.
+    """
+    like = empty_footer(file_schema(schema), settings)
+    return why_not_continued(stored.footer, like.schema, like.created_by, settings.codec)
 
 
 def find_problem(metadata: pq.FileMetaData, summary: BaseFileSummary) -> str | None:

@@ -11,7 +11,6 @@ costs two operations for four bytes of key.
 import base64
 import binascii
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,18 +18,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from table.errors import CorruptFileError
+from table.files.key_hashes import Bits, hash_rounds
 from table.settings import BaseFileSettings
 
 SIMPLE, DYNAMIC_V0 = "SIMPLE", "DYNAMIC_V0"
 
-_M = np.uint32(0x5BD1E995)
-_CHUNK = 16_384  # keys hashed together: their words stay in the processor's cache
 _SPARSE = 32  # bits a new one, from which on it is cheaper not to touch the others
 _HEADER = 13
 _MAX_BITS = 2**31 - 1
 DEFAULT_ENTRIES = 60_000  # hoodie.index.bloom.num_entries
-
-Bits = npt.NDArray[np.uint8]
 
 
 def filter_bits(entries: int, fpp: float) -> int:
@@ -41,78 +37,6 @@ def filter_bits(entries: int, fpp: float) -> int:
 def hash_count(entries: int, bits: int) -> int:
     """Number of hash functions (BloomFilterUtils.getNumHashes)."""
     return math.ceil(math.log(2) * bits / entries)
-
-
-def hash_rounds(keys: pa.Array, rounds: int) -> Iterator[tuple[npt.NDArray[np.int64], list[npt.NDArray[np.uint32]]]]:
-    """Hashes keys, chunk by chunk.
-
-    Args:
-        keys: string array without nulls.
-        rounds: how many chained hashes a key.
-
-    Yields:
-        Positions of a chunk's keys in `keys`, and for each round the absolute value of their hash.
-    """
-    data, offsets = _buffers(keys)
-    lengths = np.diff(offsets)
-    for length in np.unique(lengths):
-        positions = np.flatnonzero(lengths == length)
-        for start in range(0, len(positions), _CHUNK):
-            chunk = positions[start : start + _CHUNK]
-            block = data[offsets[chunk][:, None] + np.arange(length)] if length else np.zeros((len(chunk), 0), np.uint8)
-            yield chunk, _hash_block(block, rounds)
-
-
-def _buffers(keys: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    if keys.null_count:
-        raise ValueError("record keys cannot be null")
-    if not pa.types.is_string(keys.type):
-        keys = keys.cast(pa.string())
-    _, offset_buffer, data_buffer = keys.buffers()
-    if len(keys) == 0:
-        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
-    offsets = np.frombuffer(offset_buffer, np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64)
-    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.zeros(0, np.uint8)
-    return data, offsets
-
-
-def _hash_block(block: Bits, rounds: int) -> list[npt.NDArray[np.uint32]]:
-    count, length = block.shape
-    whole = length & ~3
-    words = np.ascontiguousarray(block[:, :whole]).view("<u4").T.copy() if whole else np.zeros((0, count), np.uint32)
-    words *= _M
-    words ^= words >> np.uint32(24)
-    words *= _M
-    tail = _tail(block, length, whole) if length > whole else None
-    seed = np.zeros(count, np.uint32)
-    hashes = []
-    for _ in range(rounds):
-        h = seed ^ np.uint32(length)
-        for word in words:
-            h *= _M
-            h ^= word
-        if tail is not None:
-            h ^= tail
-            h *= _M
-        h ^= h >> np.uint32(13)
-        h *= _M
-        h ^= h >> np.uint32(15)
-        signed = h.view(np.int32)
-        # |v| of the signed value; the wrap-around of the least one gives 2^31, as it should
-        hashes.append(np.where(signed < 0, np.uint32(0) - h, h).astype(np.uint32, copy=False))
-        seed = h
-    return hashes
-
-
-def _tail(block: Bits, length: int, whole: int) -> npt.NDArray[np.uint32]:
-    signed = block.view(np.int8).astype(np.int32)
-    left = length - whole
-    tail = signed[:, length - 1]
-    if left >= 2:
-        tail = tail ^ (signed[:, length - 2] << 8)
-    if left >= 3:
-        tail = tail ^ (signed[:, length - 3] << 16)
-    return tail.astype(np.int32).view(np.uint32)
 
 
 @dataclass(frozen=True)
@@ -146,6 +70,19 @@ class BloomFilter:
                 index = _remainder(values, self.bits)
                 np.bitwise_or.at(bitmap, index >> 3, np.uint8(1) << (index & 7).astype(np.uint8))
         return replace(self, bitmap=bitmap)
+
+    def screen(self, hashes: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
+        """For each key False when its first hashes (`screen_hashes`) say that it was never added."""
+        passed = np.ones(hashes.shape[1], np.bool_)
+        for values in hashes[: self.hashes]:
+            index = _remainder(values, self.bits)
+            passed &= (self.bitmap[index >> 3] >> (index & 7).astype(np.uint8)) & 1 == 1
+        return passed
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of its bits."""
+        return len(self.bitmap)
 
     def may_contain(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
         """For each key False when it was surely never added."""
@@ -224,6 +161,18 @@ class DynamicBloomFilter:
                     rows[row] = rows[row].added(mine)
             held += len(rest)
         return replace(self, held=held, rows=tuple(rows))
+
+    def screen(self, hashes: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
+        """For each key False when its first hashes (`screen_hashes`) say that it was never added."""
+        passed = np.zeros(hashes.shape[1], np.bool_)
+        for row in self.rows:
+            passed |= row.screen(hashes)
+        return passed
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of its bits."""
+        return sum(row.size_bytes for row in self.rows)
 
     def may_contain(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
         """For each key False when it was surely never added."""

@@ -48,13 +48,14 @@ def key_range(keys: pa.ChunkedArray) -> tuple[str, str]:
     Arrow compares UTF-8 bytes, which agrees unless there are characters at or above U+E000.
     """
     bounds = pc.min_max(keys).as_py()
-    if not any(_has_high_characters(chunk) for chunk in keys.chunks):
+    if not any(has_high_characters(chunk) for chunk in keys.chunks):
         return bounds["min"], bounds["max"]
     distinct = keys.unique().to_pylist()
     return min(distinct, key=_utf16), max(distinct, key=_utf16)
 
 
-def _has_high_characters(chunk: pa.Array) -> bool:
+def has_high_characters(chunk: pa.Array) -> bool:
+    """Whether a string array may hold characters that UTF-8 and UTF-16 put in different order."""
     data = chunk.buffers()[2]
     return data is not None and bool((np.frombuffer(data, np.uint8) >= 0xEE).any())
 

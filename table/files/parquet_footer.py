@@ -286,6 +286,18 @@ def encode_group(group: Struct, number: int, column: str) -> RowGroup:
     )
 
 
+def shifted_group(group: RowGroup, by: int, number: int, column: str) -> RowGroup:
+    """A row group whose bytes were copied to another place.
+
+    Args:
+        group: as it stood in the older footer.
+        by: bytes to add to each offset.
+        number: its number in the new file.
+        column: top-level column whose chunk may be exchanged.
+    """
+    return encode_group(moved_group(decode_struct(group.raw), by), number, column) if by else group
+
+
 def with_chunk(group: RowGroup, chunk: Struct) -> RowGroup:
     """A row group in which another chunk takes the place of the exchangeable one; totals follow.
 

@@ -88,6 +88,14 @@ class StoredBaseFile:
                 raise CorruptFileError(f"{self._name} is not a Parquet file: {error}") from error
         return self._opened
 
+    @property
+    def group_rows(self) -> list[int]:
+        """Rows of each row group."""
+        if self.footer.groups is not None:
+            return [group.rows for group in self.footer.groups]
+        metadata = self._file().metadata
+        return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+
     def read_batches(self, schema: pa.Schema, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
         """Rows, some ten thousand at a time.
 

@@ -1,6 +1,6 @@
 """WriteContext: the frozen, picklable part of a commit that workers receive; Bucket: where rows go."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 import pyarrow as pa
@@ -8,6 +8,7 @@ import pyarrow as pa
 from table.files.file_names import BaseFileName
 from table.settings import BaseFileSettings
 from table.storage import Storage
+from table.write.merge import MergeRules
 
 
 class BucketType(str, Enum):
@@ -45,8 +46,7 @@ class WriteContext:
         avro_schema: the same with meta columns, as JSON for footers.
         required: columns that must not be null, because the table's schema says so.
         settings: how base files are written.
-        ordering_field: column that orders records of one key, or None.
-        event_time_order: whether a stored record with a greater ordering value survives.
+        merge: how records of one key become one.
         allow_duplicates: inserts never look for their key in the file they join
             (``hoodie.merge.allow.duplicate.on.inserts``).
         combine_before_insert: one record a key within the batch (``hoodie.combine.before.insert``).
@@ -58,8 +58,7 @@ class WriteContext:
     avro_schema: str
     settings: BaseFileSettings
     required: tuple[str, ...] = ()
-    ordering_field: str | None = None
-    event_time_order: bool = True
+    merge: MergeRules = field(default_factory=MergeRules)
     allow_duplicates: bool = True
     combine_before_insert: bool = False
 

@@ -1,4 +1,8 @@
-"""Which of two records of one key stays: pure, a column at a time (HoodieMergeHandle, DefaultHoodieRecordPayload)."""
+"""Which of several records of one key stays: pure, a column at a time (HoodieMergeHandle and the payload classes).
+
+``DefaultHoodieRecordPayload`` orders by event time, ``OverwriteWithLatestAvroPayload`` by commit time;
+``PartialUpdateAvroPayload`` fills what is null in the newer record from the older one.
+"""
 
 from dataclasses import dataclass
 
@@ -7,63 +11,187 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from table.schema import RECORD_KEY
+from table.schema import META_COLUMNS, RECORD_KEY
+
+EVENT_TIME, COMMIT_TIME, PARTIAL_UPDATE = "EVENT_TIME", "COMMIT_TIME", "PARTIAL_UPDATE"
+DELETE_MARKER = "_hoodie_is_deleted"
+ARRIVAL_COLUMN = "_hudistream_arrival"
+
+Flags = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRules:
+    """How records of one key become one.
+
+    Attributes:
+        mode: ``EVENT_TIME``, ``COMMIT_TIME`` or ``PARTIAL_UPDATE``.
+        ordering_field: column that orders records, or None: then the order of arrival does.
+        deletes_all: every incoming record deletes its key, whatever its ordering value (operation ``delete``).
+    """
+
+    mode: str = EVENT_TIME
+    ordering_field: str | None = None
+    deletes_all: bool = False
 
 
 @dataclass(frozen=True)
-class MergedBatch:
+class MergedRows:
     """Outcome of merging a run of stored rows with incoming ones.
 
     Attributes:
-        rows: the stored rows, some replaced, in the stored order.
-        matched: positions of incoming rows whose key was found, whether or not they won.
-        updated: how many stored rows were replaced.
+        rows: the stored rows in their order, some replaced, some gone.
+        updated: how many were replaced.
+        deleted: how many are gone.
     """
 
     rows: pa.Table
-    matched: npt.NDArray[np.int64]
     updated: int
+    deleted: int
 
 
-def merge_stored_rows(
-    stored: pa.Table, incoming: pa.Table, ordering_field: str | None, *, event_time_order: bool
-) -> MergedBatch:
-    """Replaces stored rows by incoming rows of the same key.
+def delete_flags(rows: pa.Table, rules: MergeRules) -> Flags:
+    """Which incoming records delete their key."""
+    if rules.deletes_all:
+        return np.ones(len(rows), np.bool_)
+    if DELETE_MARKER not in rows.column_names or not pa.types.is_boolean(rows.schema.field(DELETE_MARKER).type):
+        return np.zeros(len(rows), np.bool_)
+    flags: Flags = pc.fill_null(rows.column(DELETE_MARKER), False).to_numpy()
+    return flags
+
+
+def can_order(arrow: pa.DataType) -> bool:
+    """Whether values of that type have an order that Java and Arrow agree on."""
+    return not (pa.types.is_nested(arrow) or pa.types.is_binary(arrow) or pa.types.is_null(arrow))
+
+
+def sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values that compare as Java compares them: of floats NaN is the greatest, and -0.0 is less than 0.0."""
+    if not pa.types.is_floating(column.type):
+        return column
+    doubles = column.cast(pa.float64())
+    values = pc.fill_null(doubles, 0.0).to_numpy()
+    bits = np.where(np.isnan(values), np.float64(np.nan), values).view(np.int64)
+    ordered = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    return pa.chunked_array([pa.array(ordered, mask=pc.is_null(doubles).to_numpy())])
+
+
+def merge_rows(stored: pa.Table, incoming: pa.Table, found: Positions, rules: MergeRules) -> MergedRows:
+    """Replaces or removes stored rows.
 
     Args:
-        stored: rows of a base file, any schema with ``_hoodie_record_key``.
+        stored: rows of a base file, any schema.
         incoming: rows of the same schema, no key twice.
-        ordering_field: column that orders records, or None.
-        event_time_order: the stored row stays when its ordering value is greater; on ties, and where
-            it has none, the incoming row wins. Without it the incoming row always wins.
-
-    Returns:
-        A row for each stored row: every stored duplicate of a key is replaced.
+        found: for each stored row the position of its key in `incoming`, or -1.
+        rules: who wins. On ties, and where the stored row has no ordering value, the incoming one does.
     """
-    positions = pc.index_in(stored.column(RECORD_KEY), value_set=incoming.column(RECORD_KEY).combine_chunks())
-    found = positions.fill_null(-1).to_numpy()
     hit = found >= 0
     if not hit.any():
-        return MergedBatch(stored, np.zeros(0, np.int64), 0)
-    wins = hit.copy()
-    if event_time_order and ordering_field is not None:
-        old = stored.column(ordering_field).filter(pa.array(hit))
-        new = incoming.column(ordering_field).take(pa.array(found[hit]))
-        newer = pc.or_kleene(pc.less_equal(old, new), pc.is_null(old))
-        wins[hit] = pc.fill_null(newer, False).to_numpy()
-    take = np.where(wins, len(stored) + found, np.arange(len(stored)))
-    both = pa.concat_tables([stored, incoming]).unify_dictionaries().combine_chunks()
-    return MergedBatch(both.take(pa.array(take)), np.unique(found[hit]), int(wins.sum()))
+        return MergedRows(stored, 0, 0)
+    chosen = found[hit]
+    newer = _newer(stored, incoming, hit, chosen, rules)
+    deletes = delete_flags(incoming, rules)[chosen]
+    if rules.mode == PARTIAL_UPDATE and not rules.deletes_all:
+        gone = deletes  # a delete does not look at the order there
+        fresh = _filled(stored.filter(pa.array(hit)), incoming.take(pa.array(chosen)), newer)
+        wins, take_from = np.ones(len(chosen), np.bool_), np.arange(len(chosen))
+    else:
+        gone, fresh, wins, take_from = newer & deletes, incoming, newer, chosen
+    take = np.arange(len(stored))
+    take[hit] = np.where(wins, len(stored) + take_from, take[hit])
+    keep = np.ones(len(stored), np.bool_)
+    keep[hit] = ~gone
+    both = pa.concat_tables([stored, fresh]).unify_dictionaries().combine_chunks()
+    deleted = int(gone.sum())
+    return MergedRows(both.take(pa.array(take[keep] if deleted else take)), int((wins & ~gone).sum()), deleted)
+
+
+def _newer(stored: pa.Table, incoming: pa.Table, hit: Flags, chosen: Positions, rules: MergeRules) -> Flags:
+    """For each hit whether the incoming record is as new as the stored one, or newer."""
+    if rules.ordering_field is None or rules.mode == COMMIT_TIME or rules.deletes_all:
+        return np.ones(len(chosen), np.bool_)
+    old = sortable(stored.column(rules.ordering_field).filter(pa.array(hit)))
+    new = sortable(incoming.column(rules.ordering_field).take(pa.array(chosen)))
+    flags: Flags = pc.fill_null(pc.or_kleene(pc.less_equal(old, new), pc.is_null(old)), False).to_numpy()
+    return flags
+
+
+def _filled(old: pa.Table, new: pa.Table, newer: Flags) -> pa.Table:
+    """The newer of two records each, its nulls filled from the older; meta columns are the incoming record's."""
+    choose = pa.array(newer)
+    columns = []
+    for name in old.column_names:
+        first, second = old.column(name), new.column(name)
+        if name in META_COLUMNS:
+            columns.append(second)
+            continue
+        positions = np.arange(len(old))
+        valid_old, valid_new = (pc.is_valid(column).to_numpy() for column in (first, second))
+        use_new = np.where(choose, valid_new | ~valid_old, valid_new & ~valid_old)
+        both = pa.chunked_array([*first.chunks, *second.chunks], first.type)
+        columns.append(both.take(pa.array(np.where(use_new, len(old) + positions, positions))))
+    return pa.table(columns, schema=old.schema)
+
+
+def combine_rows(rows: pa.Table, rules: MergeRules) -> pa.Table:
+    """One record a key of those that arrive together (``HoodieWriteHelper.deduplicateRecords``).
+
+    Args:
+        rows: with ``_hoodie_record_key``, and ``_hudistream_arrival`` (int64), which orders equals; without it
+            they are in order of arrival.
+        rules: the record with the greatest ordering value stays, whatever the mode; of equals the last.
+
+    Returns:
+        Rows in order of arrival of those that stay.
+    """
+    keys = rows.column(RECORD_KEY).combine_chunks().dictionary_encode()
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.combine_chunks()
+    if len(keys.dictionary) == len(rows):
+        return rows
+    groups = keys.indices.to_numpy()
+    numbered = ARRIVAL_COLUMN in rows.column_names
+    arrival = rows.column(ARRIVAL_COLUMN).to_numpy() if numbered else np.arange(len(rows))
+    if rules.mode == PARTIAL_UPDATE and not rules.deletes_all:
+        return _folded(rows, groups, arrival, rules)
+    order = np.lexsort((arrival, _ranks(rows, rules), groups))
+    last = np.append(groups[order][1:] != groups[order][:-1], True)
+    return rows.take(pa.array(np.sort(order[last])))
+
+
+def _ranks(rows: pa.Table, rules: MergeRules) -> Positions:
+    """The rank of each row's ordering value, equal for equal values; nulls lowest."""
+    if rules.ordering_field is None or rules.deletes_all:
+        return np.zeros(len(rows), np.int64)
+    values = sortable(rows.column(rules.ordering_field)).combine_chunks()
+    ranks: Positions = pc.rank(values, tiebreaker="min").to_numpy().astype(np.int64)
+    ranks[pc.is_null(values).to_numpy(zero_copy_only=False)] = 0
+    return ranks
+
+
+def _folded(rows: pa.Table, groups: npt.NDArray[np.int32], arrival: Positions, rules: MergeRules) -> pa.Table:
+    """Records of a key merged two by two in order of arrival, all keys side by side."""
+    order = np.lexsort((arrival, groups))
+    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    counts = np.diff(np.append(starts, len(order)))
+    position = np.argsort(order[starts], kind="stable")
+    starts, counts = starts[position], counts[position]
+    merged = rows.take(pa.array(order[starts]))
+    for turn in range(1, int(counts.max())):
+        more = np.flatnonzero(counts > turn)
+        old, new = merged.take(pa.array(more)), rows.take(pa.array(order[starts[more] + turn]))
+        every = np.ones(len(more), np.bool_)
+        filled = _filled(old, new, _newer(old, new, every, np.arange(len(more)), rules))
+        place = np.arange(len(merged))
+        place[more] = len(merged) + np.arange(len(more))
+        merged = pa.concat_tables([merged, filled]).combine_chunks().take(pa.array(place))
+    return merged
 
 
 def last_of_each_key(rows: pa.Table) -> pa.Table:
     """Of rows in order of arrival the last one of each key, in order of arrival."""
-    keys = rows.column(RECORD_KEY).combine_chunks()
-    if isinstance(keys, pa.ChunkedArray):
-        keys = pa.concat_arrays(keys.chunks)
-    table = pa.table({"key": keys, "position": pa.array(np.arange(len(keys)))})
-    last = table.group_by("key").aggregate([("position", "max")]).column("position_max").to_numpy()
-    return rows.take(pa.array(np.sort(last))) if len(last) < len(rows) else rows
+    return combine_rows(rows, MergeRules(COMMIT_TIME))
 
 
 def last_of_each_run(rows: pa.Table, next_key: str | None) -> pa.Table:

@@ -1,0 +1,190 @@
+"""From options, properties and profile to what the tasks of one batch get (pure)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from streaming.bucket_assigner import AssignRules, SmallFile, drop_costly, find_small_files
+from streaming.routes import Routes, plan_change_routes, plan_routes
+from streaming.task_plan import ChangePlan, TaskPlan
+from streaming.write_profile import WriteProfile, assign_rules
+from table.config import OVERWRITE_PAYLOAD, PARTIAL_UPDATE_PAYLOAD, TableConfig
+from table.errors import InvalidConfigError
+from table.options import WriteOptions
+from table.schema import relaxed, required_columns, schema_json, with_meta_columns
+from table.storage import Storage
+from table.view.file_group import CommittedInstants
+from table.write.context import WriteContext
+from table.write.merge import COMMIT_TIME, EVENT_TIME, PARTIAL_UPDATE, MergeRules, can_order
+
+OVERWRITES = ("insert_overwrite", "insert_overwrite_table")
+DELETE_PARTITION = "delete_partition"
+_LOOKS_FOR_KEYS = ("upsert", "delete")
+
+
+def merge_rules(options: WriteOptions, config: TableConfig) -> MergeRules:
+    """How records of one key become one, as the table's payload class and the operation say."""
+    modes = {OVERWRITE_PAYLOAD: COMMIT_TIME, PARTIAL_UPDATE_PAYLOAD: PARTIAL_UPDATE}
+    mode = modes.get(config.payload_class, EVENT_TIME)
+    return MergeRules(mode, config.ordering_field, deletes_all=options.operation == "delete")
+
+
+def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | None:
+    """How the rows of a batch meet the records of the table; None where they are only added.
+
+    Raises:
+        InvalidConfigError: when operation and index do not go together.
+    """
+    operation, index = options.operation, options.index_type
+    drops_known = operation == "insert" and options.insert_drop_duplicates
+    in_buckets = index == "BUCKET"
+    if operation not in _LOOKS_FOR_KEYS and not drops_known and not in_buckets:
+        return None
+    if operation not in (*_LOOKS_FOR_KEYS, "insert"):
+        raise InvalidConfigError(
+            f"hoodie.datasource.write.operation={operation} with hoodie.index.type=BUCKET is not supported: rows would "
+            "not lie in their buckets; use insert or upsert"
+        )
+    combines = {
+        "upsert": options.combine_before_upsert,
+        "delete": options.combine_before_delete,
+        "insert": options.combine_before_insert or drops_known,
+    }[operation]
+    return ChangePlan(
+        index=index,
+        prune_by_ranges=options.prune_by_ranges,
+        combines=combines,
+        drops_known=drops_known,
+        adds_only=operation == "insert" and not drops_known,
+        moves=options.bloom_moves if index == "GLOBAL_BLOOM" else options.simple_moves,
+        buckets=_checked_buckets(options, config) if in_buckets else 0,
+        bucket_fields=_bucket_fields(options, config) if in_buckets else (),
+        cache_bytes=options.index_cache_bytes,
+    )
+
+
+def _checked_buckets(options: WriteOptions, config: TableConfig) -> int:
+    stored = config.extra.get("hoodie.bucket.index.num.buckets")
+    if stored is not None and stored != str(options.buckets):
+        raise InvalidConfigError(
+            f"hoodie.bucket.index.num.buckets={options.buckets} contradicts the table, which has {stored}: the number "
+            "of buckets is fixed when a table is made"
+        )
+    return options.buckets
+
+
+def _bucket_fields(options: WriteOptions, config: TableConfig) -> tuple[str, ...]:
+    hashed = options.bucket_hash_fields or config.record_key_fields
+    strangers = [name for name in hashed if name not in config.record_key_fields]
+    if strangers:
+        raise InvalidConfigError(
+            f"hoodie.bucket.index.hash.field={','.join(hashed)}: {strangers[0]!r} is not one of the record key fields "
+            f"({', '.join(config.record_key_fields)})"
+        )
+    return hashed
+
+
+def check_ordering(schema: pa.Schema, rules: MergeRules, changes: ChangePlan | None) -> None:
+    """Refuses an ordering field that cannot order.
+
+    Raises:
+        InvalidConfigError: names the column and its type.
+    """
+    name = rules.ordering_field
+    if name is None or changes is None or rules.deletes_all or changes.adds_only:
+        return
+    if name not in schema.names:
+        raise InvalidConfigError(
+            f"hoodie.datasource.write.precombine.field={name}: the table has no such column; it has "
+            f"{', '.join(schema.names)}"
+        )
+    if not can_order(schema.field(name).type):
+        raise InvalidConfigError(
+            f"hoodie.datasource.write.precombine.field={name}: a column of type {schema.field(name).type} has no order "
+            "that records could follow; use a number, a time or text"
+        )
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a commit finds.
+
+    Attributes:
+        storage: the table's.
+        instant_time: the commit's.
+        committed: which files are visible.
+        partition_paths: of the table; only a global index asks for them.
+    """
+
+    storage: Storage
+    instant_time: str
+    committed: CommittedInstants
+    partition_paths: tuple[str, ...] = ()
+
+
+def plan_tasks(
+    options: WriteOptions,
+    config: TableConfig,
+    profile: WriteProfile,
+    schema: pa.Schema,
+    scene: Scene,
+    parallelism: int,
+) -> TaskPlan:
+    """What the tasks of a batch get.
+
+    Args:
+        options: how to write.
+        config: the table's properties.
+        profile: what its past says.
+        schema: table columns (Arrow) as the commit will have them.
+        scene: what the commit finds.
+        parallelism: most tasks.
+    """
+    bulk = options.operation == "bulk_insert"
+    changes = plan_changes(options, config)
+    rules = assign_rules(profile, options)
+    if bulk or options.operation in OVERWRITES:
+        # every task opens files of its own; none is topped up
+        rules = replace(rules, small_file_limit_bytes=0)
+    most = options.parallelism or parallelism
+    if bulk:
+        routes = Routes(options.bulk_parallelism or parallelism)
+    elif changes is not None:
+        routes, apart = plan_change_routes(profile, rules, most, spread=changes.is_global)
+        changes = replace(changes, apart=apart, partition_paths=scene.partition_paths)
+    else:
+        routes = plan_routes(profile, rules, most, options.slots_per_partition)
+    merge = merge_rules(options, config)
+    check_ordering(schema, merge, changes)
+    context = WriteContext(
+        storage=scene.storage,
+        instant_time=scene.instant_time,
+        schema=relaxed(schema),
+        required=required_columns(schema),
+        avro_schema=schema_json(with_meta_columns(schema), config.name),
+        settings=options.base_file,
+        merge=merge,
+        allow_duplicates=options.allow_duplicates or bulk,
+        combine_before_insert=options.combine_before_insert and not bulk,
+    )
+    return TaskPlan(
+        context,
+        routes,
+        rules,
+        _small_files(profile, rules, options.max_rewrite_ratio) if changes is None else {},
+        scene.committed,
+        options.sort_mode if bulk else None,
+        memory_bytes=options.task_memory_bytes,
+        changes=changes,
+    )
+
+
+def _small_files(
+    profile: WriteProfile, rules: AssignRules, most_ratio: float | None
+) -> Mapping[str, tuple[SmallFile, ...]]:
+    return {
+        path: drop_costly(find_small_files(known.files, rules), known.rows, rules, most_ratio)
+        for path, known in profile.paths.items()
+        if known.files is not None
+    }

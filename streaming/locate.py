@@ -1,0 +1,94 @@
+"""Where the keys of a task's rows are stored already: files that hold some of them, whatever the index."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from streaming.task_plan import ChangePlan
+from table.errors import InvalidConfigError
+from table.index.bucket import bucket_numbers, bucket_of_file_id
+from table.index.key_cache import KeyCache
+from table.index.key_lookup import FileHits, LookupCounts, find_keys
+from table.storage import Storage
+from table.view.file_group import BaseFile
+
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Located:
+    """Where keys are.
+
+    Attributes:
+        hits: files that hold some of them; a key may be in several.
+        counts: what it cost.
+        buckets: for each key its bucket, with a bucket index.
+    """
+
+    hits: Sequence[FileHits]
+    counts: LookupCounts
+    buckets: Positions | None = None
+
+
+def locate(
+    storage: Storage, files: Sequence[BaseFile], keys: pa.Array, changes: ChangePlan, cache: KeyCache
+) -> Located:
+    """Looks for keys in the live files of one or all partition paths.
+
+    Args:
+        storage: the table's.
+        files: the files.
+        keys: string array without nulls, no key twice.
+        changes: the index.
+        cache: of this process.
+
+    Raises:
+        InvalidConfigError: when files are not laid out as the bucket index has it.
+    """
+    if changes.is_bucket:
+        return _locate_in_buckets(storage, files, keys, changes, cache)
+    if changes.adds_only:
+        return Located((), LookupCounts())
+    hits, counts = find_keys(storage, files, keys, prune=changes.prunes, ranges=changes.prune_by_ranges, cache=cache)
+    return Located(hits, counts)
+
+
+def _locate_in_buckets(
+    storage: Storage, files: Sequence[BaseFile], keys: pa.Array, changes: ChangePlan, cache: KeyCache
+) -> Located:
+    numbers = bucket_numbers(keys, changes.buckets, changes.bucket_fields)
+    by_bucket = files_by_bucket(files, changes.buckets)
+    hits: list[FileHits] = []
+    counts = LookupCounts()
+    for bucket in [] if changes.adds_only else np.unique(numbers).tolist():
+        file = by_bucket.get(bucket)
+        mine = np.flatnonzero(numbers == bucket)
+        if file is None:
+            counts += LookupCounts(keys=len(mine))
+            continue
+        found, cost = find_keys(storage, [file], keys.take(pa.array(mine)), prune=False, ranges=False, cache=cache)
+        counts += cost
+        hits += [FileHits(hit.file, hit.rows, mine[hit.keys]) for hit in found]
+    return Located(hits, counts, numbers)
+
+
+def files_by_bucket(files: Sequence[BaseFile], buckets: int) -> Mapping[int, BaseFile]:
+    """The file of each bucket of a partition path.
+
+    Raises:
+        InvalidConfigError: for a file that is no bucket's, or one of a bucket that there is not.
+    """
+    found: dict[int, BaseFile] = {}
+    for file in files:
+        bucket = bucket_of_file_id(file.file_id)
+        if bucket is None or bucket >= buckets or bucket in found:
+            what = "is not one of a bucket index" if bucket is None else f"holds bucket {bucket}"
+            raise InvalidConfigError(
+                f"the file {file.path!r} {what}, hoodie.bucket.index.num.buckets={buckets}: the number of buckets is "
+                "fixed when a table is made; set the table's own, or another hoodie.index.type"
+            )
+        found[bucket] = file
+    return found

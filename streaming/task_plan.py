@@ -1,0 +1,228 @@
+"""What goes to a task and what comes back: frozen values, small enough to pickle."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+
+import pyarrow as pa
+
+from streaming.bucket_assigner import AssignRules, SmallFile
+from streaming.quarantine import Quarantine
+from streaming.regroup import SLOT_COLUMN
+from streaming.routes import Routes
+from table.index.key_lookup import BLOOM, BUCKET, GLOBAL_BLOOM, GLOBAL_INDEXES, LookupCounts
+from table.schema import PARTITION_PATH, RECORD_KEY
+from table.timeline.commit_metadata import WriteStat, stat_from_json
+from table.view.file_group import CommittedInstants
+from table.write.context import WriteContext
+from table.write.merge import ARRIVAL_COLUMN
+
+EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class ChangePlan:
+    """How rows meet the records that the table has already.
+
+    Attributes:
+        index: ``BLOOM``, ``SIMPLE``, ``BUCKET``, ``GLOBAL_BLOOM``, ``GLOBAL_SIMPLE``.
+        prune_by_ranges: whether key ranges are asked, too, with a bloom index.
+        combines: one record a key of the batch before anything else.
+        drops_known: rows whose key the table has are dropped (inserts without duplicates).
+        adds_only: no key is looked for; the index only says where rows go (inserts into buckets).
+        moves: a key that arrives with another partition path moves there (global indexes).
+        partition_paths: where keys are looked for by a global index.
+        buckets: of the bucket index; 0 for the others.
+        bucket_fields: names of the record key fields that it hashes.
+        cache_bytes: what a worker may remember of files.
+        apart: whether keys are looked for by other tasks than those that write.
+    """
+
+    index: str
+    prune_by_ranges: bool = True
+    combines: bool = True
+    drops_known: bool = False
+    adds_only: bool = False
+    moves: bool = True
+    partition_paths: tuple[str, ...] = ()
+    buckets: int = 0
+    bucket_fields: tuple[str, ...] = ()
+    cache_bytes: int = 0
+    apart: bool = False
+
+    @property
+    def is_global(self) -> bool:
+        """Whether a key is unique in the table, not only in its partition."""
+        return self.index in GLOBAL_INDEXES
+
+    @property
+    def prunes(self) -> bool:
+        """Whether footers are asked before keys are read."""
+        return self.index in (BLOOM, GLOBAL_BLOOM)
+
+    @property
+    def is_bucket(self) -> bool:
+        """Whether a key's hash says its file group."""
+        return self.index == BUCKET
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """All that a task gets from the driver: frozen and small.
+
+    Attributes:
+        context: the commit's.
+        routes: how many slots a path has.
+        rules: sizes.
+        small_files: partition path -> its small files, smallest first; a path that is not here has
+            not been seen, and the task lists it.
+        committed: which files count in such a listing.
+        sort_mode: of a bulk insert; None for the other operations.
+        quarantine: where bad rows go; None: they fail the batch.
+        memory_bytes: rows (Arrow) that a task holds before it uses its disk.
+        changes: for upserts, deletes and whatever else looks for keys; None: rows are only added.
+    """
+
+    context: WriteContext
+    routes: Routes
+    rules: AssignRules
+    small_files: Mapping[str, tuple[SmallFile, ...]]
+    committed: CommittedInstants
+    sort_mode: str | None = None
+    quarantine: Quarantine | None = None
+    memory_bytes: int = 128 * 1024 * 1024
+    changes: ChangePlan | None = None
+
+    @property
+    def arriving_schema(self) -> pa.Schema:
+        """Columns of the rows that reach a task (Arrow)."""
+        columns = [
+            *self.context.schema,
+            pa.field(RECORD_KEY, pa.string()),
+            pa.field(PARTITION_PATH, pa.string()),
+            pa.field(SLOT_COLUMN, pa.int32()),
+        ]
+        if self.numbers_rows:
+            columns.append(pa.field(ARRIVAL_COLUMN, pa.int64()))
+        return pa.schema(columns)
+
+    @property
+    def numbers_rows(self) -> bool:
+        """Whether rows carry a number by which equals are ordered: no exchange keeps the order of arrival."""
+        return self.changes is not None and self.changes.combines
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the order of a slot's rows decides anything: ties go to the row that arrived last."""
+        context = self.context
+        return (
+            self.sort_mode is None
+            and self.changes is None
+            and (context.combine_before_insert or not context.allow_duplicates)
+        )
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether Spark sorts the rows, by partition path first."""
+        return self.keeps_order if self.sort_mode is None else self.sort_mode.endswith("SORT")
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """What a task reports.
+
+    Attributes:
+        stats: files it wrote.
+        footer_bytes: of these files together.
+        copied_bytes: of these files: taken over from older ones without encoding.
+        reencoded: why older files were encoded anew -> how many.
+        listed: live small files of the paths it had to list.
+        bad_rows: rows that cannot be stored: no record key, no fit partition path, null where the
+            table's schema allows none; then nothing of this result may be committed.
+        examples: some of them, as text.
+        quarantined: names of the files that hold the bad rows, if they were put aside.
+        query_id: the streaming query that the task belongs to, if it says.
+        lookup: what looking for keys cost.
+    """
+
+    stats: tuple[WriteStat, ...] = ()
+    footer_bytes: int = 0
+    copied_bytes: int = 0
+    reencoded: Mapping[str, int] = field(default_factory=dict)
+    listed: Mapping[str, tuple[SmallFile, ...]] = field(default_factory=dict)
+    bad_rows: int = 0
+    examples: tuple[str, ...] = ()
+    quarantined: tuple[str, ...] = ()
+    query_id: str | None = None
+    lookup: LookupCounts = field(default_factory=LookupCounts)
+
+    def encode(self) -> str:
+        """JSON, one string a task."""
+        return json.dumps(
+            {
+                "stats": [stat.to_json() for stat in self.stats],
+                "footer_bytes": self.footer_bytes,
+                "copied_bytes": self.copied_bytes,
+                "reencoded": self.reencoded,
+                "listed": {path: [asdict(file) for file in files] for path, files in self.listed.items()},
+                "bad_rows": self.bad_rows,
+                "examples": self.examples,
+                "quarantined": self.quarantined,
+                "query_id": self.query_id,
+                "lookup": asdict(self.lookup),
+            }
+        )
+
+
+def decode_result(text: str) -> TaskResult:
+    """The inverse of `TaskResult.encode`."""
+    document = json.loads(text)
+    return TaskResult(
+        tuple(stat_from_json(stat, stat["partitionPath"]) for stat in document["stats"]),
+        document["footer_bytes"],
+        document["copied_bytes"],
+        document["reencoded"],
+        {path: tuple(SmallFile(**file) for file in files) for path, files in document["listed"].items()},
+        document["bad_rows"],
+        tuple(document["examples"]),
+        tuple(document["quarantined"]),
+        document["query_id"],
+        LookupCounts(**document["lookup"]),
+    )
+
+
+def combine_results(results: Iterable[TaskResult]) -> TaskResult:
+    """What all tasks of a batch did."""
+    listed: dict[str, tuple[SmallFile, ...]] = {}
+    stats: list[WriteStat] = []
+    examples: list[str] = []
+    quarantined: list[str] = []
+    query_id = None
+    reencoded: Counter[str] = Counter()
+    footer_bytes = copied_bytes = bad_rows = 0
+    lookup = LookupCounts()
+    for result in results:
+        query_id = result.query_id or query_id
+        quarantined += result.quarantined
+        stats += result.stats
+        footer_bytes += result.footer_bytes
+        copied_bytes += result.copied_bytes
+        reencoded.update(result.reencoded)
+        listed.update(result.listed)
+        bad_rows += result.bad_rows
+        examples += result.examples
+        lookup += result.lookup
+    shown = tuple(examples[:EXAMPLES])
+    return TaskResult(
+        tuple(stats),
+        footer_bytes,
+        copied_bytes,
+        dict(reencoded),
+        listed,
+        bad_rows,
+        shown,
+        tuple(quarantined),
+        query_id,
+        lookup,
+    )

@@ -1,0 +1,107 @@
+"""Strings hashed a column at a time: the Murmur hashes of Hudi's bloom filters (HashFunction, MurmurHash; pure)."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+_M = np.uint32(0x5BD1E995)
+_CHUNK = 16_384  # keys hashed together: their words stay in the processor's cache
+_SCREEN_ROUNDS = 4
+
+Bits = npt.NDArray[np.uint8]
+
+
+def hash_rounds(keys: pa.Array, rounds: int) -> Iterator[tuple[npt.NDArray[np.int64], list[npt.NDArray[np.uint32]]]]:
+    """Hashes keys, chunk by chunk.
+
+    Args:
+        keys: string array without nulls.
+        rounds: how many chained hashes a key.
+
+    Yields:
+        Positions of a chunk's keys in `keys`, and for each round the absolute value of their hash.
+    """
+    for positions, block in same_length_blocks(keys):
+        yield positions, _hash_block(block, rounds)
+
+
+def same_length_blocks(keys: pa.Array) -> Iterator[tuple[npt.NDArray[np.int64], Bits]]:
+    """Strings of equal length side by side, some thousand at a time.
+
+    Args:
+        keys: string array without nulls.
+
+    Yields:
+        Positions in `keys`, and the bytes of these keys, a row each.
+    """
+    data, offsets = _buffers(keys)
+    lengths = np.diff(offsets)
+    for length in np.unique(lengths):
+        positions = np.flatnonzero(lengths == length)
+        for start in range(0, len(positions), _CHUNK):
+            chunk = positions[start : start + _CHUNK]
+            block = data[offsets[chunk][:, None] + np.arange(length)] if length else np.zeros((len(chunk), 0), np.uint8)
+            yield chunk, block
+
+
+def screen_hashes(keys: pa.Array) -> npt.NDArray[np.uint32]:
+    """The first few hashes of each key, a row each: most keys that a filter does not hold fail one of them."""
+    hashes = np.zeros((_SCREEN_ROUNDS, len(keys)), np.uint32)
+    for positions, rounds in hash_rounds(keys, _SCREEN_ROUNDS):
+        for number, values in enumerate(rounds):
+            hashes[number, positions] = values
+    return hashes
+
+
+def _buffers(keys: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    if keys.null_count:
+        raise ValueError("record keys cannot be null")
+    if not pa.types.is_string(keys.type):
+        keys = keys.cast(pa.string())
+    _, offset_buffer, data_buffer = keys.buffers()
+    if len(keys) == 0:
+        return np.zeros(0, np.uint8), np.zeros(1, np.int64)
+    offsets = np.frombuffer(offset_buffer, np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64)
+    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.zeros(0, np.uint8)
+    return data, offsets
+
+
+def _hash_block(block: Bits, rounds: int) -> list[npt.NDArray[np.uint32]]:
+    count, length = block.shape
+    whole = length & ~3
+    words = np.ascontiguousarray(block[:, :whole]).view("<u4").T.copy() if whole else np.zeros((0, count), np.uint32)
+    words *= _M
+    words ^= words >> np.uint32(24)
+    words *= _M
+    tail = _tail(block, length, whole) if length > whole else None
+    seed = np.zeros(count, np.uint32)
+    hashes = []
+    for _ in range(rounds):
+        h = seed ^ np.uint32(length)
+        for word in words:
+            h *= _M
+            h ^= word
+        if tail is not None:
+            h ^= tail
+            h *= _M
+        h ^= h >> np.uint32(13)
+        h *= _M
+        h ^= h >> np.uint32(15)
+        signed = h.view(np.int32)
+        # |v| of the signed value; the wrap-around of the least one gives 2^31, as it should
+        hashes.append(np.where(signed < 0, np.uint32(0) - h, h).astype(np.uint32, copy=False))
+        seed = h
+    return hashes
+
+
+def _tail(block: Bits, length: int, whole: int) -> npt.NDArray[np.uint32]:
+    signed = block.view(np.int8).astype(np.int32)
+    left = length - whole
+    tail = signed[:, length - 1]
+    if left >= 2:
+        tail = tail ^ (signed[:, length - 2] << 8)
+    if left >= 3:
+        tail = tail ^ (signed[:, length - 3] << 16)
+    return tail.astype(np.int32).view(np.uint32)

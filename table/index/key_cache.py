@@ -1,0 +1,105 @@
+"""What a worker process remembers of base files between batches: footers and keys, within a memory limit.
+
+A base file never changes, so what is remembered is right for as long as somebody asks for that file.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from table.files.bloom_filter import AnyBloomFilter
+from table.files.hudi_footer import filter_of_footer, stored_bounds
+from table.files.stored_file import StoredBaseFile
+from table.storage import Storage
+
+DEFAULT_MAX_ENTRIES = 100_000  # keys of a dynamic filter: how far it was to grow, which only its writer needs
+_ENTRY_BYTES = 1_000
+
+
+@dataclass(frozen=True)
+class KnownFile:
+    """What is known of one base file.
+
+    Attributes:
+        bounds: least and greatest record key, or None where its footer does not say.
+        bloom: its filter, or None.
+        keys: all its record keys in the order of its rows, or None when they were not read, or let go.
+    """
+
+    bounds: tuple[str, str] | None
+    bloom: AnyBloomFilter | None
+    keys: pa.ChunkedArray | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory it takes."""
+        keys = 0 if self.keys is None else self.keys.nbytes
+        return _ENTRY_BYTES + keys + (0 if self.bloom is None else self.bloom.size_bytes)
+
+
+class KeyCache:
+    """Files that a process has looked into, least recently used first.
+
+    Args:
+        limit_bytes: what they may take together; 0: nothing is remembered.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes
+        self._files: OrderedDict[tuple[str, str], KnownFile] = OrderedDict()
+        self._held_bytes = 0
+
+    def get(self, base_uri: str, path: str) -> KnownFile | None:
+        """What is known of a file of a table."""
+        known = self._files.get((base_uri, path))
+        if known is not None:
+            self._files.move_to_end((base_uri, path))
+        return known
+
+    def put(self, base_uri: str, path: str, known: KnownFile) -> None:
+        """Remembers a file, and forgets others that there is no room for."""
+        self._forget((base_uri, path))
+        if known.size_bytes > self.limit_bytes:
+            return
+        self._files[base_uri, path] = known
+        self._held_bytes += known.size_bytes
+        while self._held_bytes > self.limit_bytes:
+            self._forget(next(iter(self._files)))
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        known = self._files.pop(key, None)
+        if known is not None:
+            self._held_bytes -= known.size_bytes
+
+
+_of_process = KeyCache(0)
+
+
+def cache_of_process(limit_bytes: int) -> KeyCache:
+    """The cache of this process; another limit begins it anew."""
+    global _of_process  # noqa: PLW0603 a worker process has no other place that outlives a task
+    if _of_process.limit_bytes != limit_bytes:
+        _of_process = KeyCache(limit_bytes)
+    return _of_process
+
+
+def load_known(storage: Storage, path: str, cache: KeyCache) -> KnownFile:
+    """Range and filter of a file, from its footer unless they are remembered."""
+    known = cache.get(storage.base_uri, path)
+    if known is None:
+        with StoredBaseFile(storage, path) as stored:
+            entries = stored.footer.key_values
+        known = KnownFile(stored_bounds(entries), filter_of_footer(entries, DEFAULT_MAX_ENTRIES))
+        cache.put(storage.base_uri, path, known)
+    return known
+
+
+def load_keys(storage: Storage, path: str, known: KnownFile, cache: KeyCache) -> pa.ChunkedArray:
+    """All record keys of a file in the order of its rows (string), read unless they are remembered."""
+    if known.keys is not None:
+        return known.keys
+    with StoredBaseFile(storage, path) as stored:
+        keys = pa.chunked_array(stored.read_keys(range(len(stored.group_rows))), pa.string())
+    cache.put(storage.base_uri, path, replace(known, keys=keys))
+    return keys

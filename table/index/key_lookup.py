@@ -1,0 +1,163 @@
+"""Which rows of which files hold which keys: footers first, then key columns (HoodieBloomIndex, HoodieSimpleIndex).
+
+With BLOOM a file is read beyond its footer only when a key lies in its range and its filter cannot say no;
+SIMPLE reads the key column of every file. Either way the keys themselves decide: what is remembered or
+filtered may cost time, never a row.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from table.files.bloom_filter import AnyBloomFilter
+from table.files.hudi_footer import has_high_characters
+from table.files.key_hashes import screen_hashes
+from table.index.key_cache import KeyCache, load_keys, load_known
+from table.storage import Storage
+from table.view.file_group import BaseFile
+
+BLOOM, SIMPLE, BUCKET, GLOBAL_BLOOM, GLOBAL_SIMPLE = "BLOOM", "SIMPLE", "BUCKET", "GLOBAL_BLOOM", "GLOBAL_SIMPLE"
+INDEX_TYPES = (BLOOM, SIMPLE, BUCKET, GLOBAL_BLOOM, GLOBAL_SIMPLE)
+GLOBAL_INDEXES = (GLOBAL_BLOOM, GLOBAL_SIMPLE)
+
+_ASKED_FIRST = 256  # keys: where many are updates, a few answer whether a file must be read
+
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FileHits:
+    """Rows of one file whose keys were looked for.
+
+    Attributes:
+        file: the base file.
+        rows: positions in the file, ascending.
+        keys: for each the position of its key in the keys looked for.
+    """
+
+    file: BaseFile
+    rows: Positions
+    keys: Positions
+
+
+@dataclass(frozen=True, slots=True)
+class LookupCounts:
+    """What a lookup cost.
+
+    Attributes:
+        keys: looked for.
+        files: that could have held them.
+        pruned_by_range: files of which the key range said no.
+        pruned_by_filter: files of which the bloom filter said no.
+        read: files whose keys were read, or remembered.
+        false_positives: files among these that the filter had let pass for nothing.
+    """
+
+    keys: int = 0
+    files: int = 0
+    pruned_by_range: int = 0
+    pruned_by_filter: int = 0
+    read: int = 0
+    false_positives: int = 0
+
+    def __add__(self, other: "LookupCounts") -> "LookupCounts":
+        return LookupCounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(LookupCounts)))
+
+
+def find_keys(
+    storage: Storage, files: Iterable[BaseFile], keys: pa.Array, *, prune: bool, ranges: bool, cache: KeyCache
+) -> tuple[list[FileHits], LookupCounts]:
+    """Looks for keys in files.
+
+    Args:
+        storage: the table's.
+        files: where they may be.
+        keys: string array without nulls, no key twice.
+        prune: whether filters are asked first (BLOOM).
+        ranges: whether key ranges are asked before them (``hoodie.bloom.index.prune.by.ranges``).
+        cache: what this process remembers of files.
+
+    Returns:
+        The files with at least one of the keys, in the order given, and what it cost.
+    """
+    sought = SoughtKeys(keys)
+    hits, counts = [], LookupCounts(keys=len(keys))
+    for file in files:
+        found, cost = _look_into(storage, file, sought, prune=prune, ranges=ranges, cache=cache)
+        counts += cost
+        if len(found.rows):
+            hits.append(found)
+    return hits, counts
+
+
+def _look_into(
+    storage: Storage, file: BaseFile, sought: "SoughtKeys", *, prune: bool, ranges: bool, cache: KeyCache
+) -> tuple[FileHits, LookupCounts]:
+    nothing = FileHits(file, np.zeros(0, np.int64), np.zeros(0, np.int64))
+    known = load_known(storage, file.path, cache)
+    filtered = False
+    if prune:
+        low, high = sought.within(known.bounds if ranges else None)
+        if low == high:
+            return nothing, LookupCounts(files=1, pruned_by_range=1)
+        filtered = known.bloom is not None
+        if known.bloom is not None and not sought.any_may_be_in(known.bloom, low, high):
+            return nothing, LookupCounts(files=1, pruned_by_filter=1)
+    found = positions_of(load_keys(storage, file.path, known, cache), sought.keys)
+    rows = np.flatnonzero(found >= 0)
+    missed = filtered and not len(rows)
+    return FileHits(file, rows, found[rows]), LookupCounts(files=1, read=1, false_positives=int(missed))
+
+
+def positions_of(stored: pa.ChunkedArray, keys: pa.Array) -> Positions:
+    """For each stored key its position in `keys`, or -1."""
+    found: Positions = pc.fill_null(pc.index_in(stored, value_set=keys), -1).to_numpy().astype(np.int64)
+    return found
+
+
+class SoughtKeys:
+    """Keys that are looked for in several files: sorted once, hashed once.
+
+    Args:
+        keys: string array without nulls.
+    """
+
+    def __init__(self, keys: pa.Array) -> None:
+        self.keys = keys
+        self._sorted: pa.Array | None = None
+        self._screen: npt.NDArray[np.uint32] | None = None
+        self._ordered_alike = not has_high_characters(keys)
+
+    def within(self, bounds: tuple[str, str] | None) -> tuple[int, int]:
+        """The part of the sorted keys that lies in a file's range; all of them where that cannot be said.
+
+        Java orders strings by UTF-16 units, Arrow by UTF-8 bytes: they agree below U+E000.
+        """
+        if bounds is None or not self._ordered_alike or any(max(bound, default="") >= "\ue000" for bound in bounds):
+            return 0, len(self.keys)
+        ordered, numbers = self._order(), range(len(self.keys))
+        low = bisect_left(numbers, bounds[0], key=lambda number: ordered[number].as_py())
+        return low, bisect_right(numbers, bounds[1], lo=low, key=lambda number: ordered[number].as_py())
+
+    def any_may_be_in(self, bloom: AnyBloomFilter, low: int, high: int) -> bool:
+        """Whether a filter lets one of the sorted keys from `low` to before `high` pass."""
+        ordered = self._order().slice(low, high - low)
+        if bloom.may_contain(ordered.slice(0, _ASKED_FIRST)).any():
+            return True
+        rest = ordered.slice(_ASKED_FIRST)
+        if not len(rest):
+            return False
+        if self._screen is None:
+            self._screen = screen_hashes(self._order())
+        passed = bloom.screen(self._screen[:, low + _ASKED_FIRST : high])
+        return bool(passed.any()) and bool(bloom.may_contain(rest.filter(pa.array(passed))).any())
+
+    def _order(self) -> pa.Array:
+        if self._sorted is None:
+            self._sorted = self.keys.take(pc.sort_indices(self.keys))
+        return self._sorted

@@ -1,0 +1,121 @@
+"""The file that a bucket's rows go into: announced before it is opened, reported when it is whole.
+
+The order is what safety rests on: partition metadata, marker, data. The stat is made only when the file
+is whole and still wanted.
+"""
+
+import pyarrow as pa
+
+from table import clock
+from table.errors import BrokenInvariantError, StorageError
+from table.files.base_file_writer import BaseFileSummary
+from table.files.file_names import parse_base_file
+from table.files.markers import CREATE, MERGE, create_marker, marker_exists
+from table.files.partition_metadata import create_partition_metadata
+from table.files.stored_file import StoredBaseFile
+from table.schema import with_meta_columns
+from table.storage import join
+from table.timeline.commit_metadata import NO_PREVIOUS_COMMIT, WriteStat
+from table.write.context import Bucket, BucketType, WriteContext
+from table.write.meta_columns import stamp_new_rows
+
+
+class BucketFile:
+    """One file that a commit writes: its name, the version that it continues, and its place among the others.
+
+    Args:
+        context: the commit's.
+        bucket: the file group.
+        write_token: this attempt's; its first part goes into sequence numbers.
+
+    Attributes:
+        name: of the new file.
+        path: relative to the table.
+        schema: meta columns and table columns (Arrow).
+        stored: the version that is continued, open; None in a new file group.
+    """
+
+    def __init__(self, context: WriteContext, bucket: Bucket, write_token: str) -> None:
+        self.context, self.bucket = context, bucket
+        self._task = int(write_token.split("-", 1)[0])
+        self.name = context.base_file_name(bucket, write_token)
+        self.path = join(bucket.partition_path, self.name)
+        self.schema = with_meta_columns(context.schema)
+        self._started_s = clock.monotonic_s()
+        self._kind = CREATE if bucket.type is BucketType.INSERT else MERGE
+        self._previous = parse_base_file(bucket.base_file or "")
+        self.stored = self._open_stored()
+        try:
+            if bucket.type is BucketType.INSERT:
+                create_partition_metadata(context.storage, bucket.partition_path, context.instant_time)
+            create_marker(context.storage, context.instant_time, self.path, self._kind)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open_stored(self) -> StoredBaseFile | None:
+        bucket = self.bucket
+        if bucket.type is BucketType.INSERT:
+            return None
+        if bucket.base_file is None or self._previous is None:
+            raise BrokenInvariantError(f"bucket {bucket} has no base file to continue")
+        return StoredBaseFile(self.context.storage, join(bucket.partition_path, bucket.base_file))
+
+    def close(self) -> None:
+        """Lets go of the older version."""
+        if self.stored is not None:
+            self.stored.close()
+
+    def stamp(self, rows: pa.Table, first_index: int) -> pa.Table:
+        """Puts the meta columns before new rows.
+
+        Args:
+            rows: table columns and ``_hoodie_record_key``.
+            first_index: number of the first of them within the file, for sequence numbers.
+        """
+        context = self.context
+        return stamp_new_rows(
+            rows,
+            context.schema,
+            context.instant_time,
+            self.bucket.partition_path,
+            self.name,
+            self._task,
+            first_index,
+        )
+
+    def report(self, summary: BaseFileSummary, *, inserted: int, updated: int = 0, deleted: int = 0) -> WriteStat:
+        """The stat of the finished file.
+
+        Raises:
+            StorageError: when the instant was rolled back while the file was being written.
+        """
+        self.close()
+        self._check_still_wanted()
+        spent_ms = round((clock.monotonic_s() - self._started_s) * 1000)
+        previous = self._previous
+        return WriteStat(
+            file_id=self.bucket.file_id,
+            path=self.path,
+            partition_path=self.bucket.partition_path,
+            prev_commit=previous.instant_time if previous else NO_PREVIOUS_COMMIT,
+            prev_base_file=str(previous) if previous else None,
+            num_writes=summary.rows,
+            num_inserts=inserted,
+            num_update_writes=updated,
+            num_deletes=deleted,
+            total_write_bytes=summary.size_bytes,
+            file_size_bytes=summary.size_bytes,
+            create_ms=0 if previous else spent_ms,
+            upsert_ms=spent_ms if previous else 0,
+        )
+
+    def _check_still_wanted(self) -> None:
+        """A rollback that ran while we wrote has looked for this file before it was there: it must go.
+
+        The rollback takes the markers away before it looks a second time, so one of the two sees the other.
+        """
+        context = self.context
+        if not marker_exists(context.storage, context.instant_time, self.path, self._kind):
+            context.storage.delete(self.path)
+            raise StorageError(f"instant {context.instant_time} was rolled back while {self.path} was being written")

@@ -1,0 +1,103 @@
+"""Upserts and deletes without Spark: the table holds what a dictionary would."""
+
+import pyarrow as pa
+import pytest
+from engine import Engine, rows
+
+from table import read_table
+from table.hudi_table import HudiTable
+from table.read.read_table import list_snapshot_files
+
+UPSERT = {"hoodie.datasource.write.operation": "upsert"}
+INDEXES = ["BLOOM", "SIMPLE", "BUCKET"]
+
+
+def contents(path, columns=("id", "p", "ts", "v")):
+    found = read_table(path).select(columns).to_pylist()
+    return sorted(tuple(row.values()) for row in found)
+
+
+def plain(table):
+    return [tuple(row.values()) for row in table.to_pylist()]
+
+
+def engine(path, **options):
+    return Engine(str(path), {**UPSERT, "hoodie.bucket.index.num.buckets": "4", **options})
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_one_current_row_a_key(tmp_path, index):
+    sink = engine(tmp_path / "t", **{"hoodie.index.type": index})
+    sink.write(0, rows(range(100), ts=1))
+    summary = sink.write(1, rows(range(50, 150), ts=2, v="new"))
+    expected = plain(rows(range(50), ts=1)) + plain(rows(range(50, 150), ts=2, v="new"))
+    assert contents(tmp_path / "t") == sorted(expected)
+    assert (summary.rows, summary.rows_updated, summary.rows_deleted) == (50, 50, 0)
+    late = sink.write(2, rows(range(60, 70), ts=1, v="late"))
+    assert contents(tmp_path / "t") == sorted(expected)
+    assert (late.rows, late.rows_updated) == (0, 0)
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_deletes_take_their_keys_and_nothing_else(tmp_path, index):
+    options = {"hoodie.index.type": index}
+    engine(tmp_path / "t", **options).write(0, rows(range(100), ts=5))
+    delete = engine(tmp_path / "t", **options, **{"hoodie.datasource.write.operation": "delete"})
+    keys = rows([*range(30), 500], ts=1).select(["id", "p"])
+    summary = delete.write(1, keys)
+    assert summary.rows_deleted == 30
+    assert contents(tmp_path / "t") == sorted(plain(rows(range(30, 100), ts=5)))
+    delete.write(2, rows(range(100)).select(["id", "p"]))
+    assert contents(tmp_path / "t") == []
+    engine(tmp_path / "t", **options).write(3, rows(range(10), ts=9))
+    assert contents(tmp_path / "t") == sorted(plain(rows(range(10), ts=9)))
+
+
+def test_a_marked_record_deletes_unless_it_is_late(tmp_path):
+    def marked(keys, ts, gone):
+        table = rows(keys, ts=ts)
+        return table.append_column("_hoodie_is_deleted", pa.array([gone] * len(table)))
+
+    sink = engine(tmp_path / "t")
+    sink.write(0, marked(range(10), 5, False))
+    summary = sink.write(1, pa.concat_tables([marked(range(3), 6, True), marked(range(3, 6), 4, True)]))
+    assert summary.rows_deleted == 3
+    assert [row[0] for row in contents(tmp_path / "t")] == [f"k{n}" for n in range(3, 10)]
+    assert sink.write(2, marked([77], 6, True)).rows == 0
+
+
+def test_of_records_of_a_key_in_a_batch_the_newest_stays(tmp_path):
+    sink = engine(tmp_path / "t")
+    batch = pa.concat_tables([rows([1, 2], ts=3, v="a"), rows([1], ts=2, v="b"), rows([2], ts=3, v="c")])
+    sink.write(0, batch)
+    assert contents(tmp_path / "t") == [("k1", "p1", 3, "a"), ("k2", "p2", 3, "c")]
+
+
+def test_a_key_in_several_file_groups_is_updated_in_each(tmp_path):
+    insert = Engine(str(tmp_path / "t"), {"hoodie.parquet.small.file.limit": "0"})
+    insert.write(0, rows(range(9), lambda _: "p"))
+    insert.write(1, rows(range(3), lambda _: "p"))
+    summary = engine(tmp_path / "t").write(2, rows(range(5), lambda _: "p", ts=1, v="new"))
+    assert summary.rows_updated == 8
+    assert [row[3] for row in contents(tmp_path / "t")] == ["new"] * 8 + ["v"] * 4
+
+
+def test_untouched_row_groups_are_copied(tmp_path):
+    sink = engine(tmp_path / "t", **{"hoodie.parquet.block.size": "4000"})
+    for number in range(8):
+        sink.write(number, rows(range(number * 400, number * 400 + 400), lambda _: "p", ts=1))
+    files = list_snapshot_files(HudiTable.open(str(tmp_path / "t")))
+    summary = sink.write(8, rows(range(400, 420), lambda _: "p", ts=2, v="new"))
+    assert summary.bytes_copied > files[0].size_bytes / 3
+    expected = plain(rows(range(3200), lambda _: "p", ts=1))
+    expected[400:420] = plain(rows(range(400, 420), lambda _: "p", ts=2, v="new"))
+    assert contents(tmp_path / "t") == sorted(expected)
+
+
+def test_inserts_can_leave_out_what_is_there(tmp_path):
+    options = {"hoodie.datasource.write.insert.drop.duplicates": "true"}
+    sink = Engine(str(tmp_path / "t"), options)
+    sink.write(0, rows(range(10), ts=1))
+    summary = sink.write(1, rows(range(5, 15), ts=2, v="new"))
+    assert summary.rows == 5
+    assert contents(tmp_path / "t") == sorted(plain(rows(range(10), ts=1)) + plain(rows(range(10, 15), ts=2, v="new")))

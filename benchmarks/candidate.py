@@ -59,6 +59,40 @@ def hudi(table, options):
     return write
 
 
+MERGE = """
+    MERGE INTO {table} t USING changes s ON t.event_id = s.event_id AND t.dt = s.dt
+    WHEN MATCHED AND s.ts >= t.ts THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *
+"""
+
+
+def delta_merge(table, _options):
+    def write(batch, batch_id):
+        spark = batch.sparkSession
+        if batch_id == 0:
+            spark.sql(f"CREATE TABLE delta.`{table}` ({DDL}) USING delta PARTITIONED BY ({PARTITION})")
+        batch.createOrReplaceTempView("changes")
+        spark.sql(MERGE.format(table=f"delta.`{table}`"))
+
+    return write
+
+
+def iceberg_merge(_table, options):
+    mode = options.get("mode", "copy-on-write")
+    properties = ", ".join(f"'write.{kind}.mode'='{mode}'" for kind in ("merge", "update", "delete"))
+
+    def write(batch, batch_id):
+        spark = batch.sparkSession
+        if batch_id == 0:
+            spark.sql(
+                f"CREATE TABLE {ICEBERG_TABLE} ({DDL}) USING iceberg PARTITIONED BY ({PARTITION}) "
+                f"TBLPROPERTIES ({properties}, 'format-version'='2')"
+            )
+        batch.createOrReplaceTempView("changes")
+        spark.sql(MERGE.format(table=ICEBERG_TABLE))
+
+    return write
+
+
 def delta(table, options):
     def write(batch, _batch_id):
         batch.write.format("delta").options(**options).partitionBy(PARTITION).mode("append").save(table)
@@ -95,6 +129,8 @@ CANDIDATES = {
     "hudi": (hudi, HUDI_CONF),
     "delta": (delta, DELTA_CONF),
     "iceberg": (iceberg, ICEBERG_CONF),
+    "delta-merge": (delta_merge, DELTA_CONF),
+    "iceberg-merge": (iceberg_merge, ICEBERG_CONF),
 }
 
 
@@ -113,10 +149,10 @@ def live_files(name, spark, table):
     if name == "parquet":
         files = glob.glob(os.path.join(table, "*", "*.parquet"))
         return len(files), sum(map(os.path.getsize, files))
-    if name == "delta":
+    if name.startswith("delta"):
         row = spark.sql(f"DESCRIBE DETAIL delta.`{table}`").first()
         return row["numFiles"], row["sizeInBytes"]
-    if name == "iceberg":
+    if name.startswith("iceberg"):
         row = spark.sql(f"SELECT count(*), sum(file_size_in_bytes) FROM {ICEBERG_TABLE}.files").first()
         return row[0], row[1]
     from table.hudi_table import HudiTable
@@ -127,9 +163,10 @@ def live_files(name, spark, table):
 
 
 def read_back(name, spark, table):
-    """Rows and distinct keys, read by other code than wrote them."""
+    """Rows, distinct keys and the sum of ``rev``, read by other code than wrote them."""
     from pyspark.sql import functions as F
 
+    name = name.removesuffix("-merge")
     if name == "iceberg":
         # foreachBatch writes through a cloned session; this one's catalog has cached the table
         spark.sql(f"REFRESH TABLE {ICEBERG_TABLE}")
@@ -138,13 +175,14 @@ def read_back(name, spark, table):
         frame = spark.read.format(name).load(table)
     else:
         import pyarrow as pa
+        import pyarrow.compute as pc
         from hudi import HudiTableBuilder
 
         batches = [pa.record_batch(batch) for batch in HudiTableBuilder.from_base_uri(table).build().read()]
         keys = pa.chunked_array([batch.column(KEY) for batch in batches])
-        return len(keys), len(keys.unique())
-    row = frame.agg(F.count("*").alias("n"), F.count_distinct(KEY).alias("k")).first()
-    return row.n, row.k
+        return len(keys), len(keys.unique()), sum(pc.sum(batch.column("rev")).as_py() or 0 for batch in batches)
+    row = frame.agg(F.count("*").alias("n"), F.count_distinct(KEY).alias("k"), F.sum("rev").alias("rev")).first()
+    return row.n, row.k, row.rev
 
 
 def main():
@@ -185,7 +223,7 @@ def main():
     query.awaitTermination()
     total = time.monotonic() - started
     seconds = [p["durationMs"]["triggerExecution"] / 1000 for p in query.recentProgress if p["numInputRows"] > 0]
-    rows, keys = read_back(name, spark, table)
+    rows, keys, newest = read_back(name, spark, table)
     files, size = live_files(name, spark, table)
     half = seconds[len(seconds) // 2 :]
     json.dump(
@@ -198,6 +236,7 @@ def main():
             "total_s": round(total, 2),
             "rows": rows,
             "keys": keys,
+            "newest": newest,
             "live_files": files,
             "live_mb": round(size / 1e6, 1),
             "seconds": seconds,

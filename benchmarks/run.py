@@ -46,6 +46,16 @@ CANDIDATES["cleaning"] = {
     "hudistream, cleaning and archival on (the default)": ("hudistream",),
     "hudistream, cleaning and archival off": ("hudistream", "hoodie.clean.automatic=false"),
 }
+UPSERT = "hoodie.datasource.write.operation=upsert"
+CANDIDATES["upserts"] = {
+    "hudistream upsert, BLOOM (zstd 1)": ("hudistream", UPSERT),
+    "hudistream upsert, BLOOM, worker caches off": ("hudistream", UPSERT, "hudistream.index.cache.bytes=0"),
+    "Hudi 1.0.2 upsert, SIMPLE, no metadata table (gzip, its default)": ("hudi", UPSERT, "hoodie.index.type=SIMPLE"),
+    "Hudi 1.0.2 upsert, BLOOM, no metadata table (gzip, its default)": ("hudi", UPSERT, "hoodie.index.type=BLOOM"),
+    "Iceberg 1.10 MERGE, copy-on-write (zstd, its default)": ("iceberg-merge",),
+    "Iceberg 1.10 MERGE, merge-on-read (zstd, its default)": ("iceberg-merge", "mode=merge-on-read"),
+    "Delta 3.3.2 MERGE (snappy, its default)": ("delta-merge",),
+}
 # what is measured unless told otherwise
 USUAL = (
     ("A", "packed"),
@@ -54,6 +64,10 @@ USUAL = (
     ("A2", "cleaning"),
     ("B-inserts", "packed"),
     ("one-row", "small"),
+    ("B", "upserts"),
+    ("B-skewed", "upserts"),
+    ("big-spread", "upserts"),
+    ("big-recent", "upserts"),
 )
 
 
@@ -75,12 +89,13 @@ def measure(workload, candidates, rounds, batches):
     results = {label: [] for label in candidates}
     with tempfile.TemporaryDirectory() as place:
         folder = os.path.join(place, "in")
-        rows = generate(workload, folder, batches)
+        keys, newest = generate(workload, folder, batches)
         for number in range(rounds):
             for label, arguments in candidates.items():
                 result = run_one(arguments, folder, os.path.join(place, "out"))
-                if (result["rows"], result["keys"]) != (rows, rows):
-                    sys.exit(f"{label} lost or doubled rows: {result['rows']} of {rows}, {result['keys']} keys")
+                if (result["rows"], result["keys"], result["newest"]) != (keys, keys, newest):
+                    found = f"{result['rows']} rows of {result['keys']} keys, rev {result['newest']}"
+                    sys.exit(f"{label} holds {found}; there are {keys} keys, rev {newest}")
                 results[label].append(result)
                 print(f"{workload}, round {number + 1}: {label}: {result['steady_s']} s a steady batch", flush=True)
     return results

@@ -1,15 +1,19 @@
 """The workloads: deterministic rows, one Parquet file a micro-batch, so that figures compare between runs and peers.
 
-=========  =======  ===========================
-name       batches  rows a batch
-=========  =======  ===========================
-A          20       100,000
-A2         60       2,000
-B-inserts  20       5 of 100,000, 15 of 50,000
-one-row    40       1
-=========  =======  ===========================
+===========  =======  ========================================================================
+name         batches  rows a batch
+===========  =======  ========================================================================
+A            20       100,000
+A2           60       2,000
+B-inserts    20       5 of 100,000, 15 of 50,000
+one-row      40       1
+B            20       5 of 100,000, then 15 of 50,000, half of them updates
+B-skewed     12       2 of 200,000 over 64 partitions, then 10,000 updates, 9 of 10 in one partition
+big-spread   16       10 of 1,000,000, then 6 of 10,000 updates anywhere
+big-recent   16       10 of 1,000,000, then 6 of 10,000 updates of the last 100,000 keys
+===========  =======  ========================================================================
 
-All keys are new, spread over 8 partitions.
+Keys are new unless updates are named, and spread over 8 partitions; a key never changes its partition.
 """
 
 import os
@@ -25,33 +29,62 @@ DDL = (
     "event_id string, ts bigint, dt string, user_id bigint, rev int, quantity int, device_id int, amount double, "
     "score double, event_type string, page string, referrer string"
 )
+# (new keys, updates) a batch
 SIZES = {
-    "A": [100_000] * 20,
-    "A2": [2_000] * 60,
-    "B-inserts": [100_000] * 5 + [50_000] * 15,
-    "one-row": [1] * 40,
+    "A": [(100_000, 0)] * 20,
+    "A2": [(2_000, 0)] * 60,
+    "B-inserts": [(100_000, 0)] * 5 + [(50_000, 0)] * 15,
+    "one-row": [(1, 0)] * 40,
+    "B": [(100_000, 0)] * 5 + [(25_000, 25_000)] * 15,
+    "B-skewed": [(200_000, 0)] * 2 + [(0, 10_000)] * 10,
+    "big-spread": [(1_000_000, 0)] * 10 + [(0, 10_000)] * 6,
+    "big-recent": [(1_000_000, 0)] * 10 + [(0, 10_000)] * 6,
 }
 FIRST_DAY_US = 1_767_225_600_000_000
 
 
+def partitions_of(workload, ids):
+    if workload == "B-skewed":
+        return np.array([f"p{number:02d}" for number in range(64)])[ids % 64]
+    return np.array(PARTITIONS)[ids % len(PARTITIONS)]
+
+
+def choose_updates(workload, rng, known, count):
+    if workload == "B-skewed":
+        hot = count * 9 // 10
+        cold = rng.choice(known, count, replace=False)
+        return np.concatenate(
+            [rng.choice(known // 64, min(hot, known // 64), replace=False) * 64, cold[cold % 64 != 0][: count - hot]]
+        )
+    if workload == "big-recent":
+        return known - 1 - rng.choice(min(known, 100_000), count, replace=False)
+    return rng.choice(known, count, replace=False)
+
+
 def generate(workload, folder, batches=None, seed=42):
-    """Writes the files of a workload; returns how many rows there are."""
+    """Writes the files of a workload; returns the number of keys, and the sum of ``rev`` over their newest rows."""
     sizes = SIZES[workload][:batches]
     shutil.rmtree(folder, ignore_errors=True)
     os.makedirs(folder)
     rng = np.random.default_rng(seed)
     kinds = np.array(["view", "click", "cart", "buy", "search", "login"])
     first = 0
-    for number, size in enumerate(sizes):
-        ids = np.arange(first, first + size)
-        first += size
+    newest = np.zeros(0, np.int64)
+    for number, (new, updates) in enumerate(sizes):
+        ids = np.arange(first, first + new)
+        if updates:
+            ids = np.concatenate([ids, choose_updates(workload, rng, first, updates)])
+        first += new
+        newest = np.concatenate([newest, np.zeros(new, np.int64)])
+        newest[ids] = number
         rng.shuffle(ids)
+        size = len(ids)
         referrers = rng.integers(0, 20_000, size)
         table = pa.table(
             {
                 "event_id": keys_of(ids),
                 "ts": FIRST_DAY_US + number * 60_000_000 + rng.integers(0, 60_000_000, size),
-                "dt": np.array(PARTITIONS)[ids % len(PARTITIONS)],
+                "dt": partitions_of(workload, ids),
                 "user_id": rng.integers(0, 1_000_000, size),
                 "rev": np.full(size, number, np.int32),
                 "quantity": rng.integers(1, 100, size).astype(np.int32),
@@ -70,7 +103,7 @@ def generate(workload, folder, batches=None, seed=42):
         file = os.path.join(folder, f"batch-{number:05d}.parquet")
         pq.write_table(table, file, row_group_size=max(1, size // 4))
         os.utime(file, (1e9 + number, 1e9 + number))  # the file source goes by modification time
-    return first
+    return first, int(newest.sum())
 
 
 def keys_of(ids):

@@ -4,32 +4,34 @@ All rows of a key, and all file groups of a slot, are at one task, so a file gro
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from zlib import crc32
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streaming.bucket_assigner import BucketAssigner, SmallFile, find_small_files
-from streaming.locate import Located, files_by_bucket, locate
+from streaming.locate import distinct_keys, files_by_bucket, locate, owner_of
 from streaming.regroup import NO_PATH, Group, regroup
-from streaming.task_plan import TaskPlan, TaskResult
+from streaming.task_plan import FILE_COLUMN, GONE_COLUMN, TaskPlan, TaskResult, decode_lookups
 from streaming.task_report import TaskReport
 from table import clock
 from table.files.file_names import build_file_id
-from table.index.bucket import bucket_file_id
+from table.index.bucket import bucket_file_id, bucket_numbers
 from table.index.key_cache import cache_of_process
-from table.index.key_lookup import FileHits
+from table.index.key_lookup import FileHits, LookupCounts, find_keys
 from table.keygen import partition_path_problem
 from table.schema import RECORD_KEY
 from table.view.file_group import BaseFile
 from table.view.file_system_view import list_latest_base_files
 from table.write.context import Bucket, BucketType
 from table.write.merge import combine_rows, delete_flags
-from table.write.merge_bucket import merge_bucket
+from table.write.merge_bucket import Changes, merge_bucket
 from table.write.write_bucket import BucketWriter
 
 Positions = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 Assigned = dict[str, tuple[Bucket, Positions]]
 
 
@@ -46,7 +48,7 @@ def write_changes(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordB
         Files written, all whole. Raises what the store raises; markers tell about the rest.
     """
     task = _ChangeTask(plan, write_token)
-    for (path, slot), rows in _slots(regroup(batches, plan.memory_bytes)):
+    for (path, slot), rows in whole_slots(regroup(batches, plan.memory_bytes)):
         task.write(path, slot, rows)
     return task.report.finish()
 
@@ -63,12 +65,7 @@ def required_for_changes(plan: TaskPlan) -> Mapping[str, str]:
     return reasons
 
 
-def owner_of(file_id: str, slots: int) -> int:
-    """The slot of a partition path that writes a file group: the same whoever asks."""
-    return crc32(file_id.encode()) % slots
-
-
-def _slots(pieces: Iterable[tuple[str, int, pa.Table]]) -> Iterator[tuple[Group, pa.Table]]:
+def whole_slots(pieces: Iterable[tuple[str, int, pa.Table]]) -> Iterator[tuple[Group, pa.Table]]:
     """The pieces of each slot put together."""
     current: Group | None = None
     held: list[pa.Table] = []
@@ -82,6 +79,23 @@ def _slots(pieces: Iterable[tuple[str, int, pa.Table]]) -> Iterator[tuple[Group,
         yield current, pa.concat_tables(held)
 
 
+@dataclass(frozen=True)
+class _Found:
+    """Where the rows of a slot are stored.
+
+    Attributes:
+        hits: files that hold keys; `FileHits.keys` are positions of rows.
+        counts: what it cost.
+        known: which rows' keys the table has.
+        buckets: of each row, with a bucket index.
+    """
+
+    hits: Sequence[FileHits]
+    counts: LookupCounts
+    known: Flags
+    buckets: Positions | None = None
+
+
 class _ChangeTask:
     """Merges slot after slot."""
 
@@ -92,22 +106,58 @@ class _ChangeTask:
         self.report = TaskReport(plan, write_token)
 
     def write(self, path: str, slot: int, rows: pa.Table) -> None:
+        plan, changes = self._plan, self._changes
         problem = partition_path_problem(None if path == NO_PATH else path)
         if problem is not None:
             self.report.count_bad(rows, problem)
             return
-        rows = self.report.without_bad_rows(rows, required_for_changes(self._plan))
+        if changes.apart:
+            gone = pc.fill_null(rows.column(GONE_COLUMN), False).to_numpy()
+            rows = self.report.without_bad_rows(rows, {} if gone.all() else required_for_changes(plan), exempt=gone)
+            gone = pc.fill_null(rows.column(GONE_COLUMN), False).to_numpy()
+        else:
+            rows = self.report.without_bad_rows(rows, required_for_changes(plan))
+            rows = combine_rows(rows, plan.context.merge) if changes.combines else rows
+            gone = np.zeros(len(rows), np.bool_)
         if not len(rows):
             return
-        context = self._plan.context
-        if self._changes.combines:
-            rows = combine_rows(rows, context.merge)
-        rows = rows.select([*context.schema.names, RECORD_KEY])
         files = self._list_files(path, slot)
-        keys, codes = _distinct(rows.column(RECORD_KEY).combine_chunks())
-        located = locate(context.storage, files, keys, self._changes, self._cache)
-        self.report.lookup += located.counts
-        self._merge(path, rows, files, located, codes)
+        found = self._find_tagged(rows, files) if changes.apart else self._find(rows, files)
+        self.report.lookup += found.counts
+        self._merge(path, rows.select([*plan.context.schema.names, RECORD_KEY]), gone, files, found)
+
+    def _find(self, rows: pa.Table, files: Sequence[BaseFile]) -> _Found:
+        keys, codes = distinct_keys(rows)
+        located = locate(self._plan.context.storage, files, keys, self._changes, self._cache)
+        known = np.zeros(len(keys), np.bool_)
+        for hit in located.hits:
+            known[hit.keys] = True
+        last = np.zeros(len(keys), np.int64)  # where rows of a key were not combined, the last one counts
+        last[codes] = np.arange(len(rows))
+        hits = [FileHits(hit.file, hit.rows, last[hit.keys]) for hit in located.hits]
+        buckets = None if located.buckets is None else located.buckets[codes]
+        return _Found(hits, located.counts, known[codes], buckets)
+
+    def _find_tagged(self, rows: pa.Table, files: Sequence[BaseFile]) -> _Found:
+        """Other tasks found the file groups: what is left is where in them the keys are."""
+        tags = rows.column(FILE_COLUMN).combine_chunks().dictionary_encode()
+        codes = pc.fill_null(tags.indices, -1).to_numpy()
+        by_id = {file.file_id: file for file in files}
+        hits = []
+        counts = decode_lookups(rows)
+        for code, file_id in enumerate(tags.dictionary.to_pylist()):
+            mine = np.flatnonzero(codes == code)
+            keys = rows.column(RECORD_KEY).combine_chunks().take(pa.array(mine))
+            found, _ = find_keys(
+                self._plan.context.storage, [by_id[file_id]], keys, prune=False, ranges=False, cache=self._cache
+            )
+            hits += [FileHits(hit.file, hit.rows, mine[hit.keys]) for hit in found]
+        buckets = None
+        if self._changes.is_bucket:
+            buckets = bucket_numbers(
+                rows.column(RECORD_KEY).combine_chunks(), self._changes.buckets, self._changes.bucket_fields
+            )
+        return _Found(hits, counts, codes >= 0, buckets)
 
     def _list_files(self, path: str, slot: int) -> Sequence[BaseFile]:
         """The file groups of a path that this slot owns."""
@@ -118,22 +168,19 @@ class _ChangeTask:
         small = find_small_files((SmallFile(f.file_id, f.name, f.size_bytes) for f in files), plan.rules)
         self.report.listed[path] = small
         slots = plan.routes.slots_of(path)
-        return [file for file in files if owner_of(file.file_id, slots) == slot] if slots > 1 else files
+        if slots == 1:
+            return files
+        return [file for file in files if owner_of(file.file_id, slots, self._changes) == slot]
 
-    def _merge(self, path: str, rows: pa.Table, files: Sequence[BaseFile], located: Located, codes: Positions) -> None:
-        is_known = np.zeros(len(rows), np.bool_)
-        for hit in located.hits:
-            is_known[hit.keys] = True
-        fresh = np.flatnonzero(~is_known[codes] & ~delete_flags(rows, self._plan.context.merge))
-        if located.buckets is not None:
-            inserts = self._assign_to_buckets(path, files, fresh, located.buckets[codes])
+    def _merge(self, path: str, rows: pa.Table, gone: Flags, files: Sequence[BaseFile], found: _Found) -> None:
+        fresh = np.flatnonzero(~found.known & ~gone & ~delete_flags(rows, self._plan.context.merge))
+        if found.buckets is not None:
+            inserts = self._assign_to_buckets(path, files, fresh, found.buckets)
         else:
             inserts = self._assign(path, files, fresh)
-        last = np.zeros(len(rows), np.int64)  # where rows of a key were not combined, the last one counts
-        last[codes] = np.arange(len(rows))
-        for hit in () if self._changes.drops_known else located.hits:
+        for hit in () if self._changes.drops_known else found.hits:
             _, positions = inserts.pop(hit.file.file_id, (None, fresh[:0]))
-            self._merge_file(FileHits(hit.file, hit.rows, last[hit.keys]), rows, positions)
+            self._merge_file(hit, rows, gone, positions)
         for bucket, positions in inserts.values():
             self._append(bucket, rows.take(pa.array(positions)))
 
@@ -162,7 +209,7 @@ class _ChangeTask:
             assigned[bucket.file_id] = bucket, fresh[numbers[fresh] == number]
         return assigned
 
-    def _merge_file(self, hit: FileHits, rows: pa.Table, fresh: Positions) -> None:
+    def _merge_file(self, hit: FileHits, rows: pa.Table, gone: Flags, fresh: Positions) -> None:
         file = hit.file
         bucket = Bucket(BucketType.UPDATE, file.partition_path, file.file_id, file.name)
         chosen, matches = np.unique(hit.keys, return_inverse=True)
@@ -171,9 +218,7 @@ class _ChangeTask:
                 self._plan.context,
                 bucket,
                 self._token,
-                rows.take(pa.array(chosen)),
-                hit.rows,
-                matches,
+                Changes(rows.take(pa.array(chosen)), hit.rows, matches, gone[chosen]),
                 rows.take(pa.array(fresh)),
             )
         )
@@ -186,12 +231,6 @@ class _ChangeTask:
         except BaseException:
             writer.abandon()
             raise
-
-
-def _distinct(keys: pa.Array) -> tuple[pa.Array, Positions]:
-    """The keys without repetition, and for each row the position of its key among them."""
-    encoded = keys.dictionary_encode()
-    return encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
 
 
 def _new_file_id() -> str:

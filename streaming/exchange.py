@@ -7,15 +7,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from streaming.change_task import write_changes
 from streaming.regroup import SLOT_COLUMN
 from streaming.routes import Routes, task_values
+from streaming.tag_task import tag_rows, tasks_of
 from streaming.task_plan import TaskPlan, TaskResult, decode_result
 from streaming.write_task import write_rows
 from table.files.base_file import conform
@@ -51,11 +54,26 @@ def exchange_and_write(batch: DataFrame, keys: KeyExpressions, plan: TaskPlan) -
     else:
         rows = _routed(batch, columns, keys, plan)
     # a record key that is a column as it stands need not travel twice
+    if plan.changes is not None and plan.changes.apart:
+        return _collect(_tagged(rows, keys, plan).mapInArrow(partial(_run_task, plan, None), RESULT))
     done_with = [TASK_COLUMN]
     done_with += [] if plan.numbers_rows else [ARRIVAL_COLUMN]
     done_with += [RECORD_KEY] if keys.key_column else []
-    written = rows.drop(*done_with).mapInArrow(partial(_run_task, plan, keys.key_column), RESULT)
+    return _collect(rows.drop(*done_with).mapInArrow(partial(_run_task, plan, keys.key_column), RESULT))
+
+
+def _collect(written: DataFrame) -> list[TaskResult]:
     return [decode_result(row.result) for row in written.collect()]
+
+
+def _tagged(rows: DataFrame, keys: KeyExpressions, plan: TaskPlan) -> DataFrame:
+    """Rows with the file group that holds their key, at the task that writes it: the second exchange."""
+    done_with = [TASK_COLUMN, *([RECORD_KEY] if keys.key_column else [])]
+    schema = from_arrow_schema(plan.tagged_schema).add(TASK_COLUMN, IntegerType())
+    tagged = rows.drop(*done_with).mapInArrow(partial(_run_tagging, plan, keys.key_column), schema)
+    if plan.routes.tasks > 1:
+        tagged = tagged.repartition(plan.routes.tasks, TASK_COLUMN)
+    return tagged.drop(TASK_COLUMN)
 
 
 def _named(sql: str, name: str) -> Column:
@@ -64,13 +82,16 @@ def _named(sql: str, name: str) -> Column:
 
 def _routed(batch: DataFrame, columns: list[str | Column], keys: KeyExpressions, plan: TaskPlan) -> DataFrame:
     routes = plan.routes
-    slot = _slot_sql(routes, keys)
+    anywhere = plan.changes is not None and plan.changes.is_global
+    slot = "0" if anywhere else _slot_sql(routes, keys)
     columns = [*columns, _named(slot, SLOT_COLUMN)]
     if plan.keeps_order or plan.numbers_rows:
         # ties go by order of arrival, which no exchange keeps: number the rows before it
         columns.append(F.monotonically_increasing_id().alias(ARRIVAL_COLUMN))
     if routes.tasks == 1:
         rows = batch.select(*columns).coalesce(1)
+    elif anywhere:
+        rows = batch.select(*columns).repartition(routes.tasks, RECORD_KEY)
     else:
         task = _named(_task_sql(routes, keys, slot), TASK_COLUMN)
         rows = batch.select(*columns, task).repartition(routes.tasks, TASK_COLUMN)
@@ -133,16 +154,28 @@ def _run_task(plan: TaskPlan, key_column: str | None, batches: Iterable[pa.Recor
     context = TaskContext.get()
     assert context is not None
     token = build_write_token(context.partitionId(), context.stageId(), context.taskAttemptId())
-    write = write_rows if plan.changes is None else write_changes
-    result = write(plan, token, _conformed(plan, key_column, batches))
+    if plan.changes is not None and plan.changes.apart:
+        result = write_changes(plan, token, _conformed(plan.tagged_schema, None, batches))
+    else:
+        write = write_rows if plan.changes is None else write_changes
+        result = write(plan, token, _conformed(plan.arriving_schema, key_column, batches))
     result = replace(result, query_id=context.getLocalProperty(QUERY_ID_PROPERTY))
     if result.stats or result.bad_rows:
         yield pa.RecordBatch.from_pydict({"result": [result.encode()]})
 
 
-def _conformed(plan: TaskPlan, key_column: str | None, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_tagging(plan: TaskPlan, key_column: str | None, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Runs on a worker."""
+    values = np.array(task_values(plan.routes.tasks))
+    for rows in tag_rows(plan, _conformed(plan.arriving_schema, key_column, batches)):
+        tasks = values[tasks_of(plan, rows)]
+        yield from rows.append_column(TASK_COLUMN, pa.array(tasks, pa.int32())).to_batches()
+
+
+def _conformed(
+    schema: pa.Schema, key_column: str | None, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """Spark's batches with the table's types: the session's time zone, for one, is not the table's."""
-    schema = plan.arriving_schema
     for batch in batches:
         rows = pa.Table.from_batches([batch])
         if key_column is not None:

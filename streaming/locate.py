@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from table.errors import InvalidConfigError
 from table.index.bucket import bucket_numbers, bucket_of_file_id
 from table.index.key_cache import KeyCache
 from table.index.key_lookup import FileHits, LookupCounts, find_keys
+from table.schema import RECORD_KEY
 from table.storage import Storage
 from table.view.file_group import BaseFile
 
@@ -73,6 +75,18 @@ def _locate_in_buckets(
         counts += cost
         hits += [FileHits(hit.file, hit.rows, mine[hit.keys]) for hit in found]
     return Located(hits, counts, numbers)
+
+
+def distinct_keys(rows: pa.Table) -> tuple[pa.Array, Positions]:
+    """The record keys without repetition, and for each row the position of its key among them."""
+    encoded = rows.column(RECORD_KEY).combine_chunks().dictionary_encode()
+    return encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
+
+
+def owner_of(file_id: str, slots: int, changes: ChangePlan) -> int:
+    """The slot of a partition path that writes a file group: the same whoever asks."""
+    bucket = bucket_of_file_id(file_id) if changes.is_bucket else None
+    return (crc32(file_id.encode()) if bucket is None else bucket) % slots
 
 
 def files_by_bucket(files: Sequence[BaseFile], buckets: int) -> Mapping[int, BaseFile]:

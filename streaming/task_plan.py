@@ -19,6 +19,9 @@ from table.write.context import WriteContext
 from table.write.merge import ARRIVAL_COLUMN
 
 EXAMPLES = 3
+FILE_COLUMN = "_hudistream_file"  # file group that holds the key
+GONE_COLUMN = "_hudistream_gone"  # whether the key goes from there whatever the order: it moves elsewhere
+LOOKUP_COLUMN = "_hudistream_lookup"
 
 
 @dataclass(frozen=True)
@@ -95,8 +98,15 @@ class TaskPlan:
     changes: ChangePlan | None = None
 
     @property
+    def tagged_schema(self) -> pa.Schema:
+        """Columns of rows whose keys were looked for apart, on their way to the tasks that write (Arrow)."""
+        columns = [(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string()), (SLOT_COLUMN, pa.int32())]
+        columns += [(FILE_COLUMN, pa.string()), (GONE_COLUMN, pa.bool_()), (LOOKUP_COLUMN, pa.string())]
+        return pa.schema([*self.context.schema, *(pa.field(*column) for column in columns)])
+
+    @property
     def arriving_schema(self) -> pa.Schema:
-        """Columns of the rows that reach a task (Arrow)."""
+        """Columns of the rows that reach a task first (Arrow)."""
         columns = [
             *self.context.schema,
             pa.field(RECORD_KEY, pa.string()),
@@ -190,6 +200,14 @@ def decode_result(text: str) -> TaskResult:
         document["query_id"],
         LookupCounts(**document["lookup"]),
     )
+
+
+def decode_lookups(rows: pa.Table) -> LookupCounts:
+    """What the tasks that looked for keys say that it cost: each says it in one of its rows."""
+    total = LookupCounts()
+    for text in rows.column(LOOKUP_COLUMN).drop_null().to_pylist():
+        total += LookupCounts(**json.loads(text))
+    return total
 
 
 def combine_results(results: Iterable[TaskResult]) -> TaskResult:

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Mapping
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -51,16 +53,21 @@ class TaskReport:
         if summary.way not in (NEW, COPIED):
             self._reencoded[summary.way] += 1
 
-    def without_bad_rows(self, rows: pa.Table, required: Mapping[str, str]) -> pa.Table:
+    def without_bad_rows(
+        self, rows: pa.Table, required: Mapping[str, str], exempt: npt.NDArray[np.bool_] | None = None
+    ) -> pa.Table:
         """The rows that can be stored; the others are counted and put aside.
 
         Args:
             rows: with ``_hoodie_record_key``.
             required: columns that must not be null -> why.
+            exempt: rows of which nothing but the key is needed.
         """
         bad = pc.equal(pc.fill_null(pc.utf8_length(rows.column(RECORD_KEY)), 0), 0)
         for name in required:
             bad = pc.or_(bad, pc.is_null(rows.column(name)))
+        if exempt is not None and exempt.any():
+            bad = pc.and_not(bad, pa.chunked_array([pa.array(exempt)]))
         if pc.any(bad).as_py():
             reason = "; ".join(dict.fromkeys(("the record key is null or empty", *required.values())))
             self.count_bad(rows.filter(bad), reason)

@@ -9,11 +9,13 @@ from streaming.change_task import write_changes
 from streaming.micro_batch import MicroBatchWriter
 from streaming.regroup import SLOT_COLUMN
 from streaming.routes import Routes, hash_int
+from streaming.tag_task import tag_rows, tasks_of
 from streaming.write_task import write_rows
 from table.files.base_file import conform
 from table.local_storage import LocalStorage
 from table.options import parse_options
 from table.schema import PARTITION_PATH, RECORD_KEY
+from table.write.merge import ARRIVAL_COLUMN
 
 OPTIONS = {
     "hoodie.table.name": "t",
@@ -80,10 +82,24 @@ class Engine:
             plan = replace(plan, context=replace(plan.context, storage=self.worker_storage))
         self.plans.append(plan)
         results = []
-        for task, batches in enumerate(self._route(plan.routes, table, plan)):
+        routed = self._route(plan.routes, table, plan)
+        if plan.changes is not None and plan.changes.apart:
+            routed = self._tag(plan, routed)
+        for task, batches in enumerate(routed):
             if batches:
                 results.append(self._run(plan, task, batches))
         return [result for result in results if result.stats or result.bad_rows]
+
+    def _tag(self, plan, routed):
+        """The second exchange."""
+        tasks = [[] for _ in range(plan.routes.tasks)]
+        for batches in routed:
+            for rows in tag_rows(plan, batches or []):
+                assert rows.schema == plan.tagged_schema
+                target = pa.array(tasks_of(plan, rows))
+                for task in range(plan.routes.tasks):
+                    tasks[task] += rows.filter(pc.equal(target, task)).combine_chunks().to_batches(self.batch_rows)
+        return tasks
 
     def _run(self, plan, task, batches):
         for left in range(self.retry, -1, -1):
@@ -103,12 +119,16 @@ class Engine:
         ]
         tasks = []
         for path, slot in zip(paths, slots, strict=True):
+            if plan.changes is not None and plan.changes.is_global:
+                tasks.append(sum(map(ord, keys[len(tasks)] or "")) % routes.tasks)
+                continue
             planned = routes.planned.get(path)
             tasks.append(planned[slot] if planned else sum(map(ord, path), slot) % routes.tasks)
         table = table.append_column(RECORD_KEY, pa.array(keys, pa.string()))
         table = table.append_column(PARTITION_PATH, pa.array(paths, pa.string()))
         table = table.append_column(SLOT_COLUMN, pa.array(slots, pa.int32()))
         if plan.changes is not None:
+            table = table.append_column(ARRIVAL_COLUMN, pa.array(range(len(table)), pa.int64()))
             table = conform(table, plan.arriving_schema)
         for task in range(routes.tasks):
             mine = table.filter(pc.equal(pa.array(tasks, pa.int64()), task))

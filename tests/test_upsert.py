@@ -101,3 +101,56 @@ def test_inserts_can_leave_out_what_is_there(tmp_path):
     summary = sink.write(1, rows(range(5, 15), ts=2, v="new"))
     assert summary.rows == 5
     assert contents(tmp_path / "t") == sorted(plain(rows(range(10), ts=1)) + plain(rows(range(10, 15), ts=2, v="new")))
+
+
+GLOBALS = ["GLOBAL_BLOOM", "GLOBAL_SIMPLE"]
+
+
+@pytest.mark.parametrize("index", GLOBALS)
+@pytest.mark.parametrize("parallelism", [1, 3])
+def test_a_key_moves_to_the_partition_path_it_comes_with(tmp_path, index, parallelism):
+    sink = engine(tmp_path / "t", **{"hoodie.index.type": index})
+    sink.write(0, rows(range(90), ts=5), parallelism)
+    moved = rows(range(30), lambda number: f"p{(number + 1) % 3}", ts=6, v="moved")
+    late = rows(range(30, 60), lambda number: f"p{(number + 1) % 3}", ts=4, v="late")
+    stay = rows(range(60, 90), ts=6, v="stay")
+    summary = sink.write(1, pa.concat_tables([moved, late, stay, rows(range(90, 95))]), parallelism)
+    expected = plain(moved) + plain(rows(range(30, 60), ts=5)) + plain(stay) + plain(rows(range(90, 95)))
+    assert contents(tmp_path / "t") == sorted(expected)
+    assert (summary.rows, summary.rows_updated, summary.rows_deleted) == (35, 30, 30)
+    assert summary.lookup.keys == 95
+
+
+@pytest.mark.parametrize("index", GLOBALS)
+def test_a_key_stays_where_it_is_when_it_may_not_move(tmp_path, index):
+    kind = index.split("_")[1].lower()
+    options = {"hoodie.index.type": index, f"hoodie.{kind}.index.update.partition.path": "false"}
+    sink = engine(tmp_path / "t", **options)
+    sink.write(0, rows(range(9)))
+    sink.write(1, rows(range(9), lambda _: "elsewhere", ts=1, v="new"))
+    columns = ["_hoodie_partition_path", "p", "v"]
+    assert contents(tmp_path / "t", columns) == [(f"p{n}", "elsewhere", "new") for n in (0, 0, 0, 1, 1, 1, 2, 2, 2)]
+
+
+def test_a_delete_finds_its_key_in_whatever_partition_path(tmp_path):
+    options = {"hoodie.index.type": "GLOBAL_BLOOM"}
+    engine(tmp_path / "t", **options).write(0, rows(range(9)))
+    delete = engine(tmp_path / "t", **options, **{"hoodie.datasource.write.operation": "delete"})
+    assert delete.write(1, rows(range(5), lambda _: "elsewhere").select(["id", "p"])).rows_deleted == 5
+    assert [row[0] for row in contents(tmp_path / "t")] == ["k5", "k6", "k7", "k8"]
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_a_path_with_most_of_the_work_is_shared_by_tasks(tmp_path, monkeypatch, index):
+    monkeypatch.setattr("streaming.routes.SMALL_BATCH_BYTES", 0)
+    monkeypatch.setattr("streaming.routes.HOT_SHARE", 0.9)  # files as small as these weigh about the same
+    sink = engine(tmp_path / "t", **{"hoodie.index.type": index, "hoodie.parquet.max.file.size": "9000"})
+    known = {}
+    for number in range(6):
+        keys = range(number * 40, number * 40 + 120)
+        batch = rows(keys, lambda key: "hot" if key % 10 else "cold", ts=number, v=f"b{number}")
+        sink.write(number, batch, 2)
+        known |= {row[0]: row for row in plain(batch)}
+        assert contents(tmp_path / "t") == sorted(known.values())
+    assert sink.plans[-1].changes.apart
+    assert sink.plans[-1].routes.slots_of("hot") == 2

@@ -77,7 +77,9 @@ def sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(ordered, mask=pc.is_null(doubles).to_numpy())])
 
 
-def merge_rows(stored: pa.Table, incoming: pa.Table, found: Positions, rules: MergeRules) -> MergedRows:
+def merge_rows(
+    stored: pa.Table, incoming: pa.Table, found: Positions, rules: MergeRules, gone: Flags | None = None
+) -> MergedRows:
     """Replaces or removes stored rows.
 
     Args:
@@ -85,39 +87,45 @@ def merge_rows(stored: pa.Table, incoming: pa.Table, found: Positions, rules: Me
         incoming: rows of the same schema, no key twice.
         found: for each stored row the position of its key in `incoming`, or -1.
         rules: who wins. On ties, and where the stored row has no ordering value, the incoming one does.
+        gone: incoming records that remove their key whatever the order.
     """
     hit = found >= 0
     if not hit.any():
         return MergedRows(stored, 0, 0)
     chosen = found[hit]
-    newer = _newer(stored, incoming, hit, chosen, rules)
+    newer = np.ones(len(chosen), np.bool_)
+    if rules.ordering_field is not None:
+        order = [rules.ordering_field]
+        old, new = stored.select(order).filter(pa.array(hit)), incoming.select(order).take(pa.array(chosen))
+        newer = newer_than_stored(old, new, rules)
     deletes = delete_flags(incoming, rules)[chosen]
+    if gone is not None:
+        newer, deletes = newer | gone[chosen], deletes | gone[chosen]
     if rules.mode == PARTIAL_UPDATE and not rules.deletes_all:
-        gone = deletes  # a delete does not look at the order there
-        fresh = _filled(stored.filter(pa.array(hit)), incoming.take(pa.array(chosen)), newer)
+        lost = deletes  # a delete does not look at the order there
+        fresh = filled_from_older(stored.filter(pa.array(hit)), incoming.take(pa.array(chosen)), newer)
         wins, take_from = np.ones(len(chosen), np.bool_), np.arange(len(chosen))
     else:
-        gone, fresh, wins, take_from = newer & deletes, incoming, newer, chosen
+        lost, fresh, wins, take_from = newer & deletes, incoming, newer, chosen
     take = np.arange(len(stored))
     take[hit] = np.where(wins, len(stored) + take_from, take[hit])
     keep = np.ones(len(stored), np.bool_)
-    keep[hit] = ~gone
+    keep[hit] = ~lost
     both = pa.concat_tables([stored, fresh]).unify_dictionaries().combine_chunks()
-    deleted = int(gone.sum())
-    return MergedRows(both.take(pa.array(take[keep] if deleted else take)), int((wins & ~gone).sum()), deleted)
+    deleted = int(lost.sum())
+    return MergedRows(both.take(pa.array(take[keep] if deleted else take)), int((wins & ~lost).sum()), deleted)
 
 
-def _newer(stored: pa.Table, incoming: pa.Table, hit: Flags, chosen: Positions, rules: MergeRules) -> Flags:
-    """For each hit whether the incoming record is as new as the stored one, or newer."""
+def newer_than_stored(stored: pa.Table, incoming: pa.Table, rules: MergeRules) -> Flags:
+    """For each pair of rows whether the incoming record is as new as the stored one, or newer."""
     if rules.ordering_field is None or rules.mode == COMMIT_TIME or rules.deletes_all:
-        return np.ones(len(chosen), np.bool_)
-    old = sortable(stored.column(rules.ordering_field).filter(pa.array(hit)))
-    new = sortable(incoming.column(rules.ordering_field).take(pa.array(chosen)))
+        return np.ones(len(stored), np.bool_)
+    old, new = sortable(stored.column(rules.ordering_field)), sortable(incoming.column(rules.ordering_field))
     flags: Flags = pc.fill_null(pc.or_kleene(pc.less_equal(old, new), pc.is_null(old)), False).to_numpy()
     return flags
 
 
-def _filled(old: pa.Table, new: pa.Table, newer: Flags) -> pa.Table:
+def filled_from_older(old: pa.Table, new: pa.Table, newer: Flags) -> pa.Table:
     """The newer of two records each, its nulls filled from the older; meta columns are the incoming record's."""
     choose = pa.array(newer)
     columns = []
@@ -181,8 +189,7 @@ def _folded(rows: pa.Table, groups: npt.NDArray[np.int32], arrival: Positions, r
     for turn in range(1, int(counts.max())):
         more = np.flatnonzero(counts > turn)
         old, new = merged.take(pa.array(more)), rows.take(pa.array(order[starts[more] + turn]))
-        every = np.ones(len(more), np.bool_)
-        filled = _filled(old, new, _newer(old, new, every, np.arange(len(more)), rules))
+        filled = filled_from_older(old, new, newer_than_stored(old, new, rules))
         place = np.arange(len(merged))
         place[more] = len(merged) + np.arange(len(more))
         merged = pa.concat_tables([merged, filled]).combine_chunks().take(pa.array(place))

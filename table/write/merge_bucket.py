@@ -5,7 +5,7 @@ at a time, so that memory does not grow with the file.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,13 +23,28 @@ from table.write.merge import merge_rows
 Positions = npt.NDArray[np.int64]
 
 
+@dataclass(frozen=True)
+class Changes:
+    """Records of keys that a base file holds.
+
+    Attributes:
+        incoming: table columns and ``_hoodie_record_key``, no key twice.
+        rows: positions in the file of the rows that hold these keys, ascending.
+        matches: for each the position of its record in `incoming`.
+        gone: incoming records that remove their key whatever the order.
+    """
+
+    incoming: pa.Table
+    rows: Positions
+    matches: Positions
+    gone: npt.NDArray[np.bool_]
+
+
 def merge_bucket(
     context: WriteContext,
     bucket: Bucket,
     write_token: str,
-    incoming: pa.Table,
-    rows: Positions,
-    matches: Positions,
+    changes: Changes,
     inserts: pa.Table,
 ) -> tuple[WriteStat, BaseFileSummary]:
     """Writes the next version of a file group.
@@ -38,9 +53,7 @@ def merge_bucket(
         context: the commit's.
         bucket: an UPDATE bucket.
         write_token: this attempt's.
-        incoming: records of keys that the file holds: table columns and ``_hoodie_record_key``, no key twice.
-        rows: positions in the file of the rows that hold these keys, ascending.
-        matches: for each the position of its record in `incoming`.
+        changes: records of keys that the file holds.
         inserts: records that are new to the table.
 
     Returns:
@@ -51,18 +64,18 @@ def merge_bucket(
     writer = None
     try:
         starts = np.cumsum([0, *file.stored.group_rows])
-        touched = np.unique(np.searchsorted(starts, rows, side="right") - 1)
+        touched = np.unique(np.searchsorted(starts, changes.rows, side="right") - 1)
         reason = why_encoded_anew(file.stored, file.schema, context.settings)
         if reason is not None:
             touched = np.arange(len(starts) - 1)
         writer = _open_writer(file, touched, len(starts) - 1)
-        stamped = file.stamp(incoming, 0)
+        stamped = file.stamp(changes.incoming, 0)
         updated = deleted = 0
-        for chunk, found in _chunks(file.stored, file.schema, touched, starts, rows, matches):
-            merged = merge_rows(restamp_carried_rows(chunk, file.name), stamped, found, context.merge)
+        for chunk, found in _chunks(file.stored, file.schema, touched, starts, changes):
+            merged = merge_rows(restamp_carried_rows(chunk, file.name), stamped, found, context.merge, changes.gone)
             writer.write(merged.rows, carried=True)
             updated, deleted = updated + merged.updated, deleted + merged.deleted
-        writer.write(file.stamp(inserts, len(incoming)))
+        writer.write(file.stamp(inserts, len(changes.incoming)))
         summary = writer.close()
         if reason is not None and summary.way == NEW:
             summary = replace(summary, way=reason)
@@ -91,19 +104,14 @@ def _open_writer(file: BucketFile, touched: Positions, groups: int) -> BaseFileW
 
 
 def _chunks(
-    stored: StoredBaseFile,
-    schema: pa.Schema,
-    touched: Positions,
-    starts: Positions,
-    rows: Positions,
-    matches: Positions,
+    stored: StoredBaseFile, schema: pa.Schema, touched: Positions, starts: Positions, changes: Changes
 ) -> Iterator[tuple[pa.Table, Positions]]:
     """The rows of the touched row groups, batch by batch, and for each row the record that matches it, or -1."""
     for group in touched.tolist():
         at = int(starts[group])
         for chunk in stored.read_batches(file_schema(schema), [group]):
             found = np.full(len(chunk), -1, np.int64)
-            low, high = np.searchsorted(rows, (at, at + len(chunk)))
-            found[rows[low:high] - at] = matches[low:high]
+            low, high = np.searchsorted(changes.rows, (at, at + len(chunk)))
+            found[changes.rows[low:high] - at] = changes.matches[low:high]
             at += len(chunk)
             yield chunk, found

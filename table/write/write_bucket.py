@@ -12,7 +12,7 @@ from table.timeline.commit_metadata import WriteStat
 from table.write.bucket_file import BucketFile
 from table.write.context import Bucket, BucketType, WriteContext
 from table.write.merge import last_of_each_key
-from table.write.merge_bucket import merge_bucket
+from table.write.merge_bucket import Changes, merge_bucket
 
 
 class BucketWriter:
@@ -82,9 +82,8 @@ class InsertMerger:
         found = positions_of(stored_keys, keys)
         hit = np.flatnonzero(found >= 0)
         fresh = np.setdiff1d(np.arange(len(rows)), found[hit])
-        return merge_bucket(
-            self._context, self._bucket, self._token, rows, hit, found[hit], rows.take(pa.array(fresh, pa.int64()))
-        )
+        changes = Changes(rows, hit, found[hit], np.zeros(len(rows), np.bool_))
+        return merge_bucket(self._context, self._bucket, self._token, changes, rows.take(pa.array(fresh, pa.int64())))
 
     def abandon(self) -> None:
         """Nothing is open between the calls."""

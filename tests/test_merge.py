@@ -99,7 +99,7 @@ def test_a_partial_update_fills_the_newer_record_from_the_older():
     [
         (EVENT_TIME, "ts", [("b", 1, "2"), ("a", 3, "4")]),
         (EVENT_TIME, None, [("b", 1, "2"), ("a", 2, "5")]),
-        (COMMIT_TIME, "ts", [("b", 1, "2"), ("a", 3, "4")]),
+        (COMMIT_TIME, "ts", [("b", 1, "2"), ("a", 2, "5")]),
         (PARTIAL_UPDATE, "ts", [("a", 3, "4"), ("b", 1, "2")]),
     ],
 )
@@ -135,3 +135,9 @@ def test_last_of_each_key_keeps_the_order_of_arrival():
 def test_last_of_each_run_looks_across_the_border(next_key, expected):
     rows = table(("a", 1, "1"), ("a", 2, "2"), ("b", 1, "3"))
     assert [row[2] for row in plain(last_of_each_run(rows, next_key))] == expected
+
+
+def test_a_delete_among_partial_records_stands_for_itself():
+    rows = marked(table(("a", 2, "x"), ("a", 3, "gone"), ("b", 3, "gone"), ("b", 2, "y")), False, True, True, False)
+    combined = combine_rows(rows, MergeRules(PARTIAL_UPDATE, "ts"))
+    assert plain(combined) == [("a", 3, "gone", True), ("b", 2, "y", False)]

@@ -148,7 +148,8 @@ def combine_rows(rows: pa.Table, rules: MergeRules) -> pa.Table:
     Args:
         rows: with ``_hoodie_record_key``, and ``_hudistream_arrival`` (int64), which orders equals; without it
             they are in order of arrival.
-        rules: the record with the greatest ordering value stays, whatever the mode; of equals the last.
+        rules: by event time the record with the greatest ordering value stays, of equals the last; by commit
+            time the last. Partial records are merged two by two.
 
     Returns:
         Rows in order of arrival of those that stay.
@@ -170,7 +171,7 @@ def combine_rows(rows: pa.Table, rules: MergeRules) -> pa.Table:
 
 def _ranks(rows: pa.Table, rules: MergeRules) -> Positions:
     """The rank of each row's ordering value, equal for equal values; nulls lowest."""
-    if rules.ordering_field is None or rules.deletes_all:
+    if rules.ordering_field is None or rules.mode == COMMIT_TIME or rules.deletes_all:
         return np.zeros(len(rows), np.int64)
     values = sortable(rows.column(rules.ordering_field)).combine_chunks()
     ranks: Positions = pc.rank(values, tiebreaker="min").to_numpy().astype(np.int64)
@@ -189,7 +190,13 @@ def _folded(rows: pa.Table, groups: npt.NDArray[np.int32], arrival: Positions, r
     for turn in range(1, int(counts.max())):
         more = np.flatnonzero(counts > turn)
         old, new = merged.take(pa.array(more)), rows.take(pa.array(order[starts[more] + turn]))
-        filled = filled_from_older(old, new, newer_than_stored(old, new, rules))
+        newer = newer_than_stored(old, new, rules)
+        filled = filled_from_older(old, new, newer)
+        # nothing is filled into a delete, nor from one that is newer: the record that arrived last stays as it is
+        as_is = np.where(newer, delete_flags(new, rules), delete_flags(old, rules))
+        if as_is.any():
+            count = np.arange(len(more))
+            filled = pa.concat_tables([filled, new]).take(pa.array(np.where(as_is, len(more) + count, count)))
         place = np.arange(len(merged))
         place[more] = len(merged) + np.arange(len(more))
         merged = pa.concat_tables([merged, filled]).combine_chunks().take(pa.array(place))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from streaming.bucket_assigner import AssignRules, SmallFile, drop_costly, find_small_files
+from streaming.replacement import OVERWRITES
 from streaming.routes import Routes, plan_change_routes, plan_routes
 from streaming.task_plan import ChangePlan, TaskPlan
 from streaming.write_profile import WriteProfile, assign_rules
@@ -18,8 +19,6 @@ from table.view.file_group import CommittedInstants
 from table.write.context import WriteContext
 from table.write.merge import COMMIT_TIME, EVENT_TIME, PARTIAL_UPDATE, MergeRules, can_order
 
-OVERWRITES = ("insert_overwrite", "insert_overwrite_table")
-DELETE_PARTITION = "delete_partition"
 _LOOKS_FOR_KEYS = ("upsert", "delete")
 
 
@@ -85,12 +84,18 @@ def _bucket_fields(options: WriteOptions, config: TableConfig) -> tuple[str, ...
     return hashed
 
 
-def check_ordering(schema: pa.Schema, rules: MergeRules, changes: ChangePlan | None) -> None:
+def check_ordering(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> None:
     """Refuses an ordering field that cannot order.
+
+    Args:
+        options: how to write.
+        config: the table's properties.
+        schema: table columns (Arrow).
 
     Raises:
         InvalidConfigError: names the column and its type.
     """
+    rules, changes = merge_rules(options, config), plan_changes(options, config)
     name = rules.ordering_field
     if name is None or changes is None or rules.deletes_all or changes.adds_only:
         return
@@ -155,8 +160,6 @@ def plan_tasks(
         changes = replace(changes, apart=apart, partition_paths=scene.partition_paths)
     else:
         routes = plan_routes(profile, rules, most, options.slots_per_partition)
-    merge = merge_rules(options, config)
-    check_ordering(schema, merge, changes)
     context = WriteContext(
         storage=scene.storage,
         instant_time=scene.instant_time,
@@ -164,7 +167,7 @@ def plan_tasks(
         required=required_columns(schema),
         avro_schema=schema_json(with_meta_columns(schema), config.name),
         settings=options.base_file,
-        merge=merge,
+        merge=merge_rules(options, config),
         allow_duplicates=options.allow_duplicates or bulk,
         combine_before_insert=options.combine_before_insert and not bulk,
     )

@@ -62,6 +62,11 @@ def exchange_and_write(batch: DataFrame, keys: KeyExpressions, plan: TaskPlan) -
     return _collect(rows.drop(*done_with).mapInArrow(partial(_run_task, plan, keys.key_column), RESULT))
 
 
+def collect_paths(rows: DataFrame, keys: KeyExpressions) -> list[str]:
+    """The partition paths of rows, each once."""
+    return [row.path for row in rows.select(_named(keys.partition_path, "path")).distinct().collect()]
+
+
 def _collect(written: DataFrame) -> list[TaskResult]:
     return [decode_result(row.result) for row in written.collect()]
 

@@ -11,10 +11,11 @@ import pyarrow as pa
 import structlog
 
 from streaming.batch_ledger import BatchLedger
-from streaming.batch_plan import Scene, plan_changes, plan_tasks
+from streaming.batch_plan import Scene, check_ordering, plan_changes, plan_tasks
 from streaming.batch_summary import BatchSummary, PhaseClock, summarize
 from streaming.profile_cache import ProfileCache
 from streaming.quarantine import Quarantine, encode_extra, finish_quarantine, now_us, publish
+from streaming.replacement import DELETE_PARTITION, REPLACING, action_of, list_replaced, matching_paths
 from streaming.table_services import TableServices
 from streaming.task_plan import TaskPlan, TaskResult, combine_results
 from streaming.validators import PendingBatch, Validator, find_refusal
@@ -37,7 +38,6 @@ from table.services.metadata_table import drop_metadata_table
 from table.services.rollback import roll_back_failed_writes, roll_back_pending
 from table.storage import Storage
 from table.timeline.active_timeline import load_timeline
-from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import Verdict, already_committed
 from table.transaction.commit import (
@@ -52,6 +52,7 @@ from table.view.file_system_view import list_partition_paths
 
 # rows of the batch to their tasks, and what they wrote: Spark in production, a loop in tests
 Distribute = Callable[[KeyExpressions, TaskPlan], list[TaskResult]]
+AskPaths = Callable[[KeyExpressions], Sequence[str]]
 
 log = structlog.get_logger("hudistream.sink")
 
@@ -106,6 +107,7 @@ class MicroBatchWriter:
         parallelism: int,
         distribute: Distribute,
         ask_query_id: Callable[[], str | None] | None = None,
+        ask_paths: AskPaths | None = None,
     ) -> BatchSummary:
         """Writes one batch, or finds that it was written.
 
@@ -117,6 +119,7 @@ class MicroBatchWriter:
             distribute: moves the rows to tasks and has them written.
             ask_query_id: asks for the query's id anew, before a batch is skipped or refused because of
                 it: the same sink may have been given to another query.
+            ask_paths: asks for the partition paths of the rows, when nothing else of them is wanted.
 
         Raises:
             HudiError: nothing of the batch is visible, unless the message says otherwise.
@@ -141,13 +144,15 @@ class MicroBatchWriter:
         timeline = self._recover(table, timeline, identity)
         write_schema = self._write_schema(schema, table.load_schema(timeline))
         keys = self._build_keys(table.config, schema)
+        check_ordering(self._options, table.config, write_schema)
+        leaving = self._find_leaving(keys, ask_paths)
         job = self._begin(table, timeline, write_schema, batch_id, identity, parallelism)
         timing.end("prepare")
         try:
             with HeartbeatThread(self._storage, job.pending.time, identity, self._options.heartbeat):
-                result = combine_results(distribute(keys, job.plan))
+                result = TaskResult() if leaving is not None else combine_results(distribute(keys, job.plan))
                 timing.end("write")
-                if not self._commit(job, result):
+                if not self._commit(job, result, self._list_replaced(job, result, leaving)):
                     return BatchSummary(self._storage.base_uri, batch_id, None)
         except CommitOutcomeUnknownError:
             # the commit file may yet appear: deleting what it names would be worse than waiting
@@ -157,7 +162,10 @@ class MicroBatchWriter:
             self._undo(job)
             raise
         timing.end("commit")
-        self._profiles.advance(job.profile, job.pending.time, result)
+        if self._options.operation in REPLACING:
+            self._profiles.drop()  # what it knows of small files is out of sight
+        else:
+            self._profiles.advance(job.profile, job.pending.time, result)
         upkeep_errors = self._after_commit(job, result)
         self.services.after_commit(table.config, timeline)
         timing.end("after")
@@ -186,16 +194,17 @@ class MicroBatchWriter:
 
     def _write_schema(self, batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:
         """The schema that the commit will have."""
-        if self._options.operation != "delete":
+        operation = self._options.operation
+        if operation not in ("delete", DELETE_PARTITION):
             return reconcile_schema(batch, table)
         if table is None:
-            raise InvalidConfigError("hoodie.datasource.write.operation=delete: the table has no rows to delete yet")
+            raise InvalidConfigError(f"hoodie.datasource.write.operation={operation}: the table has no rows yet")
         check_batch_columns(batch)
         return table
 
     def _build_keys(self, config: TableConfig, schema: pa.Schema) -> KeyExpressions:
         options = self._options
-        if options.operation == "delete":
+        if options.operation in ("delete", DELETE_PARTITION):
             config = replace(config, ordering_field=None)  # a delete needs no more than its key
         return build_key_expressions(config, schema, options.partition_kinds, dict(options.timebased))
 
@@ -228,7 +237,8 @@ class MicroBatchWriter:
         parallelism: int,
     ) -> BatchJob:
         profile = self._profiles.load(timeline)
-        pending = begin_commit(table, timeline, self._options.operation.upper(), identity)
+        operation = self._options.operation
+        pending = begin_commit(table, timeline, operation.upper(), identity, action_of(operation))
         plan = self._plan_tasks(table, timeline, profile, schema, pending, parallelism)
         if self._quarantine is not None:
             aside = Quarantine(self._quarantine, pending.time, batch_id, identity.sink_id, now_us())
@@ -248,11 +258,28 @@ class MicroBatchWriter:
         scene = Scene(self._storage, pending.time, table.load_committed(timeline), tuple(paths))
         return plan_tasks(self._options, table.config, profile, schema, scene, parallelism)
 
-    def _commit(self, job: BatchJob, result: TaskResult) -> bool:
+    def _find_leaving(self, keys: KeyExpressions, ask_paths: AskPaths | None) -> tuple[str, ...] | None:
+        """Partition paths that are to be deleted; None where rows are written."""
+        options = self._options
+        if options.operation != DELETE_PARTITION:
+            return None
+        asked = options.partitions_to_delete or (ask_paths(keys) if ask_paths is not None else ())
+        return matching_paths(asked, list_partition_paths(self._storage))
+
+    def _list_replaced(
+        self, job: BatchJob, result: TaskResult, leaving: tuple[str, ...] | None
+    ) -> Mapping[str, tuple[str, ...]]:
+        operation = self._options.operation
+        if operation not in REPLACING:
+            return {}
+        paths = leaving if leaving is not None else [stat.partition_path for stat in result.stats]
+        return list_replaced(self._storage, job.plan.committed, operation, paths)
+
+    def _commit(self, job: BatchJob, result: TaskResult, replaced: Mapping[str, tuple[str, ...]]) -> bool:
         """Makes the batch visible. Returns False where there was nothing to commit."""
         if result.bad_rows and not result.quarantined:
             raise _bad_rows_error(result, job.table.config)
-        if not result.stats and not result.quarantined:
+        if not result.stats and not result.quarantined and not replaced:
             withdraw_commit(self._storage, job.pending)
             return False
         schema = job.plan.context.schema
@@ -270,7 +297,7 @@ class MicroBatchWriter:
             return {**known, **encode_extra(result.quarantined)}
 
         schema_text = schema_json(job.schema, job.table.config.name)
-        complete_commit(job.table, job.pending, result.stats, schema_text, build_extra)
+        complete_commit(job.table, job.pending, result.stats, schema_text, build_extra, replaced)
         return True
 
     def _undo(self, job: BatchJob) -> None:
@@ -279,7 +306,7 @@ class MicroBatchWriter:
         time = job.pending.time
         try:
             timeline = load_timeline(self._storage)
-            found = timeline.find(time, Action.COMMIT)
+            found = timeline.find(time, job.pending.instant.action)
             if found is not None and not found.is_completed:
                 roll_back_pending(job.table, timeline, found)
             if self._quarantine is not None:

@@ -12,11 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streaming.batch_summary import BatchSummary
 from streaming.environment import Environment, check_query_id, check_session, load_environment
-from streaming.exchange import exchange_and_write
+from streaming.exchange import collect_paths, exchange_and_write
 from streaming.micro_batch import MicroBatchWriter
+from streaming.replacement import REPLACING
 from streaming.spark_schema import to_arrow_schema
 from streaming.table_services import TableServices
 from streaming.validators import Validator
+from table.errors import InvalidConfigError
 from table.open_storage import open_storage
 from table.options import WriteOptions, parse_operation, parse_options
 
@@ -106,6 +108,7 @@ class HudiSink:
             HudiError: the batch is not visible; Spark replays it when the query is started again.
         """
         with self._lock:
+            self._check_streams()
             spark = batch.sparkSession
             check_session(spark)
             environment = self._load_environment(spark, of_stream=True)
@@ -119,12 +122,22 @@ class HudiSink:
             )
             self._tell(summary)
 
+    def _check_streams(self) -> None:
+        operation = self._options.operation
+        if operation in REPLACING and not self._options.overwrite_in_stream:
+            raise InvalidConfigError(
+                f"hoodie.datasource.write.operation={operation} in a stream: each micro-batch would replace the one "
+                "before; use HudiSink.write(df), or set hudistream.overwrite.in.stream=true if that is what you want"
+            )
+
     def write(self, rows: DataFrame, operation: str | None = None) -> BatchSummary:
         """Writes a DataFrame outside a stream: a backfill, which a stream then continues.
 
         Args:
             rows: what to write.
-            operation: ``insert`` or ``bulk_insert``; None means the sink's own.
+            operation: ``insert``, ``bulk_insert``, ``upsert``, ``delete``, ``insert_overwrite`` (of the partition paths
+                that rows come for), ``insert_overwrite_table`` or ``delete_partition`` (of the rows' partition paths,
+                or those of ``hoodie.datasource.write.partitions.to.delete``); None means the sink's own.
 
         Returns:
             What was written. A write is not remembered as a batch: doing it twice writes twice.
@@ -142,7 +155,10 @@ class HudiSink:
                 writer = self._make_writer(options)
                 writer.services = self._writer.services  # one clean at a time
             distribute = partial(exchange_and_write, rows)
-            summary = writer.write(None, to_arrow_schema(rows.schema), None, parallelism, distribute)
+            ask_paths = partial(collect_paths, rows)
+            summary = writer.write(
+                None, to_arrow_schema(rows.schema), None, parallelism, distribute, ask_paths=ask_paths
+            )
             self._tell(summary)
             return summary
 

@@ -198,6 +198,7 @@ HONOURED: Mapping[str, tuple[str, Parser]] = MappingProxyType(
         "hoodie.datasource.write.insert.drop.duplicates": ("insert_drop_duplicates", _boolean),
         "hoodie.datasource.insert.dup.policy": ("insert_drop_duplicates", _dup_policy),
         "hoodie.datasource.write.partitions.to.delete": ("partitions_to_delete", _names),
+        "hudistream.overwrite.in.stream": ("overwrite_in_stream", _boolean),
         "hoodie.bulkinsert.sort.mode": ("sort_mode", _one_of(*SORT_MODES)),
         "hoodie.bulkinsert.shuffle.parallelism": ("bulk_parallelism", _integer(0)),
         "hoodie.combine.before.insert": ("combine_before_insert", _boolean),

@@ -53,7 +53,8 @@ class WriteOptions:
         combine_before_upsert: one record a key within a batch of upserts.
         combine_before_delete: the same for deletes.
         insert_drop_duplicates: inserts of keys that the table has are dropped.
-        partitions_to_delete: what ``delete_partition`` takes out of sight.
+        partitions_to_delete: what ``delete_partition`` takes out of sight; ``*`` stands for anything.
+        overwrite_in_stream: whether every micro-batch may replace what was there.
         sort_mode: of bulk inserts: ``NONE``, ``GLOBAL_SORT``, ``PARTITION_SORT``, ``PARTITION_PATH_REPARTITION``,
             ``PARTITION_PATH_REPARTITION_AND_SORT``.
         bulk_parallelism: most tasks of a bulk insert; None means as for inserts.
@@ -108,6 +109,7 @@ class WriteOptions:
     combine_before_delete: bool = True
     insert_drop_duplicates: bool = False
     partitions_to_delete: tuple[str, ...] = ()
+    overwrite_in_stream: bool = False
     sort_mode: str = "NONE"
     bulk_parallelism: int | None = None
     combine_before_insert: bool = False

@@ -75,6 +75,7 @@ class Engine:
             self.query_id,
             parallelism,
             lambda keys, plan: self._distribute(plan, table),
+            ask_paths=lambda keys: pc.unique(table.column("p")).to_pylist(),
         )
 
     def _distribute(self, plan, table):

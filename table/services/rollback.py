@@ -26,6 +26,7 @@ from table.timeline.instant import Action, Instant, State
 from table.timeline.service_metadata import (
     RollbackMetadata,
     RollbackPlan,
+    decode_record,
     decode_rollback_plan,
     encode_rollback_metadata,
     encode_rollback_plan,
@@ -58,7 +59,7 @@ def roll_back_failed_writes(
     storage = table.storage
     pending = timeline.pending_of(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
     for instant in pending:
-        _check_is_dead(storage, instant, identity, heartbeat)
+        _check_is_dead(storage, timeline, instant, identity, heartbeat)
     for restore in timeline.pending_of(Action.RESTORE):
         raise CommitConflictError(f"{restore.file_name} is pending: finish the restore with the writer that began it")
     changed = False
@@ -67,18 +68,19 @@ def roll_back_failed_writes(
         changed = True
     if changed:
         timeline = load_timeline(storage)
-    pending = timeline.pending_of(Action.COMMIT, Action.DELTA_COMMIT)
-    for instant in reversed(pending):
+    for instant in reversed(timeline.pending_of(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)):
         roll_back_pending(table, timeline, instant)
         timeline = load_timeline(storage)
     sweep_zombies(table, timeline)
     return timeline
 
 
-def _check_is_dead(storage: Storage, instant: Instant, identity: WriterIdentity, heartbeat: HeartbeatSettings) -> None:
-    if instant.action is Action.REPLACE_COMMIT:
+def _check_is_dead(
+    storage: Storage, timeline: Timeline, instant: Instant, identity: WriterIdentity, heartbeat: HeartbeatSettings
+) -> None:
+    if instant.action is Action.REPLACE_COMMIT and _is_clustering(storage, timeline, instant):
         raise CommitConflictError(
-            f"{instant.file_name} is pending: an overwrite or a clustering of another writer; finish it there first"
+            f"{instant.file_name} is a pending clustering of another writer: finish it there first"
         )
     writer = find_live_writer(storage, instant.time, heartbeat)
     if writer is not None and writer != identity:
@@ -87,6 +89,13 @@ def _check_is_dead(storage: Storage, instant: Instant, identity: WriterIdentity,
             f"{writer.query_id!r}); this is sink {identity.sink_id!r}, query {identity.query_id!r}: one stream a "
             f"table; stop the other one, or wait {heartbeat.expiry_ms / 1000:.0f} s after it has died"
         )
+
+
+def _is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
+    """Whether a replace commit's request holds a plan: those of overwrites hold none, or are empty."""
+    request = requested(instant.time, instant.action)
+    data = read_instant(storage, request) if timeline.contains(request) else b""
+    return bool(data) and decode_record("requested_replace", data).get("clusteringPlan") is not None
 
 
 def roll_back_pending(table: HudiTable, timeline: Timeline, instant: Instant) -> Instant:
@@ -189,6 +198,9 @@ def sweep_zombies(table: HudiTable, timeline: Timeline) -> None:
                 log.warning("zombie_file_deleted", table=storage.base_uri, instant_time=time, path=marker.data_file)
         delete_heartbeat(storage, time)
         delete_markers(storage, time)
+    for instant in timeline.completed_writes[-1:]:
+        if instant.action is Action.REPLACE_COMMIT:
+            delete_heartbeat(storage, instant.time)  # one that only took files away has no markers to be found by
 
 
 def _referenced_files(storage: Storage, timeline: Timeline, time: str) -> frozenset[str] | None:

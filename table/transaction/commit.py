@@ -4,7 +4,7 @@ A batch is visible exactly when the one file that `complete_commit` creates exis
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -55,7 +55,13 @@ class PendingCommit:
         return self.instant.time
 
 
-def begin_commit(table: HudiTable, timeline: Timeline, operation: str, identity: WriterIdentity) -> PendingCommit:
+def begin_commit(
+    table: HudiTable,
+    timeline: Timeline,
+    operation: str,
+    identity: WriterIdentity,
+    action: Action = Action.COMMIT,
+) -> PendingCommit:
     """Requests a commit, starts its heartbeat, and moves it to inflight with the writer's name in it.
 
     Args:
@@ -63,12 +69,13 @@ def begin_commit(table: HudiTable, timeline: Timeline, operation: str, identity:
         timeline: loaded after failed writes were rolled back.
         operation: Hudi's name, upper case.
         identity: who writes.
+        action: REPLACE_COMMIT for what takes file groups out of sight.
 
     Raises:
         BrokenInvariantError: when a pending compaction is later than the new instant.
     """
     storage = table.storage
-    instant = request_instant(storage, timeline, Action.COMMIT, table.config.timezone)
+    instant = request_instant(storage, timeline, action, table.config.timezone)
     for pending in timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION):
         if pending.time >= instant.time:
             raise BrokenInvariantError(f"pending compaction {pending.time} is not earlier than {instant.time}")
@@ -93,6 +100,7 @@ def complete_commit(
     stats: tuple[WriteStat, ...],
     schema: str,
     build_extra: Callable[[Timeline], Mapping[str, str]],
+    replaced: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Instant:
     """Makes a commit visible, or raises and leaves it invisible.
 
@@ -105,6 +113,7 @@ def complete_commit(
         stats: files that belong to it.
         schema: the table's Avro schema without meta columns.
         build_extra: makes ``extraMetadata`` from the timeline as it is now.
+        replaced: partition path -> file ids that a replace commit takes out of sight.
 
     Raises:
         CommitConflictError: another writer got in between; run the batch again.
@@ -113,13 +122,13 @@ def complete_commit(
     storage = table.storage
     remove_unreferenced_files(storage, pending.time, stats)
     timeline = load_timeline(storage)
-    facts = _load_facts(storage, timeline, pending, stats, schema)
+    metadata = CommitMetadata(stats, pending.operation, {}, dict(replaced or {}))
+    facts = _load_facts(storage, timeline, pending, metadata.file_groups, schema)
     conflict = find_conflict(facts)
     if conflict is not None:
         raise CommitConflictError(f"{conflict}; the batch is not visible and can be run again")
     extra = {**build_extra(timeline), "schema": schema}
-    metadata = CommitMetadata(stats, pending.operation, extra)
-    completed = complete_instant(storage, pending.instant, encode_commit(metadata))
+    completed = complete_instant(storage, pending.instant, encode_commit(replace(metadata, extra=extra)))
     log.info("commit_completed", table=storage.base_uri, instant_time=pending.time, files=len(stats))
     return completed
 
@@ -147,7 +156,11 @@ def remove_unreferenced_files(storage: Storage, instant_time: str, stats: tuple[
 
 
 def _load_facts(
-    storage: Storage, timeline: Timeline, pending: PendingCommit, stats: tuple[WriteStat, ...], schema: str
+    storage: Storage,
+    timeline: Timeline,
+    pending: PendingCommit,
+    file_groups: frozenset[tuple[str, str]],
+    schema: str,
 ) -> CommitFacts:
     newer = [i for i in timeline.completed_writes if i.time not in pending.seen]
     rolled_back = set()
@@ -156,9 +169,9 @@ def _load_facts(
             rolled_back.add(load_rolled_back_time(storage, timeline, instant))
     return CommitFacts(
         instant_time=pending.time,
-        file_groups=CommitMetadata(stats).file_groups,
+        file_groups=file_groups,
         schema=schema,
-        inflight_exists=timeline.contains(inflight(pending.time)),
+        inflight_exists=timeline.contains(inflight(pending.time, pending.instant.action)),
         rolled_back=frozenset(rolled_back),
         others={i.time: decode_commit(read_instant(storage, i), i.file_name) for i in newer},
         config_before=pending.config,

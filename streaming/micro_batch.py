@@ -33,7 +33,8 @@ from table.hudi_table import HudiTable, check_can_write, create_table, find_stor
 from table.index.key_lookup import GLOBAL_INDEXES
 from table.keygen import KeyExpressions, build_key_expressions, check_key_encoding
 from table.options import WriteOptions, check_options_agree, new_table_config
-from table.schema import check_batch_columns, reconcile_schema, schema_json
+from table.schema import check_batch_columns, schema_json
+from table.schema_evolution import evolve_schema
 from table.services.metadata_table import drop_metadata_table
 from table.services.rollback import roll_back_failed_writes, roll_back_pending
 from table.storage import Storage
@@ -178,7 +179,7 @@ class MicroBatchWriter:
         config = load_table_config(self._storage)
         if config is None:
             config = new_table_config(self._options, self._default_name)
-            reconcile_schema(schema, None)
+            evolve_schema(schema, None)
             self._build_keys(config, schema)
             table = create_table(self._storage, config)
         else:
@@ -196,7 +197,7 @@ class MicroBatchWriter:
         """The schema that the commit will have."""
         operation = self._options.operation
         if operation not in ("delete", DELETE_PARTITION):
-            return reconcile_schema(batch, table)
+            return evolve_schema(batch, table, self._options.schema_mode, fill_missing=self._options.fill_missing)
         if table is None:
             raise InvalidConfigError(f"hoodie.datasource.write.operation={operation}: the table has no rows yet")
         check_batch_columns(batch)

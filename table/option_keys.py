@@ -132,6 +132,10 @@ def _index(key: str, value: str) -> str:
     return name
 
 
+def _reconcile(key: str, value: str) -> str:
+    return "reconcile" if _boolean(key, value) else "add"
+
+
 def _dup_policy(key: str, value: str) -> bool:
     return _one_of("none", "drop")(key, value) == "drop"  # type: ignore[no-any-return]
 
@@ -199,6 +203,9 @@ HONOURED: Mapping[str, tuple[str, Parser]] = MappingProxyType(
         "hoodie.datasource.insert.dup.policy": ("insert_drop_duplicates", _dup_policy),
         "hoodie.datasource.write.partitions.to.delete": ("partitions_to_delete", _names),
         "hudistream.overwrite.in.stream": ("overwrite_in_stream", _boolean),
+        "hudistream.schema.mode": ("schema_mode", _one_of("strict", "add", "reconcile")),
+        "hoodie.datasource.write.reconcile.schema": ("schema_mode", _reconcile),
+        "hoodie.write.set.null.for.missing.columns": ("fill_missing", _boolean),
         "hoodie.bulkinsert.sort.mode": ("sort_mode", _one_of(*SORT_MODES)),
         "hoodie.bulkinsert.shuffle.parallelism": ("bulk_parallelism", _integer(0)),
         "hoodie.combine.before.insert": ("combine_before_insert", _boolean),
@@ -274,8 +281,6 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         "hoodie.index.class": (("",), "indexes of one's own are not loaded"),
         "hoodie.storage.layout.type": (("DEFAULT", "BUCKET"), "the index decides where records go"),
         "hoodie.schema.on.read.enable": (("false",), "schema history is not kept"),
-        "hoodie.datasource.write.reconcile.schema": (("false",), "columns are not filled in yet"),
-        "hoodie.write.set.null.for.missing.columns": (("false",), "columns are not filled in yet"),
         "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": (("false",), "columns are not dropped"),
         "hoodie.write.schema": (("",), "the batch's own schema is written"),
         "hoodie.avro.schema": (("",), "the batch's own schema is written"),

@@ -54,6 +54,8 @@ class WriteOptions:
         combine_before_delete: the same for deletes.
         insert_drop_duplicates: inserts of keys that the table has are dropped.
         partitions_to_delete: what ``delete_partition`` takes out of sight; ``*`` stands for anything.
+        schema_mode: ``strict``, ``add`` or ``reconcile``: what columns a batch may have (`table.schema_evolution`).
+        fill_missing: columns that a batch lacks are null, whatever the mode.
         overwrite_in_stream: whether every micro-batch may replace what was there.
         sort_mode: of bulk inserts: ``NONE``, ``GLOBAL_SORT``, ``PARTITION_SORT``, ``PARTITION_PATH_REPARTITION``,
             ``PARTITION_PATH_REPARTITION_AND_SORT``.
@@ -110,6 +112,8 @@ class WriteOptions:
     insert_drop_duplicates: bool = False
     partitions_to_delete: tuple[str, ...] = ()
     overwrite_in_stream: bool = False
+    schema_mode: str = "add"
+    fill_missing: bool = False
     sort_mode: str = "NONE"
     bulk_parallelism: int | None = None
     combine_before_insert: bool = False

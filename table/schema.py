@@ -235,41 +235,6 @@ def check_batch_columns(batch: pa.Schema) -> None:
     to_avro(batch, "check")
 
 
-def reconcile_schema(batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:
-    """The schema to write a batch with.
-
-    Args:
-        batch: the batch's columns.
-        table: the table's columns without meta columns, or None when nothing was written yet.
-
-    Returns:
-        The table's schema; for a new table the batch's with everything nullable, because a
-        stream's idea of nullability changes from batch to batch.
-
-    Raises:
-        SchemaMismatchError: lists the columns that are new, missing or of another type.
-    """
-    check_batch_columns(batch)
-    if table is None:
-        return relaxed(batch)
-    theirs = {column.name: column for column in table}
-    ours = {column.name: column for column in batch}
-    differences = [f"column {name!r} is new" for name in ours if name not in theirs]
-    differences += [f"column {name!r} is missing" for name in theirs if name not in ours]
-    differences += [
-        f"column {name!r} is {ours[name].type}, the table has {column.type}"
-        for name, column in theirs.items()
-        if name in ours and not relaxed_type(ours[name].type).equals(relaxed_type(column.type))
-    ]
-    if differences:
-        raise SchemaMismatchError(
-            "the batch does not have the table's columns: "
-            + "; ".join(differences)
-            + ": select and cast the table's columns before the sink"
-        )
-    return table
-
-
 def required_columns(schema: pa.Schema) -> tuple[str, ...]:
     """Columns that the table does not allow to be null."""
     return tuple(field.name for field in schema if not field.nullable)

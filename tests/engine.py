@@ -130,7 +130,7 @@ class Engine:
         table = table.append_column(SLOT_COLUMN, pa.array(slots, pa.int32()))
         if plan.changes is not None:
             table = table.append_column(ARRIVAL_COLUMN, pa.array(range(len(table)), pa.int64()))
-            table = conform(table, plan.arriving_schema)
+        table = conform(table, plan.arriving_schema)
         for task in range(routes.tasks):
             mine = table.filter(pc.equal(pa.array(tasks, pa.int64()), task))
             if plan.changes is not None:

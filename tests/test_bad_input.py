@@ -1,9 +1,11 @@
 """Whatever is wrong is named with its value and the way out; nothing is committed, and the next good batch is fine."""
 
 import errno
+import io
 import os
 import shutil
 
+import fastavro
 import pyarrow as pa
 import pytest
 from engine import Engine, key_set, rows
@@ -25,6 +27,8 @@ from table.timeline.active_timeline import load_timeline
 from table.timeline.instant import Action
 
 GOOD = rows(range(10))
+WIDE = GOOD.append_column("n", pa.array(range(10)))
+STRICT = {"hudistream.schema.mode": "strict"}
 
 
 class NoSpace(LocalStorage):
@@ -56,10 +60,17 @@ def setting(**changes):
 
 def instant_file(name, content=""):
     def arrange(path):
-        with open(f"{path}/.hoodie/{name}", "w") as file:
+        with open(f"{path}/.hoodie/{name}", "w", encoding="latin-1") as file:
             file.write(content)
 
     return arrange
+
+
+def a_clustering_plan():
+    fields = [{"name": "clusteringPlan", "type": ["null", "string"]}]
+    content = io.BytesIO()
+    fastavro.writer(content, {"type": "record", "name": "r", "fields": fields}, [{"clusteringPlan": "merge all"}])
+    return content.getvalue().decode("latin-1")
 
 
 def nothing(_path):
@@ -88,9 +99,9 @@ CASES = {
     "key column absent": (nothing, without("id"), {}, None, SchemaMismatchError, "column 'id' is missing"),
     "partition column absent": (nothing, without("p"), {}, None, SchemaMismatchError, "column 'p' is missing"),
     "ordering column absent": (nothing, without("ts"), {}, None, SchemaMismatchError, "column 'ts' is missing"),
-    "column new": (nothing, GOOD.append_column("n", pa.array(range(10))), {}, None, SchemaMismatchError, "'n' is new"),
+    "column new": (nothing, WIDE, STRICT, None, SchemaMismatchError, "'n' is new"),
     "type narrowed": (
-        nothing, changed("ts", pa.array(range(10), pa.int32())), {}, None, SchemaMismatchError,
+        nothing, changed("ts", pa.array(range(10), pa.int32())), STRICT, None, SchemaMismatchError,
         "'ts' is int32, the table has int64",
     ),
     "type not supported": (
@@ -116,8 +127,9 @@ CASES = {
     "instant from the future": (
         instant_file("29990101000000000.commit", "{}"), GOOD, {}, None, InvalidConfigError, "zone UTC",
     ),
-    "pending overwrite": (
-        instant_file("20260101000000000.replacecommit.requested"), GOOD, {}, None, CommitConflictError, "replacecommit",
+    "pending clustering": (
+        instant_file("20260101000000000.replacecommit.requested", a_clustering_plan()), GOOD, {}, None,
+        CommitConflictError, "clustering",
     ),
     "pending restore": (
         instant_file("20260101000000000.restore.inflight"), GOOD, {}, None, CommitConflictError, "restore",

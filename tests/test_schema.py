@@ -4,12 +4,11 @@ import os
 import pyarrow as pa
 import pytest
 
-from table.errors import CorruptFileError, SchemaMismatchError
+from table.errors import CorruptFileError
 from table.schema import (
     META_COLUMNS,
     decimal_bytes,
     from_avro,
-    reconcile_schema,
     schema_json,
     to_avro,
     with_meta_columns,
@@ -63,34 +62,3 @@ def test_a_name_that_avro_refuses_in_the_tables_name_becomes_an_underscore():
 def test_what_is_no_schema_is_said_to_be_none(text):
     with pytest.raises(CorruptFileError):
         from_avro(text)
-
-
-TABLE = pa.schema([("id", pa.string()), ("n", pa.int64())])
-
-
-def test_a_new_tables_columns_are_all_nullable():
-    batch = pa.schema([pa.field("id", pa.string(), nullable=False)])
-    assert reconcile_schema(batch, None) == pa.schema([("id", pa.string())])
-
-
-def test_the_tables_schema_wins_over_order_and_nullability():
-    batch = pa.schema([("n", pa.int64()), pa.field("id", pa.string(), nullable=False)])
-    assert reconcile_schema(batch, TABLE) == TABLE
-
-
-@pytest.mark.parametrize(
-    ("columns", "message"),
-    [
-        ([("id", pa.string())], "column 'n' is missing"),
-        ([("id", pa.string()), ("n", pa.int64()), ("x", pa.int64())], "column 'x' is new"),
-        ([("id", pa.string()), ("n", pa.int32())], "column 'n' is int32, the table has int64"),
-        ([("id", pa.string()), ("N", pa.int64()), ("n", pa.int64())], "twice"),
-        ([("id", pa.string()), ("_hoodie_file_name", pa.string())], "_hoodie_file_name"),
-        ([("id", pa.string()), ("n", pa.large_list(pa.int64()))], "'n' has the type large_list"),
-        ([("id", pa.string()), ("a b", pa.int64())], "'a b'"),
-        ([], "no columns"),
-    ],
-)
-def test_what_cannot_be_reconciled_is_named(columns, message):
-    with pytest.raises(SchemaMismatchError, match=message):
-        reconcile_schema(pa.schema(columns), TABLE)

@@ -27,6 +27,7 @@ from table.timeline.instant import Action
 
 pytestmark = pytest.mark.spark
 
+STRICT = {"hudistream.schema.mode": "strict"}
 OPTIONS = {
     "hoodie.table.name": "events",
     "hoodie.datasource.write.recordkey.field": "id",
@@ -216,10 +217,15 @@ def test_null_and_empty_partition_values_go_where_hudi_puts_them(spark, tmp_path
 BAD = [
     ("SELECT CAST(NULL AS STRING) id, 'p' p, 1L ts", OPTIONS, InvalidRecordError, "1 rows cannot be stored"),
     ("SELECT '' id, 'p' p, 1L ts", OPTIONS, InvalidRecordError, "the record key is null or empty"),
-    ("SELECT 'a' other, 'p' p, 1L ts", OPTIONS, SchemaMismatchError, "'other' is new; column 'id' is missing"),
+    (
+        "SELECT 'a' other, 'p' p, 1L ts",
+        {**OPTIONS, **STRICT},
+        SchemaMismatchError,
+        "'id' is missing; column 'other' is new",
+    ),
     ("SELECT 'a' id, 'p' p", OPTIONS, SchemaMismatchError, "'ts' is missing"),
     ("SELECT 'a' id, 'p' p, 1 ts", OPTIONS, SchemaMismatchError, "'ts' is int32, the table has int64"),
-    ("SELECT 'a' id, 'p' p, 1L ts, 1 n", OPTIONS, SchemaMismatchError, "'n' is new"),
+    ("SELECT 'a' id, 'p' p, 1L ts, 1 n", {**OPTIONS, **STRICT}, SchemaMismatchError, "'n' is new"),
     ("SELECT 'a' id, 'p' p, 1L ts, 1 ts", OPTIONS, SchemaMismatchError, "'ts' twice"),
     ("SELECT 'a' id, 'p' p, 1L ts, map(1, 2) n", OPTIONS, SchemaMismatchError, "'n' has the Spark type map"),
     ("SELECT 'a' id, 'p' p, 1L ts, interval 1 day n", OPTIONS, SchemaMismatchError, "'n' has the Spark type interval"),

@@ -19,7 +19,7 @@ from table.timeline.commit_metadata import CommitMetadata, WriteStat
 from table.timeline.instant import Action
 from table.timeline.service_metadata import RollbackPlan, encode_rollback_plan
 from table.transaction.conflicts import CommitFacts, find_conflict
-from table.transaction.heartbeat import WriterIdentity, write_heartbeat
+from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat
 
 FOUR_FILES = {
     "hoodie.copyonwrite.record.size.estimate": "100",
@@ -314,13 +314,18 @@ def test_a_restore_of_somebody_else_is_not_touched(tmp_path):
     assert key_set(read_table(path)) == key_set(rows(range(30)))
 
 
-def test_a_pending_overwrite_of_somebody_else_is_not_touched(tmp_path):
+def test_a_pending_overwrite_of_somebody_else_is_undone_when_it_is_dead(tmp_path):
     path = str(tmp_path / "t")
     Engine(path).write(0, rows(range(30)))
     storage = LocalStorage(path)
-    request_instant(storage, load_timeline(storage), Action.REPLACE_COMMIT, "UTC")
-    with pytest.raises(CommitConflictError, match="replacecommit"):
+    pending = request_instant(storage, load_timeline(storage), Action.REPLACE_COMMIT, "UTC")
+    write_heartbeat(storage, pending.time, WriterIdentity("another", "r"))
+    with pytest.raises(CommitConflictError, match="is being written by a live writer"):
         Engine(path).write(1, rows(range(30, 60)))
+    delete_heartbeat(storage, pending.time)
+    Engine(path).write(1, rows(range(30, 60)))
+    assert load_timeline(storage).pending == ()
+    assert key_set(read_table(path)) == key_set(rows(range(60)))
 
 
 def test_the_same_stream_restarted_goes_on_at_once_over_its_own_live_heartbeat(tmp_path):

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 from table.errors import CorruptFileError
+from table.files.cast import cast_column
 from table.schema import COMMIT_TIME, FILE_NAME, PARTITION_PATH
 from table.storage import Storage
 
@@ -60,7 +61,7 @@ def conform(rows: pa.Table, schema: pa.Schema) -> pa.Table:
             columns.append(pa.nulls(len(rows), field.type))
         else:
             column = rows.column(index)
-            columns.append(column if column.type.equals(field.type) else column.cast(field.type))
+            columns.append(cast_column(column, field.type))
     return pa.Table.from_arrays(columns, schema=schema)
 
 

@@ -1,0 +1,105 @@
+"""Arrow columns in a wider or richer type than they were stored with.
+
+The text of a number is Java's (HoodieAvroUtils.rewritePrimaryTypeWithDiffSchemaType).
+"""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def cast_column(column: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
+    """A column with another type: fields that it lacks are null, numbers wider, text as Java spells it.
+
+    Args:
+        column: any type.
+        arrow: the type wanted.
+    """
+    if column.type.equals(arrow):
+        return column
+    if not _needs_care(column.type, arrow):
+        return _plain(column, arrow)
+    return pa.chunked_array([_cast(chunk, arrow) for chunk in column.chunks], arrow)
+
+
+def _needs_care(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether Arrow's own cast would refuse, or give another text than Java."""
+    if pa.types.is_dictionary(stored) or pa.types.is_dictionary(wanted):
+        return False
+    if pa.types.is_nested(stored):
+        return True
+    return bool(pa.types.is_string(wanted) and (pa.types.is_floating(stored) or pa.types.is_decimal(stored)))
+
+
+def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:  # noqa: PLR0911 a way a kind of type
+    if array.type.equals(wanted):
+        return array
+    if pa.types.is_struct(array.type) and pa.types.is_struct(wanted):
+        return _cast_struct(array, wanted)
+    if pa.types.is_map(array.type) and pa.types.is_map(wanted):
+        return _cast_map(array, wanted)
+    if pa.types.is_list(array.type) and pa.types.is_list(wanted):
+        values = _cast(array.flatten(), wanted.value_type)
+        return pa.ListArray.from_arrays(_offsets(array), values, type=wanted, mask=pc.is_null(array))
+    if pa.types.is_string(wanted) and pa.types.is_floating(array.type):
+        single = pa.types.is_float32(array.type)
+        return pa.array([None if value is None else java_text(value, single=single) for value in array.to_pylist()])
+    if pa.types.is_string(wanted) and pa.types.is_decimal(array.type):
+        return pa.array([None if value is None else f"{value:f}" for value in array.to_pylist()], pa.string())
+    return _plain(array, wanted)
+
+
+def _plain(values: pa.Array | pa.ChunkedArray, wanted: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    # a whole number too long for a float is rounded, as Java does
+    rounds = pa.types.is_integer(values.type) and pa.types.is_floating(wanted)
+    return values.cast(wanted, safe=not rounds)
+
+
+def _cast_struct(array: pa.StructArray, wanted: pa.StructType) -> pa.Array:
+    present = {array.type.field(number).name for number in range(array.type.num_fields)}
+    children = [
+        _cast(pc.struct_field(array, column.name), column.type)
+        if column.name in present
+        else pa.nulls(len(array), column.type)
+        for column in wanted
+    ]
+    return pa.StructArray.from_arrays(children, fields=list(wanted), mask=pc.is_null(array))
+
+
+def _cast_map(array: pa.MapArray, wanted: pa.MapType) -> pa.Array:
+    whole = array.take(pa.array(np.arange(len(array))))  # its children begin at its first row now
+    # a missing offset is a missing map
+    missing = np.append(pc.is_null(whole).to_numpy(zero_copy_only=False), False)
+    offsets = pa.array(whole.offsets.to_numpy(), mask=missing)
+    return pa.MapArray.from_arrays(offsets, whole.keys, _cast(whole.items, wanted.item_type)).cast(wanted)
+
+
+def _offsets(array: pa.ListArray) -> pa.Array:
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy()
+    return pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
+
+
+def java_text(value: float, *, single: bool = False) -> str:
+    """A floating point number as Java's ``toString`` spells it."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    text = str(np.float32(value)) if single else repr(float(value))
+    sign, text = ("-", text[1:]) if text.startswith("-") else ("", text)
+    digits, _, exponent = text.partition("e")
+    whole, _, fraction = digits.partition(".")
+    power = int(exponent or 0) + len(whole)  # of the point, before all digits
+    significant = (whole + fraction).lstrip("0")
+    power -= len(whole + fraction) - len(significant)
+    significant = significant.rstrip("0")
+    if not significant:
+        return sign + "0.0"
+    if -2 <= power <= 7:  # from 10^-3 up to 10^7 without an exponent
+        padded = significant.rjust(len(significant) - min(0, power), "0")
+        point = max(0, power)
+        padded = padded.ljust(point, "0")
+        return f"{sign}{padded[:point] or '0'}.{padded[point:] or '0'}"
+    return f"{sign}{significant[0]}.{significant[1:] or '0'}E{power - 1}"

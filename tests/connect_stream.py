@@ -43,6 +43,11 @@ run()
 frame = spark.range(1000, 1010).selectExpr("concat('k', id) id", "'p0' p", "id ts")
 print("WRITE", sink.write(frame).rows, flush=True)
 print("COUNT", read_hudi(spark, table).count(), flush=True)
+changes = {"hoodie.datasource.write.operation": "upsert", "hoodie.index.type": "GLOBAL_BLOOM"}
+moved = HudiSink(table, {**options, **changes}).write(
+    spark.range(1000, 1020).selectExpr("concat('k', id) id", "'p9' p", "id + 1 ts")
+)
+print("UPSERT", moved.rows, moved.rows_deleted, flush=True)
 try:
     HudiSink(table, {**options, "hudistream.checkpoint.location": ""})
 except ValueError as error:

@@ -77,12 +77,14 @@ def test_the_sink_unchanged_under_spark_connect(python, tmp_path):
     assert said["SESSION"].startswith("pyspark.sql.connect")
     assert said["QUERY"].endswith("None")
     assert (said["WRITE"], said["COUNT"]) == ("10", "160")
+    # ten of the twenty move to another partition path: two exchanges
+    assert said["UPSERT"] == "20 10"
     assert "checkpoint.location is empty" in said["EMPTY"]
     assert "hudistream.checkpoint.location" in said["WITHOUT"]
     # the last batch is replayed, two new ones follow: exactly once
     for name in ("2", ".2.crc"):
         os.remove(os.path.join(checkpoint, "commits", name))
     make_source(folder, 3, 2)
-    assert run()["COUNT"] == str(5 * 50 + 2 * 10)
+    assert run()["COUNT"] == str(5 * 50 + 20 + 10)
     keys = read_table(table).column("id").to_pylist()
     assert sorted(key for key in keys if int(key[1:]) < 1000) == sorted(f"k{n}" for n in range(250))

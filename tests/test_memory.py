@@ -10,6 +10,8 @@ from oracles import hudi_rs
 from pyspark.sql import functions as F
 
 from streaming import HudiSink
+from table.hudi_table import HudiTable
+from table.read.read_table import list_snapshot_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -79,3 +81,38 @@ def test_a_large_batch_stays_below_a_gibibyte_a_worker(spark, tmp_path, rows, pa
     assert sum(len(files) for _, _, files in os.walk(path)) > paths
     if rows <= 1_000_000:
         assert hudi_rs.read(path).num_rows == rows
+
+
+@pytest.mark.hudi
+@pytest.mark.parametrize("writer", ["hudistream", "hudi"])
+def test_upserts_into_large_file_groups_stay_below_a_gibibyte_a_worker(spark, hudi, tmp_path, writer):
+    """Four file groups of about 120 MB: ours of many row groups, Hudi's of one."""
+    path = str(tmp_path / "t")
+    rows = wide_rows(spark, 4_400_000, 4)
+    options = {**OPTIONS, "hoodie.datasource.write.precombine.field": "amount", "hoodie.index.type": "BLOOM"}
+    options["hoodie.copyonwrite.record.size.estimate"] = "100"
+    if writer == "hudi":
+        rows.write.parquet(str(tmp_path / "rows"))
+        bulk = {
+            **options,
+            "hoodie.datasource.write.operation": "bulk_insert",
+            "hoodie.parquet.compression.codec": "zstd",
+        }
+        bulk["hoodie.bulkinsert.sort.mode"] = "PARTITION_PATH_REPARTITION"
+        hudi._call(do="write", path=path, parquet=str(tmp_path / "rows"), options=bulk, mode="append")
+    else:
+        HudiSink(path, options).write(rows)
+    files = list_snapshot_files(HudiTable.open(path))
+    assert max(file.size_bytes for file in files) > 100_000_000
+    changes = wide_rows(spark, 4_400_000, 4).where("cast(substr(id, 5) as bigint) % 44 = 0")
+    upsert = HudiSink(path, {**options, "hoodie.datasource.write.operation": "upsert"})
+    started = time.monotonic()
+    with PeakOfWorkers() as peak:
+        summary = upsert.write(changes.withColumn("amount", F.col("amount") + 10))
+    upsert.stop()
+    print(
+        f"\n100,000 upserts into {len(files)} file groups of {writer}, the largest {files[0].size_bytes / 1e6:.0f} MB: "
+        f"{time.monotonic() - started:.0f} s, worker {peak.worker / GIB:.2f} GiB"
+    )
+    assert summary.rows_updated == 100_000
+    assert peak.worker < GIB

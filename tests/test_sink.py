@@ -133,6 +133,22 @@ def test_one_action_one_job_one_exchange(spark, tmp_path):
     assert keys(str(tmp_path / "t")) == expected(0, 400)
 
 
+@pytest.mark.parametrize(("index", "stages"), [("BLOOM", 2), ("GLOBAL_BLOOM", 3)])
+def test_upserts_are_one_action_and_two_exchanges_at_most(spark, tmp_path, index, stages):
+    options = {**OPTIONS, "hoodie.datasource.write.operation": "upsert", "hoodie.index.type": index}
+    sink = HudiSink(str(tmp_path / "t"), {**options, "hoodie.insert.shuffle.parallelism": "2"})
+    tracker = spark.sparkContext.statusTracker()
+    seen = []
+    for batch_id in range(3):
+        group = f"upsert-{tmp_path.name}-{batch_id}"
+        spark.sparkContext.setJobGroup(group, "one batch")
+        sink(frame(spark, batch_id * 50, batch_id * 50 + 100), batch_id)
+        jobs = tracker.getJobIdsForGroup(group)
+        seen.append((len(jobs), max(len(tracker.getJobInfo(job).stageIds) for job in jobs)))
+    assert seen == [(2, stages), (1, 1), (1, 1)]
+    assert keys(str(tmp_path / "t")) == expected(0, 200)
+
+
 def test_a_large_batch_is_exchanged_once_by_the_drivers_map(spark, tmp_path):
     path = str(tmp_path / "t")
     sink = HudiSink(path, {**OPTIONS, "hoodie.copyonwrite.record.size.estimate": "1000"})

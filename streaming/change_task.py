@@ -17,12 +17,15 @@ from streaming.regroup import NO_PATH, Group, regroup
 from streaming.task_plan import FILE_COLUMN, GONE_COLUMN, TaskPlan, TaskResult, decode_lookups
 from streaming.task_report import TaskReport
 from table import clock
+from table.files.base_file_writer import BaseFileSummary
 from table.files.file_names import build_file_id
 from table.index.bucket import bucket_file_id, bucket_numbers
 from table.index.key_cache import cache_of_process
 from table.index.key_lookup import FileHits, LookupCounts, find_keys
 from table.keygen import partition_path_problem
 from table.schema import RECORD_KEY
+from table.storage import join
+from table.timeline.commit_metadata import WriteStat
 from table.view.file_group import BaseFile
 from table.view.file_system_view import list_latest_base_files
 from table.write.context import Bucket, BucketType
@@ -213,24 +216,24 @@ class _ChangeTask:
         file = hit.file
         bucket = Bucket(BucketType.UPDATE, file.partition_path, file.file_id, file.name)
         chosen, matches = np.unique(hit.keys, return_inverse=True)
-        self.report.add_file(
-            *merge_bucket(
-                self._plan.context,
-                bucket,
-                self._token,
-                Changes(rows.take(pa.array(chosen)), hit.rows, matches, gone[chosen]),
-                rows.take(pa.array(fresh)),
-            )
-        )
+        changes = Changes(rows.take(pa.array(chosen)), hit.rows, matches, gone[chosen])
+        done = merge_bucket(self._plan.context, bucket, self._token, changes, rows.take(pa.array(fresh)))
+        self._add_file(bucket, *done)
 
     def _append(self, bucket: Bucket, rows: pa.Table) -> None:
         writer = BucketWriter(self._plan.context, bucket, self._token)
         try:
             writer.write(rows)
-            self.report.add_file(*writer.close())
+            self._add_file(bucket, *writer.close())
         except BaseException:
             writer.abandon()
             raise
+
+    def _add_file(self, bucket: Bucket, stat: WriteStat, summary: BaseFileSummary) -> None:
+        self.report.add_file(stat, summary)
+        older = join(bucket.partition_path, bucket.base_file) if bucket.base_file is not None else None
+        if summary.contents is not None:
+            self._cache.replace(self._plan.context.storage.base_uri, older, stat.path, summary.contents)
 
 
 def _new_file_id() -> str:

@@ -314,6 +314,8 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
     keygen = options.keygen_type or ("NON_PARTITION" if not paths else "COMPLEX" if several else "SIMPLE")
     _check_keygen(keygen, keys, paths)
     extra = {"hoodie.database.name": options.database} if options.database else {}
+    if options.index_type == "BUCKET":
+        extra["hoodie.bucket.index.num.buckets"] = str(options.buckets)  # nothing else would tell another number apart
     if keygen == "TIMESTAMP":
         parse_time_partition(dict(options.timebased))
         extra |= dict(options.timebased)  # Hudi keeps them in the properties, for readers and other writers

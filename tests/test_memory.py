@@ -84,6 +84,7 @@ def test_a_large_batch_stays_below_a_gibibyte_a_worker(spark, tmp_path, rows, pa
 
 
 @pytest.mark.hudi
+@pytest.mark.usefixtures("utc")
 @pytest.mark.parametrize("writer", ["hudistream", "hudi"])
 def test_upserts_into_large_file_groups_stay_below_a_gibibyte_a_worker(spark, hudi, tmp_path, writer):
     """Four file groups of about 120 MB: ours of many row groups, Hudi's of one."""

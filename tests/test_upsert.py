@@ -1,11 +1,16 @@
 """Upserts and deletes without Spark: the table holds what a dictionary would."""
 
+import os
+
 import pyarrow as pa
 import pytest
 from engine import Engine, rows
 
-from table import read_table
+from table import InvalidConfigError, InvalidRecordError, read_table
+from table.files.stored_file import StoredBaseFile
 from table.hudi_table import HudiTable
+from table.index import key_cache
+from table.index.key_lookup import LookupCounts
 from table.read.read_table import list_snapshot_files
 
 UPSERT = {"hoodie.datasource.write.operation": "upsert"}
@@ -154,3 +159,101 @@ def test_a_path_with_most_of_the_work_is_shared_by_tasks(tmp_path, monkeypatch, 
         assert contents(tmp_path / "t") == sorted(known.values())
     assert sink.plans[-1].changes.apart
     assert sink.plans[-1].routes.slots_of("hot") == 2
+
+
+def test_a_file_that_cannot_hold_a_key_is_not_read_beyond_its_footer(tmp_path, monkeypatch):
+    read = []
+    original = StoredBaseFile.read_keys
+    monkeypatch.setattr(
+        StoredBaseFile, "read_keys", lambda file, groups: read.append(file.path) or original(file, groups)
+    )
+    insert = Engine(str(tmp_path / "t"), {"hoodie.parquet.small.file.limit": "0"})
+    for number in range(5):
+        insert.write(number, rows(range(number * 100 + 100, number * 100 + 150), lambda _: "p"))
+    options = {"hudistream.index.cache.bytes": "0"}
+    by_range = engine(tmp_path / "t", **options).write(5, rows([303, 399], lambda _: "p", ts=1))
+    assert by_range.lookup == LookupCounts(keys=2, files=5, pruned_by_range=4, read=1)
+    assert len(read) == 1
+    # ranges are of no use with keys like these: every file but the one is pruned by its filter
+    other = Engine(str(tmp_path / "u"), {"hoodie.parquet.small.file.limit": "0"})
+    for number in range(5):
+        other.write(number, rows(range(number, 500, 5), lambda _: "p"))
+    read.clear()
+    by_filter = engine(tmp_path / "u", **options).write(5, rows([2, 7, 12], lambda _: "p", ts=1))
+    assert (by_filter.lookup.read, by_filter.lookup.false_positives) == (1, 0)
+    assert by_filter.lookup.pruned_by_range + by_filter.lookup.pruned_by_filter == 4
+    assert len(read) == 1
+    unpruned = engine(tmp_path / "u", **options, **{"hoodie.index.type": "SIMPLE"})
+    assert unpruned.write(6, rows([2], lambda _: "p", ts=2)).lookup.read == 5
+
+
+@pytest.mark.parametrize("index", INDEXES)
+def test_what_a_worker_remembers_serves_later_batches_and_changes_nothing(tmp_path, monkeypatch, index):
+    monkeypatch.setattr(key_cache, "_of_process", key_cache.KeyCache(0))
+    read = []
+    original = StoredBaseFile.read_keys
+    monkeypatch.setattr(
+        StoredBaseFile, "read_keys", lambda file, groups: read.append(file.path) or original(file, groups)
+    )
+    known = {}
+    sink = engine(tmp_path / "t", **{"hoodie.index.type": index})
+    for number in range(6):
+        batch = rows(range(number * 7, number * 7 + 40), ts=number, v=f"b{number}")
+        sink.write(number, batch)
+        known |= {row[0]: row for row in plain(batch)}
+    assert contents(tmp_path / "t") == sorted(known.values())
+    # what this process wrote it knows: no key column is read
+    assert read == []
+
+
+def test_a_cache_forgets_what_it_has_no_room_for():
+    cache = key_cache.KeyCache(5000)
+    known = [key_cache.KnownFile(None, None, pa.chunked_array([["k" * 500]])) for _ in range(5)]
+    for number, file in enumerate(known):
+        cache.put("t", str(number), file)
+        assert cache.get("t", "0") is not None
+    assert cache.get("t", "1") is None
+    assert cache.get("t", "4") is known[4]
+    cache.put("t", "huge", key_cache.KnownFile(None, None, pa.chunked_array([["k" * 9000]])))
+    assert cache.get("t", "huge") is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hoodie.datasource.write.precombine.field": "where"}, "precombine.field=where: a column of type struct"),
+        (
+            {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.hash.field": "v"},
+            "'v' is not one of the record key fields",
+        ),
+        (
+            {"hoodie.index.type": "BUCKET", "hoodie.datasource.write.operation": "bulk_insert"},
+            "would not lie in their buckets",
+        ),
+        ({"hoodie.index.type": "RECORD_INDEX"}, "RECORD_INDEX: this index is not supported; use one of BLOOM"),
+        ({"hoodie.datasource.write.payload.class": "com.acme.Mine"}, "com.acme.Mine: this payload is not supported"),
+    ],
+)
+def test_what_an_upsert_cannot_do_is_said_before_anything_is_written(tmp_path, options, message):
+    batch = rows(range(3)).append_column("where", pa.array([{"x": 1}] * 3))
+    with pytest.raises(InvalidConfigError) as error:
+        engine(tmp_path / "t", **options).write(0, batch)
+    assert message in str(error.value)
+    assert not os.path.isdir(tmp_path / "t") or HudiTable.open(tmp_path / "t").load_timeline().instants == ()
+
+
+def test_another_number_of_buckets_is_named(tmp_path):
+    options = {"hoodie.index.type": "BUCKET"}
+    engine(tmp_path / "t", **options).write(0, rows(range(100)))
+    with pytest.raises(InvalidConfigError, match=r"num\.buckets=2 contradicts the table, which has 4"):
+        engine(tmp_path / "t", **options, **{"hoodie.bucket.index.num.buckets": "2"}).write(1, rows(range(9)))
+    with pytest.raises(InvalidConfigError, match=r"num\.buckets=8 contradicts the table, which has 4"):
+        engine(tmp_path / "t", **options, **{"hoodie.bucket.index.num.buckets": "8"}).write(1, rows(range(9)))
+
+
+def test_a_null_ordering_value_is_a_bad_row(tmp_path):
+    batch = rows(range(3)).set_column(2, "ts", pa.array([1, None, 1], pa.int64()))
+    with pytest.raises(InvalidRecordError, match=r"1 rows cannot be stored.*the ordering field ts is null"):
+        engine(tmp_path / "t").write(0, batch)
+    with pytest.raises(InvalidRecordError, match="the ordering field ts is null"):
+        engine(tmp_path / "t", **{"hoodie.index.type": "GLOBAL_SIMPLE"}).write(0, batch)

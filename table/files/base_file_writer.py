@@ -45,6 +45,23 @@ log = structlog.get_logger("hudistream.base_file")
 
 
 @dataclass(frozen=True)
+class FileContents:
+    """Range, filter and keys of a file as its writer knows them.
+
+    Attributes:
+        bounds: least and greatest record key.
+        bloom: its filter.
+        kept: rows of the older file that it begins with: (first, how many).
+        written: record keys of the rows behind them, in order.
+    """
+
+    bounds: tuple[str, str] | None
+    bloom: AnyBloomFilter
+    kept: tuple[tuple[int, int], ...]
+    written: tuple[pa.Array, ...]
+
+
+@dataclass(frozen=True)
 class BaseFileSummary:
     """What was written.
 
@@ -54,6 +71,7 @@ class BaseFileSummary:
         footer_bytes: how many of the bytes are footer.
         way: ``new``, ``copied``, or why the older file's rows were encoded anew.
         copied_bytes: how many of the bytes were copied.
+        contents: what an index wants to know of it.
     """
 
     rows: int
@@ -61,6 +79,7 @@ class BaseFileSummary:
     footer_bytes: int
     way: str = NEW
     copied_bytes: int = 0
+    contents: FileContents | None = None
 
 
 class BaseFileWriter:
@@ -119,6 +138,7 @@ class BaseFileWriter:
         self._pending: list[pa.Table] = []
         self._pending_bytes = self._rows = 0
         self._carried_keys: list[pa.Array] = []
+        self._written: list[pa.Array] = []  # keys in the order of the rows behind the copied ones
         self._kept: list[int] = []  # numbers of the stored file's row groups that were copied
         self._copied: list[RowGroup] = []
         self._copied_bytes = 0
@@ -140,6 +160,7 @@ class BaseFileWriter:
         if not len(rows):
             return
         self._rows += len(rows)
+        self._written.extend(rows.column(RECORD_KEY).chunks)
         rows = rows.cast(self._schema) if rows.schema != self._schema else rows
         (self._carried_keys if carried else self._new_keys).extend(rows.column(RECORD_KEY).chunks)
         if self._replay is not None:
@@ -178,7 +199,9 @@ class BaseFileWriter:
         self._kept, tail = left[:kept], left[kept:]
         if tail:
             carried = [self._restamped(rows) for rows in stored.read_batches(self._schema, tail)]
-            self._carried_keys += [chunk for rows in carried for chunk in rows.column(RECORD_KEY).chunks]
+            keys = [chunk for rows in carried for chunk in rows.column(RECORD_KEY).chunks]
+            self._carried_keys += keys
+            self._written = keys + self._written
             self._pending = carried + self._pending
             self._pending_bytes += sum(map(rows_bytes, carried))
         ranges = [ByteRange(0, len(MAGIC))]
@@ -245,14 +268,23 @@ class BaseFileWriter:
         first = len(self._copied)
         new = [encode_group(group, first + number, FILE_NAME) for number, group in enumerate(added)]
         groups = [*self._renamed(self._sink), *new]
-        footer = join_footer(groups, like, self._entries(), self._settings.codec)
+        bloom, bounds = self._summarize_keys()
+        entries = encode_entries(self._avro_schema, bloom, bounds)
+        footer = join_footer(groups, like, entries, self._settings.codec)
         data_end = self._sink.tell()
         end = footer + len(footer).to_bytes(4, "little") + MAGIC
         self._sink.write(end)
         self._sink.close()
         self._storage.sync(self._path)
-        summary = BaseFileSummary(self._rows, data_end + len(end), len(end), self._way, self._copied_bytes)
-        return summary, end
+        contents = FileContents(bounds, bloom, self._kept_rows(), tuple(self._written))
+        size = data_end + len(end)
+        return BaseFileSummary(self._rows, size, len(end), self._way, self._copied_bytes, contents), end
+
+    def _kept_rows(self) -> tuple[tuple[int, int], ...]:
+        if self._stored is None or not self._kept:
+            return ()
+        counts = self._stored.group_rows
+        return tuple((sum(counts[:number]), counts[number]) for number in self._kept)
 
     def _finish_anew(self, doubt: str) -> BaseFileSummary:
         """A second attempt under the same name, with all rows encoded."""
@@ -288,7 +320,8 @@ class BaseFileWriter:
         """Whether this file is read whole: a share of all, chosen by name, the same for each attempt."""
         return zlib.crc32(self._path.encode()) < self._settings.verify_share * 2**32
 
-    def _entries(self) -> dict[str, str]:
+    def _summarize_keys(self) -> tuple[AnyBloomFilter, tuple[str, str] | None]:
+        """The filter and the range of all keys."""
         new = pa.chunked_array(self._new_keys, pa.string()).combine_chunks()
         carried = self._carried_filter
         fresh = len(new) == self._rows
@@ -300,7 +333,7 @@ class BaseFileWriter:
             every = pa.chunked_array([*known, new], pa.string())
             bloom = bloom_filter.fitted_filter(self._settings, len(every)).added(every.combine_chunks())
         keys = pa.chunked_array([*known, new], pa.string())
-        return encode_entries(self._avro_schema, bloom, key_range(keys) if len(keys) else None)
+        return bloom, key_range(keys) if len(keys) else None
 
     def _load_carried_keys(self) -> list[pa.Array]:
         copied = self._stored.read_keys(self._kept) if self._stored and self._kept else []

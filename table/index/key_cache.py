@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from table.files.base_file_writer import FileContents
 from table.files.bloom_filter import AnyBloomFilter
 from table.files.hudi_footer import filter_of_footer, stored_bounds
 from table.files.stored_file import StoredBaseFile
@@ -67,6 +68,13 @@ class KeyCache:
         while self._held_bytes > self.limit_bytes:
             self._forget(next(iter(self._files)))
 
+    def replace(self, base_uri: str, older: str | None, path: str, contents: FileContents) -> None:
+        """Remembers a file that was just written, in place of the version that it continues."""
+        known = self._files.get((base_uri, older)) if older is not None else None
+        self.put(base_uri, path, known_after(contents, known))
+        if older is not None:
+            self._forget((base_uri, older))
+
     def _forget(self, key: tuple[str, str]) -> None:
         known = self._files.pop(key, None)
         if known is not None:
@@ -82,6 +90,23 @@ def cache_of_process(limit_bytes: int) -> KeyCache:
     if _of_process.limit_bytes != limit_bytes:
         _of_process = KeyCache(limit_bytes)
     return _of_process
+
+
+def known_after(contents: FileContents, older: KnownFile | None) -> KnownFile:
+    """What is known of a file by who wrote it.
+
+    Args:
+        contents: what its writer says.
+        older: what is known of the file that it continues.
+    """
+    chunks = list(contents.written)
+    if contents.kept:
+        if older is None or older.keys is None:
+            return KnownFile(contents.bounds, contents.bloom)
+        kept = [older.keys.slice(first, count) for first, count in contents.kept]
+        chunks = [*(chunk for part in kept for chunk in part.chunks), *chunks]
+    keys = pa.chunked_array(chunks, pa.string()).combine_chunks()
+    return KnownFile(contents.bounds, contents.bloom, pa.chunked_array([keys], pa.string()))
 
 
 def load_known(storage: Storage, path: str, cache: KeyCache) -> KnownFile:

@@ -1,7 +1,7 @@
 """Where the keys of a task's rows are stored already: files that hold some of them, whatever the index."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from zlib import crc32
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from streaming.task_plan import ChangePlan
+from table import clock
 from table.errors import InvalidConfigError
 from table.index.bucket import bucket_numbers, bucket_of_file_id
 from table.index.key_cache import KeyCache
@@ -50,6 +51,15 @@ def locate(
     Raises:
         InvalidConfigError: when files are not laid out as the bucket index has it.
     """
+    started_s = clock.monotonic_s()
+    found = _locate(storage, files, keys, changes, cache)
+    spent = LookupCounts(spent_ms=round((clock.monotonic_s() - started_s) * 1000))
+    return replace(found, counts=found.counts + spent)
+
+
+def _locate(
+    storage: Storage, files: Sequence[BaseFile], keys: pa.Array, changes: ChangePlan, cache: KeyCache
+) -> Located:
     if changes.is_bucket:
         return _locate_in_buckets(storage, files, keys, changes, cache)
     if changes.adds_only:

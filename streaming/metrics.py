@@ -13,11 +13,15 @@ else:
 
 _COUNTERS = {
     "rows": ("hudistream_rows_total", "Rows added"),
+    "rows_updated": ("hudistream_rows_updated_total", "Rows that replaced others"),
+    "rows_deleted": ("hudistream_rows_deleted_total", "Rows that are gone"),
     "bad_rows": ("hudistream_bad_rows_total", "Rows put aside"),
     "bytes_written": ("hudistream_bytes_written_total", "Bytes of base files written"),
     "files_created": ("hudistream_files_created_total", "File groups created"),
-    "files_topped_up": ("hudistream_files_topped_up_total", "File groups topped up"),
+    "files_topped_up": ("hudistream_files_topped_up_total", "File groups that got a new version"),
 }
+
+_LOOKUPS = ("keys", "files", "pruned_by_range", "pruned_by_filter", "read", "false_positives")
 
 # one process has one set of series, however many sinks report to it
 _series: dict[str, Any] = {}
@@ -41,6 +45,8 @@ class PrometheusMetrics:
         series["batches"].labels(summary.table, outcome).inc()
         for name in _COUNTERS:
             series[name].labels(summary.table).inc(getattr(summary, name))
+        for name in _LOOKUPS:
+            series["lookup"].labels(summary.table, name).inc(getattr(summary.lookup, name))
         series["upkeep"].labels(summary.table).inc(len(summary.upkeep_errors))
         if summary.instant_time:
             series["ratio"].labels(summary.table).set(summary.rewrite_ratio)
@@ -54,6 +60,7 @@ def _load_series() -> dict[str, Any]:
         _series["batches"] = counter("hudistream_batches_total", "Batches by outcome", ["table", "outcome"])
         for name, (metric, help_text) in _COUNTERS.items():
             _series[name] = counter(metric, help_text, ["table"])
+        _series["lookup"] = counter("hudistream_index_lookup_total", "What looking for keys cost", ["table", "what"])
         _series["upkeep"] = counter("hudistream_upkeep_errors_total", "Failures after a commit", ["table"])
         _series["ratio"] = gauge("hudistream_rewrite_ratio", "Bytes written for a byte of new rows", ["table"])
         _series["seconds"] = histogram("hudistream_phase_seconds", "Seconds by phase of a batch", ["table", "phase"])

@@ -15,7 +15,7 @@ from table.files.base_file import conform
 from table.files.stored_file import StoredBaseFile
 from table.schema import COMMIT_TIME, with_meta_columns
 from table.storage import Storage
-from table.timeline.commit_metadata import WriteStat, total_rows
+from table.timeline.commit_metadata import WriteStat
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class PendingBatch:
 
     @property
     def rows(self) -> int:
-        """Rows that the batch adds."""
-        return total_rows(self.stats)
+        """Rows that the batch adds or replaces."""
+        return sum(stat.num_inserts + stat.num_update_writes for stat in self.stats)
 
     def read_new_rows(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The batch's own rows, some ten thousand at a time.

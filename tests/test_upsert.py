@@ -108,6 +108,19 @@ def test_inserts_can_leave_out_what_is_there(tmp_path):
     assert contents(tmp_path / "t") == sorted(plain(rows(range(10), ts=1)) + plain(rows(range(10, 15), ts=2, v="new")))
 
 
+def test_inserts_lie_in_their_buckets_and_may_come_twice(tmp_path):
+    options = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"}
+    sink = Engine(str(tmp_path / "t"), options)
+    for number in range(2):
+        sink.write(number, rows(range(60), lambda _: "p", ts=number))
+    files = list_snapshot_files(HudiTable.open(str(tmp_path / "t")))
+    assert [file.file_id[:8] for file in files] == ["00000000", "00000001", "00000002"]
+    assert len(contents(tmp_path / "t")) == 120
+    # an upsert finds both rows of each key, which shows that they lie where their hash says
+    changes = engine(tmp_path / "t", **options)
+    assert changes.write(2, rows(range(60), lambda _: "p", ts=5)).rows_updated == 120
+
+
 GLOBALS = ["GLOBAL_BLOOM", "GLOBAL_SIMPLE"]
 
 

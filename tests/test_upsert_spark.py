@@ -9,6 +9,7 @@ from test_sink import OPTIONS, run
 
 from streaming import HudiSink
 from table import InvalidConfigError, read_table
+from table.option_keys import INDEX_TYPES
 
 pytestmark = pytest.mark.spark
 
@@ -46,8 +47,10 @@ def by_key(records):
     return sorted({row["id"]: row for row in records}.values(), key=lambda row: row["id"])
 
 
-@pytest.mark.parametrize("index", ["BLOOM", "SIMPLE", "BUCKET", "GLOBAL_BLOOM", "GLOBAL_SIMPLE"])
-@pytest.mark.parametrize("shared", [False, True], ids=["a task a path", "a path on several tasks"])
+@pytest.mark.parametrize(
+    ("index", "shared"),
+    [("BLOOM", False), ("GLOBAL_BLOOM", False), *((index, True) for index in INDEX_TYPES)],
+)
 def test_batches_of_every_type_are_upserted(spark, tmp_path, monkeypatch, index, shared):
     if shared:
         monkeypatch.setattr("streaming.routes.SMALL_BATCH_BYTES", 0)

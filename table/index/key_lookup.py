@@ -7,7 +7,7 @@ filtered may cost time, never a row.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,7 @@ class LookupCounts:
         pruned_by_filter: files of which the bloom filter said no.
         read: files whose keys were read, or remembered.
         false_positives: files among these that the filter had let pass for nothing.
+        spent_ms: time of all tasks together.
     """
 
     keys: int = 0
@@ -64,6 +65,7 @@ class LookupCounts:
     pruned_by_filter: int = 0
     read: int = 0
     false_positives: int = 0
+    spent_ms: int = field(default=0, compare=False)
 
     def __add__(self, other: "LookupCounts") -> "LookupCounts":
         return LookupCounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(LookupCounts)))

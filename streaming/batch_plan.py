@@ -152,7 +152,8 @@ def plan_tasks(
     if bulk or options.operation in OVERWRITES:
         # every task opens files of its own; none is topped up
         rules = replace(rules, small_file_limit_bytes=0)
-    most = options.parallelism or parallelism
+    of_operation = {"upsert": options.upsert_parallelism, "delete": options.delete_parallelism}
+    most = of_operation.get(options.operation) or options.parallelism or parallelism
     if bulk:
         routes = Routes(options.bulk_parallelism or parallelism)
     elif changes is not None:

@@ -48,7 +48,7 @@ _GROUPS = {
         hoodie.bulkinsert.sort.suffix.record_key hoodie.bulkinsert.user.defined.partitioner.class
         hoodie.bulkinsert.user.defined.partitioner.sort.columns
         hoodie.cdc.file.group.iterator.memory.spill.bytes
-        hoodie.delete.shuffle.parallelism hoodie.embed.timeline.server
+        hoodie.embed.timeline.server
         hoodie.embed.timeline.server.async hoodie.embed.timeline.server.gzip hoodie.embed.timeline.server.port
         hoodie.embed.timeline.server.reuse.enabled hoodie.embed.timeline.server.threads
         hoodie.fail.job.on.duplicate.data.file.detection hoodie.fail.on.timeline.archiving
@@ -62,7 +62,7 @@ _GROUPS = {
         hoodie.rollback.instant.backup.dir hoodie.rollback.instant.backup.enabled hoodie.rollback.parallelism
         hoodie.rollback.using.markers hoodie.sensitive.config.keys hoodie.skip.default.partition.validation
         hoodie.table.services.enabled hoodie.table.services.incremental.enabled
-        hoodie.upsert.shuffle.parallelism hoodie.write.auto.upgrade hoodie.write.buffer.limit.bytes
+        hoodie.write.auto.upgrade hoodie.write.buffer.limit.bytes
         hoodie.write.buffer.record.cache.limit hoodie.write.buffer.record.sampling.rate
         hoodie.write.concurrency.async.conflict.detector.initial_delay_ms
         hoodie.write.concurrency.async.conflict.detector.period_ms

@@ -218,6 +218,8 @@ HONOURED: Mapping[str, tuple[str, Parser]] = MappingProxyType(
         "hoodie.copyonwrite.insert.auto.split": ("auto_split", _boolean),
         "hoodie.copyonwrite.insert.split.size": ("split_size", _integer(1)),
         "hoodie.insert.shuffle.parallelism": ("parallelism", _integer(0)),
+        "hoodie.upsert.shuffle.parallelism": ("upsert_parallelism", _integer(0)),
+        "hoodie.delete.shuffle.parallelism": ("delete_parallelism", _integer(0)),
         "hudistream.slots.per.partition": ("slots_per_partition", _integer(1)),
         "hoodie.datasource.write.streaming.checkpoint.identifier": ("sink_id", _string),
         "hudistream.checkpoint.location": ("checkpoint_location", _string),

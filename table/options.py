@@ -60,6 +60,8 @@ class WriteOptions:
         sort_mode: of bulk inserts: ``NONE``, ``GLOBAL_SORT``, ``PARTITION_SORT``, ``PARTITION_PATH_REPARTITION``,
             ``PARTITION_PATH_REPARTITION_AND_SORT``.
         bulk_parallelism: most tasks of a bulk insert; None means as for inserts.
+        upsert_parallelism: most tasks of an upsert; None means as for inserts.
+        delete_parallelism: most tasks of a delete; None means as for inserts.
         combine_before_insert: one record a key within a batch.
         allow_duplicates: inserts do not look for their key in the file they join.
         max_file_size_bytes: size at which a base file is full.
@@ -116,6 +118,8 @@ class WriteOptions:
     fill_missing: bool = False
     sort_mode: str = "NONE"
     bulk_parallelism: int | None = None
+    upsert_parallelism: int | None = None
+    delete_parallelism: int | None = None
     combine_before_insert: bool = False
     allow_duplicates: bool = True
     max_file_size_bytes: int = 120 * _MB
@@ -224,7 +228,7 @@ def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> Writ
         parsed["rows_per_new_file"] = split_size
     _split_partition_kinds(parsed)
     parsed["timebased"] = tuple(sorted(timebased.items()))
-    for name in ("parallelism", "bulk_parallelism"):
+    for name in ("parallelism", "bulk_parallelism", "upsert_parallelism", "delete_parallelism"):
         parsed[name] = parsed.get(name) or None  # 0 is Hudi's word for "choose"
     _check_level(parsed.get("base_file.codec", "zstd"), parsed.get("base_file.codec_level"))
     if "base_file.codec" in parsed and "base_file.codec_level" not in parsed:

@@ -109,22 +109,47 @@ def known_after(contents: FileContents, older: KnownFile | None) -> KnownFile:
     return KnownFile(contents.bounds, contents.bloom, pa.chunked_array([keys], pa.string()))
 
 
-def load_known(storage: Storage, path: str, cache: KeyCache) -> KnownFile:
-    """Range and filter of a file, from its footer unless they are remembered."""
-    known = cache.get(storage.base_uri, path)
-    if known is None:
-        with StoredBaseFile(storage, path) as stored:
-            entries = stored.footer.key_values
-        known = KnownFile(stored_bounds(entries), filter_of_footer(entries, DEFAULT_MAX_ENTRIES))
-        cache.put(storage.base_uri, path, known)
-    return known
+class LookedIntoFile:
+    """A base file that keys are looked for in: opened once at most, and not at all where it is remembered.
 
+    A context manager.
 
-def load_keys(storage: Storage, path: str, known: KnownFile, cache: KeyCache) -> pa.ChunkedArray:
-    """All record keys of a file in the order of its rows (string), read unless they are remembered."""
-    if known.keys is not None:
-        return known.keys
-    with StoredBaseFile(storage, path) as stored:
+    Args:
+        storage: the table's.
+        path: of the file.
+        cache: of this process.
+    """
+
+    def __init__(self, storage: Storage, path: str, cache: KeyCache) -> None:
+        self._storage, self._path, self._cache = storage, path, cache
+        self._stored: StoredBaseFile | None = None
+
+    def __enter__(self) -> "LookedIntoFile":  # noqa: PYI034 typing.Self is younger than Python 3.10
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._stored is not None:
+            self._stored.close()
+
+    def _open(self) -> StoredBaseFile:
+        if self._stored is None:
+            self._stored = StoredBaseFile(self._storage, self._path)
+        return self._stored
+
+    def load_known(self) -> KnownFile:
+        """Range and filter, from the footer unless they are remembered."""
+        known = self._cache.get(self._storage.base_uri, self._path)
+        if known is None:
+            entries = self._open().footer.key_values
+            known = KnownFile(stored_bounds(entries), filter_of_footer(entries, DEFAULT_MAX_ENTRIES))
+            self._cache.put(self._storage.base_uri, self._path, known)
+        return known
+
+    def load_keys(self, known: KnownFile) -> pa.ChunkedArray:
+        """All record keys in the order of the rows (string), read unless they are remembered."""
+        if known.keys is not None:
+            return known.keys
+        stored = self._open()
         keys = pa.chunked_array(stored.read_keys(range(len(stored.group_rows))), pa.string())
-    cache.put(storage.base_uri, path, replace(known, keys=keys))
-    return keys
+        self._cache.put(self._storage.base_uri, self._path, replace(known, keys=keys))
+        return keys

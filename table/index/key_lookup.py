@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from table.files.bloom_filter import AnyBloomFilter
 from table.files.hudi_footer import has_high_characters
 from table.files.key_hashes import screen_hashes
-from table.index.key_cache import KeyCache, load_keys, load_known
+from table.index.key_cache import KeyCache, LookedIntoFile
 from table.storage import Storage
 from table.view.file_group import BaseFile
 
@@ -101,16 +101,17 @@ def _look_into(
     storage: Storage, file: BaseFile, sought: "SoughtKeys", *, prune: bool, ranges: bool, cache: KeyCache
 ) -> tuple[FileHits, LookupCounts]:
     nothing = FileHits(file, np.zeros(0, np.int64), np.zeros(0, np.int64))
-    known = load_known(storage, file.path, cache)
     filtered = False
-    if prune:
-        low, high = sought.within(known.bounds if ranges else None)
-        if low == high:
-            return nothing, LookupCounts(files=1, pruned_by_range=1)
-        filtered = known.bloom is not None
-        if known.bloom is not None and not sought.any_may_be_in(known.bloom, low, high):
-            return nothing, LookupCounts(files=1, pruned_by_filter=1)
-    found = positions_of(load_keys(storage, file.path, known, cache), sought.keys)
+    with LookedIntoFile(storage, file.path, cache) as looked_into:
+        known = looked_into.load_known()
+        if prune:
+            low, high = sought.within(known.bounds if ranges else None)
+            if low == high:
+                return nothing, LookupCounts(files=1, pruned_by_range=1)
+            filtered = known.bloom is not None
+            if known.bloom is not None and not sought.any_may_be_in(known.bloom, low, high):
+                return nothing, LookupCounts(files=1, pruned_by_filter=1)
+        found = positions_of(looked_into.load_keys(known), sought.keys)
     rows = np.flatnonzero(found >= 0)
     missed = filtered and not len(rows)
     return FileHits(file, rows, found[rows]), LookupCounts(files=1, read=1, false_positives=int(missed))

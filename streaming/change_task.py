@@ -4,38 +4,34 @@ All rows of a key, and all file groups of a slot, are at one task, so a file gro
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import chain, groupby
+from operator import itemgetter
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.bucket_assigner import BucketAssigner, SmallFile, find_small_files
-from streaming.locate import distinct_keys, files_by_bucket, locate, owner_of
+from streaming.bucket_assigner import SmallFile, find_small_files
+from streaming.locate import distinct_keys, locate, owner_of
+from streaming.placing import Found, Placed, Placer, in_lots
 from streaming.regroup import NO_PATH, Group, regroup
 from streaming.task_plan import FILE_COLUMN, GONE_COLUMN, TaskPlan, TaskResult, decode_lookups
 from streaming.task_report import TaskReport
-from table import clock
+from table.files.base_file import rows_bytes
 from table.files.base_file_writer import BaseFileSummary
-from table.files.file_names import build_file_id
-from table.index.bucket import bucket_file_id, bucket_numbers
+from table.index.bucket import bucket_numbers
 from table.index.key_cache import cache_of_process
-from table.index.key_lookup import FileHits, LookupCounts, find_keys
+from table.index.key_lookup import FileHits, find_keys
 from table.keygen import partition_path_problem
 from table.schema import RECORD_KEY
 from table.storage import join
 from table.timeline.commit_metadata import WriteStat
 from table.view.file_group import BaseFile
 from table.view.file_system_view import list_latest_base_files
-from table.write.context import Bucket, BucketType
-from table.write.merge import combine_rows, delete_flags
+from table.write.context import Bucket
+from table.write.merge import combine_rows
 from table.write.merge_bucket import Changes, merge_bucket
 from table.write.write_bucket import BucketWriter
-
-Positions = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
-Assigned = dict[str, tuple[Bucket, Positions]]
 
 
 def write_changes(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatch]) -> TaskResult:
@@ -51,8 +47,8 @@ def write_changes(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordB
         Files written, all whole. Raises what the store raises; markers tell about the rest.
     """
     task = _ChangeTask(plan, write_token)
-    for (path, slot), rows in whole_slots(regroup(batches, plan.memory_bytes)):
-        task.write(path, slot, rows)
+    for (path, slot), pieces in groupby(regroup(batches, plan.memory_bytes), itemgetter(0, 1)):
+        task.write(path, slot, (rows for _, _, rows in pieces))
     return task.report.finish()
 
 
@@ -82,23 +78,6 @@ def whole_slots(pieces: Iterable[tuple[str, int, pa.Table]]) -> Iterator[tuple[G
         yield current, pa.concat_tables(held)
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Where the rows of a slot are stored.
-
-    Attributes:
-        hits: files that hold keys; `FileHits.keys` are positions of rows.
-        counts: what it cost.
-        known: which rows' keys the table has.
-        buckets: of each row, with a bucket index.
-    """
-
-    hits: Sequence[FileHits]
-    counts: LookupCounts
-    known: Flags
-    buckets: Positions | None = None
-
-
 class _ChangeTask:
     """Merges slot after slot."""
 
@@ -108,15 +87,45 @@ class _ChangeTask:
         self._cache = cache_of_process(plan.changes.cache_bytes)
         self.report = TaskReport(plan, write_token)
 
-    def write(self, path: str, slot: int, rows: pa.Table) -> None:
-        plan, changes = self._plan, self._changes
+    def write(self, path: str, slot: int, pieces: Iterator[pa.Table]) -> None:
         problem = partition_path_problem(None if path == NO_PATH else path)
         if problem is not None:
-            self.report.count_bad(rows, problem)
+            for rows in pieces:
+                self.report.count_bad(rows, problem)
             return
+        files = self._list_files(path, slot)
+        placer = Placer(path, files, self._plan)
+        held, held_bytes = [], 0
+        for rows in pieces:
+            held.append(rows)
+            held_bytes += rows_bytes(rows)
+            if held_bytes > self._plan.memory_bytes:
+                self._write_in_lots(path, files, placer, chain(held, pieces))
+                return
+        for placed in self._place(pa.concat_tables(held), files, placer):
+            self._write_file(placed)
+
+    def _write_in_lots(self, path: str, files: Sequence[BaseFile], placer: Placer, pieces: Iterator[pa.Table]) -> None:
+        """A slot that is too large for memory: keys are looked for lot by lot, then files written one by one."""
+        plan = self._plan
+        lots = whole_slots(regroup((batch for rows in pieces for batch in in_lots(rows, path)), plan.memory_bytes))
+        placed = (placed for _, rows in lots for placed in self._place(rows, files, placer))
+        spilled = regroup((batch for one in placed for batch in placer.spill(one)), plan.memory_bytes)
+        for (_, number), rows in whole_slots(spilled):
+            updates, inserts, gone = placer.unspilled(rows)
+            bucket, hit = placer.buckets[number], None
+            if len(updates):
+                [file] = [file for file in files if file.file_id == bucket.file_id]
+                keys = updates.column(RECORD_KEY).combine_chunks()
+                [hit], _ = find_keys(plan.context.storage, [file], keys, prune=False, ranges=False, cache=self._cache)
+            self._write_file(Placed(bucket, updates, gone, hit, inserts))
+
+    def _place(self, rows: pa.Table, files: Sequence[BaseFile], placer: Placer) -> Iterator[Placed]:
+        """Rows by the file that they go into; those of a key are all here."""
+        plan, changes = self._plan, self._changes
         if changes.apart:
             gone = pc.fill_null(rows.column(GONE_COLUMN), False).to_numpy()
-            rows = self.report.without_bad_rows(rows, {} if gone.all() else required_for_changes(plan), exempt=gone)
+            rows = self.report.without_bad_rows(rows, required_for_changes(plan), exempt=gone)
             gone = pc.fill_null(rows.column(GONE_COLUMN), False).to_numpy()
         else:
             rows = self.report.without_bad_rows(rows, required_for_changes(plan))
@@ -124,12 +133,11 @@ class _ChangeTask:
             gone = np.zeros(len(rows), np.bool_)
         if not len(rows):
             return
-        files = self._list_files(path, slot)
         found = self._find_tagged(rows, files) if changes.apart else self._find(rows, files)
         self.report.lookup += found.counts
-        self._merge(path, rows.select([*plan.context.schema.names, RECORD_KEY]), gone, files, found)
+        yield from placer.place(rows.select([*plan.context.schema.names, RECORD_KEY]), gone, found)
 
-    def _find(self, rows: pa.Table, files: Sequence[BaseFile]) -> _Found:
+    def _find(self, rows: pa.Table, files: Sequence[BaseFile]) -> Found:
         keys, codes = distinct_keys(rows)
         located = locate(self._plan.context.storage, files, keys, self._changes, self._cache)
         known = np.zeros(len(keys), np.bool_)
@@ -139,9 +147,9 @@ class _ChangeTask:
         last[codes] = np.arange(len(rows))
         hits = [FileHits(hit.file, hit.rows, last[hit.keys]) for hit in located.hits]
         buckets = None if located.buckets is None else located.buckets[codes]
-        return _Found(hits, located.counts, known[codes], buckets)
+        return Found(hits, located.counts, known[codes], buckets)
 
-    def _find_tagged(self, rows: pa.Table, files: Sequence[BaseFile]) -> _Found:
+    def _find_tagged(self, rows: pa.Table, files: Sequence[BaseFile]) -> Found:
         """Other tasks found the file groups: what is left is where in them the keys are."""
         tags = rows.column(FILE_COLUMN).combine_chunks().dictionary_encode()
         codes = pc.fill_null(tags.indices, -1).to_numpy()
@@ -160,7 +168,7 @@ class _ChangeTask:
             buckets = bucket_numbers(
                 rows.column(RECORD_KEY).combine_chunks(), self._changes.buckets, self._changes.bucket_fields
             )
-        return _Found(hits, counts, codes >= 0, buckets)
+        return Found(hits, counts, codes >= 0, buckets)
 
     def _list_files(self, path: str, slot: int) -> Sequence[BaseFile]:
         """The file groups of a path that this slot owns."""
@@ -175,50 +183,14 @@ class _ChangeTask:
             return files
         return [file for file in files if owner_of(file.file_id, slots, self._changes) == slot]
 
-    def _merge(self, path: str, rows: pa.Table, gone: Flags, files: Sequence[BaseFile], found: _Found) -> None:
-        fresh = np.flatnonzero(~found.known & ~gone & ~delete_flags(rows, self._plan.context.merge))
-        if found.buckets is not None:
-            inserts = self._assign_to_buckets(path, files, fresh, found.buckets)
-        else:
-            inserts = self._assign(path, files, fresh)
-        for hit in () if self._changes.drops_known else found.hits:
-            _, positions = inserts.pop(hit.file.file_id, (None, fresh[:0]))
-            self._merge_file(hit, rows, gone, positions)
-        for bucket, positions in inserts.values():
-            self._append(bucket, rows.take(pa.array(positions)))
-
-    def _assign(self, path: str, files: Sequence[BaseFile], fresh: Positions) -> Assigned:
-        """New records -> file groups: file id -> bucket and positions."""
-        small = find_small_files((SmallFile(f.file_id, f.name, f.size_bytes) for f in files), self._plan.rules)
-        assigner = BucketAssigner(path, small, self._plan.rules, _new_file_id)
-        assigned: Assigned = {}
-        start = 0
-        for bucket, count in assigner.assign(len(fresh)):
-            assigned[bucket.file_id] = bucket, fresh[start : start + count]
-            start += count
-        return assigned
-
-    def _assign_to_buckets(
-        self, path: str, files: Sequence[BaseFile], fresh: Positions, numbers: Positions
-    ) -> Assigned:
-        by_bucket = files_by_bucket(files, self._changes.buckets)
-        assigned: Assigned = {}
-        for number in np.unique(numbers[fresh]).tolist():
-            file = by_bucket.get(number)
-            if file is None:
-                bucket = Bucket(BucketType.INSERT, path, bucket_file_id(number, _new_file_id()))
-            else:
-                bucket = Bucket(BucketType.UPDATE, path, file.file_id, file.name)
-            assigned[bucket.file_id] = bucket, fresh[numbers[fresh] == number]
-        return assigned
-
-    def _merge_file(self, hit: FileHits, rows: pa.Table, gone: Flags, fresh: Positions) -> None:
-        file = hit.file
-        bucket = Bucket(BucketType.UPDATE, file.partition_path, file.file_id, file.name)
-        chosen, matches = np.unique(hit.keys, return_inverse=True)
-        changes = Changes(rows.take(pa.array(chosen)), hit.rows, matches, gone[chosen])
-        done = merge_bucket(self._plan.context, bucket, self._token, changes, rows.take(pa.array(fresh)))
-        self._add_file(bucket, *done)
+    def _write_file(self, placed: Placed) -> None:
+        if placed.hit is None:
+            self._append(placed.bucket, placed.inserts)
+            return
+        chosen, matches = np.unique(placed.hit.keys, return_inverse=True)
+        changes = Changes(placed.updates.take(pa.array(chosen)), placed.hit.rows, matches, placed.gone[chosen])
+        done = merge_bucket(self._plan.context, placed.bucket, self._token, changes, placed.inserts)
+        self._add_file(placed.bucket, *done)
 
     def _append(self, bucket: Bucket, rows: pa.Table) -> None:
         writer = BucketWriter(self._plan.context, bucket, self._token)
@@ -234,7 +206,3 @@ class _ChangeTask:
         older = join(bucket.partition_path, bucket.base_file) if bucket.base_file is not None else None
         if summary.contents is not None:
             self._cache.replace(self._plan.context.storage.base_uri, older, stat.path, summary.contents)
-
-
-def _new_file_id() -> str:
-    return build_file_id(clock.fresh_uuid())

@@ -10,6 +10,8 @@ again and must see the same.
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain, groupby
+from operator import itemgetter
 from zlib import crc32
 
 import numpy as np
@@ -19,9 +21,10 @@ import pyarrow.compute as pc
 
 from streaming.change_task import required_for_changes, whole_slots
 from streaming.locate import distinct_keys, locate, owner_of
+from streaming.placing import in_lots
 from streaming.regroup import SLOT_COLUMN, regroup
 from streaming.task_plan import FILE_COLUMN, GONE_COLUMN, LOOKUP_COLUMN, TaskPlan
-from table.files.base_file import conform
+from table.files.base_file import conform, rows_bytes
 from table.files.key_hashes import screen_hashes
 from table.files.stored_file import StoredBaseFile
 from table.index.bucket import bucket_numbers
@@ -32,6 +35,8 @@ from table.schema import PARTITION_PATH, RECORD_KEY
 from table.view.file_group import BaseFile
 from table.view.file_system_view import list_latest_base_files
 from table.write.merge import PARTIAL_UPDATE, combine_rows, delete_flags, filled_from_older, newer_than_stored
+
+_PATH_ASIDE = "_hudistream_path"
 
 Flags = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
@@ -74,15 +79,36 @@ def _encoded(paths: pa.ChunkedArray) -> pa.DictionaryArray:
 
 
 def _lots(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Rows that have to be looked at together, with their partition path."""
+    """Rows that have to be looked at together, with their partition path: all of a key, and no more than fit."""
     assert plan.changes is not None
     if plan.changes.is_global:
-        held = [pa.Table.from_batches([batch]) for batch in batches]
-        if held:
-            yield pa.concat_tables(held).drop_columns([SLOT_COLUMN])
+        yield from _fitting((pa.Table.from_batches([batch]).drop_columns([SLOT_COLUMN]) for batch in batches), plan)
         return
-    for (path, _), rows in whole_slots(regroup(batches, plan.memory_bytes)):
-        yield rows.append_column(PARTITION_PATH, pa.array([path] * len(rows), pa.string()))
+    for path, pieces in groupby(regroup(batches, plan.memory_bytes), itemgetter(0)):
+        yield from _fitting((_with_path(rows, path) for _, _, rows in pieces), plan)
+
+
+def _with_path(rows: pa.Table, path: str) -> pa.Table:
+    return rows.append_column(PARTITION_PATH, pa.array([path] * len(rows), pa.string()))
+
+
+def _fitting(pieces: Iterator[pa.Table], plan: TaskPlan) -> Iterator[pa.Table]:
+    held, held_bytes = [], 0
+    for rows in pieces:
+        held.append(rows)
+        held_bytes += rows_bytes(rows)
+        if held_bytes > plan.memory_bytes:
+            # grouping takes the partition path away: here it is a column like others
+            aside = (_renamed(piece, PARTITION_PATH, _PATH_ASIDE) for piece in chain(held, pieces))
+            spilled = regroup((batch for piece in aside for batch in in_lots(piece, "")), plan.memory_bytes)
+            yield from (_renamed(lot, _PATH_ASIDE, PARTITION_PATH) for _, lot in whole_slots(spilled))
+            return
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _renamed(rows: pa.Table, name: str, new: str) -> pa.Table:
+    return rows.rename_columns([new if column == name else column for column in rows.column_names])
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Upserts and deletes without Spark: the table holds what a dictionary would."""
 
 import os
+import random
 
 import pyarrow as pa
 import pytest
@@ -270,3 +271,44 @@ def test_a_null_ordering_value_is_a_bad_row(tmp_path):
         engine(tmp_path / "t").write(0, batch)
     with pytest.raises(InvalidRecordError, match="the ordering field ts is null"):
         engine(tmp_path / "t", **{"hoodie.index.type": "GLOBAL_SIMPLE"}).write(0, batch)
+
+
+@pytest.mark.parametrize("memory", ["3000", "100000000"], ids=["lot by lot", "in memory"])
+@pytest.mark.parametrize("index", [*INDEXES, *GLOBALS])
+def test_random_changes_give_what_a_dictionary_gives(tmp_path, monkeypatch, index, memory):
+    monkeypatch.setattr("streaming.routes.SMALL_BATCH_BYTES", 0)
+    rng = random.Random(f"{index} {memory}")
+    options = {
+        "hoodie.index.type": index,
+        "hudistream.task.memory.bytes": memory,
+        "hoodie.parquet.max.file.size": "12000",
+    }
+    sink = engine(tmp_path / "t", **options)
+    delete = engine(tmp_path / "t", **options, **{"hoodie.datasource.write.operation": "delete"})
+    everywhere = index in GLOBALS
+    known = {}
+    for number in range(8):
+        records = [
+            (
+                f"k{rng.randrange(300)}",
+                f"p{rng.choice('aaaab')}",
+                number * 10 + rng.randrange(-12, 10),
+                f"b{number}-{row}",
+            )
+            for row in range(rng.randrange(1, 250))
+        ]
+        batch = pa.table(dict(zip(("id", "p", "ts", "v"), zip(*records, strict=True), strict=True)))
+        if number in (3, 6):
+            delete.write(None, batch.slice(0, 60), 2)
+            gone = {(row[0], "" if everywhere else row[1]) for row in records[:60]}
+            known = {key: row for key, row in known.items() if key not in gone}
+        sink.write(number, batch, 2)
+        newest = {}
+        for row in records:
+            key = (row[0], "" if everywhere else row[1])
+            if key not in newest or row[2] >= newest[key][2]:
+                newest[key] = row
+        known |= {key: row for key, row in newest.items() if key not in known or row[2] >= known[key][2]}
+        assert contents(tmp_path / "t") == sorted(known.values()), number
+    files = list_snapshot_files(HudiTable.open(str(tmp_path / "t")))
+    assert len({file.file_id for file in files}) == len(files) > 2

@@ -55,7 +55,7 @@ def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | Non
         prune_by_ranges=options.prune_by_ranges,
         combines=combines,
         drops_known=drops_known,
-        adds_only=operation == "insert" and not drops_known,
+        adds_only=operation == "insert" and not drops_known and options.allow_duplicates,
         moves=options.bloom_moves if index == "GLOBAL_BLOOM" else options.simple_moves,
         buckets=_checked_buckets(options, config) if in_buckets else 0,
         bucket_fields=_bucket_fields(options, config) if in_buckets else (),
@@ -97,7 +97,8 @@ def check_ordering(options: WriteOptions, config: TableConfig, schema: pa.Schema
     """
     rules, changes = merge_rules(options, config), plan_changes(options, config)
     name = rules.ordering_field
-    if name is None or changes is None or rules.deletes_all or changes.adds_only:
+    compares = not options.allow_duplicates if changes is None else not changes.adds_only
+    if name is None or not compares or rules.deletes_all:
         return
     if name not in schema.names:
         raise InvalidConfigError(

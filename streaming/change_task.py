@@ -59,7 +59,8 @@ def required_for_changes(plan: TaskPlan) -> Mapping[str, str]:
         return {}
     names = plan.context.required
     reasons = dict.fromkeys(names, f"{', '.join(names)} null where the schema allows none")
-    if rules.ordering_field is not None and plan.changes is not None and not plan.changes.drops_known:
+    changes = plan.changes
+    if rules.ordering_field is not None and changes is not None and not (changes.drops_known or changes.adds_only):
         reasons[rules.ordering_field] = f"the ordering field {rules.ordering_field} is null"
     return reasons
 

@@ -45,7 +45,7 @@ def exchange_and_write(batch: DataFrame, keys: KeyExpressions, plan: TaskPlan) -
     """
     # few steps: Spark analyses the whole plan anew at each of them
     columns: list[str | Column] = [
-        "*",
+        *([] if plan.needs_keys_only else ["*"]),
         _named(keys.record_key, RECORD_KEY),
         _named(keys.partition_path, PARTITION_PATH),
     ]
@@ -58,13 +58,14 @@ def exchange_and_write(batch: DataFrame, keys: KeyExpressions, plan: TaskPlan) -
         return _collect(_tagged(rows, keys, plan).mapInArrow(partial(_run_task, plan, None), RESULT))
     done_with = [TASK_COLUMN]
     done_with += [] if plan.numbers_rows else [ARRIVAL_COLUMN]
-    done_with += [RECORD_KEY] if keys.key_column else []
-    return _collect(rows.drop(*done_with).mapInArrow(partial(_run_task, plan, keys.key_column), RESULT))
+    key_column = None if plan.needs_keys_only else keys.key_column
+    done_with += [RECORD_KEY] if key_column else []
+    return _collect(rows.drop(*done_with).mapInArrow(partial(_run_task, plan, key_column), RESULT))
 
 
 def collect_paths(rows: DataFrame, keys: KeyExpressions) -> list[str]:
     """The partition paths of rows, each once."""
-    return [row.path for row in rows.select(_named(keys.partition_path, "path")).distinct().collect()]
+    return [row.path for row in rows.select(_named(keys.partition_path, "path")).distinct().collect() if row.path]
 
 
 def _collect(written: DataFrame) -> list[TaskResult]:
@@ -73,9 +74,10 @@ def _collect(written: DataFrame) -> list[TaskResult]:
 
 def _tagged(rows: DataFrame, keys: KeyExpressions, plan: TaskPlan) -> DataFrame:
     """Rows with the file group that holds their key, at the task that writes it: the second exchange."""
-    done_with = [TASK_COLUMN, *([RECORD_KEY] if keys.key_column else [])]
+    key_column = None if plan.needs_keys_only else keys.key_column
+    done_with = [TASK_COLUMN, *([RECORD_KEY] if key_column else [])]
     schema = from_arrow_schema(plan.tagged_schema).add(TASK_COLUMN, IntegerType())
-    tagged = rows.drop(*done_with).mapInArrow(partial(_run_tagging, plan, keys.key_column), schema)
+    tagged = rows.drop(*done_with).mapInArrow(partial(_run_tagging, plan, key_column), schema)
     if plan.routes.tasks > 1:
         tagged = tagged.repartition(plan.routes.tasks, TASK_COLUMN)
     return tagged.drop(TASK_COLUMN)

@@ -31,7 +31,7 @@ from table.errors import (
 )
 from table.hudi_table import HudiTable, check_can_write, create_table, find_stored_key
 from table.index.key_lookup import GLOBAL_INDEXES
-from table.keygen import KeyExpressions, build_key_expressions, check_key_encoding
+from table.keygen import KeyExpressions, build_key_expressions, check_key_encoding, check_keys_keep_their_types
 from table.options import WriteOptions, check_options_agree, new_table_config
 from table.schema import check_batch_columns, schema_json
 from table.schema_evolution import evolve_schema
@@ -143,7 +143,7 @@ class MicroBatchWriter:
             log.info("batch_skipped", table=self._storage.base_uri, batch_id=batch_id, sink_id=identity.sink_id)
             return BatchSummary(self._storage.base_uri, batch_id, None, skipped=True)
         timeline = self._recover(table, timeline, identity)
-        write_schema = self._write_schema(schema, table.load_schema(timeline))
+        write_schema = self._write_schema(table.config, schema, table.load_schema(timeline))
         keys = self._build_keys(table.config, schema)
         check_ordering(self._options, table.config, write_schema)
         leaving = self._find_leaving(keys, ask_paths)
@@ -193,11 +193,13 @@ class MicroBatchWriter:
         plan_changes(self._options, table.config)
         return table
 
-    def _write_schema(self, batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:
+    def _write_schema(self, config: TableConfig, batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:
         """The schema that the commit will have."""
         operation = self._options.operation
         if operation not in ("delete", DELETE_PARTITION):
-            return evolve_schema(batch, table, self._options.schema_mode, fill_missing=self._options.fill_missing)
+            evolved = evolve_schema(batch, table, self._options.schema_mode, fill_missing=self._options.fill_missing)
+            check_keys_keep_their_types(config, batch, table)
+            return evolved
         if table is None:
             raise InvalidConfigError(f"hoodie.datasource.write.operation={operation}: the table has no rows yet")
         check_batch_columns(batch)

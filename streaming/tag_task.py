@@ -181,11 +181,12 @@ class _Tagger:
             positions = last[hit.keys]
             stored[positions] = True
             stays[positions[paths[positions] == numbers.get(hit.file.partition_path, -1)]] = True
+        may_leave = self._changes.moves and not self._changes.drops_known
         moved: list[pa.Table] = []
         for hit in hits:
             positions, first = np.unique(last[hit.keys], return_index=True)
             elsewhere = paths[positions] != numbers.get(hit.file.partition_path, -1)
-            leaves = elsewhere & ~deletes[positions] & self._changes.moves
+            leaves = elsewhere & ~deletes[positions] & may_leave
             yield _Part(rows.take(pa.array(positions[~leaves])), hit.file)
             going = positions[leaves]
             if len(going):
@@ -199,7 +200,10 @@ class _Tagger:
             yield _Part(table)
 
     def _moved(self, file: BaseFile, stored_rows: Positions, incoming: pa.Table) -> tuple[pa.Table, Flags]:
-        """Rows that leave a file as they will be elsewhere, and which of them are new enough to do so."""
+        """Rows that leave a file as they will be elsewhere, and which of them are new enough to do so.
+
+        A partial record moves its key even when it is late: Hudi 1.0.2 has the incoming record's meta columns win.
+        """
         rules, schema = self._plan.context.merge, self._plan.context.schema
         if rules.mode != PARTIAL_UPDATE and (rules.ordering_field is None or rules.deletes_all):
             return incoming, np.ones(len(incoming), np.bool_)

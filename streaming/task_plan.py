@@ -118,6 +118,11 @@ class TaskPlan:
         return pa.schema(columns)
 
     @property
+    def needs_keys_only(self) -> bool:
+        """Whether nothing of a row counts but its key and partition path: deletes."""
+        return self.context.merge.deletes_all
+
+    @property
     def numbers_rows(self) -> bool:
         """Whether rows carry a number by which equals are ordered: no exchange keeps the order of arrival."""
         return self.changes is not None and self.changes.combines

@@ -142,7 +142,7 @@ def apply_commit(
         if known_files is not None:
             name = stat.path.rsplit("/", 1)[-1]
             known_files[stat.file_id] = SmallFile(stat.file_id, name, stat.file_size_bytes)
-        rows[path] = rows.get(path, 0) + stat.num_inserts + stat.num_update_writes
+        rows[path] = rows.get(path, 0) + stat.num_inserts + stat.num_update_writes + stat.num_deletes
     first = profile.batches == 0
     paths = {path: replace(known, rows=known.rows / 2) for path, known in profile.paths.items() if path not in files}
     for path, by_id in files.items():

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from table.config import TableConfig
 from table.errors import InvalidConfigError, SchemaMismatchError, UnsupportedTableError
+from table.schema import relaxed_type
 from table.time_partition import build_time_value, parse_time_partition
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -176,6 +177,24 @@ def check_key_encoding(config: TableConfig, stored_key: str | None) -> None:
             f"the table's record keys have the form {stored_key!r}: its writer puts the field's name before the value "
             "of a single key field, as some Hudi releases do and this project does not; its rows would get other keys"
         )
+
+
+def check_keys_keep_their_types(config: TableConfig, batch: pa.Schema, table: pa.Schema | None) -> None:
+    """Refuses columns of keys and partition paths in another type: the same value would be spelled otherwise.
+
+    Raises:
+        SchemaMismatchError: names the column and both types.
+    """
+    for field in (*config.record_key_fields, *config.partition_fields):
+        name = field.split(".", 1)[0]
+        if table is None or name not in table.names or name not in batch.names:
+            continue
+        ours, theirs = batch.field(name).type, table.field(name).type
+        if not relaxed_type(ours).equals(relaxed_type(theirs)):
+            raise SchemaMismatchError(
+                f"column {name!r} is {ours}, the table has {theirs}: keys and partition paths made of it would be "
+                "spelled differently; cast it before the sink"
+            )
 
 
 def check_fields(config: TableConfig, schema: pa.Schema) -> None:

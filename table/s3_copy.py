@@ -67,7 +67,7 @@ class S3CopyUpload:
 
     def _take(self, piece: ByteRange) -> None:
         """What waits to be sent must grow into a part of its own before S3 can copy behind it."""
-        lacking = MIN_PART_BYTES - len(self._buffer) if self._buffer else 0
+        lacking = max(0, MIN_PART_BYTES - len(self._buffer)) if self._buffer else 0
         if piece.length < lacking + MIN_PART_BYTES:
             lacking = piece.length
         for block in read_blocks(self._fs, self._source_path, ByteRange(piece.start, lacking)):

@@ -96,9 +96,13 @@ def _merged(table: list[pa.Field], batch: list[pa.Field], inside: str, differenc
         elif not column.nullable:
             differences.found.append(f"column {full!r} is missing and must not be null")
         merged.append(column)
+    lowered = {name.lower(): name for name in names}
     for name, column in ours.items():
         if name not in names:
-            if not differences.adds:
+            if name.lower() in lowered:
+                same = lowered[name.lower()]
+                differences.found.append(f"column {inside + name!r} differs from the table's {same!r} in case alone")
+            elif not differences.adds:
                 differences.found.append(f"column {inside + name!r} is new")
             merged.append(pa.field(name, relaxed_type(column.type)))
     return merged

@@ -28,6 +28,9 @@ OPTIONS = {
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
 
 
+INTERNAL = ("_hoodie_record_key", "_hoodie_partition_path", "_hudistream_")
+
+
 def rows(keys, partition=lambda number: f"p{number % 3}", ts=0, v="v"):
     """Rows with these numbers as keys."""
     numbers = list(keys)
@@ -130,6 +133,8 @@ class Engine:
         table = table.append_column(SLOT_COLUMN, pa.array(slots, pa.int32()))
         if plan.changes is not None:
             table = table.append_column(ARRIVAL_COLUMN, pa.array(range(len(table)), pa.int64()))
+        if plan.needs_keys_only:
+            table = table.select([name for name in table.column_names if name.startswith(INTERNAL)])
         table = conform(table, plan.arriving_schema)
         for task in range(routes.tasks):
             mine = table.filter(pc.equal(pa.array(tasks, pa.int64()), task))

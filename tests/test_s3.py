@@ -152,6 +152,7 @@ def test_a_copy_is_made_by_the_store_itself(s3, monkeypatch):
     [
         ([(0, 5_500_000), (5_600_000, 6_000_000)], ["copy", "copy", ""]),
         ([(10, 100), (200, 11_000_000)], ["", "copy", ""]),  # the small one grows into a part of its own
+        ([(0, 2_500_000), (2_600_000, 3_000_000), (5_700_000, 6_000_000)], ["", "copy", ""]),  # much waits already
         ([(10, 100), (200, 6_000_000)], [""]),  # too little behind it for S3 to copy
         ([(0, 6_000_000), (6_000_100, 200), (7_000_000, 4_000_000)], ["copy", ""]),
         ([(5, 3_000_000), (3_000_005, 3_000_000)], ["copy", ""]),  # neighbours are one piece

@@ -84,6 +84,7 @@ def test_columns_grow_at_any_depth(table, batch, merged):
         (TEXT, pa.binary(), "'x' is binary"),
         (pa.date32(), TEXT, "'x' is string"),
         (struct(a=I64), I64, "'x' is int64, the table has struct"),
+        (struct(a=I64), struct(A=I64, a=I64), "'x.A' differs from the table's 'a' in case alone"),
     ],
 )
 def test_a_refused_change_shows_what_differs(table, batch, message):
@@ -146,6 +147,13 @@ def test_nested_columns_get_their_new_fields(start):
         {"a": "4", "l": [], "m": [], "z": None},
         {"a": "5", "l": [{"x": None, "y": None}], "m": [("q", None), ("r", {"x": 6, "y": None})], "z": None},
     ]
+
+
+@pytest.mark.parametrize("stored", [F64, F32, pa.decimal128(9, 2)])
+def test_columns_of_nulls_change_their_type(stored):
+    assert cast_column(pa.chunked_array([pa.nulls(2, stored)]), TEXT).to_pylist() == [None, None]
+    listed = pa.chunked_array([pa.array([[]], pa.list_(stored))])
+    assert cast_column(listed, pa.list_(TEXT)).to_pylist() == [[]]
 
 
 def test_numbers_are_widened_as_java_widens_them():

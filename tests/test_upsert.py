@@ -7,11 +7,15 @@ import pyarrow as pa
 import pytest
 from engine import Engine, rows
 
-from table import InvalidConfigError, InvalidRecordError, read_table
+from table import InvalidConfigError, InvalidRecordError, SchemaMismatchError, read_table
+from table.config import TableConfig
+from table.files.hudi_footer import filter_of_footer
 from table.files.stored_file import StoredBaseFile
 from table.hudi_table import HudiTable
 from table.index import key_cache
+from table.index.bucket import bucket_numbers
 from table.index.key_lookup import LookupCounts
+from table.keygen import check_keys_keep_their_types
 from table.read.read_table import list_snapshot_files
 
 UPSERT = {"hoodie.datasource.write.operation": "upsert"}
@@ -312,3 +316,70 @@ def test_random_changes_give_what_a_dictionary_gives(tmp_path, monkeypatch, inde
         assert contents(tmp_path / "t") == sorted(known.values()), number
     files = list_snapshot_files(HudiTable.open(str(tmp_path / "t")))
     assert len({file.file_id for file in files}) == len(files) > 2
+
+
+@pytest.mark.hudi
+@pytest.mark.parametrize("fields", [["id"], ["a", "b"], ["b"], ["x"]], ids=",".join)
+def test_keys_lie_in_the_buckets_that_hudi_computes(hudi, fields):
+    keys = [
+        "k1",
+        "",
+        "user:1",
+        "a,1",
+        "2026-01-01 10:11:12",
+        "a:1,b:2",
+        "a:1,b:x:y,z",
+        "a:1,2,b:__null__",
+        "b:__empty__,a:q",
+    ]
+    keys += ["a:10:11:12,b:3", "id:k,1", "sträng", "日本,b:x", "😀", "a:,b:", "x" * 300, "1:2,3:4"]
+    found = bucket_numbers(pa.array(keys), 97, fields).tolist()
+    assert dict(zip(keys, found, strict=True)) == dict(zip(keys, hudi.buckets(keys, fields, 97), strict=True))
+
+
+@pytest.mark.parametrize("index", GLOBALS)
+def test_inserts_leave_out_what_another_partition_path_has(tmp_path, index):
+    options = {"hoodie.datasource.write.insert.drop.duplicates": "true", "hoodie.index.type": index}
+    sink = Engine(str(tmp_path / "t"), options)
+    sink.write(0, rows([1, 2], lambda _: "a"))
+    sink.write(1, rows([1, 3], lambda _: "b", v="new"))
+    assert contents(tmp_path / "t") == [("k1", "a", 0, "v"), ("k2", "a", 0, "v"), ("k3", "b", 0, "new")]
+
+
+def test_inserts_into_buckets_heed_what_inserts_heed_elsewhere(tmp_path):
+    options = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+    batch = rows([1, 2]).set_column(2, "ts", pa.array([1, None], pa.int64()))
+    Engine(str(tmp_path / "t"), options).write(0, batch)
+    unique = Engine(str(tmp_path / "t"), {**options, "hoodie.merge.allow.duplicate.on.inserts": "false"})
+    unique.write(1, rows([1, 2, 3], ts=5, v="new"))
+    assert contents(tmp_path / "t") == sorted(plain(rows([1, 2, 3], ts=5, v="new")))
+
+
+def test_a_delete_does_not_look_at_other_columns(tmp_path):
+    engine(tmp_path / "t").write(0, rows(range(6)))
+    delete = engine(tmp_path / "t", **{"hoodie.datasource.write.operation": "delete"})
+    delete.write(1, rows(range(3)).set_column(2, "ts", pa.array(["no number"] * 3)))
+    assert [row[0] for row in contents(tmp_path / "t")] == ["k3", "k4", "k5"]
+
+
+def test_a_filter_that_deletes_have_filled_is_built_anew(tmp_path):
+    sink = engine(tmp_path / "t")
+    delete = engine(tmp_path / "t", **{"hoodie.datasource.write.operation": "delete"})
+    for number in range(12):
+        sink.write(number, rows(range(number * 100, number * 100 + 100), lambda _: "p"))
+        delete.write(None, rows(range(number * 100, number * 100 + 90), lambda _: "p").select(["id", "p"]))
+    [file] = list_snapshot_files(HudiTable.open(str(tmp_path / "t")))
+    with StoredBaseFile(HudiTable.open(str(tmp_path / "t")).storage, file.path) as stored:
+        bloom = filter_of_footer(stored.footer.key_values, 100_000)
+    strangers = pa.array([f"stranger {number}" for number in range(20_000)])
+    assert bloom.may_contain(strangers).sum() < 20
+
+
+@pytest.mark.parametrize("column", ["id", "p"])
+def test_columns_of_the_key_keep_their_type(column):
+    config = TableConfig("t", ("id",), ("p",))
+    table = pa.schema([("id", pa.float64()), ("p", pa.float64()), ("v", pa.float64())])
+    batch = [pa.field(name, pa.int64() if name in (column, "v") else pa.float64()) for name in table.names]
+    with pytest.raises(SchemaMismatchError, match=f"column '{column}' is int64, the table has double"):
+        check_keys_keep_their_types(config, pa.schema(batch), table)
+    check_keys_keep_their_types(config, table, table)

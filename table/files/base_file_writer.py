@@ -185,6 +185,10 @@ class BaseFileWriter:
     def _open(self) -> RowGroupWriter:
         if self._stored is not None and self._way == COPIED:
             self._sink = self._continue(self._stored)
+            if self._sink.tell() != self._copied_bytes:
+                raise StorageError(
+                    f"{self._sink.tell()} bytes of {self._stored.path} were copied, not {self._copied_bytes}"
+                )
         else:
             self._sink = self._storage.open_output(self._path)
             self._sink.write(MAGIC)
@@ -325,7 +329,9 @@ class BaseFileWriter:
         new = pa.chunked_array(self._new_keys, pa.string()).combine_chunks()
         carried = self._carried_filter
         fresh = len(new) == self._rows
-        if carried is not None and not fresh and bloom_filter.can_extend(carried, self._settings, self._rows):
+        # deleted keys stay in the filter: it is what it holds that fills it, not the rows that are left
+        held = max(self._rows, carried.keys_held + len(new)) if carried is not None and not fresh else 0
+        if carried is not None and not fresh and bloom_filter.can_extend(carried, self._settings, held):
             bloom = carried.added(new)
             known = [pa.array(self._bounds)] if self._bounds else self._load_carried_keys()
         else:

@@ -45,7 +45,8 @@ def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:  # noqa: PLR0911 a 
         return pa.ListArray.from_arrays(_offsets(array), values, type=wanted, mask=pc.is_null(array))
     if pa.types.is_string(wanted) and pa.types.is_floating(array.type):
         single = pa.types.is_float32(array.type)
-        return pa.array([None if value is None else java_text(value, single=single) for value in array.to_pylist()])
+        texts = [None if value is None else java_text(value, single=single) for value in array.to_pylist()]
+        return pa.array(texts, pa.string())
     if pa.types.is_string(wanted) and pa.types.is_decimal(array.type):
         return pa.array([None if value is None else f"{value:f}" for value in array.to_pylist()], pa.string())
     return _plain(array, wanted)

@@ -18,7 +18,7 @@ def bucket_numbers(keys: pa.Array, buckets: int, hash_fields: Sequence[str]) -> 
     Args:
         keys: record keys (string array without nulls).
         buckets: how many there are.
-        hash_fields: record key fields that count; keys without ``,`` and ``:`` count as they are.
+        hash_fields: record key fields that count; keys without both ``,`` and ``:`` count as they are.
     """
     hashes = np.zeros(len(keys), np.uint32)
     for positions, block in same_length_blocks(keys):
@@ -26,22 +26,43 @@ def bucket_numbers(keys: pa.Array, buckets: int, hash_fields: Sequence[str]) -> 
         for column in block.T:
             h = h * np.uint32(31) + column
         hashes[positions] = h + np.uint32(31)  # a list of one: 31 * 1 + hash
-    odd = pc.or_(pc.match_substring_regex(keys, "[,:]"), pc.not_equal(pc.utf8_length(keys), pc.binary_length(keys)))
+    composite = pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":"))
+    odd = pc.or_(composite, pc.not_equal(pc.utf8_length(keys), pc.binary_length(keys)))
     for position in np.flatnonzero(odd.to_numpy(zero_copy_only=False)).tolist():
         hashes[position] = _list_hash(hashed_parts(keys[position].as_py(), hash_fields))
     return (hashes & np.uint32(0x7FFFFFFF)).astype(np.int64) % buckets
 
 
 def hashed_parts(key: str, hash_fields: Sequence[str]) -> list[str | None]:
-    """The parts of a key that are hashed (KeyGenUtils.extractRecordKeysByFields)."""
-    if "," not in key and ":" not in key:
+    """The parts of a key that are hashed (KeyGenUtils.extractRecordKeysByFields of Hudi 1.0.2).
+
+    ``field:value`` pairs, where a value may hold commas and colons: it ends at the last comma before a colon.
+
+    Args:
+        key: a record key.
+        hash_fields: the fields whose values count.
+
+    Returns:
+        Values in order; the whole key where it is no list of pairs, or holds none of the fields.
+    """
+    if "," not in key or ":" not in key:
         return [key]
     parts: list[str | None] = []
-    for pair in key.split(","):
-        name, _, value = pair.partition(":")
-        if name in hash_fields:
+    at = 0
+    while at < len(key):
+        colon = key.index(":", at)
+        later, comma = key.find(":", colon + 1), -1
+        while later > 0:
+            comma = key.rfind(",", 0, later)
+            if comma > colon:
+                break
+            later = key.find(":", later + 1)
+        end = comma if later > 0 else len(key)
+        if key[at:colon] in hash_fields:
+            value = key[colon + 1 : end]
             parts.append({"__null__": None, "__empty__": ""}.get(value, value))
-    return parts
+        at = end + 1
+    return parts or [key]
 
 
 def _list_hash(parts: Sequence[str | None]) -> int:

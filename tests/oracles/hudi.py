@@ -79,6 +79,10 @@ class Hudi:
         given = {key.replace("__", "."): value for key, value in options.items()}
         return self._call(do="client", path=str(path), method=method, arguments=arguments, options=given)
 
+    def buckets(self, keys, fields, buckets):
+        """The bucket of each key."""
+        return self._call(do="buckets", keys=keys, fields=fields, buckets=buckets)
+
     def sql(self, *statements):
         """Runs SQL statements; a list of rows each."""
         return self._call(do="sql", statements=list(statements))

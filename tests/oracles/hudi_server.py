@@ -111,6 +111,12 @@ def do_client(spark, path, method, arguments=(), options=None):
         client.close()
 
 
+def do_buckets(spark, keys, fields, buckets):
+    """Hudi's bucket of each key."""
+    identifier = spark._jvm.org.apache.hudi.index.bucket.BucketIdentifier
+    return [identifier.getBucketId(key, spark._jvm.java.util.Arrays.asList(fields), buckets) for key in keys]
+
+
 def main():
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # the JVM inherits descriptor 1, and must not write into our answers

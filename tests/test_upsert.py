@@ -328,11 +328,12 @@ def test_keys_lie_in_the_buckets_that_hudi_computes(hudi, fields):
         "a,1",
         "2026-01-01 10:11:12",
         "a:1,b:2",
-        "a:1,b:x:y,z",
         "a:1,2,b:__null__",
         "b:__empty__,a:q",
     ]
     keys += ["a:10:11:12,b:3", "id:k,1", "sträng", "日本,b:x", "😀", "a:,b:", "x" * 300, "1:2,3:4"]
+    if "b" in fields:
+        keys.append("a:1,b:x:y,z")  # Hudi 1.0.2 never returns when it is to pass over such a value
     found = bucket_numbers(pa.array(keys), 97, fields).tolist()
     assert dict(zip(keys, found, strict=True)) == dict(zip(keys, hudi.buckets(keys, fields, 97), strict=True))
 

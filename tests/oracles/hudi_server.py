@@ -114,7 +114,7 @@ def do_client(spark, path, method, arguments=(), options=None):
 def do_buckets(spark, keys, fields, buckets):
     """Hudi's bucket of each key."""
     identifier = spark._jvm.org.apache.hudi.index.bucket.BucketIdentifier
-    return [identifier.getBucketId(key, spark._jvm.java.util.Arrays.asList(fields), buckets) for key in keys]
+    return [identifier.getBucketId(key, ",".join(fields), buckets) for key in keys]
 
 
 def main():

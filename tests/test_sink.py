@@ -240,7 +240,12 @@ BAD = [
         "'id' is missing; column 'other' is new",
     ),
     ("SELECT 'a' id, 'p' p", OPTIONS, SchemaMismatchError, "'ts' is missing"),
-    ("SELECT 'a' id, 'p' p, 1 ts", OPTIONS, SchemaMismatchError, "'ts' is int32, the table has int64"),
+    (
+        "SELECT 'a' id, 'p' p, 1 ts",
+        {**OPTIONS, **STRICT},
+        SchemaMismatchError,
+        "'ts' is int32, the table has int64",
+    ),
     ("SELECT 'a' id, 'p' p, 1L ts, 1 n", {**OPTIONS, **STRICT}, SchemaMismatchError, "'n' is new"),
     ("SELECT 'a' id, 'p' p, 1L ts, 1 ts", OPTIONS, SchemaMismatchError, "'ts' twice"),
     ("SELECT 'a' id, 'p' p, 1L ts, map(1, 2) n", OPTIONS, SchemaMismatchError, "'n' has the Spark type map"),

@@ -203,6 +203,7 @@ class MicroBatchWriter:
         if table is None:
             raise InvalidConfigError(f"hoodie.datasource.write.operation={operation}: the table has no rows yet")
         check_batch_columns(batch)
+        check_keys_keep_their_types(config, batch, table)
         return table
 
     def _build_keys(self, config: TableConfig, schema: pa.Schema) -> KeyExpressions:

@@ -4,7 +4,7 @@ What does not fit into memory passes through here lot by lot: the state of the s
 lot, and rows are spilled with the number of their file.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,7 +86,7 @@ class Placer:
         self._path, self._plan, self._changes = path, plan, plan.changes
         small = find_small_files((SmallFile(f.file_id, f.name, f.size_bytes) for f in files), plan.rules)
         self._assigner = BucketAssigner(path, small, plan.rules, _new_file_id)
-        self._buckets = dict(_bucket_of_each(files, plan.changes.buckets)) if plan.changes.is_bucket else {}
+        self._buckets = _bucket_of_each(files, plan.changes.buckets) if plan.changes.is_bucket else {}
         self.buckets: list[Bucket] = []
 
     def place(self, rows: pa.Table, gone: Flags, found: Found) -> Iterator[Placed]:
@@ -150,7 +150,7 @@ def _in_slot(rows: pa.Table, path: str, numbers: npt.NDArray[np.generic]) -> pa.
     return table.append_column(SLOT_COLUMN, pa.array(numbers.astype(np.int32)))
 
 
-def _bucket_of_each(files: Sequence[BaseFile], buckets: int) -> Mapping[int, Bucket]:
+def _bucket_of_each(files: Sequence[BaseFile], buckets: int) -> dict[int, Bucket]:
     return {
         number: Bucket(BucketType.UPDATE, file.partition_path, file.file_id, file.name)
         for number, file in files_by_bucket(files, buckets).items()

@@ -363,6 +363,14 @@ def test_a_delete_does_not_look_at_other_columns(tmp_path):
     assert [row[0] for row in contents(tmp_path / "t")] == ["k3", "k4", "k5"]
 
 
+def test_a_delete_whose_keys_would_be_spelled_differently_is_refused(tmp_path):
+    engine(tmp_path / "t").write(0, rows(range(6)))
+    delete = engine(tmp_path / "t", **{"hoodie.datasource.write.operation": "delete"})
+    with pytest.raises(SchemaMismatchError, match="column 'id' is int64, the table has string"):
+        delete.write(1, pa.table({"id": [1, 2], "p": ["p1", "p2"]}))
+    assert len(contents(tmp_path / "t")) == 6
+
+
 def test_a_filter_that_deletes_have_filled_is_built_anew(tmp_path):
     sink = engine(tmp_path / "t")
     delete = engine(tmp_path / "t", **{"hoodie.datasource.write.operation": "delete"})

@@ -17,6 +17,8 @@ from table.files.bloom_filter import (
     hash_rounds,
     sized_dynamic_filter,
 )
+from table.files.encoded_filter import view_filter
+from table.files.key_hashes import screen_hashes
 from table.settings import BaseFileSettings
 
 KEYS = ["k0000", "k0001", "abc", "ключ-é", "a,b"]
@@ -210,3 +212,40 @@ def test_key_range_is_in_javas_order():
     # U+FF61 sorts after the emoji's surrogates in UTF-16, before it in UTF-8
     keys = pa.chunked_array([["a", "｡", "😀"]])
     assert key_range(keys) == ("a", "｡")
+
+
+@given(
+    held=st.integers(0, 400),
+    more=st.integers(0, 60),
+    entries=st.integers(1, 30_000),
+    fpp=st.sampled_from([1e-9, 1e-3, 0.2]),
+)
+@settings(max_examples=120, deadline=None)
+def test_a_filter_patched_in_its_text_is_the_one_decoded_extended_and_encoded(held, more, entries, fpp):
+    keys, added = (
+        pa.array([f"{kind}{n}" for n in range(count)], pa.string())
+        for kind, count in zip("ab", (held, more), strict=True)
+    )
+    decoded = build_filter(keys, entries, fpp)
+    viewed = view_filter(decoded.encode())
+    assert viewed.encode() == decoded.encode()
+    assert viewed.added(added).encode() == decoded.added(added).encode()
+    assert viewed.encode() == decoded.encode(), "a filter is a value: extending it makes another one"
+    assert (viewed.keys_held, viewed.entries, viewed.type_code) == (decoded.keys_held, decoded.entries, "SIMPLE")
+    strangers = pa.array([f"c{n}" for n in range(300)])
+    assert (viewed.may_contain(strangers) == decoded.may_contain(strangers)).all()
+    hashes = screen_hashes(strangers)
+    assert (viewed.screen(hashes) == decoded.screen(hashes)).all()
+
+
+def test_a_large_filter_tells_by_a_sample_how_many_keys_it_holds():
+    bloom = build_filter(pa.array([str(n) for n in range(50_000)]), 100_000, 1e-9)
+    assert bloom.keys_held == pytest.approx(50_000, rel=0.02)
+    assert view_filter(bloom.encode()).keys_held == bloom.keys_held
+
+
+@pytest.mark.parametrize("cut", [4, 400])
+def test_the_text_of_a_filter_must_have_the_length_that_its_header_says(cut):
+    text = build_filter(pa.array(KEYS), 1_000, 1e-9).encode()
+    with pytest.raises(CorruptFileError, match="digits, not"):
+        view_filter(text[:-cut])

@@ -210,9 +210,10 @@ def test_entries_of_the_footer_cover_old_and_new_rows(tmp_path):
     summary = write_file(tmp_path, "b.parquet", rows([*range(10), *range(900, 910)]), "a.parquet")
     assert (summary.way, summary.rows) == ("copied", 120)
     assert 0 < summary.copied_bytes < summary.size_bytes
-    entries = StoredBaseFile(LocalStorage(str(tmp_path)), "b.parquet").footer.key_values
+    footer = StoredBaseFile(LocalStorage(str(tmp_path)), "b.parquet").footer
+    entries = footer.key_values
     assert (entries[MIN_KEY], entries[MAX_KEY], entries[AVRO_SCHEMA_KEY]) == ("k0", "k909", "{}")
-    bloom = filter_of_footer(entries, 100_000)
+    bloom = filter_of_footer(footer, 100_000)
     keys = pa.array(ids(tmp_path, "b.parquet"))
     assert bloom.may_contain(keys).all()
     assert not bloom.may_contain(pa.array([f"other{n}" for n in range(1000)])).any()
@@ -224,8 +225,7 @@ def test_the_filter_is_extended_while_its_headroom_lasts_and_then_made_anew_from
     for number in range(1, 6):
         at = 100 * 2 ** (number - 1)
         write_file(tmp_path, f"{number}.parquet", rows(range(at, 2 * at)), f"{number - 1}.parquet")
-        entries = StoredBaseFile(LocalStorage(str(tmp_path)), f"{number}.parquet").footer.key_values
-        bloom = filter_of_footer(entries, 100_000)
+        bloom = filter_of_footer(StoredBaseFile(LocalStorage(str(tmp_path)), f"{number}.parquet").footer, 100_000)
         sizes.append(bloom.bits)
         assert bloom.may_contain(pa.array([f"k{n}" for n in range(2 * at)])).all()
     assert sizes == sorted(sizes)

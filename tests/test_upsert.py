@@ -379,7 +379,7 @@ def test_a_filter_that_deletes_have_filled_is_built_anew(tmp_path):
         delete.write(None, rows(range(number * 100, number * 100 + 90), lambda _: "p").select(["id", "p"]))
     [file] = list_snapshot_files(HudiTable.open(str(tmp_path / "t")))
     with StoredBaseFile(HudiTable.open(str(tmp_path / "t")).storage, file.path) as stored:
-        bloom = filter_of_footer(stored.footer.key_values, 100_000)
+        bloom = filter_of_footer(stored.footer, 100_000)
     strangers = pa.array([f"stranger {number}" for number in range(20_000)])
     assert bloom.may_contain(strangers).sum() < 20
 

@@ -119,9 +119,8 @@ class BaseFileWriter:
         self._new_keys: list[pa.Array] = []
         self._begin_anew()
         if stored is not None:
-            entries = stored.footer.key_values
-            self._carried_filter = filter_of_footer(entries, settings.bloom_max_entries)
-            self._bounds = stored_bounds(entries)
+            self._carried_filter = filter_of_footer(stored.footer, settings.bloom_max_entries)
+            self._bounds = stored_bounds(stored.footer.key_values)
             reason = why_encoded_anew(stored, self._schema, settings)
             self._way = reason or COPIED
             if reason is None:
@@ -264,7 +263,7 @@ class BaseFileWriter:
         log.warning("copied_file_discarded", path=self._path, reason=doubt)
         return self._finish_anew(doubt)
 
-    def _finish(self) -> tuple[BaseFileSummary, bytes]:
+    def _finish(self) -> tuple[BaseFileSummary, bytearray]:
         self._flush()
         assert self._groups is not None
         assert self._sink is not None
@@ -274,9 +273,8 @@ class BaseFileWriter:
         groups = [*self._renamed(self._sink), *new]
         bloom, bounds = self._summarize_keys()
         entries = encode_entries(self._avro_schema, bloom, bounds)
-        footer = join_footer(groups, like, entries, self._settings.codec)
+        end = join_footer(groups, like, entries, self._settings.codec)
         data_end = self._sink.tell()
-        end = footer + len(footer).to_bytes(4, "little") + MAGIC
         self._sink.write(end)
         self._sink.close()
         self._storage.sync(self._path)
@@ -302,15 +300,16 @@ class BaseFileWriter:
             self.write(rows)
         return self._finish()[0]
 
-    def _find_doubt(self, summary: BaseFileSummary, end: bytes) -> str | None:
+    def _find_doubt(self, summary: BaseFileSummary, end: bytearray) -> str | None:
         """Looks at a file made of copied row groups: is it on the store what it should be? None when it is."""
         try:
             # an independent reader must understand what we joined
-            problem = find_problem(pq.read_metadata(pa.BufferReader(MAGIC + end)), summary)
+            problem = find_problem(pq.read_metadata(pa.BufferReader(pa.py_buffer(end))), summary)
             if problem is not None:
                 return problem
             with self._storage.open_input(self._path) as written:
-                if read_tail(written) != (summary.size_bytes, end):
+                size, tail = read_tail(written)
+                if size != summary.size_bytes or memoryview(tail) != end:
                     return "the store holds another footer than was written"
             if self._is_sampled():
                 with StoredBaseFile(self._storage, self._path) as whole:

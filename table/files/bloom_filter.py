@@ -24,7 +24,8 @@ from table.settings import BaseFileSettings
 SIMPLE, DYNAMIC_V0 = "SIMPLE", "DYNAMIC_V0"
 
 _SPARSE = 32  # bits a new one, from which on it is cheaper not to touch the others
-_HEADER = 13
+_SAMPLE_BITS = 1 << 18  # hashes spread evenly: so many bits tell the share of all within a few tenths of a percent
+HEADER_BYTES = 13
 _MAX_BITS = 2**31 - 1
 DEFAULT_ENTRIES = 60_000  # hoodie.index.bloom.num_entries
 
@@ -55,19 +56,28 @@ class BloomFilter:
 
     def added(self, keys: pa.Array) -> "BloomFilter":
         """This filter and those keys (string array without nulls)."""
-        if len(keys) * self.hashes * _SPARSE < self.bits:
+        if self.is_sparse(keys):
             return self._with_few(keys)
         flags = np.unpackbits(self.bitmap, bitorder="little")
         for _, rounds in hash_rounds(keys, self.hashes):
             for values in rounds:
-                flags[_remainder(values, self.bits)] = 1
+                flags[remainder(values, self.bits)] = 1
         return replace(self, bitmap=np.packbits(flags, bitorder="little"))
+
+    def is_sparse(self, keys: pa.Array) -> bool:
+        """Whether those keys are so few that the bits of this filter are better not all touched for them."""
+        return len(keys) * self.hashes * _SPARSE < self.bits
+
+    def holds(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """Whether these bits are set."""
+        found: npt.NDArray[np.bool_] = (self.bitmap[index >> 3] >> (index & 7).astype(np.uint8)) & 1 == 1
+        return found
 
     def _with_few(self, keys: pa.Array) -> "BloomFilter":
         bitmap = self.bitmap.copy()
         for _, rounds in hash_rounds(keys, self.hashes):
             for values in rounds:
-                index = _remainder(values, self.bits)
+                index = remainder(values, self.bits)
                 np.bitwise_or.at(bitmap, index >> 3, np.uint8(1) << (index & 7).astype(np.uint8))
         return replace(self, bitmap=bitmap)
 
@@ -75,8 +85,7 @@ class BloomFilter:
         """For each key False when its first hashes (`screen_hashes`) say that it was never added."""
         passed = np.ones(hashes.shape[1], np.bool_)
         for values in hashes[: self.hashes]:
-            index = _remainder(values, self.bits)
-            passed &= (self.bitmap[index >> 3] >> (index & 7).astype(np.uint8)) & 1 == 1
+            passed &= self.holds(remainder(values, self.bits))
         return passed
 
     @property
@@ -90,8 +99,7 @@ class BloomFilter:
         for positions, rounds in hash_rounds(keys, self.hashes):
             hit = np.ones(len(positions), np.bool_)
             for values in rounds:
-                index = _remainder(values, self.bits)
-                hit &= (self.bitmap[index >> 3] >> (index & 7).astype(np.uint8)) & 1 == 1
+                hit &= self.holds(remainder(values, self.bits))
             found[positions] = hit
         return found
 
@@ -102,8 +110,8 @@ class BloomFilter:
 
     @property
     def keys_held(self) -> int:
-        """About how many keys it holds, by the share of its bits that are set."""
-        share = int(np.unpackbits(self.bitmap).sum()) / self.bits
+        """About how many keys it holds, by the share of its bits that are set; a sample of a large filter tells."""
+        share = float(self.holds(np.arange(min(self.bits, _SAMPLE_BITS))).mean())
         return round(-self.bits / self.hashes * math.log1p(-min(share, 1 - 1e-12)))
 
     @property
@@ -113,7 +121,7 @@ class BloomFilter:
 
     def encode(self) -> str:
         """Base64 as it stands in the footer's ``org.apache.hudi.bloomfilter``."""
-        return base64.b64encode(_encode_row(self)).decode("ascii")
+        return str(base64.b64encode(_encode_row(self)), "ascii")
 
 
 @dataclass(frozen=True)
@@ -206,7 +214,8 @@ class DynamicBloomFilter:
 AnyBloomFilter = BloomFilter | DynamicBloomFilter
 
 
-def _remainder(values: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.int64]:
+def remainder(values: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.int64]:
+    """Which of so many bits each hash names."""
     # numpy divides by a scalar with SIMD, but takes remainders one by one
     divisor = np.uint32(bits)
     return (values - values // divisor * divisor).astype(np.int64)
@@ -267,7 +276,7 @@ def _encode_header(hashes: int, bits: int) -> bytes:
 
 
 def _encode_row(bloom: BloomFilter) -> bytes:
-    return _encode_header(bloom.hashes, bloom.bits) + bloom.bitmap.tobytes()
+    return b"".join((_encode_header(bloom.hashes, bloom.bits), bloom.bitmap.data))
 
 
 def decode_filter(text: str, type_code: str | None, max_entries: int) -> AnyBloomFilter:
@@ -291,11 +300,13 @@ def decode_filter(text: str, type_code: str | None, max_entries: int) -> AnyBloo
         return row
     if type_code != DYNAMIC_V0:
         raise CorruptFileError(f"a bloom filter has the unknown type {type_code!r}")
-    hashes, bits = _decode_header(data, 0)
-    if len(data) < _HEADER + 12:
+    hashes, bits = decode_header(data, 0)
+    if len(data) < HEADER_BYTES + 12:
         raise CorruptFileError("a dynamic bloom filter is cut short")
-    row_keys, held, count = (int.from_bytes(data[at : at + 4], "big") for at in range(_HEADER, _HEADER + 12, 4))
-    rows, at = [], _HEADER + 12
+    row_keys, held, count = (
+        int.from_bytes(data[at : at + 4], "big") for at in range(HEADER_BYTES, HEADER_BYTES + 12, 4)
+    )
+    rows, at = [], HEADER_BYTES + 12
     for _ in range(count):
         row, at = _decode_row(data, at)
         rows.append(row)
@@ -316,8 +327,13 @@ def decode_simple(text: str) -> BloomFilter:
     return decoded
 
 
-def _decode_header(data: bytes, at: int) -> tuple[int, int]:
-    if len(data) < at + _HEADER or data[at : at + 4] != b"\xff\xff\xff\xff" or data[at + 8] != 1:
+def decode_header(data: bytes, at: int) -> tuple[int, int]:
+    """Hashes and bits of the filter whose stored form begins there.
+
+    Raises:
+        CorruptFileError: when none does.
+    """
+    if len(data) < at + HEADER_BYTES or data[at : at + 4] != b"\xff\xff\xff\xff" or data[at + 8] != 1:
         raise CorruptFileError("a bloom filter has a header that is not Hudi's")
     hashes, bits = int.from_bytes(data[at + 4 : at + 8], "big"), int.from_bytes(data[at + 9 : at + 13], "big")
     if not 1 <= bits <= _MAX_BITS or not 1 <= hashes <= 1024:
@@ -326,11 +342,11 @@ def _decode_header(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _decode_row(data: bytes, at: int) -> tuple[BloomFilter, int]:
-    hashes, bits = _decode_header(data, at)
-    start, end = at + _HEADER, at + _HEADER + (bits + 7) // 8
+    hashes, bits = decode_header(data, at)
+    start, end = at + HEADER_BYTES, at + HEADER_BYTES + (bits + 7) // 8
     if end > len(data):
         raise CorruptFileError(f"a bloom filter of {bits} bits has {len(data) - start} bytes")
-    return BloomFilter(hashes, bits, np.frombuffer(data, np.uint8, end - start, start).copy()), end
+    return BloomFilter(hashes, bits, np.frombuffer(data, np.uint8, end - start, start)), end
 
 
 def _check_end(data: bytes, end: int) -> None:

@@ -9,6 +9,8 @@ import pyarrow.compute as pc
 from table.errors import CorruptFileError
 from table.files import bloom_filter
 from table.files.bloom_filter import AnyBloomFilter
+from table.files.encoded_filter import view_filter
+from table.files.parquet_footer import Footer
 
 BLOOM_KEY = "org.apache.hudi.bloomfilter"
 BLOOM_TYPE_KEY = "hoodie_bloom_filter_type_code"
@@ -64,12 +66,20 @@ def _utf16(text: str) -> bytes:
     return text.encode("utf-16-be", "surrogatepass")
 
 
-def filter_of_footer(footer: Mapping[str, str], max_entries: int) -> AnyBloomFilter | None:
-    """The bloom filter in a footer, or None where there is none, or none that can be read."""
-    text = footer.get(BLOOM_KEY)
+def filter_of_footer(footer: Footer, max_entries: int) -> AnyBloomFilter | None:
+    """The bloom filter in a footer, or None where there is none, or none that can be read.
+
+    Args:
+        footer: of a base file.
+        max_entries: bound of a dynamic filter, for keys yet to come.
+    """
+    entries = footer.key_values
+    text, kind = entries.get(BLOOM_KEY), entries.get(BLOOM_TYPE_KEY)
     if text is None:
         return None
     try:
-        return bloom_filter.decode_filter(text, footer.get(BLOOM_TYPE_KEY), max_entries)
+        if footer.is_sealed and kind in (None, bloom_filter.SIMPLE):
+            return view_filter(text)  # the seal says that it is what was written
+        return bloom_filter.decode_filter(text, kind, max_entries)
     except CorruptFileError:
         return None  # the rows are whole; a new filter is built

@@ -11,6 +11,7 @@ so that the next version copies their descriptions as bytes, too, without decodi
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from table.errors import CorruptFileError
@@ -24,6 +25,7 @@ from table.files.thrift_compact import (
     Field,
     Items,
     Struct,
+    append_struct,
     decode_struct,
     encode_list_header,
     encode_struct,
@@ -127,6 +129,11 @@ class Footer:
         return groups
 
     @property
+    def is_sealed(self) -> bool:
+        """Whether the footer is ours and a checksum says that it is as it was written."""
+        return self.groups is not None
+
+    @cached_property
     def key_values(self) -> dict[str, str]:
         """Key-value metadata."""
         entries = self.fields[_KEY_VALUE].value.values if _KEY_VALUE in self.fields else []
@@ -194,7 +201,7 @@ def why_not_continued(footer: Footer, schema: Items, created_by: bytes, codec: s
         created_by: how our writer signs now.
         codec: the codec configured.
     """
-    if footer.groups is None:
+    if not footer.is_sealed:
         return "other writer"
     if footer.created_by != created_by:
         return "other version of the writer"
@@ -316,8 +323,8 @@ def with_chunk(group: RowGroup, chunk: Struct) -> RowGroup:
     return replace(group, chunk=encode_struct(chunk), totals=encode_struct(totals, _COLUMNS))
 
 
-def join_footer(groups: Sequence[RowGroup], like: Footer, key_values: Mapping[str, str], codec: str) -> bytes:
-    """The sealed footer of a file made of these row groups.
+def join_footer(groups: Sequence[RowGroup], like: Footer, key_values: Mapping[str, str], codec: str) -> bytearray:
+    """The end of a file: the sealed footer of a file made of these row groups.
 
     Args:
         groups: row groups in file order.
@@ -326,7 +333,7 @@ def join_footer(groups: Sequence[RowGroup], like: Footer, key_values: Mapping[st
         codec: codec of all chunks.
 
     Returns:
-        Thrift bytes, to be followed by their length and the magic.
+        Thrift bytes, their length, the magic.
     """
     head = {number: field for number, field in like.fields.items() if number < _ROW_GROUPS}
     head[_NUM_ROWS] = Field(I64, sum(group.rows for group in groups))
@@ -341,15 +348,16 @@ def join_footer(groups: Sequence[RowGroup], like: Footer, key_values: Mapping[st
     pairs: list[Struct] = [{1: Field(BINARY, key), 2: Field(BINARY, value)} for key, value in entries]
     tail = {number: field for number, field in like.fields.items() if number > _ROW_GROUPS}
     tail[_KEY_VALUE] = Field(LIST, Items(STRUCT, pairs))
-    closing = encode_struct(dict(sorted(tail.items())), _ROW_GROUPS)
-    raw = bytearray().join((opening, *(group.raw for group in groups), closing))
+    raw = bytearray().join((opening, *(group.raw for group in groups)))
+    append_struct(raw, dict(sorted(tail.items())), _ROW_GROUPS)
     found = _find_seal(raw)
     assert found is not None
     at = found[0]
     length = b"%d" % len(raw)
     raw[at + _DIGITS + 1 : at + _DIGITS + 1 + len(length)] = length
     raw[at : at + _DIGITS] = _checksum(raw, at)
-    return bytes(raw)
+    raw += len(raw).to_bytes(4, "little") + MAGIC
+    return raw
 
 
 def _find_seal(raw: bytes | bytearray) -> tuple[int, int] | None:

@@ -177,7 +177,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 def encode_struct(fields: Struct, behind: int = 0) -> bytes:
     """The bytes of a struct, or of the rest of one; the inverse of `decode_struct`."""
     out = bytearray()
-    _write_struct(out, fields, behind)
+    append_struct(out, fields, behind)
     return bytes(out)
 
 
@@ -192,7 +192,9 @@ def encode_list_header(kind: int, size: int) -> bytes:
     return bytes(out)
 
 
-def _write_struct(out: bytearray, fields: Struct, last: int = 0) -> None:
+def append_struct(out: bytearray, fields: Struct, behind: int = 0) -> None:
+    """The same behind what is there already."""
+    last = behind
     for number, (kind, value) in fields.items():
         delta = number - last
         if 0 < delta <= 15:
@@ -217,7 +219,7 @@ def _write_value(out: bytearray, kind: int, value: Any) -> None:  # noqa: C901 o
         _write_varint(out, len(value))
         out += value
     elif kind == STRUCT:
-        _write_struct(out, value)
+        append_struct(out, value)
     elif kind in _INTEGERS:
         _write_varint(out, value << 1 ^ value >> 63)
     elif kind in _LISTS:
@@ -243,7 +245,7 @@ def _write_value(out: bytearray, kind: int, value: Any) -> None:  # noqa: C901 o
 def _write_all(out: bytearray, kind: int, values: Iterable[Any]) -> None:
     if kind == STRUCT:
         for value in values:
-            _write_struct(out, value)
+            append_struct(out, value)
     else:
         for value in values:
             _write_value(out, kind, value)

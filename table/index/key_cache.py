@@ -140,8 +140,8 @@ class LookedIntoFile:
         """Range and filter, from the footer unless they are remembered."""
         known = self._cache.get(self._storage.base_uri, self._path)
         if known is None:
-            entries = self._open().footer.key_values
-            known = KnownFile(stored_bounds(entries), filter_of_footer(entries, DEFAULT_MAX_ENTRIES))
+            footer = self._open().footer
+            known = KnownFile(stored_bounds(footer.key_values), filter_of_footer(footer, DEFAULT_MAX_ENTRIES))
             self._cache.put(self._storage.base_uri, self._path, known)
         return known
 

@@ -98,7 +98,7 @@ def _open_writer(file: BucketFile, touched: Positions, groups: int) -> BaseFileW
         context.avro_schema,
         context.settings,
         stored=None if whole else file.stored,
-        carried_filter=filter_of_footer(file.stored.footer.key_values, context.settings.bloom_max_entries),
+        carried_filter=filter_of_footer(file.stored.footer, context.settings.bloom_max_entries),
         replaced=touched.tolist(),
     )
 

@@ -52,6 +52,7 @@ test-floors: setup
 
 bench: setup
 	$(RUN) $(BIN)/python benchmarks/run.py
+	$(RUN) $(BIN)/python benchmarks/large_files.py
 
 # 2,000 batches with cleaning and archival on; figures and pictures go to docs/soak
 soak: setup

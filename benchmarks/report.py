@@ -85,19 +85,40 @@ def picture(title, curves, unit):
     return "\n".join([*parts, "</svg>", ""])
 
 
+def told(document):
+    """The section on files near their limit."""
+    return [
+        "## Files near their limit",
+        "",
+        (
+            f"{document['rows']:,} rows a batch into 8 files of about 90 MB ({document['copied_mb']} MB copied a batch) "
+            f"take {document['large_s']:.2f} s, the same rows into an empty table {document['empty_s']:.2f} s: "
+            f"**{document['ratio']:.2f} times** (median of {document['batches']} pairs, in turns, "
+            f"measured {document['measured']}: {named(document['machine'])}). Made by `benchmarks/large_files.py`."
+        ),
+        "",
+    ]
+
+
+def named(machine):
+    return ", ".join(f"{name} {value}" for name, value in machine.items())
+
+
 def main():
     """Writes the page and its pictures from what was last measured."""
     lines = [HEAD]
+    large = HERE / "results" / "large-files.json"
     for file in sorted((HERE / "results").glob("*.json")):
+        if file == large:
+            continue
         document = json.loads(file.read_text())
         runs = next(iter(document["results"].values()))
-        machine = ", ".join(f"{name} {value}" for name, value in document["machine"].items())
         lines += [
             f"## Workload {document['workload']}, {document['against']}",
             "",
             (
                 f"{runs[0]['batches']} batches, {runs[0]['rows']:,} rows, {len(runs)} rounds, "
-                f"measured {document['measured']}: {machine}."
+                f"measured {document['measured']}: {named(document['machine'])}."
             ),
             "",
             *table(document),
@@ -112,6 +133,8 @@ def main():
                 target = HERE / "results" / f"{file.stem}-{name}.svg"
                 target.write_text(picture(f"{document['workload']}: {title}", curves, unit))
                 lines += [f"![{title}](results/{target.name})", ""]
+    if large.exists():
+        lines += told(json.loads(large.read_text()))
     (HERE / "README.md").write_text("\n".join(lines))
 
 

@@ -85,7 +85,8 @@ def run_one(arguments, folder, out):
     return json.loads(said.stdout.strip().splitlines()[-1])
 
 
-def measure(workload, candidates, rounds, batches):
+def measure(workload, candidates, rounds, batches, keep):
+    """Runs every candidate in every round; what is known is kept after each round."""
     results = {label: [] for label in candidates}
     with tempfile.TemporaryDirectory() as place:
         folder = os.path.join(place, "in")
@@ -98,7 +99,7 @@ def measure(workload, candidates, rounds, batches):
                     sys.exit(f"{label} holds {found}; there are {keys} keys, rev {newest}")
                 results[label].append(result)
                 print(f"{workload}, round {number + 1}: {label}: {result['steady_s']} s a steady batch", flush=True)
-    return results
+            keep(results)
 
 
 def machine():
@@ -114,21 +115,32 @@ def main():
     parser.add_argument("--against", choices=list(CANDIDATES), help="which candidates; without it, what is usual")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int, help="fewer batches than the workload has, for all alike")
+    parser.add_argument(
+        "--only", action="append", metavar="TEXT", help="beside ours, candidates with this in their name"
+    )
     given = parser.parse_args()
     chosen = [pair for pair in USUAL if not given.workload or pair[0] in given.workload]
     if given.against:
         chosen = [(workload, given.against) for workload in given.workload or SIZES]
     for workload, against in chosen:
-        results = measure(workload, CANDIDATES[against], given.rounds, given.batches)
-        document = {
-            "workload": workload,
-            "against": against,
-            "measured": time.strftime("%Y-%m-%d"),
-            "machine": machine(),
-            "results": results,
+        candidates = {
+            label: arguments
+            for number, (label, arguments) in enumerate(CANDIDATES[against].items())
+            if not number or not given.only or any(text in label for text in given.only)
         }
-        (HERE / "results" / f"{workload}-{against}.json").write_text(json.dumps(document, indent=1) + "\n")
-        report.main()
+
+        def keep(results, workload=workload, against=against):
+            document = {
+                "workload": workload,
+                "against": against,
+                "measured": time.strftime("%Y-%m-%d"),
+                "machine": machine(),
+                "results": results,
+            }
+            (HERE / "results" / f"{workload}-{against}.json").write_text(json.dumps(document, indent=1) + "\n")
+            report.main()
+
+        measure(workload, candidates, given.rounds, given.batches, keep)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ B-inserts    20       5 of 100,000, 15 of 50,000
 one-row      40       1
 B            20       5 of 100,000, then 15 of 50,000, half of them updates
 B-skewed     12       2 of 200,000 over 64 partitions, then 10,000 updates, 9 of 10 in one partition
-big-spread   16       10 of 1,000,000, then 6 of 10,000 updates anywhere
-big-recent   16       10 of 1,000,000, then 6 of 10,000 updates of the last 100,000 keys
+big-spread   11       5 of 2,000,000, then 6 of 10,000 updates anywhere
+big-recent   11       5 of 2,000,000, then 6 of 10,000 updates of the last 100,000 keys
 ===========  =======  ========================================================================
 
 Keys are new unless updates are named, and spread over 8 partitions; a key never changes its partition.
@@ -37,8 +37,8 @@ SIZES = {
     "one-row": [(1, 0)] * 40,
     "B": [(100_000, 0)] * 5 + [(25_000, 25_000)] * 15,
     "B-skewed": [(200_000, 0)] * 2 + [(0, 10_000)] * 10,
-    "big-spread": [(1_000_000, 0)] * 10 + [(0, 10_000)] * 6,
-    "big-recent": [(1_000_000, 0)] * 10 + [(0, 10_000)] * 6,
+    "big-spread": [(2_000_000, 0)] * 5 + [(0, 10_000)] * 6,
+    "big-recent": [(2_000_000, 0)] * 5 + [(0, 10_000)] * 6,
 }
 FIRST_DAY_US = 1_767_225_600_000_000
 

@@ -9,6 +9,7 @@ import errno
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ from table.storage import (
 
 _NO_KERNEL_COPY = {errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EPERM, errno.EBADF}
 _COPY_BLOCK_BYTES = 1024 * 1024
+_WORTH_LETTING_GO_BYTES = 1024 * 1024
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
@@ -170,6 +172,7 @@ class LocalStorage(Storage):
                     for piece in joined_ranges(ranges):
                         _copy_bytes(file.fileno(), sink.fileno(), piece, at)
                         at += piece.length
+                    _let_go(file.fileno(), at)
                 sink.seek(at)
             except BaseException:
                 sink.close()
@@ -209,6 +212,17 @@ def _copy_bytes(source: int, target: int, piece: ByteRange, at: int) -> None:
         if count == 0:
             raise OSError(errno.EIO, f"the file ends after {start + done} bytes, {start + length} were to be read")
         done += count
+
+
+def _let_go(source: int, copied_bytes: int) -> None:
+    """Takes a copied file out of the page cache: what is read from now on is the copy, which is in it.
+
+    A table whose large files are continued batch by batch would fill the machine's memory with versions
+    that nobody reads any more; and taking fresh pages costs a virtual machine more than the copying.
+    """
+    if copied_bytes >= _WORTH_LETTING_GO_BYTES and hasattr(os, "posix_fadvise"):
+        with suppress(OSError):  # a hint
+            os.posix_fadvise(source, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _write_file(full: str, data: bytes, *, durable: bool) -> None:

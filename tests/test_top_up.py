@@ -398,3 +398,21 @@ def test_the_first_bytes_of_a_file_are_copied(tmp_path, monkeypatch, kernel):
     assert (tmp_path / "b").read_bytes() == content[5:12] + content[50:2_000_050] + content[1:4]
     with pytest.raises(StorageError, match="ends after 3000001 bytes, 3000002 were to be read"):
         storage.open_copy("a", [ByteRange(0, len(content) + 1)], "c")
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="this system takes no advice about its page cache")
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_large_file_leaves_the_page_cache_once_it_is_copied_and_a_small_one_stays(tmp_path, monkeypatch, refused):
+    let_go = []
+
+    def advise(descriptor, start, length, advice):
+        let_go.append((os.readlink(f"/proc/self/fd/{descriptor}"), start, length, advice))
+        if refused:
+            raise OSError("not on this file system")
+
+    monkeypatch.setattr(os, "posix_fadvise", advise)
+    storage = LocalStorage(str(tmp_path))
+    for size in (1_000_000, 2_000_000):
+        (tmp_path / str(size)).write_bytes(bytes(size))
+        storage.open_copy(str(size), [ByteRange(0, size - 10)], "b").close()
+    assert let_go == [(str(tmp_path / "2000000"), 0, 0, os.POSIX_FADV_DONTNEED)]

@@ -91,7 +91,7 @@ def told(document):
         "## Files near their limit",
         "",
         (
-            f"{document['rows']:,} rows a batch into 8 files of about 90 MB ({document['copied_mb']} MB copied a batch) "
+            f"{document['rows']:,} rows a batch into 8 files of about 90 MB ({document['copied_mb']} MB copied) "
             f"take {document['large_s']:.2f} s, the same rows into an empty table {document['empty_s']:.2f} s: "
             f"**{document['ratio']:.2f} times** (median of {document['batches']} pairs, in turns, "
             f"measured {document['measured']}: {named(document['machine'])}). Made by `benchmarks/large_files.py`."

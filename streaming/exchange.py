@@ -44,23 +44,24 @@ def exchange_and_write(batch: DataFrame, keys: KeyExpressions, plan: TaskPlan) -
         One result for each task that got rows.
     """
     # few steps: Spark analyses the whole plan anew at each of them
+    key_column = None if plan.needs_keys_only else keys.key_column
     columns: list[str | Column] = [
         *([] if plan.needs_keys_only else ["*"]),
-        _named(keys.record_key, RECORD_KEY),
+        # a record key that is a column as it stands need not travel twice
+        *([] if key_column and not _goes_by_key(plan) else [_named(keys.record_key, RECORD_KEY)]),
         _named(keys.partition_path, PARTITION_PATH),
     ]
     if plan.sort_mode is not None:
         rows = _arranged(batch.select(*columns, F.lit(0).alias(SLOT_COLUMN)), plan.sort_mode, plan.routes.tasks)
     else:
         rows = _routed(batch, columns, keys, plan)
-    # a record key that is a column as it stands need not travel twice
+    done_with = [TASK_COLUMN] if plan.routes.tasks > 1 else []
+    done_with += [ARRIVAL_COLUMN] if plan.keeps_order and not plan.numbers_rows else []
+    done_with += [RECORD_KEY] if key_column and _goes_by_key(plan) else []
+    rows = rows.drop(*done_with) if done_with else rows
     if plan.changes is not None and plan.changes.apart:
-        return _collect(_tagged(rows, keys, plan).mapInArrow(partial(_run_task, plan, None), RESULT))
-    done_with = [TASK_COLUMN]
-    done_with += [] if plan.numbers_rows else [ARRIVAL_COLUMN]
-    key_column = None if plan.needs_keys_only else keys.key_column
-    done_with += [RECORD_KEY] if key_column else []
-    return _collect(rows.drop(*done_with).mapInArrow(partial(_run_task, plan, key_column), RESULT))
+        return _collect(_tagged(rows, key_column, plan).mapInArrow(partial(_run_task, plan, None), RESULT))
+    return _collect(rows.mapInArrow(partial(_run_task, plan, key_column), RESULT))
 
 
 def collect_paths(rows: DataFrame, keys: KeyExpressions) -> list[str]:
@@ -72,12 +73,15 @@ def _collect(written: DataFrame) -> list[TaskResult]:
     return [decode_result(row.result) for row in written.collect()]
 
 
-def _tagged(rows: DataFrame, keys: KeyExpressions, plan: TaskPlan) -> DataFrame:
+def _goes_by_key(plan: TaskPlan) -> bool:
+    """Whether rows are sorted or exchanged by their key."""
+    return plan.sort_mode is not None or plan.keeps_order or (plan.changes is not None and plan.changes.is_global)
+
+
+def _tagged(rows: DataFrame, key_column: str | None, plan: TaskPlan) -> DataFrame:
     """Rows with the file group that holds their key, at the task that writes it: the second exchange."""
-    key_column = None if plan.needs_keys_only else keys.key_column
-    done_with = [TASK_COLUMN, *([RECORD_KEY] if key_column else [])]
     schema = from_arrow_schema(plan.tagged_schema).add(TASK_COLUMN, IntegerType())
-    tagged = rows.drop(*done_with).mapInArrow(partial(_run_tagging, plan, key_column), schema)
+    tagged = rows.mapInArrow(partial(_run_tagging, plan, key_column), schema)
     if plan.routes.tasks > 1:
         tagged = tagged.repartition(plan.routes.tasks, TASK_COLUMN)
     return tagged.drop(TASK_COLUMN)

@@ -19,15 +19,15 @@ import structlog
 
 from table.errors import CorruptFileError, StorageError
 from table.files import bloom_filter
-from table.files.base_file import constant_column, file_schema, restamp_carried_rows, rows_bytes
+from table.files.base_file import file_schema, restamp_carried_rows, rows_bytes
 from table.files.bloom_filter import AnyBloomFilter
 from table.files.hudi_footer import encode_entries, filter_of_footer, key_range, stored_bounds
+from table.files.name_chunk import encode_name_chunk
 from table.files.parquet_footer import (
     MAGIC,
     RowGroup,
     encode_group,
     join_footer,
-    only_chunk,
     shifted_group,
     why_not_continued,
     with_chunk,
@@ -220,14 +220,12 @@ class BaseFileWriter:
 
     def _renamed(self, sink: OutputFile) -> list[RowGroup]:
         """The copied row groups with chunks in which their rows name this file: at the end, to be cut off next time."""
-        if not self._copied:
-            return []
-        column = pa.schema([self._schema.field(FILE_NAME)])
-        names = RowGroupWriter(sink, column, self._settings)
+        renamed, field = [], self._schema.field(FILE_NAME)
         for group in self._copied:
-            names.write(pa.table([constant_column(self._file_name, group.rows)], schema=column))
-        chunks = (only_chunk(group) for group in names.finish()[0])
-        return [with_chunk(group, chunk) for group, chunk in zip(self._copied, chunks, strict=True)]
+            data, chunk = encode_name_chunk(self._file_name, group.rows, sink.tell(), field, self._settings)
+            sink.write(data)
+            renamed.append(with_chunk(group, chunk))
+        return renamed
 
     def _plan_kept(self, group_rows: list[int]) -> int:
         pending = sum(map(len, self._pending))

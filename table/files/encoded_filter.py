@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from table.errors import CorruptFileError
 from table.files.bloom_filter import HEADER_BYTES, BloomFilter, decode_header, decode_simple, remainder
-from table.files.key_hashes import hash_rounds
+from table.files.key_hashes import Bits, hash_rounds
 
 _DIGITS = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
 _VALUES = np.zeros(256, np.uint8)
@@ -39,10 +39,11 @@ class EncodedFilter(BloomFilter):
         if not places:
             return self
         at, bit = (np.concatenate(parts) for parts in zip(*places, strict=True))
-        text, touched = self.bitmap.copy(), np.unique(at)
-        text[touched] = _VALUES[text[touched]]
+        text = self.bitmap.copy()
+        # a character named twice gets the same value twice: the right side is whole before the left one changes
+        text[at] = _VALUES[text[at]]
         np.bitwise_or.at(text, at, bit)
-        text[touched] = _DIGITS[text[touched]]
+        text[at] = _DIGITS[text[at]]
         return replace(self, bitmap=text)
 
     def holds(self, index: Places) -> npt.NDArray[np.bool_]:
@@ -50,6 +51,11 @@ class EncodedFilter(BloomFilter):
         at, bit = _place(index)
         found: npt.NDArray[np.bool_] = _VALUES[self.bitmap[at]] & bit != 0
         return found
+
+    def first_bytes(self, count: int) -> Bits:
+        """The beginning of its bitmap."""
+        digits = self.bitmap[: -(-(HEADER_BYTES + count) // 3) * 4]
+        return np.frombuffer(base64.b64decode(digits.data), np.uint8)[HEADER_BYTES : HEADER_BYTES + count]
 
     def encode(self) -> str:
         """Base64 as it stands in the footer's ``org.apache.hudi.bloomfilter``."""

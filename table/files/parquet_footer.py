@@ -45,7 +45,7 @@ _SCHEMA = 2
 _COLUMNS, _TOTAL_BYTES, _GROUP_ROWS, _GROUP_OFFSET, _COMPRESSED, _ORDINAL = 1, 2, 3, 5, 6, 7
 _CHUNK_OFFSET, _CHUNK_META = 2, 3
 _PATH, _NUM_VALUES, _UNCOMPRESSED, _CHUNK_BYTES = 3, 5, 6, 7
-_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE = 9, 10, 11
+_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE, _STATISTICS = 9, 10, 11, 12
 _PAGE_OFFSETS = (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE)
 
 
@@ -236,14 +236,15 @@ def moved_group(group: Struct, by: int) -> Struct:
         group: the row group.
         by: bytes to add to each offset.
     """
-    columns = [_moved_chunk(chunk, by) for chunk in _value(group, _COLUMNS).values]
+    columns = [moved_chunk(chunk, by) for chunk in _value(group, _COLUMNS).values]
     moved = {**group, _COLUMNS: Field(LIST, Items(STRUCT, columns))}
     if _GROUP_OFFSET in moved:
         moved[_GROUP_OFFSET] = Field(I64, moved[_GROUP_OFFSET].value + by)
     return moved
 
 
-def _moved_chunk(chunk: Struct, by: int) -> Struct:
+def moved_chunk(chunk: Struct, by: int) -> Struct:
+    """A chunk whose bytes lie elsewhere than its writer thought, by so many bytes."""
     meta = dict(_value(chunk, _CHUNK_META))
     for number in _PAGE_OFFSETS:
         if number in meta:
@@ -253,6 +254,16 @@ def _moved_chunk(chunk: Struct, by: int) -> Struct:
     if moved.get(_CHUNK_OFFSET, Field(I64, 0)).value:
         moved[_CHUNK_OFFSET] = Field(I64, moved[_CHUNK_OFFSET].value + by)
     return moved
+
+
+def with_statistics_replaced(chunk: Struct, old: bytes, new: bytes) -> Struct:
+    """A chunk with one string in the place of another in its statistics."""
+    meta = dict(_value(chunk, _CHUNK_META))
+    if _STATISTICS in meta:
+        held = meta[_STATISTICS].value
+        changed = {number: Field(kind, new if value == old else value) for number, (kind, value) in held.items()}
+        meta[_STATISTICS] = Field(STRUCT, changed)
+    return {**chunk, _CHUNK_META: Field(STRUCT, meta)}
 
 
 def only_chunk(group: Struct) -> Struct:

@@ -3,6 +3,7 @@
 import dataclasses
 import datetime as dt
 import decimal
+import io
 import os
 import random
 
@@ -19,9 +20,12 @@ from test_tables_of_hudi import shown
 
 from table import read_table
 from table.errors import CorruptFileError, StorageError
+from table.files.base_file import constant_column, file_schema
 from table.files.base_file_writer import BaseFileWriter
 from table.files.hudi_footer import AVRO_SCHEMA_KEY, MAX_KEY, MIN_KEY, filter_of_footer
-from table.files.parquet_footer import SEAL_KEY, decode_footer, find_footer
+from table.files.name_chunk import encode_name_chunk
+from table.files.parquet_footer import SEAL_KEY, decode_footer, find_footer, only_chunk
+from table.files.row_group_writer import RowGroupWriter
 from table.files.stored_file import StoredBaseFile
 from table.hudi_table import HudiTable
 from table.local_storage import LocalStorage
@@ -416,3 +420,20 @@ def test_a_large_file_leaves_the_page_cache_once_it_is_copied_and_a_small_one_st
         (tmp_path / str(size)).write_bytes(bytes(size))
         storage.open_copy(str(size), [ByteRange(0, size - 10)], "b").close()
     assert let_go == [(str(tmp_path / "2000000"), 0, 0, os.POSIX_FADV_DONTNEED)]
+
+
+@pytest.mark.parametrize("rows_of_group", [1, 3, 100_000])
+@pytest.mark.parametrize("length", [40, 75, 127, 128, 129, 300])
+def test_the_chunk_made_of_a_form_is_the_one_that_arrow_would_write(length, rows_of_group):
+    field = file_schema(pa.schema([pa.field("_hoodie_file_name", pa.string())])).field(0)
+    schema, settings, start = pa.schema([field]), BaseFileSettings(codec="none", codec_level=None), 5_000
+    name = ("0123456789abcdef-" * 20)[:length]
+    sink = io.BytesIO(bytes(start))
+    sink.seek(start)
+    groups = RowGroupWriter(sink, schema, settings)
+    groups.write(pa.table([constant_column(name, rows_of_group)], schema=schema))
+    [group] = groups.finish()[0]
+    for _ in range(2):
+        data, chunk = encode_name_chunk(name, rows_of_group, start, field, BaseFileSettings())
+        assert data == sink.getvalue()[start:]
+        assert chunk == only_chunk(group)

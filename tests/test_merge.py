@@ -1,7 +1,10 @@
+import random
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import table.write.merge as merge_module
 from table.write.merge import (
     ARRIVAL_COLUMN,
     COMMIT_TIME,
@@ -141,3 +144,43 @@ def test_a_delete_among_partial_records_stands_for_itself():
     rows = marked(table(("a", 2, "x"), ("a", 3, "gone"), ("b", 3, "gone"), ("b", 2, "y")), False, True, True, False)
     combined = combine_rows(rows, MergeRules(PARTIAL_UPDATE, "ts"))
     assert plain(combined) == [("a", 3, "gone", True), ("b", 2, "y", False)]
+
+
+@pytest.mark.parametrize("changes", [0, 1, 3, 40, 2_000])
+@pytest.mark.parametrize("deleting", [False, True])
+def test_few_changes_are_merged_by_runs_of_rows_as_many_are_row_by_row(monkeypatch, changes, deleting):
+    rng = random.Random(changes)
+    count = 20_000
+    texts = pa.array([f"value {n}" for n in range(count)])
+    nested = pa.array([{"n": n, "l": [n, n + 1]} for n in range(count)])
+    names = pa.DictionaryArray.from_arrays(pa.array([0] * count, pa.int32()), pa.array(["old"]))
+    stored = pa.table({"id": texts, "nested": nested, "name": names, DELETE_MARKER: [False] * count})
+    places = sorted(rng.sample(range(count), changes))
+    incoming = pa.table(
+        {
+            "id": pa.array([f"new {n}" for n in range(changes)], pa.string()),
+            "nested": pa.array([{"n": -n, "l": []} for n in range(changes)], nested.type),
+            "name": pa.DictionaryArray.from_arrays(pa.array([0] * changes, pa.int32()), pa.array(["new"])),
+            DELETE_MARKER: pa.array([deleting and n % 3 == 0 for n in range(changes)], pa.bool_()),
+        }
+    )
+    found = np.full(count, -1)
+    order = rng.sample(range(changes), changes)
+    found[places] = order
+    by_runs = merge_rows(stored, incoming, found, MergeRules())
+    monkeypatch.setattr(merge_module, "_LONG_RUN", 10**9)
+    by_row = merge_rows(stored, incoming, found, MergeRules())
+    assert by_runs.rows.equals(by_row.rows)
+    assert (by_runs.updated, by_runs.deleted) == (by_row.updated, by_row.deleted)
+    gone = {place for place, n in zip(places, order, strict=True) if deleting and n % 3 == 0}
+    wanted = [f"value {n}" for n in range(count)]
+    for place, n in zip(places, order, strict=True):
+        wanted[place] = f"new {n}"
+    assert by_runs.rows.column("id").to_pylist() == [text for n, text in enumerate(wanted) if n not in gone]
+
+
+def test_a_run_of_rows_that_all_go_leaves_none():
+    stored = pa.table({"id": ["a", "b"], DELETE_MARKER: [False, False]})
+    incoming = pa.table({"id": ["b", "a"], DELETE_MARKER: [True, True]})
+    merged = merge_rows(stored, incoming, np.array([1, 0]), MergeRules())
+    assert (len(merged.rows), merged.deleted) == (0, 2)

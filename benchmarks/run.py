@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import report
@@ -85,8 +86,8 @@ def run_one(arguments, folder, out):
     return json.loads(said.stdout.strip().splitlines()[-1])
 
 
-def measure(workload, candidates, rounds, batches, keep):
-    """Runs every candidate in every round; what is known is kept after each round."""
+def measure(workload, candidates, rounds, batches, keep_results):
+    """Runs every candidate in every round; what is known is kept after each."""
     results = {label: [] for label in candidates}
     with tempfile.TemporaryDirectory() as place:
         folder = os.path.join(place, "in")
@@ -99,7 +100,19 @@ def measure(workload, candidates, rounds, batches, keep):
                     sys.exit(f"{label} holds {found}; there are {keys} keys, rev {newest}")
                 results[label].append(result)
                 print(f"{workload}, round {number + 1}: {label}: {result['steady_s']} s a steady batch", flush=True)
-            keep(results)
+            keep_results(results)
+
+
+def keep(workload, against, results):
+    document = {
+        "workload": workload,
+        "against": against,
+        "measured": time.strftime("%Y-%m-%d"),
+        "machine": machine(),
+        "results": results,
+    }
+    (HERE / "results" / f"{workload}-{against}.json").write_text(json.dumps(document, indent=1) + "\n")
+    report.main()
 
 
 def machine():
@@ -129,18 +142,7 @@ def main():
             if not number or not given.only or any(text in label for text in given.only)
         }
 
-        def keep(results, workload=workload, against=against):
-            document = {
-                "workload": workload,
-                "against": against,
-                "measured": time.strftime("%Y-%m-%d"),
-                "machine": machine(),
-                "results": results,
-            }
-            (HERE / "results" / f"{workload}-{against}.json").write_text(json.dumps(document, indent=1) + "\n")
-            report.main()
-
-        measure(workload, candidates, given.rounds, given.batches, keep)
+        measure(workload, candidates, given.rounds, given.batches, partial(keep, workload, against))
 
 
 if __name__ == "__main__":

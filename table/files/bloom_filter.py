@@ -24,7 +24,7 @@ from table.settings import BaseFileSettings
 SIMPLE, DYNAMIC_V0 = "SIMPLE", "DYNAMIC_V0"
 
 _SPARSE = 32  # bits a new one, from which on it is cheaper not to touch the others
-SAMPLE_BYTES = 32 * 1024  # hashes spread evenly: so many tell the share of bits set within a few tenths of a percent
+_SAMPLE_BYTES = 32 * 1024  # hashes spread evenly: so many tell the share of bits set within a few tenths of a percent
 HEADER_BYTES = 13
 _MAX_BITS = 2**31 - 1
 DEFAULT_ENTRIES = 60_000  # hoodie.index.bloom.num_entries
@@ -115,7 +115,7 @@ class BloomFilter:
     @property
     def keys_held(self) -> int:
         """About how many keys it holds, by the share of its bits that are set; a sample of a large filter tells."""
-        sample = self.first_bytes(SAMPLE_BYTES)
+        sample = self.first_bytes(_SAMPLE_BYTES)
         share = int(np.unpackbits(sample).sum()) / min(self.bits, 8 * len(sample))
         return round(-self.bits / self.hashes * math.log1p(-min(share, 1 - 1e-12)))
 

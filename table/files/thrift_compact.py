@@ -193,7 +193,7 @@ def encode_list_header(kind: int, size: int) -> bytes:
 
 
 def append_struct(out: bytearray, fields: Struct, behind: int = 0) -> None:
-    """The same behind what is there already."""
+    """Writes what `encode_struct` gives behind the bytes that are there already."""
     last = behind
     for number, (kind, value) in fields.items():
         delta = number - last

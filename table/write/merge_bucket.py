@@ -90,7 +90,7 @@ def merge_bucket(
 def _open_writer(file: BucketFile, touched: Positions, groups: int) -> BaseFileWriter:
     assert file.stored is not None
     context = file.context
-    whole = len(touched) == groups  # nothing is left to be copied
+    whole = len(touched) == groups  # nothing is left to be copied; else the writer takes the filter over itself
     return BaseFileWriter(
         context.storage,
         file.path,
@@ -98,7 +98,7 @@ def _open_writer(file: BucketFile, touched: Positions, groups: int) -> BaseFileW
         context.avro_schema,
         context.settings,
         stored=None if whole else file.stored,
-        carried_filter=filter_of_footer(file.stored.footer, context.settings.bloom_max_entries),
+        carried_filter=filter_of_footer(file.stored.footer, context.settings.bloom_max_entries) if whole else None,
         replaced=touched.tolist(),
     )
 

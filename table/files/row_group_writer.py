@@ -10,11 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from table.files.dictionary_choice import values_repeat
 from table.files.parquet_footer import MAGIC, TAIL_BYTES, Footer, decode_footer, moved_group
 from table.files.thrift_compact import Struct
 from table.schema import COMMIT_SEQNO, META_COLUMNS, RECORD_KEY
 from table.settings import BaseFileSettings
 from table.storage import OutputFile
+
+_NEVER_REPEATED = (RECORD_KEY, COMMIT_SEQNO)
 
 
 class _Pass:
@@ -70,28 +73,37 @@ class RowGroupWriter:
     def __init__(self, sink: OutputFile, schema: pa.Schema, settings: BaseFileSettings) -> None:
         self._pass = _Pass(sink)
         self._shift = sink.tell() - len(MAGIC)
-        plain = (RECORD_KEY, COMMIT_SEQNO)  # no two alike: a dictionary of them is built for nothing
-        self._writer = pq.ParquetWriter(
+        self._schema, self._settings = schema, settings
+        self._writer: pq.ParquetWriter | None = None
+
+    def write(self, rows: pa.Table, parts: int = 1) -> None:
+        """Writes rows as that many row groups of about the same size; the first ones tell what gets a dictionary."""
+        if self._writer is None:
+            self._writer = self._open(_with_dictionary(rows, parts, self._settings))
+        self._writer.write_table(rows, row_group_size=-(-len(rows) // parts))
+
+    def _open(self, with_dictionary: list[str]) -> pq.ParquetWriter:
+        return pq.ParquetWriter(
             self._pass,
-            schema,
-            compression=settings.codec,
-            compression_level=settings.codec_level,
-            use_dictionary=[
-                f.name for f in schema if f.name not in plain and (settings.dictionary or f.name in META_COLUMNS)
-            ],
+            self._schema,
+            compression=self._settings.codec,
+            compression_level=self._settings.codec_level,
+            use_dictionary=with_dictionary,
             store_schema=False,
         )
 
-    def write(self, rows: pa.Table, parts: int = 1) -> None:
-        """Writes rows as that many row groups of about the same size."""
-        self._writer.write_table(rows, row_group_size=-(-len(rows) // parts))
-
     def finish(self) -> tuple[list[Struct], Footer]:
         """The row groups written, their offsets those in the file, and the footer Arrow would have written."""
+        writer = self._writer or self._open([])
         self._pass.end_rows()
-        self._writer.close()
+        writer.close()
         footer = decode_footer(self._pass.footer)
         return [moved_group(group, self._shift) for group in footer.row_groups], footer
+
+
+def _with_dictionary(rows: pa.Table, parts: int, settings: BaseFileSettings) -> list[str]:
+    allowed = [f.name for f in rows.schema if settings.dictionary or f.name in META_COLUMNS]
+    return [name for name in allowed if name not in _NEVER_REPEATED and values_repeat(rows.column(name), parts)]
 
 
 class _Nowhere:

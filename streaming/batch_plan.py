@@ -12,6 +12,7 @@ from streaming.task_plan import ChangePlan, TaskPlan
 from streaming.write_profile import WriteProfile, assign_rules
 from table.config import OVERWRITE_PAYLOAD, PARTIAL_UPDATE_PAYLOAD, TableConfig
 from table.errors import InvalidConfigError
+from table.keygen import find_key_column
 from table.options import WriteOptions
 from table.schema import relaxed, required_columns, schema_json, with_meta_columns
 from table.storage import Storage
@@ -170,6 +171,7 @@ def plan_tasks(
         avro_schema=schema_json(with_meta_columns(schema), config.name),
         settings=options.base_file,
         merge=merge_rules(options, config),
+        key_column=find_key_column(config, schema),
         allow_duplicates=options.allow_duplicates or bulk,
         combine_before_insert=options.combine_before_insert and not bulk,
     )

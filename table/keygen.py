@@ -75,9 +75,20 @@ def build_key_expressions(
         for name, kind in zip(config.partition_fields, kinds, strict=True)
     ]
     path = "''" if not parts else parts[0] if len(parts) == 1 else f"concat({', '.join(_between(parts, '/'))})"
-    key = _record_key(config, schema)
+    return KeyExpressions(_record_key(config, schema), path, find_key_column(config, schema))
+
+
+def find_key_column(config: TableConfig, schema: pa.Schema) -> str | None:
+    """The column that is the record key, letter by letter: a single field, a string, at the top.
+
+    Args:
+        config: the table's properties.
+        schema: columns of the batch, or of the table (Arrow).
+    """
     names = config.record_key_fields
-    return KeyExpressions(key, path, names[0] if key == quote_name(names[0]) else None)
+    if len(names) != 1 or names[0] not in schema.names or not pa.types.is_string(schema.field(names[0]).type):
+        return None
+    return names[0]
 
 
 def _kinds_of(config: TableConfig, given: tuple[str, ...]) -> tuple[str, ...]:

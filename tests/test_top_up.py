@@ -24,8 +24,9 @@ from table.files.base_file import constant_column, file_schema
 from table.files.base_file_writer import BaseFileWriter
 from table.files.hudi_footer import AVRO_SCHEMA_KEY, MAX_KEY, MIN_KEY, filter_of_footer
 from table.files.name_chunk import encode_name_chunk
-from table.files.parquet_footer import SEAL_KEY, decode_footer, find_footer, only_chunk
+from table.files.parquet_footer import SEAL_KEY, decode_footer, find_footer
 from table.files.row_group_writer import RowGroupWriter
+from table.files.row_groups import chunks_of
 from table.files.stored_file import StoredBaseFile
 from table.hudi_table import HudiTable
 from table.local_storage import LocalStorage
@@ -444,4 +445,4 @@ def test_the_chunk_made_of_a_form_is_the_one_that_arrow_would_write(length, rows
     for _ in range(2):
         data, chunk = encode_name_chunk(name, rows_of_group, start, field, BaseFileSettings())
         assert data == sink.getvalue()[start:]
-        assert chunk == only_chunk(group)
+        assert chunk == chunks_of(group)[0]

@@ -7,10 +7,12 @@ cannot be copied, or what was made of it is in any doubt, all its rows are decod
 
 Rows come in as Arrow tables and leave as row groups of bounded size; what is kept until the end is the
 record keys alone, because the filter is sized by their number.
+
+Of a row group that updates touch, the chunks they leave alone can be copied, too (`BaseFileWriter.patch`).
 """
 
 import zlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -21,20 +23,16 @@ from table.errors import CorruptFileError, StorageError
 from table.files import bloom_filter
 from table.files.base_file import file_schema, restamp_carried_rows, rows_bytes
 from table.files.bloom_filter import AnyBloomFilter
+from table.files.footer_check import find_problem
 from table.files.hudi_footer import encode_entries, filter_of_footer, key_range, stored_bounds
 from table.files.name_chunk import encode_name_chunk
-from table.files.parquet_footer import (
-    MAGIC,
-    RowGroup,
-    encode_group,
-    join_footer,
-    shifted_group,
-    why_not_continued,
-    with_chunk,
-)
+from table.files.parquet_footer import MAGIC, join_footer, why_not_continued
+from table.files.patched_group import write_patched_group
 from table.files.row_group_writer import RowGroupWriter, empty_footer
+from table.files.row_groups import RowGroup, encode_group, shifted_group, with_chunk
 from table.files.stored_file import StoredBaseFile, read_tail
 from table.files.tail_merge import CHEAP_GROUP_BYTES, plan_tail_merge
+from table.files.thrift_compact import decode_struct
 from table.schema import FILE_NAME, RECORD_KEY
 from table.settings import BaseFileSettings
 from table.storage import ByteRange, OutputFile, Storage
@@ -166,6 +164,27 @@ class BaseFileWriter:
             self._replay.append(rows)
         self._pend(rows)
 
+    def patch(self, number: int, rows: pa.Table) -> None:
+        """Takes a row group of the stored file over with some columns changed; to be called before any `write`.
+
+        Args:
+            number: of the row group, one of those named as replaced.
+            rows: the columns that change, with all rows of the row group. The file name is not among them,
+                nor is the record key.
+
+        Raises:
+            CorruptFileError, StorageError: when the other columns cannot be copied.
+        """
+        assert self._stored is not None
+        sink = self._sink or self._begin()
+        self._replay = None  # a second attempt would lack these rows
+        stored_group = decode_struct((self._stored.footer.groups or ())[number].raw)
+        patched, copied_bytes = write_patched_group(sink, self._stored, stored_group, rows, self._settings, FILE_NAME)
+        self._copied.append(encode_group(patched, len(self._copied), FILE_NAME))
+        self._kept.append(number)
+        self._copied_bytes += copied_bytes
+        self._rows += self._copied[-1].rows
+
     def _pend(self, rows: pa.Table) -> None:
         self._pending.append(rows)
         self._pending_bytes += rows_bytes(rows)
@@ -182,6 +201,10 @@ class BaseFileWriter:
             groups.write(rows, max(1, parts))
 
     def _open(self) -> RowGroupWriter:
+        self._groups = RowGroupWriter(self._sink or self._begin(), self._schema, self._settings)
+        return self._groups
+
+    def _begin(self) -> OutputFile:
         if self._stored is not None and self._way == COPIED:
             self._sink = self._continue(self._stored)
             if self._sink.tell() != self._copied_bytes:
@@ -191,8 +214,7 @@ class BaseFileWriter:
         else:
             self._sink = self._storage.open_output(self._path)
             self._sink.write(MAGIC)
-        self._groups = RowGroupWriter(self._sink, self._schema, self._settings)
-        return self._groups
+        return self._sink
 
     def _continue(self, stored: StoredBaseFile) -> OutputFile:
         """Opens the file with the older one's row groups in it, and takes its tail among the rows to be encoded."""
@@ -246,8 +268,12 @@ class BaseFileWriter:
     def _restamped(self, rows: pa.Table) -> pa.Table:
         return restamp_carried_rows(rows, self._file_name)
 
-    def close(self) -> BaseFileSummary:
+    def close(self, again: Callable[[str], BaseFileSummary] | None = None) -> BaseFileSummary:
         """Writes the last row group and the footer; the file is whole when this returns.
+
+        Args:
+            again: writes the file once more without copying, where what was made of copied parts is in doubt; it gets
+                the reason. Without it that is done here, as long as the new rows are still at hand.
 
         Raises:
             StorageError: what was written cannot be trusted, and there is too much of it to try again here.
@@ -259,7 +285,8 @@ class BaseFileWriter:
         if doubt is None:
             return summary
         log.warning("copied_file_discarded", path=self._path, reason=doubt)
-        return self._finish_anew(doubt)
+        reason = f"in doubt: {doubt}"
+        return again(reason) if again is not None else self._finish_anew(reason)
 
     def _finish(self) -> tuple[BaseFileSummary, bytearray]:
         self._flush()
@@ -286,12 +313,12 @@ class BaseFileWriter:
         counts = self._stored.group_rows
         return tuple((sum(counts[:number]), counts[number]) for number in self._kept)
 
-    def _finish_anew(self, doubt: str) -> BaseFileSummary:
+    def _finish_anew(self, reason: str) -> BaseFileSummary:
         """A second attempt under the same name, with all rows encoded."""
         stored, replay = self._stored, self._replay
         if stored is None or replay is None:
-            raise StorageError(f"{self._path} was not written as it should be ({doubt}): run the batch again")
-        self._way, self._replay, self._new_keys = f"in doubt: {doubt}", None, []
+            raise StorageError(f"{self._path} was not written as it should be ({reason}): run the batch again")
+        self._way, self._replay, self._new_keys = reason, None, []
         self._begin_anew()
         self._encode_stored(stored)
         for rows in replay:
@@ -302,7 +329,8 @@ class BaseFileWriter:
         """Looks at a file made of copied row groups: is it on the store what it should be? None when it is."""
         try:
             # an independent reader must understand what we joined
-            problem = find_problem(pq.read_metadata(pa.BufferReader(pa.py_buffer(end))), summary)
+            metadata = pq.read_metadata(pa.BufferReader(pa.py_buffer(end)))
+            problem = find_problem(metadata, summary.rows, summary.size_bytes - len(end))
             if problem is not None:
                 return problem
             with self._storage.open_input(self._path) as written:
@@ -361,29 +389,3 @@ def why_encoded_anew(stored: StoredBaseFile, schema: pa.Schema, settings: BaseFi
     """
     like = empty_footer(file_schema(schema), settings)
     return why_not_continued(stored.footer, like.schema, like.created_by, settings.codec)
-
-
-def find_problem(metadata: pq.FileMetaData, summary: BaseFileSummary) -> str | None:
-    """What is wrong with a footer, or None: its rows are all rows, its chunks lie apart from each other in the data.
-
-    Args:
-        metadata: the footer as Arrow understands it.
-        summary: what was written.
-    """
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    rows = sum(group.num_rows for group in groups)
-    if (rows, metadata.num_rows) != (summary.rows, summary.rows):
-        return f"{rows} rows instead of {summary.rows}"
-    chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
-    end_before = len(MAGIC)
-    for start, length in sorted(map(_extent, chunks)):
-        if start < end_before or length < 0:
-            return f"a chunk at {start} begins before {end_before}"
-        end_before = start + length
-    data_end = summary.size_bytes - summary.footer_bytes
-    return f"a chunk ends at {end_before}, the data at {data_end}" if end_before > data_end else None
-
-
-def _extent(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
-    start = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
-    return min(start, chunk.data_page_offset), chunk.total_compressed_size

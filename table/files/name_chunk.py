@@ -11,8 +11,9 @@ from functools import lru_cache
 import pyarrow as pa
 
 from table.files.base_file import constant_column
-from table.files.parquet_footer import MAGIC, moved_chunk, only_chunk, with_statistics_replaced
+from table.files.parquet_footer import MAGIC
 from table.files.row_group_writer import RowGroupWriter
+from table.files.row_groups import chunks_of, moved_chunk, with_statistics_replaced
 from table.files.thrift_compact import Struct
 from table.settings import BaseFileSettings
 
@@ -63,4 +64,4 @@ def _form_of(length: int, rows: int, field: pa.Field, settings: BaseFileSettings
     sink.write(MAGIC)
     groups = RowGroupWriter(sink, schema, replace(settings, codec="none", codec_level=None))
     groups.write(pa.table([constant_column(_blank(length), rows)], schema=schema))
-    return _Form(sink.getvalue()[len(MAGIC) :], only_chunk(groups.finish()[0][0]))
+    return _Form(sink.getvalue()[len(MAGIC) :], chunks_of(groups.finish()[0][0])[0])

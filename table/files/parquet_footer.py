@@ -1,7 +1,4 @@
-"""Parquet footers as values: read, moved, joined, sealed (pure; parquet.thrift of the format's project).
-
-Only what a top-up needs is known here: where the chunks of a row group lie, and the few totals above
-them. Everything else of a footer passes through untouched.
+"""Parquet footers as values: read, joined, sealed (pure; parquet.thrift of the format's project).
 
 A footer of ours ends with an entry of our own, the *seal*: a checksum of the footer, so that a flipped
 bit cannot travel from one version of a file to the next, and where in the footer each row group stands,
@@ -10,14 +7,13 @@ so that the next version copies their descriptions as bytes, too, without decodi
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from table.errors import CorruptFileError
+from table.files.row_groups import RowGroup, field_value, rows_of
 from table.files.thrift_compact import (
     BINARY,
-    I16,
     I64,
     LIST,
     STOP,
@@ -39,14 +35,9 @@ SEAL_KEY = b"hudistream.footer"
 _DIGITS = 8
 _NUMBERS_A_GROUP = 6
 
-# field ids: FileMetaData, RowGroup, ColumnChunk, ColumnMetaData
+# field ids of FileMetaData
 _NUM_ROWS, _ROW_GROUPS, _KEY_VALUE, _CREATED_BY = 3, 4, 5, 6
 _SCHEMA = 2
-_COLUMNS, _TOTAL_BYTES, _GROUP_ROWS, _GROUP_OFFSET, _COMPRESSED, _ORDINAL = 1, 2, 3, 5, 6, 7
-_CHUNK_OFFSET, _CHUNK_META = 2, 3
-_PATH, _NUM_VALUES, _UNCOMPRESSED, _CHUNK_BYTES = 3, 5, 6, 7
-_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE, _STATISTICS = 9, 10, 11, 12
-_PAGE_OFFSETS = (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE)
 
 
 def find_footer(tail: bytes, file_size: int) -> int:
@@ -66,32 +57,6 @@ def find_footer(tail: bytes, file_size: int) -> int:
     return start
 
 
-@dataclass(frozen=True, slots=True)
-class RowGroup:
-    """A row group as it stands in a footer, cut where the chunk of one column may be exchanged.
-
-    Attributes:
-        rows: its rows.
-        before: bytes of the struct up to that chunk.
-        chunk: bytes of that chunk.
-        after: bytes of the chunks behind it.
-        totals: bytes of the fields behind the chunks, and the end of the struct.
-        data_end: offset in the file behind the last byte of its chunks, that one left out.
-    """
-
-    rows: int
-    before: bytes
-    chunk: bytes
-    after: bytes
-    totals: bytes
-    data_end: int
-
-    @property
-    def raw(self) -> bytes:
-        """The struct."""
-        return self.before + self.chunk + self.after + self.totals
-
-
 @dataclass(frozen=True)
 class Footer:
     """A footer.
@@ -109,7 +74,7 @@ class Footer:
     @property
     def schema(self) -> Items:
         """The schema tree, flattened as Parquet does."""
-        tree: Items = _value(self.fields, _SCHEMA)
+        tree: Items = field_value(self.fields, _SCHEMA)
         return tree
 
     @property
@@ -120,12 +85,12 @@ class Footer:
     @property
     def num_rows(self) -> int:
         """Rows of the file."""
-        return int(_value(self.fields, _NUM_ROWS))
+        return int(field_value(self.fields, _NUM_ROWS))
 
     @property
     def row_groups(self) -> list[Struct]:
         """Row groups of a footer that is not sealed."""
-        groups: list[Struct] = _value(self.fields, _ROW_GROUPS).values
+        groups: list[Struct] = field_value(self.fields, _ROW_GROUPS).values
         return groups
 
     @property
@@ -158,7 +123,7 @@ def decode_footer(raw: bytes) -> Footer:
         return sealed
     footer = Footer(decode_struct(raw))
     try:
-        agree = footer.num_rows == sum(_value(group, _GROUP_ROWS) for group in footer.row_groups)
+        agree = footer.num_rows == sum(map(rows_of, footer.row_groups))
     except (AttributeError, TypeError) as error:
         raise CorruptFileError("the footer has fields of wrong types") from error
     if not agree:
@@ -208,130 +173,6 @@ def why_not_continued(footer: Footer, schema: Items, created_by: bytes, codec: s
     if footer.schema != schema:
         return "other schema"
     return None if footer.codec == codec else "other codec"
-
-
-def _value(fields: Struct, number: int) -> Any:
-    try:
-        return fields[number].value
-    except KeyError as error:
-        raise CorruptFileError(f"the footer lacks the required field {number}") from error
-
-
-def chunk_path(chunk: Struct) -> tuple[bytes, ...]:
-    """Path of a chunk's column in the schema."""
-    return tuple(_value(_value(chunk, _CHUNK_META), _PATH).values)
-
-
-def chunk_end(chunk: Struct) -> int:
-    """Offset of the byte behind a chunk's last."""
-    meta = _value(chunk, _CHUNK_META)
-    start = min(int(meta[number].value) for number in (_DATA_PAGE, _DICTIONARY_PAGE) if number in meta)
-    return start + int(_value(meta, _CHUNK_BYTES))
-
-
-def moved_group(group: Struct, by: int) -> Struct:
-    """A row group whose bytes lie elsewhere than its writer thought.
-
-    Args:
-        group: the row group.
-        by: bytes to add to each offset.
-    """
-    columns = [moved_chunk(chunk, by) for chunk in _value(group, _COLUMNS).values]
-    moved = {**group, _COLUMNS: Field(LIST, Items(STRUCT, columns))}
-    if _GROUP_OFFSET in moved:
-        moved[_GROUP_OFFSET] = Field(I64, moved[_GROUP_OFFSET].value + by)
-    return moved
-
-
-def moved_chunk(chunk: Struct, by: int) -> Struct:
-    """A chunk whose bytes lie elsewhere than its writer thought, by so many bytes."""
-    meta = dict(_value(chunk, _CHUNK_META))
-    for number in _PAGE_OFFSETS:
-        if number in meta:
-            meta[number] = Field(I64, meta[number].value + by)
-    moved = {**chunk, _CHUNK_META: Field(STRUCT, meta)}
-    # 0 where the chunk's metadata is in the footer alone, as it is with every writer of today
-    if moved.get(_CHUNK_OFFSET, Field(I64, 0)).value:
-        moved[_CHUNK_OFFSET] = Field(I64, moved[_CHUNK_OFFSET].value + by)
-    return moved
-
-
-def with_statistics_replaced(chunk: Struct, old: bytes, new: bytes) -> Struct:
-    """A chunk with one string in the place of another in its statistics."""
-    meta = dict(_value(chunk, _CHUNK_META))
-    if _STATISTICS in meta:
-        held = meta[_STATISTICS].value
-        changed = {number: Field(kind, new if value == old else value) for number, (kind, value) in held.items()}
-        meta[_STATISTICS] = Field(STRUCT, changed)
-    return {**chunk, _CHUNK_META: Field(STRUCT, meta)}
-
-
-def only_chunk(group: Struct) -> Struct:
-    """The chunk of a row group that has one column."""
-    (chunk,) = _value(group, _COLUMNS).values
-    found: Struct = chunk
-    return found
-
-
-def encode_group(group: Struct, number: int, column: str) -> RowGroup:
-    """A row group ready for a footer.
-
-    Args:
-        group: the row group, its offsets those of the file.
-        number: its number in the file.
-        column: top-level column whose chunk may be exchanged.
-
-    Raises:
-        CorruptFileError: when the group has no such column.
-    """
-    chunks = _value(group, _COLUMNS).values
-    paths = [chunk_path(chunk) for chunk in chunks]
-    if (column.encode(),) not in paths:
-        raise CorruptFileError(f"a row group lacks the column {column!r}")
-    at = paths.index((column.encode(),))
-    encoded = [encode_struct(chunk) for chunk in chunks]
-    header = bytes([_COLUMNS << 4 | LIST]) + encode_list_header(STRUCT, len(chunks))
-    rest = {field: held for field, held in group.items() if field != _COLUMNS}
-    if _ORDINAL in rest:
-        rest[_ORDINAL] = Field(I16, number)
-    return RowGroup(
-        rows=int(_value(group, _GROUP_ROWS)),
-        before=header + b"".join(encoded[:at]),
-        chunk=encoded[at],
-        after=b"".join(encoded[at + 1 :]),
-        totals=encode_struct(rest, _COLUMNS),
-        data_end=max(chunk_end(chunk) for chunk in [*chunks[:at], *chunks[at + 1 :]]),
-    )
-
-
-def shifted_group(group: RowGroup, by: int, number: int, column: str) -> RowGroup:
-    """A row group whose bytes were copied to another place.
-
-    Args:
-        group: as it stood in the older footer.
-        by: bytes to add to each offset.
-        number: its number in the new file.
-        column: top-level column whose chunk may be exchanged.
-    """
-    return encode_group(moved_group(decode_struct(group.raw), by), number, column) if by else group
-
-
-def with_chunk(group: RowGroup, chunk: Struct) -> RowGroup:
-    """A row group in which another chunk takes the place of the exchangeable one; totals follow.
-
-    Raises:
-        CorruptFileError: when the chunk is of another column, or has another number of values.
-    """
-    old_chunk = decode_struct(group.chunk)
-    old, new = _value(old_chunk, _CHUNK_META), _value(chunk, _CHUNK_META)
-    if chunk_path(chunk) != chunk_path(old_chunk) or _value(old, _NUM_VALUES) != _value(new, _NUM_VALUES):
-        raise CorruptFileError("a chunk does not fit into the place of another")
-    totals = decode_struct(group.totals, _COLUMNS)
-    for total, part in ((_TOTAL_BYTES, _UNCOMPRESSED), (_COMPRESSED, _CHUNK_BYTES)):
-        if total in totals:
-            changed = totals[total].value - _value(old, part) + _value(new, part)
-            totals[total] = Field(I64, changed)
-    return replace(group, chunk=encode_struct(chunk), totals=encode_struct(totals, _COLUMNS))
 
 
 def join_footer(groups: Sequence[RowGroup], like: Footer, key_values: Mapping[str, str], codec: str) -> bytearray:

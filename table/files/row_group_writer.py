@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from table.files.dictionary_choice import values_repeat
-from table.files.parquet_footer import MAGIC, TAIL_BYTES, Footer, decode_footer, moved_group
+from table.files.parquet_footer import MAGIC, TAIL_BYTES, Footer, decode_footer
+from table.files.row_groups import moved_group
 from table.files.thrift_compact import Struct
 from table.schema import COMMIT_SEQNO, META_COLUMNS, RECORD_KEY
 from table.settings import BaseFileSettings

@@ -13,6 +13,7 @@ from table.schema import RECORD_KEY
 from table.storage import Storage, failed
 
 _FIRST_READ_BYTES = 64 * 1024
+_PIECE_BYTES = 4 * 1024 * 1024
 
 
 def read_tail(source: pa.NativeFile) -> tuple[int, bytes]:
@@ -115,6 +116,20 @@ class StoredBaseFile:
         except pa.ArrowException as error:
             raise CorruptFileError(f"{self._name} cannot be decoded: {error}") from error
         except OSError as error:  # the store's, or a decompressor's
+            raise failed("read", self.path, error) from error
+
+    def read_bytes(self, start: int, length: int) -> Iterator[bytes]:
+        """Bytes of the file as they are, some millions at a time.
+
+        Raises:
+            CorruptFileError, StorageError: when they are not there, or cannot be read.
+        """
+        try:
+            for at in range(start, start + length, _PIECE_BYTES):
+                yield _read(self._source, at, min(_PIECE_BYTES, start + length - at))
+        except CorruptFileError as error:
+            raise CorruptFileError(f"{self._name} cannot be copied: {error}") from error
+        except OSError as error:
             raise failed("read", self.path, error) from error
 
     def read_keys(self, groups: Sequence[int]) -> list[pa.Array]:

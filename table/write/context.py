@@ -47,6 +47,7 @@ class WriteContext:
         required: columns that must not be null, because the table's schema says so.
         settings: how base files are written.
         merge: how records of one key become one.
+        key_column: the column that is the record key, letter by letter; None where there is none.
         allow_duplicates: inserts never look for their key in the file they join
             (``hoodie.merge.allow.duplicate.on.inserts``).
         combine_before_insert: one record a key within the batch (``hoodie.combine.before.insert``).
@@ -59,6 +60,7 @@ class WriteContext:
     settings: BaseFileSettings
     required: tuple[str, ...] = ()
     merge: MergeRules = field(default_factory=MergeRules)
+    key_column: str | None = None
     allow_duplicates: bool = True
     combine_before_insert: bool = False
 

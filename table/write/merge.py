@@ -53,6 +53,30 @@ class MergedRows:
     deleted: int
 
 
+@dataclass(frozen=True)
+class MergeOutcome:
+    """What becomes of stored rows that records were found for.
+
+    Attributes:
+        rows: positions of these stored rows, ascending.
+        wins: which of them another row takes the place of.
+        lost: which of them are gone.
+        fresh: where those other rows are.
+        chosen: for each stored row its position in `fresh`.
+    """
+
+    rows: Positions
+    wins: Flags
+    lost: Flags
+    fresh: pa.Table
+    chosen: Positions
+
+    @property
+    def updated(self) -> int:
+        """How many are replaced."""
+        return int((self.wins & ~self.lost).sum())
+
+
 def delete_flags(rows: pa.Table, rules: MergeRules) -> Flags:
     """Which incoming records delete their key."""
     if rules.deletes_all:
@@ -91,31 +115,87 @@ def merge_rows(
         rules: who wins. On ties, and where the stored row has no ordering value, the incoming one does.
         gone: incoming records that remove their key whatever the order.
     """
-    hit = found >= 0
-    if not hit.any():
+    outcome = decide_merge(stored, incoming, found, rules, gone)
+    if not len(outcome.rows):
         return MergedRows(stored, 0, 0)
+    keep = np.ones(len(stored), np.bool_)
+    keep[outcome.rows] = ~outcome.lost
+    deleted = int(outcome.lost.sum())
+    return MergedRows(_replaced(stored, outcome, keep if deleted else None), outcome.updated, deleted)
+
+
+def decide_merge(
+    stored: pa.Table, incoming: pa.Table, found: Positions, rules: MergeRules, gone: Flags | None = None
+) -> MergeOutcome:
+    """Who wins, where stored rows and incoming ones have a key in common; the arguments are those of `merge_rows`.
+
+    Of the stored rows only the ordering column is looked at, but for partial updates, which look at all.
+    """
+    hit = np.flatnonzero(found >= 0)
     chosen = found[hit]
     newer = np.ones(len(chosen), np.bool_)
     if rules.ordering_field is not None:
         order = [rules.ordering_field]
-        old, new = stored.select(order).filter(pa.array(hit)), incoming.select(order).take(pa.array(chosen))
+        old, new = stored.select(order).take(pa.array(hit)), incoming.select(order).take(pa.array(chosen))
         newer = newer_than_stored(old, new, rules)
     deletes = delete_flags(incoming, rules)[chosen]
     if gone is not None:
         newer, deletes = newer | gone[chosen], deletes | gone[chosen]
     if rules.mode == PARTIAL_UPDATE and not rules.deletes_all:
-        lost = deletes  # a delete does not look at the order there
-        fresh = filled_from_older(stored.filter(pa.array(hit)), incoming.take(pa.array(chosen)), newer)
-        wins, take_from = np.ones(len(chosen), np.bool_), np.arange(len(chosen))
-    else:
-        lost, fresh, wins, take_from = newer & deletes, incoming, newer, chosen
+        # a delete does not look at the order there
+        records = incoming.select(stored.column_names).take(pa.array(chosen))
+        fresh = filled_from_older(stored.take(pa.array(hit)), records, newer)
+        return MergeOutcome(hit, np.ones(len(hit), np.bool_), deletes, fresh, np.arange(len(hit)))
+    return MergeOutcome(hit, newer, newer & deletes, incoming, chosen)
+
+
+def changed_columns(stored: pa.Table, outcome: MergeOutcome) -> pa.Table:
+    """The columns in which at least one row gets another value, all their rows with the new values.
+
+    Args:
+        stored: rows of a base file, with the columns that may change.
+        outcome: of merging them, in which no row is gone.
+    """
+    rows = pa.array(outcome.rows[outcome.wins])
+    fresh = outcome.fresh.take(pa.array(outcome.chosen[outcome.wins]))
+    names = [
+        name for name in stored.column_names if not same_values(stored.column(name).take(rows), fresh.column(name))
+    ]
+    return _replaced(stored.select(names), outcome)
+
+
+def same_values(first: pa.ChunkedArray, second: pa.ChunkedArray) -> bool:
+    """Whether two columns of one type hold the same, bit by bit: zeros with unlike signs differ.
+
+    Floats within nested values count as different: Arrow takes zeros with unlike signs for equal.
+    """
+    if pa.types.is_dictionary(first.type):
+        first, second = (column.cast(column.type.value_type) for column in (first, second))
+    if _holds_floats(first.type):
+        if pa.types.is_nested(first.type):
+            return False
+        first, second = sortable(first), sortable(second)
+    return bool(first.equals(second))
+
+
+def _holds_floats(kind: pa.DataType) -> bool:
+    if pa.types.is_map(kind):
+        return _holds_floats(kind.key_type) or _holds_floats(kind.item_type)
+    if pa.types.is_list(kind):
+        return _holds_floats(kind.value_type)
+    if pa.types.is_struct(kind):
+        return any(_holds_floats(kind.field(number).type) for number in range(kind.num_fields))
+    return bool(pa.types.is_floating(kind) or pa.types.is_nested(kind))
+
+
+def _replaced(stored: pa.Table, outcome: MergeOutcome, keep: Flags | None = None) -> pa.Table:
+    """The stored rows with the winners in their places."""
+    if not stored.num_columns:
+        return stored
     take = np.arange(len(stored))
-    take[hit] = np.where(wins, len(stored) + take_from, take[hit])
-    keep = np.ones(len(stored), np.bool_)
-    keep[hit] = ~lost
-    both = pa.concat_tables([stored, fresh]).unify_dictionaries()
-    deleted = int(lost.sum())
-    return MergedRows(_gathered(both, take[keep] if deleted else take), int((wins & ~lost).sum()), deleted)
+    take[outcome.rows] = np.where(outcome.wins, len(stored) + outcome.chosen, take[outcome.rows])
+    both = pa.concat_tables([stored, outcome.fresh.select(stored.column_names)]).unify_dictionaries()
+    return _gathered(both, take if keep is None else take[keep])
 
 
 def _gathered(rows: pa.Table, positions: Positions) -> pa.Table:

@@ -1,24 +1,24 @@
 """The next version of a file group in which records change (HoodieMergeHandle).
 
-Row groups without a touched record are copied. The others are decoded, merged and encoded a batch of rows
-at a time, so that memory does not grow with the file.
+Row groups without a touched record are copied. Of the others, large ones are copied but for the columns that
+change; the rest is decoded, merged and encoded a batch of rows at a time. Memory does not grow with the file.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from table.files.base_file import file_schema, restamp_carried_rows
+from table.files.base_file import file_schema, restamp_carried_rows, rows_bytes
 from table.files.base_file_writer import NEW, BaseFileSummary, BaseFileWriter, why_encoded_anew
 from table.files.hudi_footer import filter_of_footer
-from table.files.stored_file import StoredBaseFile
+from table.schema import FILE_NAME, RECORD_KEY
 from table.timeline.commit_metadata import WriteStat
 from table.write.bucket_file import BucketFile
 from table.write.context import Bucket, WriteContext
-from table.write.merge import merge_rows
+from table.write.merge import changed_columns, decide_merge, delete_flags, merge_rows
+from table.write.merge_plan import MergePlan, plan_merge
 
 Positions = npt.NDArray[np.int64]
 
@@ -60,58 +60,114 @@ def merge_bucket(
         The stat, and how the file was written.
     """
     file = BucketFile(context, bucket, write_token)
-    assert file.stored is not None
-    writer = None
     try:
-        starts = np.cumsum([0, *file.stored.group_rows])
-        touched = np.unique(np.searchsorted(starts, changes.rows, side="right") - 1)
-        reason = why_encoded_anew(file.stored, file.schema, context.settings)
-        if reason is not None:
-            touched = np.arange(len(starts) - 1)
-        writer = _open_writer(file, touched, len(starts) - 1)
-        stamped = file.stamp(changes.incoming, 0)
-        updated = deleted = 0
-        for chunk, found in _chunks(file.stored, file.schema, touched, starts, changes):
-            merged = merge_rows(restamp_carried_rows(chunk, file.name), stamped, found, context.merge, changes.gone)
-            writer.write(merged.rows, carried=True)
-            updated, deleted = updated + merged.updated, deleted + merged.deleted
-        writer.write(file.stamp(inserts, len(changes.incoming)))
-        summary = writer.close()
-        if reason is not None and summary.way == NEW:
-            summary = replace(summary, way=reason)
-        return file.report(summary, inserted=len(inserts), updated=updated, deleted=deleted), summary
+        merge = _Merge(file, changes, inserts)
+        summary = merge.write(merge.plan())
+        return file.report(summary, inserted=len(inserts), updated=merge.updated, deleted=merge.deleted), summary
     except BaseException:
-        if writer is not None:
-            writer.abandon()
         file.close()
         raise
 
 
-def _open_writer(file: BucketFile, touched: Positions, groups: int) -> BaseFileWriter:
-    assert file.stored is not None
-    context = file.context
-    whole = len(touched) == groups  # nothing is left to be copied; else the writer takes the filter over itself
-    return BaseFileWriter(
-        context.storage,
-        file.path,
-        file.schema,
-        context.avro_schema,
-        context.settings,
-        stored=None if whole else file.stored,
-        carried_filter=filter_of_footer(file.stored.footer, context.settings.bloom_max_entries) if whole else None,
-        replaced=touched.tolist(),
-    )
+class _Merge:
+    """One file group's merge.
 
+    Attributes:
+        updated: stored rows that were replaced.
+        deleted: stored rows that are gone.
+    """
 
-def _chunks(
-    stored: StoredBaseFile, schema: pa.Schema, touched: Positions, starts: Positions, changes: Changes
-) -> Iterator[tuple[pa.Table, Positions]]:
-    """The rows of the touched row groups, batch by batch, and for each row the record that matches it, or -1."""
-    for group in touched.tolist():
-        at = int(starts[group])
-        for chunk in stored.read_batches(file_schema(schema), [group]):
-            found = np.full(len(chunk), -1, np.int64)
-            low, high = np.searchsorted(changes.rows, (at, at + len(chunk)))
-            found[changes.rows[low:high] - at] = changes.matches[low:high]
+    def __init__(self, file: BucketFile, changes: Changes, inserts: pa.Table) -> None:
+        assert file.stored is not None
+        self._file, self._stored, self._context = file, file.stored, file.context
+        self._changes, self._inserts = changes, inserts
+        self._starts = np.cumsum([0, *file.stored.group_rows])
+        self._stamped = file.stamp(changes.incoming, 0)
+        self._reason = why_encoded_anew(file.stored, file.schema, file.context.settings)
+        self.updated = self.deleted = 0
+
+    def plan(self) -> MergePlan:
+        """What becomes of the row groups."""
+        if self._reason is not None:
+            return self._plan_anew()
+        changes, rules = self._changes, self._context.merge
+        removes = (delete_flags(changes.incoming, rules) | changes.gone)[changes.matches]
+        return plan_merge(
+            self._stored.group_rows,
+            self._groups_of(changes.rows),
+            self._groups_of(changes.rows[removes]),
+            len(self._inserts),
+            max(1, rows_bytes(self._stamped) // max(1, len(self._stamped))),
+            self._context.settings.row_group_bytes,
+        )
+
+    def _plan_anew(self) -> MergePlan:
+        """All rows are decoded and encoded."""
+        return MergePlan((), tuple(range(len(self._stored.group_rows))))
+
+    def _groups_of(self, rows: Positions) -> list[int]:
+        groups: list[int] = np.unique(np.searchsorted(self._starts, rows, side="right") - 1).tolist()
+        return groups
+
+    def write(self, plan: MergePlan) -> BaseFileSummary:
+        """Writes the file."""
+        self.updated = self.deleted = 0
+        writer = self._open_writer(plan)
+        try:
+            for group in plan.patched:
+                self._patch(writer, group)
+            for group in plan.decoded:
+                self._merge(writer, group)
+            writer.write(self._file.stamp(self._inserts, len(self._changes.incoming)))
+            summary = writer.close(self._write_anew)
+        except BaseException:
+            writer.abandon()
+            raise
+        if self._reason is not None and summary.way == NEW:
+            return replace(summary, way=self._reason)
+        return summary
+
+    def _write_anew(self, reason: str) -> BaseFileSummary:
+        return replace(self.write(self._plan_anew()), way=reason)
+
+    def _open_writer(self, plan: MergePlan) -> BaseFileWriter:
+        context, stored = self._context, self._stored
+        whole = len(plan.decoded) == len(stored.group_rows)  # nothing is left to be copied
+        return BaseFileWriter(
+            context.storage,
+            self._file.path,
+            self._file.schema,
+            context.avro_schema,
+            context.settings,
+            stored=None if whole else stored,  # else it takes the filter over itself
+            carried_filter=filter_of_footer(stored.footer, context.settings.bloom_max_entries) if whole else None,
+            replaced=(*plan.patched, *plan.decoded),
+        )
+
+    def _patch(self, writer: BaseFileWriter, group: int) -> None:
+        """Keys are what rows are found by: they cannot change, and are not looked at."""
+        context = self._context
+        same = {FILE_NAME, RECORD_KEY, context.key_column} - {context.merge.ordering_field}
+        schema = pa.schema([field for field in file_schema(self._file.schema) if field.name not in same])
+        rows = pa.concat_tables(self._stored.read_batches(schema, [group]))
+        found = self._found(int(self._starts[group]), len(rows))
+        outcome = decide_merge(rows, self._stamped, found, context.merge)
+        writer.patch(group, changed_columns(rows, outcome))
+        self.updated += outcome.updated
+
+    def _merge(self, writer: BaseFileWriter, group: int) -> None:
+        at = int(self._starts[group])
+        for chunk in self._stored.read_batches(file_schema(self._file.schema), [group]):
+            rows, found = restamp_carried_rows(chunk, self._file.name), self._found(at, len(chunk))
+            merged = merge_rows(rows, self._stamped, found, self._context.merge, self._changes.gone)
+            writer.write(merged.rows, carried=True)
             at += len(chunk)
-            yield chunk, found
+            self.updated, self.deleted = self.updated + merged.updated, self.deleted + merged.deleted
+
+    def _found(self, at: int, count: int) -> Positions:
+        """For each of so many rows the record that matches it, or -1."""
+        changes = self._changes
+        found = np.full(count, -1, np.int64)
+        low, high = np.searchsorted(changes.rows, (at, at + count))
+        found[changes.rows[low:high] - at] = changes.matches[low:high]
+        return found

@@ -81,39 +81,43 @@ def test_replaced_files_are_cleaned_in_their_time(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("operation", "after"),
+    ("operation", "after", "block"),
     [
-        ("upsert", False),
-        ("upsert", True),
-        ("delete", False),
-        ("insert_overwrite", False),
-        ("insert_overwrite", True),
-        ("insert_overwrite_table", False),
-        ("delete_partition", False),
+        ("upsert", False, ""),
+        ("upsert", True, ""),
+        ("upsert", False, "500"),  # row groups are patched
+        ("upsert", True, "500"),
+        ("delete", False, ""),
+        ("insert_overwrite", False, ""),
+        ("insert_overwrite", True, ""),
+        ("insert_overwrite_table", False, ""),
+        ("delete_partition", False, ""),
     ],
 )
-def test_a_change_stopped_at_every_call_is_whole_or_absent(tmp_path, operation, after):
+def test_a_change_stopped_at_every_call_is_whole_or_absent(tmp_path, operation, after, block):
+    options = {"hoodie.parquet.block.size": block} if block else {}
     change = rows([*range(0, 20, 2), 100], lambda number: f"p{number % 2}", ts=5, v="new")
     if operation == "delete_partition":
         change = change.slice(0, 1)
     replayed = 1 if operation in ("upsert", "delete") else None
     prepared = tmp_path / "prepared"
-    engine(prepared, "insert").write(0, rows(range(20), lambda number: f"p{number % 2}"))
+    engine(prepared, "insert", **options).write(0, rows(range(20), lambda number: f"p{number % 2}"))
     before = contents(prepared)
     counted = Fuse()
     shutil.copytree(prepared, tmp_path / "count")
-    engine(tmp_path / "count", operation, counted).write(replayed, change)
+    summary = engine(tmp_path / "count", operation, counted, **options).write(replayed, change)
+    assert (summary.bytes_copied > 0) == bool(block)
     wanted = contents(tmp_path / "count")
     assert wanted != before
     for number in range(1, len(counted.calls) + 1):
         path = tmp_path / str(number)
         shutil.copytree(prepared, path)
         with pytest.raises(PowerCut):
-            engine(path, operation, Fuse(number, after)).write(replayed, change)
+            engine(path, operation, Fuse(number, after), **options).write(replayed, change)
         seen = contents(path)
         assert seen in (before, wanted), f"call {number}: a reader sees part of the change"
         if replayed is not None or seen == before:
-            engine(path, operation).write(replayed, change)
+            engine(path, operation, **options).write(replayed, change)
         assert contents(path) == wanted, f"call {number}: the replay does not give exactly the rows"
         engine(path, "insert").write(2, rows([500], lambda _: "other"))
         assert contents(path) == sorted([*wanted, ("k500", "other", 0, "v")])

@@ -102,6 +102,8 @@ def run(hudi, tmp_path, seed, batches, rows, pair):
         "hoodie.index.type": index,
         "hoodie.bucket.index.num.buckets": "3",
         "hoodie.datasource.write.payload.class": f"org.apache.hudi.common.model.{payload}",
+        # small row groups are patched, one large one is merged whole
+        "hoodie.parquet.block.size": "40000" if seed % 2 else str(32 << 20),
     }
     del options["hoodie.clean.automatic"]
     ours, theirs, both = (str(tmp_path / name) for name in ("ours", "theirs", "both"))

@@ -156,6 +156,8 @@ def changed_columns(stored: pa.Table, outcome: MergeOutcome) -> pa.Table:
         stored: rows of a base file, with the columns that may change.
         outcome: of merging them, in which no row is gone.
     """
+    if not outcome.wins.any():
+        return stored.select([])
     rows = pa.array(outcome.rows[outcome.wins])
     fresh = outcome.fresh.take(pa.array(outcome.chosen[outcome.wins]))
     names = [
@@ -190,8 +192,6 @@ def _holds_floats(kind: pa.DataType) -> bool:
 
 def _replaced(stored: pa.Table, outcome: MergeOutcome, keep: Flags | None = None) -> pa.Table:
     """The stored rows with the winners in their places."""
-    if not stored.num_columns:
-        return stored
     take = np.arange(len(stored))
     take[outcome.rows] = np.where(outcome.wins, len(stored) + outcome.chosen, take[outcome.rows])
     both = pa.concat_tables([stored, outcome.fresh.select(stored.column_names)]).unify_dictionaries()

@@ -1,0 +1,288 @@
+"""Updates copy the chunks of a row group that they leave alone."""
+
+import os
+import random
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from engine import OPTIONS, Engine
+from oracles import hudi_rs
+from test_top_up import EVERY_TYPE, comparable, live_files, random_batch, rows_of, shown
+
+import table.files.base_file_writer as writer_module
+import table.write.merge_plan as plan_module
+from table import read_table
+from table.errors import CorruptFileError
+from table.files.patched_group import write_patched_group
+from table.files.row_group_writer import RowGroupWriter
+from table.files.row_groups import with_chunks
+from table.settings import BaseFileSettings
+from table.write.merge import MergeRules, changed_columns, decide_merge, same_values
+from table.write.merge_plan import MergePlan, plan_merge
+
+UPSERT = {"hoodie.datasource.write.operation": "upsert", "hoodie.parquet.block.size": "20000"}
+PAYLOAD = "hoodie.datasource.write.payload.class"
+PAYLOADS = ["DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload", "PartialUpdateAvroPayload"]
+
+
+@pytest.mark.parametrize(
+    ("group_rows", "touched", "losing", "new_rows", "patched", "decoded"),
+    [
+        ([1000, 1000], [0, 1], [], 0, (0, 1), ()),
+        ([1000, 1000], [1], [], 0, (1,), ()),
+        ([1000, 1000], [0, 1], [1], 0, (0,), (1,)),
+        ([1000, 1000], [0, 1], [0, 1], 0, (), (0, 1)),
+        ([1000, 62], [0, 1], [], 0, (0,), (1,)),  # less than a sixteenth of a full one
+        ([1000, 63], [0, 1], [], 0, (0, 1), ()),
+        ([10, 20, 30], [0, 2], [], 5, (), (0, 2)),
+        # new rows make a full row group together with the small ones, touched or not
+        ([1000, 300, 300], [0], [], 5, (0,), (1, 2)),
+        ([1000, 300, 300], [1], [], 5, (), (1,)),
+        ([1000, 300, 300], [0, 1], [], 5, (0,), (1, 2)),
+        ([1000], [], [], 5, (), ()),
+    ],
+)
+def test_what_becomes_of_row_groups(group_rows, touched, losing, new_rows, patched, decoded):
+    plan = plan_merge(group_rows, touched, losing, new_rows, row_bytes=1_000, row_group_bytes=1_000_000)
+    assert plan == MergePlan(patched, decoded)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kind", "expected"),
+    [
+        ([1, None], [1, None], pa.int64(), True),
+        ([1, None], [1, 2], pa.int64(), False),
+        ([0.0], [-0.0], pa.float64(), False),
+        ([0.0], [-0.0], pa.float32(), False),
+        ([float("nan"), None], [float("nan"), None], pa.float64(), True),
+        ([float("nan")], [None], pa.float64(), False),
+        (["a", None], ["a", None], pa.dictionary(pa.int32(), pa.string()), True),
+        (["a", "b"], ["b", "a"], pa.dictionary(pa.int32(), pa.string()), False),
+        ([[1, None], []], [[1, None], []], pa.list_(pa.int64()), True),
+        ([[1, None], []], [[1, None], None], pa.list_(pa.int64()), False),
+        ([{"a": 1}], [{"a": None}], pa.struct([("a", pa.int64())]), False),
+        ([[("k", 1)]], [[("k", 1)]], pa.map_(pa.string(), pa.int64()), True),
+        # whoever holds floats within is not looked into
+        ([[1.0]], [[1.0]], pa.list_(pa.float64()), False),
+        ([{"a": [1.0]}], [{"a": [1.0]}], pa.struct([("a", pa.list_(pa.float32()))]), False),
+        ([[("k", 1.0)]], [[("k", 1.0)]], pa.map_(pa.string(), pa.float64()), False),
+    ],
+)
+def test_values_are_the_same_bit_by_bit(first, second, kind, expected):
+    pieces = pa.array([*first, *first], kind)  # one that is cut from a longer one
+    columns = pa.chunked_array([pieces.slice(len(first))]), pa.chunked_array([pa.array(second, kind)])
+    assert same_values(*columns) is expected
+    assert same_values(*reversed(columns)) is expected
+
+
+def test_only_columns_in_which_a_row_changes_are_written():
+    stored = pa.table({"ts": [5, 5, 5], "same": ["a", "b", "c"], "other": [1, 2, 3]})
+    incoming = pa.table({"ts": [4, 6], "same": ["late", "b"], "other": [9, 20], "not stored": [0, 0]})
+    outcome = decide_merge(stored, incoming, np.array([0, 1, -1]), MergeRules(ordering_field="ts"))
+    assert changed_columns(stored, outcome).to_pydict() == {"ts": [5, 6, 5], "other": [1, 20, 3]}
+    assert outcome.updated == 1
+    late = decide_merge(stored, incoming, np.array([0, -1, -1]), MergeRules(ordering_field="ts"))
+    assert changed_columns(stored, late).num_columns == 0
+
+
+@pytest.fixture
+def patches(monkeypatch):
+    """What was patched: row groups with the columns that were written."""
+    seen = []
+
+    def write(sink, stored, group, rows, *others):
+        seen.append(rows.column_names)
+        return write_patched_group(sink, stored, group, rows, *others)
+
+    monkeypatch.setattr(writer_module, "write_patched_group", write)
+    return seen
+
+
+def changed(batch, rng, by, columns=()):
+    """Rows again, with a later (or earlier) time and these columns otherwise."""
+    fresh = random_batch(rng, 0, len(batch))
+    for name in columns:
+        batch = batch.set_column(batch.schema.get_field_index(name), name, fresh.column(name))
+    return batch.set_column(2, "ts", pc.add(batch.column("ts"), by))
+
+
+def chunk_bytes(path, group, column):
+    metadata = pq.read_metadata(path).row_group(group)
+    chunk = next(c for c in map(metadata.column, range(metadata.num_columns)) if c.path_in_schema.startswith(column))
+    start = chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset
+    with open(path, "rb") as file:
+        file.seek(start)
+        return file.read(chunk.total_compressed_size)
+
+
+def test_chunks_that_an_update_leaves_alone_are_the_same_bytes(tmp_path, patches):
+    path, rng = str(tmp_path / "t"), random.Random(1)
+    batch = random_batch(rng, 0, 400)
+    Engine(path, UPSERT).write(0, batch, parallelism=1)
+    [older] = live_files(path)
+    groups = pq.read_metadata(older).num_row_groups
+    assert groups > 1
+    summary = Engine(path, UPSERT).write(1, changed(batch.slice(0, 400), rng, 1000, ["text"]), parallelism=1)
+    [newer] = live_files(path)
+    # lists and structs of floats are written anew though they did not change: zeros with unlike signs look alike there
+    written = ["_hoodie_commit_time", "_hoodie_commit_seqno", "ts", "text", "spots", "place"]
+    assert patches == [written] * groups
+    for group in range(groups):
+        for name in ("_hoodie_record_key", "_hoodie_partition_path", "id", "price", "tags", "counts"):
+            assert chunk_bytes(older, group, name) == chunk_bytes(newer, group, name), name
+        assert chunk_bytes(older, group, "text") != chunk_bytes(newer, group, "text")
+    assert (summary.rows_updated, summary.reencoded) == (400, {})
+    assert os.path.getsize(newer) > summary.bytes_copied > 0.4 * os.path.getsize(newer)
+
+
+def test_row_groups_that_only_late_records_meet_are_copied_whole(tmp_path, patches):
+    path, rng = str(tmp_path / "t"), random.Random(1)
+    batch = random_batch(rng, 0, 400)
+    Engine(path, UPSERT).write(0, batch, parallelism=1)
+    summary = Engine(path, UPSERT).write(1, changed(batch, rng, -1000, EVERY_TYPE.names[3:]), parallelism=1)
+    assert not any(patches)
+    assert len(patches) > 1
+    assert summary.rows_updated == 0
+    assert comparable(read_table(path)) == comparable(batch)
+
+
+def merge_in_memory(known, batch, payload):
+    """What the table holds after a batch, by a dictionary."""
+    for row in batch.to_pylist():
+        old = known.get(row["id"])
+        if old is None:
+            known[row["id"]] = row
+        elif payload == "PartialUpdateAvroPayload":
+            newer, older = (row, old) if row["ts"] >= old["ts"] else (old, row)
+            known[row["id"]] = {name: older[name] if newer[name] is None else newer[name] for name in newer}
+        elif payload == "OverwriteWithLatestAvroPayload" or row["ts"] >= old["ts"]:
+            known[row["id"]] = row
+
+
+def change_many_times(path, seed, payload, batches=12):
+    """One file group: updates of some columns, inserts, deletes, late records; returns what it should hold."""
+    rng, known, total = random.Random(seed), {}, 0
+    for number in range(batches):
+        options = {
+            **UPSERT,
+            PAYLOAD: f"org.apache.hudi.common.model.{payload}",
+            "hoodie.parquet.block.size": str(rng.choice([5_000, 20_000, 100_000])),
+            "hudistream.verify.share": "1",
+            "hudistream.index.cache.bytes": str(rng.choice([0, 64 << 20])),
+        }
+        sink = Engine(path, options, batch_rows=rng.choice([50, 1000]))
+        fresh = random_batch(rng, total, rng.choice([0, 1, 30, 200]) if number else 500)
+        total += len(fresh)
+        kept = list(known.values())
+        some = pa.Table.from_pylist(rng.sample(kept, min(len(kept), rng.choice([1, 10, 200]))), EVERY_TYPE)
+        updates = changed(some, rng, rng.choice([5, -5, 1000]), rng.sample(EVERY_TYPE.names[3:], rng.randrange(14)))
+        batch = pa.concat_tables([fresh, updates])
+        sink.write(2 * number, batch, parallelism=1)
+        merge_in_memory(known, batch, payload)
+        if number % 4 == 3:
+            removed = pa.Table.from_pylist(rng.sample(list(known.values()), 3), EVERY_TYPE)
+            delete = Engine(path, {**options, "hoodie.datasource.write.operation": "delete"})
+            delete.write(2 * number + 1, removed, parallelism=1)
+            for key in removed.column("id").to_pylist():
+                del known[key]
+        found = read_table(path)
+        expected = pa.Table.from_pylist(list(known.values()), EVERY_TYPE)
+        assert comparable(found) == comparable(expected), (seed, number)
+        assert found.column("_hoodie_record_key").to_pylist() == found.column("id").to_pylist()
+    return known
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+@pytest.mark.parametrize("seed", range(3))
+def test_random_changes_give_what_a_dictionary_gives(tmp_path, patches, seed, payload):
+    path = str(tmp_path / "t")
+    change_many_times(path, seed, payload)
+    assert len(patches) > 5
+    [file] = live_files(path)
+    whole = pq.read_table(file)
+    assert set(whole.column("_hoodie_file_name").to_pylist()) == {os.path.basename(file)}
+    assert len(set(whole.column("_hoodie_commit_seqno").to_pylist())) == len(whole)
+    # pruned by the statistics of each row group
+    middle = int(np.median(whole.column("ts").to_numpy()))
+    for condition in (pc.field("ts") >= middle, pc.field("text") == "日本", pc.field("day").is_null()):
+        found = pq.read_table(file, filters=condition)
+        assert comparable(found) == comparable(whole.filter(condition))
+
+
+@pytest.mark.hudi
+@pytest.mark.usefixtures("utc")
+def test_patched_files_are_read_and_upserted_by_others_and_we_go_on(hudi, tmp_path, patches):
+    path, rng = str(tmp_path / "t"), random.Random(5)
+    known = change_many_times(path, 5, PAYLOADS[0])
+    assert len(patches) > 5
+    wanted = shown(rows_of(read_table(path)))
+    assert len(wanted) == len(known)
+    assert shown(hudi.read(path)) == wanted
+    assert shown(rows_of(hudi_rs.read(path))) == wanted
+    some = pa.Table.from_pylist(rng.sample(list(known.values()), 100), EVERY_TYPE)
+    hudi.write(path, changed(some, rng, 10**7), {**OPTIONS, **UPSERT, "hoodie.index.type": "BLOOM"})
+    assert len(read_table(path)) == len(known)
+    summary = Engine(path, UPSERT).write(2000, changed(some, rng, 2 * 10**7, ["text"]), parallelism=1)
+    assert (summary.rows_updated, summary.reencoded) == (100, {"other writer": 1})
+    before = len(patches)
+    summary = Engine(path, UPSERT).write(2001, changed(some, rng, 3 * 10**7, ["text"]), parallelism=1)
+    assert (summary.rows_updated, summary.reencoded) == (100, {})
+    assert len(patches) > before
+    assert shown(hudi.read(path)) == shown(rows_of(read_table(path)))
+
+
+def test_a_patched_file_in_doubt_is_encoded_anew_under_its_name(tmp_path, patches, monkeypatch, logs):
+    path, rng = str(tmp_path / "t"), random.Random(1)
+    batch = random_batch(rng, 0, 400)
+    Engine(path, UPSERT).write(0, batch, parallelism=1)
+    monkeypatch.setattr(writer_module, "find_problem", lambda *_: "a chunk at 7 begins before 9")
+    again = changed(batch.slice(0, 300), rng, 1000, ["text"])
+    more = random_batch(rng, 400, 20)
+    summary = Engine(path, UPSERT).write(1, pa.concat_tables([again, more]), parallelism=1)
+    assert patches
+    assert summary.reencoded == {"in doubt: a chunk at 7 begins before 9": 1}
+    assert (summary.rows, summary.rows_updated) == (20, 300)
+    assert "copied_file_discarded" in [entry["event"] for entry in logs]
+    assert comparable(read_table(path)) == comparable(pa.concat_tables([again, batch.slice(300), more]))
+
+
+def test_a_file_that_lost_bytes_is_named_and_nothing_becomes_visible(tmp_path, monkeypatch):
+    path, rng = str(tmp_path / "t"), random.Random(1)
+    batch = random_batch(rng, 0, 400)
+    Engine(path, UPSERT).write(0, batch, parallelism=1)
+    monkeypatch.setattr("table.files.stored_file._read", short_read)
+    with pytest.raises(CorruptFileError, match=r"p0/.*parquet of .* cannot be copied: it ends 1 bytes early"):
+        Engine(path, UPSERT).write(1, changed(batch, rng, 1000, ["text"]), parallelism=1)
+    assert comparable(read_table(path)) == comparable(batch)
+
+
+def short_read(source, start, length):
+    source.seek(start)
+    data = bytes(source.read(length))
+    if start + length < source.size():
+        raise CorruptFileError("it ends 1 bytes early")
+    return data
+
+
+def test_a_chunk_takes_the_place_of_its_column_only():
+    sink = pa.BufferOutputStream()
+    schema = pa.schema([("a", pa.int64()), ("b", pa.int64())])
+    writer = RowGroupWriter(sink, schema, BaseFileSettings())
+    writer.write(pa.table({"a": [1], "b": [2]}, schema=schema))
+    [group] = writer.finish()[0]
+    chunks = group[1].value.values
+    assert with_chunks(group, chunks) == group
+    with pytest.raises(CorruptFileError, match="does not fit"):
+        with_chunks(group, chunks[::-1])
+
+
+def test_small_row_groups_are_not_kept_apart(tmp_path, patches, monkeypatch):
+    monkeypatch.setattr(plan_module, "_WORTH_PART", 0)
+    path, rng = str(tmp_path / "t"), random.Random(1)
+    batch = random_batch(rng, 0, 400)
+    Engine(path, UPSERT).write(0, batch, parallelism=1)
+    Engine(path, UPSERT).write(1, changed(batch, rng, 1000, ["text"]), parallelism=1)
+    assert patches == []

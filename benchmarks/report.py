@@ -25,7 +25,14 @@ def steady(runs):
 
 
 def ratio(runs, first):
-    return statistics.median(one["steady_s"] / other["steady_s"] for one, other in zip(runs, first, strict=True))
+    # who was measured in fewer rounds was so in the first ones
+    return statistics.median(one["steady_s"] / other["steady_s"] for one, other in zip(runs, first, strict=False))
+
+
+def spread(runs, rounds):
+    each = [run["steady_s"] for run in runs]
+    said = f"{min(each):.2f} to {max(each):.2f} s" if len(each) > 1 else f"{each[0]:.2f} s"
+    return said if len(runs) == rounds else f"{said} ({len(runs)} of {rounds})"
 
 
 def table(document):
@@ -35,9 +42,8 @@ def table(document):
         "|---|---:|---:|---:|---:|---:|",
     ]
     for label, runs in document["results"].items():
-        each = [run["steady_s"] for run in runs]
         lines.append(
-            f"| {label} | {steady(runs):.2f} s | {ratio(runs, first):.2f} | {min(each):.2f} to {max(each):.2f} s "
+            f"| {label} | {steady(runs):.2f} s | {ratio(runs, first):.2f} | {spread(runs, len(first))} "
             f"| {runs[-1]['live_files']} | {runs[-1]['live_mb']:.0f} |"
         )
     return lines

@@ -86,14 +86,16 @@ def run_one(arguments, folder, out):
     return json.loads(said.stdout.strip().splitlines()[-1])
 
 
-def measure(workload, candidates, rounds, batches, keep_results):
-    """Runs every candidate in every round; what is known is kept after each."""
+def measure(workload, candidates, once, rounds, batches, keep_results):
+    """Runs every candidate in every round, some in the first one only; what is known is kept after each."""
     results = {label: [] for label in candidates}
     with tempfile.TemporaryDirectory() as place:
         folder = os.path.join(place, "in")
         keys, newest = generate(workload, folder, batches)
         for number in range(rounds):
             for label, arguments in candidates.items():
+                if number and named(label, once):
+                    continue
                 result = run_one(arguments, folder, os.path.join(place, "out"))
                 if (result["rows"], result["keys"], result["newest"]) != (keys, keys, newest):
                     found = f"{result['rows']} rows of {result['keys']} keys, rev {result['newest']}"
@@ -101,6 +103,10 @@ def measure(workload, candidates, rounds, batches, keep_results):
                 results[label].append(result)
                 print(f"{workload}, round {number + 1}: {label}: {result['steady_s']} s a steady batch", flush=True)
             keep_results(results)
+
+
+def named(label, texts):
+    return any(text in label for text in texts)
 
 
 def keep(workload, against, results):
@@ -131,6 +137,9 @@ def main():
     parser.add_argument(
         "--only", action="append", metavar="TEXT", help="beside ours, candidates with this in their name"
     )
+    parser.add_argument(
+        "--once", action="append", default=[], metavar="TEXT", help="candidates with this in their name: one round only"
+    )
     given = parser.parse_args()
     chosen = [pair for pair in USUAL if not given.workload or pair[0] in given.workload]
     if given.against:
@@ -139,10 +148,10 @@ def main():
         candidates = {
             label: arguments
             for number, (label, arguments) in enumerate(CANDIDATES[against].items())
-            if not number or not given.only or any(text in label for text in given.only)
+            if not number or not given.only or named(label, given.only)
         }
-
-        measure(workload, candidates, given.rounds, given.batches, partial(keep, workload, against))
+        kept = partial(keep, workload, against)
+        measure(workload, candidates, given.once, given.rounds, given.batches, kept)
 
 
 if __name__ == "__main__":

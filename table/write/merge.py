@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from table.schema import META_COLUMNS, RECORD_KEY
+from table.write.same_values import same_column
 
 EVENT_TIME, COMMIT_TIME, PARTIAL_UPDATE = "EVENT_TIME", "COMMIT_TIME", "PARTIAL_UPDATE"
 DELETE_MARKER = "_hoodie_is_deleted"
@@ -161,33 +162,9 @@ def changed_columns(stored: pa.Table, outcome: MergeOutcome) -> pa.Table:
     rows = pa.array(outcome.rows[outcome.wins])
     fresh = outcome.fresh.take(pa.array(outcome.chosen[outcome.wins]))
     names = [
-        name for name in stored.column_names if not same_values(stored.column(name).take(rows), fresh.column(name))
+        name for name in stored.column_names if not same_column(stored.column(name).take(rows), fresh.column(name))
     ]
     return _replaced(stored.select(names), outcome)
-
-
-def same_values(first: pa.ChunkedArray, second: pa.ChunkedArray) -> bool:
-    """Whether two columns of one type hold the same, bit by bit: zeros with unlike signs differ.
-
-    Floats within nested values count as different: Arrow takes zeros with unlike signs for equal.
-    """
-    if pa.types.is_dictionary(first.type):
-        first, second = (column.cast(column.type.value_type) for column in (first, second))
-    if _holds_floats(first.type):
-        if pa.types.is_nested(first.type):
-            return False
-        first, second = sortable(first), sortable(second)
-    return bool(first.equals(second))
-
-
-def _holds_floats(kind: pa.DataType) -> bool:
-    if pa.types.is_map(kind):
-        return _holds_floats(kind.key_type) or _holds_floats(kind.item_type)
-    if pa.types.is_list(kind):
-        return _holds_floats(kind.value_type)
-    if pa.types.is_struct(kind):
-        return any(_holds_floats(kind.field(number).type) for number in range(kind.num_fields))
-    return bool(pa.types.is_floating(kind) or pa.types.is_nested(kind))
 
 
 def _replaced(stored: pa.Table, outcome: MergeOutcome, keep: Flags | None = None) -> pa.Table:

@@ -7,35 +7,67 @@ sample tells before anything is encoded.
 """
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
 
-_SAMPLE_ROWS = 4096
+_SAMPLE = 1024
+_ENOUGH = 10_000  # fewer values than these are not worth a look
 _WORTH = 0.6  # a dictionary pays when it takes less than this share of the values alone, which compress better
 _HALVINGS = 40
 
 
-def values_repeat(column: pa.ChunkedArray, parts: int = 1) -> bool:
-    """Whether a dictionary of a column takes clearly less room than its values.
+def columns_with_dictionary(rows: pa.Table, parts: int = 1) -> list[str]:
+    """The columns of which a dictionary takes clearly less room than the values.
 
     Args:
-        column: what is to be written.
+        rows: what is to be written.
         parts: row groups that it is written as, a dictionary each.
 
     Returns:
-        True also where there is nothing to be found out: nested columns, dictionaries, few rows.
+        Paths as Parquet has them, down to the parts of nested columns. Columns with few values are among them, and
+        those that are dictionaries already.
     """
-    told = pa.types.is_nested(column.type) or pa.types.is_dictionary(column.type) or pa.types.is_boolean(column.type)
-    if told or len(column) < _SAMPLE_ROWS:
+    found = []
+    spread = _spread(len(rows))
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        if pa.types.is_dictionary(column.type) or (len(rows) < _ENOUGH and not pa.types.is_nested(column.type)):
+            found.append(name)
+            continue
+        sample = column.take(spread).combine_chunks()
+        chunk = pa.concat_arrays(sample.chunks) if isinstance(sample, pa.ChunkedArray) else sample
+        scale = len(rows) / max(1, len(spread)) / parts
+        found += [path for path, values in _leaves(name, chunk) if _repeat(values.drop_null(), scale)]
+    return found
+
+
+def _spread(count: int) -> pa.Array:
+    """Some positions from all over: neighbours are more alike than others."""
+    return pa.array(np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.int64))
+
+
+def _leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+    kind = values.type
+    if pa.types.is_struct(kind):
+        for field, part in zip(kind, values.flatten(), strict=True):
+            yield from _leaves(f"{path}.{field.name}", part)
+    elif pa.types.is_map(kind):
+        pairs = values.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)]))).flatten()
+        yield from _leaves(f"{path}.key_value", pairs)
+    elif pa.types.is_nested(kind):
+        yield from _leaves(f"{path}.list.element", values.flatten())
+    else:
+        yield path, values
+
+
+def _repeat(values: pa.Array, scale: float) -> bool:
+    """Whether a dictionary pays for `scale` times as many values like these."""
+    rows = len(values) * scale
+    if rows < _ENOUGH or pa.types.is_boolean(values.type):
         return True
-    # from all over the column: neighbours are more alike than others
-    spread = np.linspace(0, len(column) - 1, _SAMPLE_ROWS).astype(np.int64)
-    sample = column.take(pa.array(spread)).combine_chunks().drop_null()
-    if not len(sample):
-        return True
+    sample = values.take(_spread(len(values))) if len(values) > _SAMPLE else values
     value_bytes = sample.nbytes / len(sample)
-    rows = (len(column) - column.null_count) / parts
     held = min(rows, estimate_distinct(len(sample), len(sample.unique()), rows))
     places = math.ceil(math.log2(held)) / 8 if held > 1 else 0
     return bool(held * value_bytes + rows * places < _WORTH * rows * value_bytes)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from table.files.dictionary_choice import values_repeat
+from table.files.dictionary_choice import columns_with_dictionary
 from table.files.parquet_footer import MAGIC, TAIL_BYTES, Footer, decode_footer
 from table.files.row_groups import moved_group
 from table.files.thrift_compact import Struct
@@ -103,8 +103,8 @@ class RowGroupWriter:
 
 
 def _with_dictionary(rows: pa.Table, parts: int, settings: BaseFileSettings) -> list[str]:
-    allowed = [f.name for f in rows.schema if settings.dictionary or f.name in META_COLUMNS]
-    return [name for name in allowed if name not in _NEVER_REPEATED and values_repeat(rows.column(name), parts)]
+    allowed = [name for name in rows.column_names if settings.dictionary or name in META_COLUMNS]
+    return columns_with_dictionary(rows.select([name for name in allowed if name not in _NEVER_REPEATED]), parts)
 
 
 class _Nowhere:

@@ -367,7 +367,8 @@ def test_dead_bytes_do_not_pile_up(tmp_path):
     raw = (tmp_path / "119.parquet").read_bytes()
     footer_bytes = len(raw) - find_footer(raw[-8:], len(raw))
     dead = len(raw) - footer_bytes - live
-    assert 0 <= dead < 200 * len(groups)  # one chunk of file names a group, once
+    # one chunk of file names a group, once; before version 18 Arrow writes each chunk's description behind it, too
+    assert 0 <= dead < 1000 * len(groups)
 
 
 def test_the_seal_is_the_last_entry_and_says_where_row_groups_are(tmp_path):

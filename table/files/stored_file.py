@@ -85,8 +85,8 @@ class StoredBaseFile:
                 self._opened = pq.ParquetFile(
                     self._source, metadata=metadata, read_dictionary=list(REPEATED_META_COLUMNS)
                 )
-            except (pa.ArrowException, OSError) as error:
-                raise CorruptFileError(f"{self._name} is not a Parquet file: {error}") from error
+            except (pa.ArrowException, OSError, KeyError) as error:  # KeyError: older Arrow's for a missing column
+                raise CorruptFileError(f"{self._name} is not a Parquet file of a Hudi table: {error}") from error
         return self._opened
 
     @property

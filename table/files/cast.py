@@ -77,6 +77,12 @@ def _cast_map(array: pa.MapArray, wanted: pa.MapType) -> pa.Array:
     return pa.MapArray.from_arrays(offsets, whole.keys, _cast(whole.items, wanted.item_type)).cast(wanted)
 
 
+def entries_of(maps: pa.MapArray) -> pa.ListArray:
+    """Maps as lists of structs with ``key`` and ``value``, which more of Arrow's functions take."""
+    kind = maps.type
+    return maps.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
+
+
 def _offsets(array: pa.ListArray) -> pa.Array:
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy()
     return pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from table.files.cast import entries_of
+
 _SAMPLE = 1024
 _ENOUGH = 10_000  # fewer values than these are not worth a look
 _WORTH = 0.6  # a dictionary pays when it takes less than this share of the values alone, which compress better
@@ -53,8 +55,7 @@ def _leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
         for field, part in zip(kind, values.flatten(), strict=True):
             yield from _leaves(f"{path}.{field.name}", part)
     elif pa.types.is_map(kind):
-        pairs = values.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)]))).flatten()
-        yield from _leaves(f"{path}.key_value", pairs)
+        yield from _leaves(f"{path}.key_value", entries_of(values).flatten())
     elif pa.types.is_nested(kind):
         yield from _leaves(f"{path}.list.element", values.flatten())
     else:

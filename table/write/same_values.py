@@ -8,6 +8,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from table.files.cast import entries_of
+
 
 def same_column(first: pa.ChunkedArray, second: pa.ChunkedArray) -> bool:
     """Whether two columns of one type hold the same. A NaN is like any other.
@@ -33,8 +35,7 @@ def _same(first: pa.Array, second: pa.Array) -> bool:  # noqa: PLR0911 one a typ
     if pa.types.is_struct(kind):
         return all(_same(*fields) for fields in zip(first.flatten(), second.flatten(), strict=True))
     if pa.types.is_map(kind):
-        pairs = pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)]))
-        return _same(first.cast(pairs), second.cast(pairs))
+        return _same(entries_of(first), entries_of(second))
     counts = (pc.list_value_length(lists) for lists in (first, second))
     return bool(next(counts).equals(next(counts))) and _same(first.flatten(), second.flatten())
 

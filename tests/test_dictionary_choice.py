@@ -7,14 +7,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from table.files.base_file_writer import BaseFileWriter
-from table.files.dictionary_choice import columns_with_dictionary, estimate_distinct
+from table.files.dictionary_choice import _spread, columns_with_dictionary, estimate_distinct
 from table.local_storage import LocalStorage
 from table.schema import schema_json, with_meta_columns
 from table.settings import BaseFileSettings
 from table.write.meta_columns import stamp_new_rows
 
 ROWS = 100_000
-rng = np.random.default_rng(7)
+
+
+def numbers(*shape, below):
+    return np.random.default_rng(7).integers(0, below, shape)
+
+
+def normal(*shape):
+    return np.random.default_rng(7).normal(size=shape)
 
 
 def column(values, arrow=None):
@@ -22,21 +29,28 @@ def column(values, arrow=None):
 
 
 def texts(kinds, size):
-    return [f"{number:0{size}d}" for number in rng.integers(0, kinds, ROWS)]
+    return [f"{number:0{size}d}" for number in numbers(ROWS, below=kinds)]
 
 
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
         (column(np.arange(ROWS)), False),
-        (column(rng.normal(size=ROWS)), False),
-        (column(rng.integers(0, 10_000_000, ROWS)), False),
-        (column(rng.integers(0, 100, ROWS)), True),
-        (column(rng.integers(0, 20_000, ROWS)), True),
-        (column(rng.integers(0, 80_000, ROWS).astype(np.int32)), False),
+        (column(normal(ROWS)), False),
+        (column(numbers(ROWS, below=10_000_000)), False),
+        (column(numbers(ROWS, below=100)), True),
+        (column(numbers(ROWS, below=20_000)), True),
+        (column(numbers(ROWS, below=80_000).astype(np.int32)), False),
         (column(texts(5_000, 10)), True),
         (column(texts(20_000, 50)), True),
         (column(texts(10**12, 36)), False),
+        (column(texts(60_000, 200)), False),  # more than a dictionary may take
+        # equal values that lie together
+        (column(np.arange(ROWS) // 100), True),
+        (column(np.arange(ROWS) // 10), True),
+        (column([f"{number // 20:036}" for number in range(ROWS)]), True),
+        (column(np.arange(ROWS) % 50), True),
+        (column(np.arange(ROWS) % 50_000), False),
         (column([Decimal(number) for number in range(ROWS)], pa.decimal128(20, 0)), False),
         (column([datetime.date(2026, 1, 1 + number % 9) for number in range(ROWS)]), True),
         (column([b"%d" % number for number in range(ROWS)]), False),
@@ -52,7 +66,7 @@ def test_a_dictionary_is_for_values_that_repeat(values, expected):
 
 
 def test_row_groups_have_a_dictionary_each():
-    values = column(rng.integers(0, 20_000, ROWS))
+    values = column(numbers(ROWS, below=20_000))
     assert columns_with_dictionary(pa.table([values], ["v"]), 1) == ["v"]
     assert columns_with_dictionary(pa.table([values], ["v"]), 10) == []  # 10,000 rows with 7,900 values each
 
@@ -63,15 +77,15 @@ def test_values_that_are_frequent_somewhere_are_found_everywhere():
 
 
 def nested(count):
-    numbers = range(count)
+    every = range(count)
     return pa.table(
         {
-            "tags": pa.array([["a", None, "b"] if number % 2 else None for number in numbers]),
-            "vector": pa.array(list(rng.normal(size=(count, 8))), pa.list_(pa.float64())),
-            "place": pa.array([{"city": f"c{number % 7}", "geo": {"lat": number / 7}} for number in numbers]),
-            "counts": pa.array([[(f"k{number % 3}", number)] for number in numbers], pa.map_(pa.string(), pa.int64())),
+            "tags": pa.array([["a", None, "b"] if number % 2 else None for number in every]),
+            "vector": pa.array(list(normal(count, 8)), pa.list_(pa.float64())),
+            "place": pa.array([{"city": f"c{number % 7}", "geo": {"lat": number / 7}} for number in every]),
+            "counts": pa.array([[(f"k{number % 3}", number)] for number in every], pa.map_(pa.string(), pa.int64())),
             "spots": pa.array(
-                [[{"x": 1, "id": f"{number + count * at:030}"} for at in range(number % 3)] for number in numbers]
+                [[{"x": 1, "id": f"{number + count * at:030}"} for at in range(number % 3)] for number in every]
             ),
         }
     )
@@ -90,15 +104,22 @@ def test_parts_of_nested_columns_are_looked_at_one_by_one(first):
 
 
 def test_few_lists_of_many_values_are_many_values():
-    rows = pa.table({"vector": pa.array(list(rng.normal(size=(100, 768))), pa.list_(pa.float64()))})
+    rows = pa.table({"vector": pa.array(list(normal(100, 768)), pa.list_(pa.float64()))})
     assert columns_with_dictionary(rows) == []
     assert columns_with_dictionary(rows.slice(0, 2)) == ["vector.list.element"]
     assert columns_with_dictionary(rows.slice(0, 0)) == ["vector.list.element"]
 
 
+@pytest.mark.parametrize("count", [0, 1, 1_024, 1_025, 1_500, 10_000, 123_457])
+def test_no_row_is_looked_at_twice(count):
+    positions = _spread(count).to_numpy()
+    assert len(set(positions.tolist())) == len(positions) == min(count, 1_024)
+    assert ((positions >= 0) & (positions < count)).all()
+
+
 @pytest.mark.parametrize("distinct", [1, 10, 1_000, 20_000, 200_000])
 def test_the_number_of_values_is_estimated_by_a_sample(distinct):
-    values = rng.integers(0, distinct, ROWS)
+    values = numbers(ROWS, below=distinct)
     estimated = estimate_distinct(1_024, len(np.unique(values[:1_024])), ROWS)
     assert estimated == pytest.approx(len(np.unique(values)), rel=0.4)
 
@@ -107,8 +128,8 @@ def test_the_number_of_values_is_estimated_by_a_sample(distinct):
 def test_files_are_written_accordingly(tmp_path, wanted):
     storage = LocalStorage(str(tmp_path))
     schema = pa.schema([("k", pa.string()), ("v", pa.int64()), ("kind", pa.string())])
-    keys = [f"{number:x}" for number in rng.integers(0, 2**62, 10_000)]
-    rows = pa.table({"k": keys, "v": rng.integers(0, 2**62, 10_000), "kind": ["a", "b"] * 5_000}, schema=schema)
+    keys = [f"{number:x}" for number in numbers(10_000, below=2**62)]
+    rows = pa.table({"k": keys, "v": numbers(10_000, below=2**62), "kind": ["a", "b"] * 5_000}, schema=schema)
     settings = BaseFileSettings(dictionary=wanted)
     json_schema = schema_json(with_meta_columns(schema), "t")
     writer = BaseFileWriter(storage, "f.parquet", with_meta_columns(schema), json_schema, settings)

@@ -13,7 +13,6 @@ from oracles import hudi_rs
 from test_top_up import EVERY_TYPE, comparable, live_files, random_batch, rows_of, shown
 
 import table.files.base_file_writer as writer_module
-import table.write.merge_plan as plan_module
 from table import read_table
 from table.errors import CorruptFileError
 from table.files.patched_group import write_patched_group
@@ -44,6 +43,7 @@ PAYLOADS = ["DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload", "Par
         ([1000, 300, 300], [1], [], 5, (), (1,)),
         ([1000, 300, 300], [0, 1], [], 5, (0,), (1, 2)),
         ([1000], [], [], 5, (), ()),
+        ([2000, 2001], [0, 1], [], 0, (0,), (1,)),  # more than two full ones are not held in memory
     ],
 )
 def test_what_becomes_of_row_groups(group_rows, touched, losing, new_rows, patched, decoded):
@@ -285,10 +285,40 @@ def test_a_chunk_takes_the_place_of_its_column_only():
         with_chunks(group, chunks[::-1])
 
 
-def test_small_row_groups_are_not_kept_apart(tmp_path, patches, monkeypatch):
-    monkeypatch.setattr(plan_module, "_WORTH_PART", 0)
+@pytest.mark.parametrize("block", ["3000", "20000000"], ids=["written by a larger bound", "small"])
+def test_row_groups_of_another_size_are_merged_whole(tmp_path, patches, block):
     path, rng = str(tmp_path / "t"), random.Random(1)
     batch = random_batch(rng, 0, 400)
     Engine(path, UPSERT).write(0, batch, parallelism=1)
-    Engine(path, UPSERT).write(1, changed(batch, rng, 1000, ["text"]), parallelism=1)
+    again = changed(batch, rng, 1000, ["text"])
+    Engine(path, {**UPSERT, "hoodie.parquet.block.size": block}).write(1, again, parallelism=1)
     assert patches == []
+    assert comparable(read_table(path)) == comparable(again)
+
+
+def test_large_row_groups_of_which_some_columns_have_dictionaries(tmp_path, patches):
+    rng = np.random.default_rng(3)
+    path, known = str(tmp_path / "t"), {}
+    options = {"hoodie.datasource.write.operation": "upsert", "hoodie.parquet.block.size": "3000000"}
+    first, count = 0, 24_000
+    for number in range(6):
+        fresh = np.arange(first, first + (count if not number else 500))
+        first += len(fresh)
+        keys = np.concatenate([fresh, rng.choice(first - len(fresh), 300 if number else 0, replace=False)])
+        size = len(keys)
+        batch = pa.table(
+            {
+                "id": [f"k{key}" for key in keys],
+                "p": ["p"] * size,
+                "ts": pa.array(np.full(size, number), pa.int64()),
+                "unlike": rng.integers(0, 2**62, size) if number % 2 else np.arange(size),
+                "alike": [f"kind {kind}" for kind in rng.integers(0, 50, size)],
+                "same": [f"{key:030}" for key in keys],
+            }
+        )
+        Engine(path, options, batch_rows=5000).write(number, batch, parallelism=1)
+        known |= {row["id"]: row for row in batch.to_pylist()}
+        found = read_table(path).select(batch.column_names).to_pylist()
+        assert sorted(found, key=repr) == sorted(known.values(), key=repr)
+    assert len(patches) > 5
+    assert all("alike" in names and "same" not in names for names in patches)

@@ -23,12 +23,12 @@ from table.errors import CorruptFileError, StorageError
 from table.files import bloom_filter
 from table.files.base_file import file_schema, restamp_carried_rows, rows_bytes
 from table.files.bloom_filter import AnyBloomFilter
-from table.files.footer_check import find_problem
+from table.files.copy_checks import find_problem, why_encoded_anew
 from table.files.hudi_footer import encode_entries, filter_of_footer, key_range, stored_bounds
 from table.files.name_chunk import encode_name_chunk
-from table.files.parquet_footer import MAGIC, join_footer, why_not_continued
+from table.files.parquet_footer import MAGIC, join_footer
 from table.files.patched_group import write_patched_group
-from table.files.row_group_writer import RowGroupWriter, empty_footer
+from table.files.row_group_writer import RowGroupWriter
 from table.files.row_groups import RowGroup, encode_group, shifted_group, with_chunk
 from table.files.stored_file import StoredBaseFile, read_tail
 from table.files.tail_merge import CHEAP_GROUP_BYTES, plan_tail_merge
@@ -80,6 +80,23 @@ class BaseFileSummary:
     contents: FileContents | None = None
 
 
+@dataclass(frozen=True)
+class Carrying:
+    """What a caller takes over who changes rows of the older file.
+
+    Attributes:
+        groups: numbers of the row groups whose rows the caller writes, as carried rows, or patches. Where the file
+            cannot be copied (`why_encoded_anew`) these must be all.
+        bloom: where they are all: the filter of the older file, to be extended while it lasts.
+        again: writes the file once more without copying, where what was made of copied parts is in doubt; it gets
+            the reason. Without it the writer does so, as long as the new rows are still at hand.
+    """
+
+    groups: Collection[int] = ()
+    bloom: AnyBloomFilter | None = None
+    again: Callable[[str], BaseFileSummary] | None = None
+
+
 class BaseFileWriter:
     """Writes one base file.
 
@@ -90,10 +107,7 @@ class BaseFileWriter:
         avro_schema: the same as Avro JSON, for the footer.
         settings: codec, sizes, filter.
         stored: the file that this one continues: its rows come first. It stays the caller's to close.
-        replaced: numbers of row groups of `stored` whose rows the caller writes itself, changed, as carried
-            rows. Where the file cannot be copied (`why_encoded_anew`) these must be all.
-        carried_filter: where the caller carries rows over itself: the filter of the file they come
-            from, to be extended while it lasts.
+        carrying: what the caller takes over.
     """
 
     def __init__(
@@ -104,13 +118,12 @@ class BaseFileWriter:
         avro_schema: str,
         settings: BaseFileSettings,
         stored: StoredBaseFile | None = None,
-        carried_filter: AnyBloomFilter | None = None,
-        replaced: Collection[int] = (),
+        carrying: Carrying | None = None,
     ) -> None:
         self._storage, self._path, self._settings, self._stored = storage, path, settings, stored
-        self._replaced = frozenset(replaced)
+        self._carrying = carrying or Carrying()
         self._schema, self._avro_schema = file_schema(schema), avro_schema
-        self._carried_filter = carried_filter
+        self._carried_filter = self._carrying.bloom
         self._bounds: tuple[str, str] | None = None
         self._way = NEW
         self._replay: list[pa.Table] | None = None  # new rows beside copied ones, for a second attempt
@@ -122,14 +135,15 @@ class BaseFileWriter:
             reason = why_encoded_anew(stored, self._schema, settings)
             self._way = reason or COPIED
             if reason is None:
-                self._rows, self._replay = sum(stored.group_rows[number] for number in self._left()), []
+                self._rows = sum(stored.group_rows[number] for number in self._left())
+                self._replay = [] if self._carrying.again is None else None
             else:
                 self._encode_stored(stored)
 
     def _left(self) -> list[int]:
         """The stored file's row groups that the caller leaves as they are."""
         assert self._stored is not None
-        return [number for number in range(len(self._stored.group_rows)) if number not in self._replaced]
+        return [number for number in range(len(self._stored.group_rows)) if number not in self._carrying.groups]
 
     def _begin_anew(self) -> None:
         self._pending: list[pa.Table] = []
@@ -168,7 +182,7 @@ class BaseFileWriter:
         """Takes a row group of the stored file over with some columns changed; to be called before any `write`.
 
         Args:
-            number: of the row group, one of those named as replaced.
+            number: of the row group, one of those that the caller carries.
             rows: the columns that change, with all rows of the row group. The file name is not among them,
                 nor is the record key.
 
@@ -176,8 +190,9 @@ class BaseFileWriter:
             CorruptFileError, StorageError: when the other columns cannot be copied.
         """
         assert self._stored is not None
+        assert self._groups is None, "row groups that are copied come first"
+        assert not self._pending, "row groups that are copied come first"
         sink = self._sink or self._begin()
-        self._replay = None  # a second attempt would lack these rows
         stored_group = decode_struct((self._stored.footer.groups or ())[number].raw)
         patched, copied_bytes = write_patched_group(sink, self._stored, stored_group, rows, self._settings, FILE_NAME)
         self._copied.append(encode_group(patched, len(self._copied), FILE_NAME))
@@ -268,12 +283,8 @@ class BaseFileWriter:
     def _restamped(self, rows: pa.Table) -> pa.Table:
         return restamp_carried_rows(rows, self._file_name)
 
-    def close(self, again: Callable[[str], BaseFileSummary] | None = None) -> BaseFileSummary:
+    def close(self) -> BaseFileSummary:
         """Writes the last row group and the footer; the file is whole when this returns.
-
-        Args:
-            again: writes the file once more without copying, where what was made of copied parts is in doubt; it gets
-                the reason. Without it that is done here, as long as the new rows are still at hand.
 
         Raises:
             StorageError: what was written cannot be trusted, and there is too much of it to try again here.
@@ -286,7 +297,8 @@ class BaseFileWriter:
             return summary
         log.warning("copied_file_discarded", path=self._path, reason=doubt)
         reason = f"in doubt: {doubt}"
-        return again(reason) if again is not None else self._finish_anew(reason)
+        again = self._carrying.again
+        return self._finish_anew(reason) if again is None else again(reason)
 
     def _finish(self) -> tuple[BaseFileSummary, bytearray]:
         self._flush()
@@ -377,15 +389,3 @@ class BaseFileWriter:
                 self._sink.close()
         except OSError:
             return
-
-
-def why_encoded_anew(stored: StoredBaseFile, schema: pa.Schema, settings: BaseFileSettings) -> str | None:
-    """Why no row group of a file can be copied into one with these columns, or None when they can be.
-
-    Args:
-        stored: the file.
-        schema: meta columns and table columns (Arrow).
-        settings: how the next version is to be written.
-    """
-    like = empty_footer(file_schema(schema), settings)
-    return why_not_continued(stored.footer, like.schema, like.created_by, settings.codec)

@@ -14,7 +14,11 @@ import pyarrow as pa
 
 from table.files.cast import entries_of
 
+DICTIONARY_BYTES = 4 * 1024 * 1024  # most that a dictionary may take: larger ones Arrow gives up half way
+DICTIONARY_BYTES = 4 * 1024 * 1024  # of a row group's column, most: Arrow gives up a larger one half way
 _SAMPLE = 1024
+_TOGETHER = 4
+_GOLDEN = (5**0.5 - 1) / 2
 _ENOUGH = 10_000  # fewer values than these are not worth a look
 _WORTH = 0.6  # a dictionary pays when it takes less than this share of the values alone, which compress better
 _HALVINGS = 40
@@ -45,8 +49,13 @@ def columns_with_dictionary(rows: pa.Table, parts: int = 1) -> list[str]:
 
 
 def _spread(count: int) -> pa.Array:
-    """Some positions from all over: neighbours are more alike than others."""
-    return pa.array(np.linspace(0, count - 1, min(count, _SAMPLE)).astype(np.int64))
+    """Positions of some rows from all over, each with those behind it; at uneven distances, lest these be a period."""
+    if count <= _SAMPLE:
+        return pa.array(np.arange(count))
+    places = np.arange(_SAMPLE // _TOGETHER)
+    apart = count / len(places)
+    starts = (places * apart + places * _GOLDEN % 1 * (apart - _TOGETHER)).astype(np.int64)
+    return pa.array((starts[:, None] + np.arange(_TOGETHER)).ravel())
 
 
 def _leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
@@ -67,11 +76,16 @@ def _repeat(values: pa.Array, scale: float) -> bool:
     rows = len(values) * scale
     if rows < _ENOUGH or pa.types.is_boolean(values.type):
         return True
-    sample = values.take(_spread(len(values))) if len(values) > _SAMPLE else values
-    value_bytes = sample.nbytes / len(sample)
-    held = min(rows, estimate_distinct(len(sample), len(sample.unique()), rows))
-    places = math.ceil(math.log2(held)) / 8 if held > 1 else 0
-    return bool(held * value_bytes + rows * places < _WORTH * rows * value_bytes)
+    sample = values.take(_spread(len(values))).dictionary_encode()
+    value_bytes = values.nbytes / len(values)
+    places = sample.indices.to_numpy()
+    # where equal values lie together a sample meets many once: there are no more of them than there are changes
+    changes = (float(np.mean(places[1:] != places[:-1])) - 1 / _TOGETHER) / (1 - 1 / _TOGETHER)
+    found = estimate_distinct(len(sample), len(sample.dictionary), rows)
+    held = max(1.0, min(rows, found, rows * changes))
+    taken = held * value_bytes
+    place_bytes = math.ceil(math.log2(held)) / 8
+    return bool(taken <= DICTIONARY_BYTES and taken + rows * place_bytes < _WORTH * rows * value_bytes)
 
 
 def estimate_distinct(sampled: int, found: int, rows: float) -> float:

@@ -1,14 +1,14 @@
 """A row group in which some columns are written anew and the others are copied, byte for byte.
 
 An update changes few columns of a row group: never its key, often not much else. The chunks that it
-leaves alone need neither be decoded nor encoded.
+leaves alone need not be encoded again.
 """
 
 import pyarrow as pa
 
 from table.errors import CorruptFileError
 from table.files.row_group_writer import RowGroupWriter
-from table.files.row_groups import chunk_extent, chunk_path, chunks_of, moved_chunk, rows_of, with_chunks
+from table.files.row_groups import chunk_extent, chunk_path, chunks_of, lone_chunk, rows_of, with_chunks
 from table.files.stored_file import StoredBaseFile
 from table.files.thrift_compact import Struct
 from table.settings import BaseFileSettings
@@ -26,8 +26,8 @@ def write_patched_group(
         group: the row group (Thrift's RowGroup), as its file describes it.
         rows: the columns that change, with all rows of the row group.
         settings: how the file is written.
-        skipped: a top-level column that is not written: its chunk stays described where it was, for the caller
-            to exchange.
+        skipped: a top-level column, not the first, that is not written: its chunk stays described where it was, for
+            the caller to exchange (`row_groups.with_chunk`).
 
     Returns:
         The row group as it is in the open file, and how many of its bytes were copied.
@@ -53,7 +53,7 @@ def write_patched_group(
             chunks.append(chunk)
         else:
             start, length = chunk_extent(chunk)
-            chunks.append(moved_chunk(chunk, sink.tell() - start))
+            chunks.append(lone_chunk(chunk, sink.tell() - start))
             copied += length
             for piece in stored.read_bytes(start, length):
                 sink.write(piece)

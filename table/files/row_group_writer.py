@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from table.files.dictionary_choice import columns_with_dictionary
+from table.files.dictionary_choice import DICTIONARY_BYTES, columns_with_dictionary
 from table.files.parquet_footer import MAGIC, TAIL_BYTES, Footer, decode_footer
 from table.files.row_groups import moved_group
 from table.files.thrift_compact import Struct
@@ -90,6 +90,7 @@ class RowGroupWriter:
             compression=self._settings.codec,
             compression_level=self._settings.codec_level,
             use_dictionary=with_dictionary,
+            dictionary_pagesize_limit=DICTIONARY_BYTES,
             store_schema=False,
         )
 

@@ -108,10 +108,15 @@ def moved_chunk(chunk: Struct, by: int) -> Struct:
         if number in meta:
             meta[number] = Field(I64, meta[number].value + by)
     moved = {**chunk, _CHUNK_META: Field(STRUCT, meta)}
-    # 0 where the chunk's metadata is in the footer alone, as it is with every writer of today
+    # 0 where the chunk is described in the footer alone; before version 18 Arrow does so behind the chunk, too
     if moved.get(_CHUNK_OFFSET, Field(I64, 0)).value:
         moved[_CHUNK_OFFSET] = Field(I64, moved[_CHUNK_OFFSET].value + by)
     return moved
+
+
+def lone_chunk(chunk: Struct, by: int) -> Struct:
+    """A chunk that was moved without what its writer may have put behind it."""
+    return {**moved_chunk(chunk, by), _CHUNK_OFFSET: Field(I64, 0)}
 
 
 def with_statistics_replaced(chunk: Struct, old: bytes, new: bytes) -> Struct:

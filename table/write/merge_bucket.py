@@ -1,9 +1,11 @@
 """The next version of a file group in which records change (HoodieMergeHandle).
 
 Row groups without a touched record are copied. Of the others, large ones are copied but for the columns that
-change; the rest is decoded, merged and encoded a batch of rows at a time. Memory does not grow with the file.
+change; the rest is decoded, merged and encoded a batch of rows at a time. No more than a row group of the size
+configured is held in memory, however large the file.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,13 +13,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from table.files.base_file import file_schema, restamp_carried_rows, rows_bytes
-from table.files.base_file_writer import NEW, BaseFileSummary, BaseFileWriter, why_encoded_anew
+from table.files.base_file_writer import NEW, BaseFileSummary, BaseFileWriter, Carrying
+from table.files.copy_checks import why_encoded_anew
 from table.files.hudi_footer import filter_of_footer
-from table.schema import FILE_NAME, RECORD_KEY
+from table.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from table.timeline.commit_metadata import WriteStat
 from table.write.bucket_file import BucketFile
 from table.write.context import Bucket, WriteContext
-from table.write.merge import changed_columns, decide_merge, delete_flags, merge_rows
+from table.write.merge import EVENT_TIME, changed_columns, decide_merge, delete_flags, merge_rows
 from table.write.merge_plan import MergePlan, plan_merge
 
 Positions = npt.NDArray[np.int64]
@@ -119,7 +122,7 @@ class _Merge:
             for group in plan.decoded:
                 self._merge(writer, group)
             writer.write(self._file.stamp(self._inserts, len(self._changes.incoming)))
-            summary = writer.close(self._write_anew)
+            summary = writer.close()
         except BaseException:
             writer.abandon()
             raise
@@ -133,6 +136,7 @@ class _Merge:
     def _open_writer(self, plan: MergePlan) -> BaseFileWriter:
         context, stored = self._context, self._stored
         whole = len(plan.decoded) == len(stored.group_rows)  # nothing is left to be copied
+        bloom = filter_of_footer(stored.footer, context.settings.bloom_max_entries) if whole else None
         return BaseFileWriter(
             context.storage,
             self._file.path,
@@ -140,20 +144,29 @@ class _Merge:
             context.avro_schema,
             context.settings,
             stored=None if whole else stored,  # else it takes the filter over itself
-            carried_filter=filter_of_footer(stored.footer, context.settings.bloom_max_entries) if whole else None,
-            replaced=(*plan.patched, *plan.decoded),
+            carrying=Carrying((*plan.patched, *plan.decoded), bloom, self._write_anew),
         )
 
     def _patch(self, writer: BaseFileWriter, group: int) -> None:
-        """Keys are what rows are found by: they cannot change, and are not looked at."""
-        context = self._context
-        same = {FILE_NAME, RECORD_KEY, context.key_column} - {context.merge.ordering_field}
-        schema = pa.schema([field for field in file_schema(self._file.schema) if field.name not in same])
-        rows = pa.concat_tables(self._stored.read_batches(schema, [group]))
-        found = self._found(int(self._starts[group]), len(rows))
-        outcome = decide_merge(rows, self._stamped, found, context.merge)
+        """Keys are what rows are found by, and paths where: they cannot change, and are not looked at."""
+        rules = self._context.merge
+        same = (FILE_NAME, RECORD_KEY, PARTITION_PATH, self._context.key_column)
+        names = [name for name in self._file.schema.names if name not in same]
+        # where the order decides, one column tells whether anything changes at all
+        decisive = [rules.ordering_field] if rules.ordering_field and rules.mode == EVENT_TIME else names
+        found = self._found(int(self._starts[group]), self._stored.group_rows[group])
+        rows = self._read(group, decisive)
+        outcome = decide_merge(rows, self._stamped, found, rules)
+        if decisive != names and outcome.wins.any():
+            rest = self._read(group, [name for name in names if name not in decisive])
+            rows = pa.table({name: (rows if name in decisive else rest).column(name) for name in names})
         writer.patch(group, changed_columns(rows, outcome))
         self.updated += outcome.updated
+
+    def _read(self, group: int, names: Sequence[str]) -> pa.Table:
+        schema = file_schema(self._file.schema)
+        wanted = pa.schema([schema.field(name) for name in names])
+        return pa.concat_tables(self._stored.read_batches(wanted, [group]))
 
     def _merge(self, writer: BaseFileWriter, group: int) -> None:
         at = int(self._starts[group])

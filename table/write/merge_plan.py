@@ -7,11 +7,12 @@ from table.files.tail_merge import CHEAP_GROUP_BYTES, plan_tail_merge
 
 # row groups from this part of a full one on are kept apart for the sake of what is copied; smaller ones grow together
 _WORTH_PART = 16
+_MOST_FULL = 2  # a patched row group is in memory whole: one that was written by a larger bound is taken in pieces
 
 
 @dataclass(frozen=True)
 class MergePlan:
-    """Numbers of row groups; those named nowhere are copied as they are.
+    """Numbers of row groups. The others are the writer's: it copies them, or merges small ones with the new rows.
 
     Attributes:
         patched: copied but for the columns that change.
@@ -45,9 +46,12 @@ def plan_merge(
     patched = tuple(
         number
         for number in sorted(touched)
-        if number < kept and number not in losing and _WORTH_PART * group_rows[number] >= full
+        if number < kept
+        and number not in losing
+        and full <= _WORTH_PART * group_rows[number]
+        and group_rows[number] <= _MOST_FULL * full
     )
     if not patched:
-        return MergePlan((), tuple(sorted(touched)))  # which of the small ones are merged is then the writer's to say
+        return MergePlan((), tuple(sorted(touched)))
     decoded = set(touched).difference(patched).union(range(kept, len(group_rows)))
     return MergePlan(patched, tuple(sorted(decoded)))

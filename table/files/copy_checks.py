@@ -1,8 +1,25 @@
-"""What an independent reader must find in a footer that we joined from parts (pure)."""
+"""Whether a file can be made by copying parts of an older one, and whether what came of it is whole (pure)."""
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from table.files.parquet_footer import MAGIC
+from table.files.base_file import file_schema
+from table.files.parquet_footer import MAGIC, why_not_continued
+from table.files.row_group_writer import empty_footer
+from table.files.stored_file import StoredBaseFile
+from table.settings import BaseFileSettings
+
+
+def why_encoded_anew(stored: StoredBaseFile, schema: pa.Schema, settings: BaseFileSettings) -> str | None:
+    """Why no row group of a file can be copied into one with these columns, or None when they can be.
+
+    Args:
+        stored: the file.
+        schema: meta columns and table columns (Arrow).
+        settings: how the next version is to be written.
+    """
+    like = empty_footer(file_schema(schema), settings)
+    return why_not_continued(stored.footer, like.schema, like.created_by, settings.codec)
 
 
 def find_problem(metadata: pq.FileMetaData, rows: int, data_end: int) -> str | None:

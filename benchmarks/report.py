@@ -25,8 +25,9 @@ def steady(runs):
 
 
 def ratio(runs, first):
-    # who was measured in fewer rounds was so in the first ones
-    return statistics.median(one["steady_s"] / other["steady_s"] for one, other in zip(runs, first, strict=False))
+    # who was measured in fewer rounds was so in the last ones
+    pairs = zip(runs, first[-len(runs) :], strict=True)
+    return statistics.median(one["steady_s"] / other["steady_s"] for one, other in pairs)
 
 
 def spread(runs, rounds):

@@ -87,14 +87,14 @@ def run_one(arguments, folder, out):
 
 
 def measure(workload, candidates, once, rounds, batches, keep_results):
-    """Runs every candidate in every round, some in the first one only; what is known is kept after each."""
+    """Runs every candidate in every round, some in the last one only; what is known is kept after each."""
     results = {label: [] for label in candidates}
     with tempfile.TemporaryDirectory() as place:
         folder = os.path.join(place, "in")
         keys, newest = generate(workload, folder, batches)
         for number in range(rounds):
             for label, arguments in candidates.items():
-                if number and named(label, once):
+                if number < rounds - 1 and named(label, once):
                     continue
                 result = run_one(arguments, folder, os.path.join(place, "out"))
                 if (result["rows"], result["keys"], result["newest"]) != (keys, keys, newest):
@@ -102,7 +102,7 @@ def measure(workload, candidates, once, rounds, batches, keep_results):
                     sys.exit(f"{label} holds {found}; there are {keys} keys, rev {newest}")
                 results[label].append(result)
                 print(f"{workload}, round {number + 1}: {label}: {result['steady_s']} s a steady batch", flush=True)
-            keep_results(results)
+            keep_results({label: runs for label, runs in results.items() if runs})
 
 
 def named(label, texts):
@@ -138,7 +138,11 @@ def main():
         "--only", action="append", metavar="TEXT", help="beside ours, candidates with this in their name"
     )
     parser.add_argument(
-        "--once", action="append", default=[], metavar="TEXT", help="candidates with this in their name: one round only"
+        "--once",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="candidates with this in their name: in the last round only",
     )
     given = parser.parse_args()
     chosen = [pair for pair in USUAL if not given.workload or pair[0] in given.workload]

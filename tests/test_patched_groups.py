@@ -15,9 +15,14 @@ from test_top_up import EVERY_TYPE, comparable, live_files, random_batch, rows_o
 import table.files.base_file_writer as writer_module
 from table import read_table
 from table.errors import CorruptFileError
+from table.files.base_file import file_schema, rows_bytes
+from table.files.parquet_footer import find_footer
 from table.files.patched_group import write_patched_group
 from table.files.row_group_writer import RowGroupWriter
 from table.files.row_groups import with_chunks
+from table.files.stored_file import StoredBaseFile
+from table.files.thrift_compact import decode_struct
+from table.local_storage import LocalStorage
 from table.settings import BaseFileSettings
 from table.write.merge import MergeRules, changed_columns, decide_merge
 from table.write.merge_plan import MergePlan, plan_merge
@@ -44,6 +49,12 @@ PAYLOADS = ["DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload", "Par
         ([1000, 300, 300], [0, 1], [], 5, (0,), (1, 2)),
         ([1000], [], [], 5, (), ()),
         ([2000, 2001], [0, 1], [], 0, (0,), (1,)),  # more than two full ones are not held in memory
+        # small ones stay behind large ones, where the next merge finds them
+        ([1000, 100, 500, 100], [0], [], 0, (0, 1, 3), ()),
+        ([100, 1000, 100], [1], [], 0, (1, 2), ()),
+        # what is decoded comes last, and takes small ones along
+        ([1000, 1000, 100], [0, 1], [1], 0, (0,), (1, 2)),
+        ([1000, 10, 10, 10, 1000], [0, 1], [], 0, (0, 2, 3), (1,)),
     ],
 )
 def test_what_becomes_of_row_groups(group_rows, touched, losing, new_rows, patched, decoded):
@@ -95,6 +106,85 @@ def test_only_columns_in_which_a_row_changes_are_written():
     assert changed_columns(stored, late).num_columns == 0
 
 
+def row_groups_of(path):
+    [file] = live_files(path)
+    metadata = pq.read_metadata(file)
+    return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_row_groups_do_not_pile_up(tmp_path, patches, together):
+    path = str(tmp_path / "t")
+    options = {"hoodie.datasource.write.operation": "upsert", "hoodie.parquet.block.size": "4000000"}
+
+    def make(first, count, ts):
+        keys = [f"k{number:08}" for number in range(first, first + count)]
+        texts = [f"{number:0100}" for number in range(first, first + count)]
+        return pa.table({"id": keys, "p": ["p"] * count, "ts": [ts] * count, "v": texts})
+
+    def write(number, batch):
+        Engine(path, options, batch_rows=100_000).write(number, batch, parallelism=1)
+
+    write(0, make(0, 20_000, 0))
+    total, most = 20_000, 0
+    for number in range(1, 41):
+        if together or number % 2:
+            more = make(total, 1_500, number)
+            total += 1_500
+            write(2 * number, pa.concat_tables([make(5, 1, number), more]) if together else more)
+        else:
+            write(2 * number, make(5, 1, number))
+        most = max(most, len(row_groups_of(path)) - total // 10_000)
+    assert len(patches) > 10
+    assert most < 9, row_groups_of(path)
+    assert len(read_table(path)) == total
+
+
+def test_the_width_of_a_row_is_that_of_stored_rows(tmp_path):
+    path = str(tmp_path / "t")
+    count = 20_000
+    rows = pa.table(
+        {
+            "id": [f"k{number:08}" for number in range(count)],
+            "p": ["p"] * count,
+            "ts": [0] * count,
+            "often": [f"{number % 7:050}" for number in range(count)],
+            "list": [[number, number] for number in range(count)],
+            "price": pa.array(range(count), pa.int32()).cast(pa.decimal128(12, 2)),
+        }
+    )
+    Engine(path, batch_rows=count).write(0, rows, parallelism=1)
+    [file] = live_files(path)
+    with StoredBaseFile(LocalStorage(os.path.dirname(file)), os.path.basename(file)) as stored:
+        whole = pa.concat_tables(stored.read_batches(file_schema(pq.read_schema(file))))
+        assert stored.row_bytes == pytest.approx(rows_bytes(whole) / count, rel=0.2)
+
+
+def test_a_key_can_be_what_orders_records(tmp_path, patches):
+    for payload in PAYLOADS:
+        path = str(tmp_path / payload)
+        options = {**UPSERT, PAYLOAD: f"org.apache.hudi.common.model.{payload}"}
+        options["hoodie.datasource.write.precombine.field"] = "id"
+        batch = random_batch(random.Random(1), 0, 400)
+        Engine(path, options).write(0, batch, parallelism=1)
+        again = batch.set_column(batch.schema.get_field_index("text"), "text", pa.array(["new"] * 400))
+        Engine(path, options).write(1, again, parallelism=1)
+        assert comparable(read_table(path)) == comparable(again)
+    assert len(patches) >= 6
+
+
+def check_footer(file):
+    """Totals and places of what no reader would miss."""
+    raw = open(file, "rb").read()
+    groups = decode_struct(raw[find_footer(raw[-8:], len(raw)) : -8])[4].value.values
+    for group in groups:
+        metas = [chunk[3].value for chunk in group[1].value.values]
+        assert group[2].value == sum(meta[6].value for meta in metas)
+        assert group[6].value == sum(meta[7].value for meta in metas)
+        assert group[5].value == min(meta[n].value for meta in metas[:1] for n in (9, 11) if n in meta)
+        assert all(chunk[2].value == 0 for chunk in group[1].value.values)
+
+
 @pytest.fixture
 def patches(monkeypatch):
     """What was patched: row groups with the columns that were written."""
@@ -125,22 +215,35 @@ def chunk_bytes(path, group, column):
         return file.read(chunk.total_compressed_size)
 
 
-def test_chunks_that_an_update_leaves_alone_are_the_same_bytes(tmp_path, patches):
+def test_chunks_that_an_update_leaves_alone_are_the_same_bytes(tmp_path, patches, monkeypatch):
     path, rng = str(tmp_path / "t"), random.Random(1)
     batch = random_batch(rng, 0, 400)
     Engine(path, UPSERT).write(0, batch, parallelism=1)
     [older] = live_files(path)
     groups = pq.read_metadata(older).num_row_groups
     assert groups > 1
+    decoded = []
+    read = StoredBaseFile.read_batches
+    monkeypatch.setattr(
+        StoredBaseFile,
+        "read_batches",
+        lambda file, schema, numbers: decoded.append(schema.names) or read(file, schema, numbers),
+    )
     summary = Engine(path, UPSERT).write(1, changed(batch.slice(0, 400), rng, 1000, ["text"]), parallelism=1)
+    monkeypatch.undo()
     [newer] = live_files(path)
     written = ["_hoodie_commit_time", "_hoodie_commit_seqno", "ts", "text"]
+    # the lookup reads record keys, the merge first what decides, then what may change
+    merged = [names for names in decoded if names != ["_hoodie_record_key"]]
+    assert merged[0] == ["ts"]
+    assert not {"_hoodie_record_key", "id", "_hoodie_partition_path"} & {name for names in merged for name in names}
     assert patches == [written] * groups
     for group in range(groups):
         for name in ("_hoodie_record_key", "_hoodie_partition_path", "id", "price", "tags", "counts"):
             assert chunk_bytes(older, group, name) == chunk_bytes(newer, group, name), name
         assert chunk_bytes(older, group, "text") != chunk_bytes(newer, group, "text")
     assert (summary.rows_updated, summary.reencoded) == (400, {})
+    check_footer(newer)
     assert os.path.getsize(newer) > summary.bytes_copied > 0.4 * os.path.getsize(newer)
 
 
@@ -171,13 +274,14 @@ def merge_in_memory(known, batch, payload):
 def change_many_times(path, seed, payload, batches=12):
     """One file group: updates of some columns, inserts, deletes, late records; returns what it should hold."""
     rng, known, total = random.Random(seed), {}, 0
+    cache_bytes = str((seed + 1) % 2 * (64 << 20))
     for number in range(batches):
         options = {
             **UPSERT,
             PAYLOAD: f"org.apache.hudi.common.model.{payload}",
             "hoodie.parquet.block.size": str(rng.choice([5_000, 20_000, 100_000])),
             "hudistream.verify.share": "1",
-            "hudistream.index.cache.bytes": str(rng.choice([0, 64 << 20])),
+            "hudistream.index.cache.bytes": cache_bytes,
         }
         sink = Engine(path, options, batch_rows=rng.choice([50, 1000]))
         fresh = random_batch(rng, total, rng.choice([0, 1, 30, 200]) if number else 500)
@@ -208,6 +312,7 @@ def test_random_changes_give_what_a_dictionary_gives(tmp_path, patches, seed, pa
     change_many_times(path, seed, payload)
     assert len(patches) > 5
     [file] = live_files(path)
+    check_footer(file)
     whole = pq.read_table(file)
     assert set(whole.column("_hoodie_file_name").to_pylist()) == {os.path.basename(file)}
     assert len(set(whole.column("_hoodie_commit_seqno").to_pylist())) == len(whole)
@@ -255,22 +360,20 @@ def test_a_patched_file_in_doubt_is_encoded_anew_under_its_name(tmp_path, patche
     assert comparable(read_table(path)) == comparable(pa.concat_tables([again, batch.slice(300), more]))
 
 
-def test_a_file_that_lost_bytes_is_named_and_nothing_becomes_visible(tmp_path, monkeypatch):
+def test_what_does_not_fit_is_not_written(tmp_path):
     path, rng = str(tmp_path / "t"), random.Random(1)
-    batch = random_batch(rng, 0, 400)
-    Engine(path, UPSERT).write(0, batch, parallelism=1)
-    monkeypatch.setattr("table.files.stored_file._read", short_read)
-    with pytest.raises(CorruptFileError, match=r"p0/.*parquet of .* cannot be copied: it ends 1 bytes early"):
-        Engine(path, UPSERT).write(1, changed(batch, rng, 1000, ["text"]), parallelism=1)
-    assert comparable(read_table(path)) == comparable(batch)
-
-
-def short_read(source, start, length):
-    source.seek(start)
-    data = bytes(source.read(length))
-    if start + length < source.size():
-        raise CorruptFileError("it ends 1 bytes early")
-    return data
+    Engine(path, UPSERT).write(0, random_batch(rng, 0, 400), parallelism=1)
+    [file] = live_files(path)
+    with StoredBaseFile(LocalStorage(os.path.dirname(file)), os.path.basename(file)) as stored:
+        size = os.path.getsize(file)
+        assert b"".join(stored.read_bytes(size - 4, 4)) == b"PAR1"
+        with pytest.raises(CorruptFileError, match=r"parquet of .* cannot be copied: it ends 16 bytes early"):
+            list(stored.read_bytes(size - 4, 20))
+        group = decode_struct(stored.footer.groups[0].raw)
+        with pytest.raises(CorruptFileError, match="1 rows in the place of"):
+            write_patched_group(
+                pa.BufferOutputStream(), stored, group, pa.table({"ts": [1]}), BaseFileSettings(), "_hoodie_file_name"
+            )
 
 
 def test_a_chunk_takes_the_place_of_its_column_only():

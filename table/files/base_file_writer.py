@@ -49,7 +49,7 @@ class FileContents:
     Attributes:
         bounds: least and greatest record key.
         bloom: its filter.
-        kept: rows of the older file that it begins with: (first, how many).
+        kept: rows of the older file that it begins with, in this order: (first, how many).
         written: record keys of the rows behind them, in order.
     """
 

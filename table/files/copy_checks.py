@@ -1,4 +1,4 @@
-"""Whether a file can be made by copying parts of an older one, and whether what came of it is whole (pure)."""
+"""Whether a file can be made by copying parts of an older one, and whether what came of it is whole."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,7 +23,7 @@ def why_encoded_anew(stored: StoredBaseFile, schema: pa.Schema, settings: BaseFi
 
 
 def find_problem(metadata: pq.FileMetaData, rows: int, data_end: int) -> str | None:
-    """What is wrong with a footer, or None: its rows are all rows, its chunks lie apart from each other in the data.
+    """What is wrong with a footer, or None: rows and bytes add up, its chunks lie apart from each other in the data.
 
     Args:
         metadata: the footer as Arrow understands it.
@@ -35,6 +35,12 @@ def find_problem(metadata: pq.FileMetaData, rows: int, data_end: int) -> str | N
     if (found, metadata.num_rows) != (rows, rows):
         return f"{found} rows instead of {rows}"
     chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
+    total, parts = (
+        sum(group.total_byte_size for group in groups),
+        sum(chunk.total_uncompressed_size for chunk in chunks),
+    )
+    if total != parts:
+        return f"chunks of {parts} bytes in row groups of {total}"
     end_before = len(MAGIC)
     for start, length in sorted(map(_extent, chunks)):
         if start < end_before or length < 0:

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from table.files.cast import entries_of
 
-DICTIONARY_BYTES = 4 * 1024 * 1024  # most that a dictionary may take: larger ones Arrow gives up half way
 DICTIONARY_BYTES = 4 * 1024 * 1024  # of a row group's column, most: Arrow gives up a larger one half way
 _SAMPLE = 1024
 _TOGETHER = 4

@@ -12,7 +12,7 @@ from table.files.row_groups import chunk_extent, chunk_path, chunks_of, lone_chu
 from table.files.stored_file import StoredBaseFile
 from table.files.thrift_compact import Struct
 from table.settings import BaseFileSettings
-from table.storage import OutputFile
+from table.storage import ByteRange, OutputFile, joined_ranges
 
 
 def write_patched_group(
@@ -44,7 +44,9 @@ def write_patched_group(
         if rows_of(written) != rows_of(group):
             raise CorruptFileError(f"{rows_of(written)} rows in the place of {rows_of(group)}")
         encoded = {chunk_path(chunk): chunk for chunk in chunks_of(written)}
-    chunks, copied = [], 0
+    chunks: list[Struct] = []
+    ranges: list[ByteRange] = []
+    end = sink.tell()
     for chunk in chunks_of(group):
         path = chunk_path(chunk)
         if path in encoded:
@@ -53,8 +55,10 @@ def write_patched_group(
             chunks.append(chunk)
         else:
             start, length = chunk_extent(chunk)
-            chunks.append(lone_chunk(chunk, sink.tell() - start))
-            copied += length
-            for piece in stored.read_bytes(start, length):
-                sink.write(piece)
-    return with_chunks(group, chunks), copied
+            chunks.append(lone_chunk(chunk, end - start))
+            ranges.append(ByteRange(start, length))
+            end += length
+    for start, length in joined_ranges(ranges):
+        for piece in stored.read_bytes(start, length):
+            sink.write(piece)
+    return with_chunks(group, chunks), sum(length for _, length in ranges)

@@ -12,6 +12,7 @@ from table.files.parquet_footer import MAGIC, TAIL_BYTES, Footer, decode_footer,
 from table.schema import RECORD_KEY
 from table.storage import Storage, failed
 
+_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8, "FIXED_LEN_BYTE_ARRAY": 16}
 _FIRST_READ_BYTES = 64 * 1024
 _PIECE_BYTES = 4 * 1024 * 1024
 
@@ -37,6 +38,17 @@ def _read(source: pa.NativeFile, start: int, length: int) -> bytes:
     if len(data) != length:
         raise CorruptFileError(f"it ends {length - len(data)} bytes early")
     return data
+
+
+def chunk_bytes(chunk: pq.ColumnChunkMetaData) -> int:
+    """About how many bytes of memory (Arrow) the values of a column chunk take: a dictionary hides their width."""
+    count, stored = int(chunk.num_values), int(chunk.total_uncompressed_size)
+    if chunk.physical_type in _WIDTHS:
+        return _WIDTHS[chunk.physical_type] * count
+    bounds = chunk.statistics
+    if chunk.path_in_schema in REPEATED_META_COLUMNS or bounds is None or not bounds.has_min_max:
+        return max(stored, 4 * count)
+    return max(stored, (4 + (len(bounds.min) + len(bounds.max)) // 2) * count)
 
 
 class StoredBaseFile:
@@ -96,6 +108,15 @@ class StoredBaseFile:
             return [group.rows for group in self.footer.groups]
         metadata = self._file().metadata
         return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+
+    @property
+    def row_bytes(self) -> int:
+        """About how many bytes of memory (Arrow) a row takes, by what the footer says of the largest row group."""
+        metadata = self._file().metadata
+        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        largest = max(groups, key=lambda group: group.num_rows)
+        chunks = (largest.column(number) for number in range(largest.num_columns))
+        return int(max(1, sum(map(chunk_bytes, chunks)) // max(1, largest.num_rows)))
 
     def read_batches(self, schema: pa.Schema, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
         """Rows, some ten thousand at a time.

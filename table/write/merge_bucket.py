@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from table.files.base_file import file_schema, restamp_carried_rows, rows_bytes
+from table.files.base_file import file_schema, restamp_carried_rows
 from table.files.base_file_writer import NEW, BaseFileSummary, BaseFileWriter, Carrying
 from table.files.copy_checks import why_encoded_anew
 from table.files.hudi_footer import filter_of_footer
@@ -100,7 +100,7 @@ class _Merge:
             self._groups_of(changes.rows),
             self._groups_of(changes.rows[removes]),
             len(self._inserts),
-            max(1, rows_bytes(self._stamped) // max(1, len(self._stamped))),
+            self._stored.row_bytes,
             self._context.settings.row_group_bytes,
         )
 
@@ -151,10 +151,13 @@ class _Merge:
         """Keys are what rows are found by, and paths where: they cannot change, and are not looked at."""
         rules = self._context.merge
         same = (FILE_NAME, RECORD_KEY, PARTITION_PATH, self._context.key_column)
-        names = [name for name in self._file.schema.names if name not in same]
+        names = [name for name in self._file.schema.names if name not in same or name == rules.ordering_field]
         # where the order decides, one column tells whether anything changes at all
         decisive = [rules.ordering_field] if rules.ordering_field and rules.mode == EVENT_TIME else names
         found = self._found(int(self._starts[group]), self._stored.group_rows[group])
+        if not (found >= 0).any():
+            writer.patch(group, pa.table({}))
+            return
         rows = self._read(group, decisive)
         outcome = decide_merge(rows, self._stamped, found, rules)
         if decisive != names and outcome.wins.any():

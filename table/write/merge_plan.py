@@ -8,6 +8,7 @@ from table.files.tail_merge import CHEAP_GROUP_BYTES, plan_tail_merge
 # row groups from this part of a full one on are kept apart for the sake of what is copied; smaller ones grow together
 _WORTH_PART = 16
 _MOST_FULL = 2  # a patched row group is in memory whole: one that was written by a larger bound is taken in pieces
+_EXACT = 0.8  # rows that made two row groups made each just over half full: it must not look less by an estimate
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,8 @@ class MergePlan:
     """Numbers of row groups. The others are the writer's: it copies them, or merges small ones with the new rows.
 
     Attributes:
-        patched: copied but for the columns that change.
+        patched: copied but for the columns that change, in their order. Small ones behind them in which nothing changes
+            are among them: merged are only those at the end of a file, so that is where small ones stay.
         decoded: their rows are merged and encoded together with the new ones.
     """
 
@@ -38,20 +40,18 @@ def plan_merge(
         touched: row groups with rows that change.
         losing: of these, the ones that may lose rows.
         new_rows: rows that are added.
-        row_bytes: of a row (Arrow).
+        row_bytes: of a stored row (Arrow), about.
         row_group_bytes: of a full row group.
     """
     full, cheap = max(1, row_group_bytes // row_bytes), CHEAP_GROUP_BYTES // row_bytes
-    kept = plan_tail_merge(group_rows, new_rows, full, cheap) if new_rows else len(group_rows)
-    patched = tuple(
-        number
-        for number in sorted(touched)
-        if number < kept
-        and number not in losing
-        and full <= _WORTH_PART * group_rows[number]
-        and group_rows[number] <= _MOST_FULL * full
-    )
+    sizes = range(-(-full // _WORTH_PART), _MOST_FULL * full + 1)
+    decoded = {number for number in touched if number in losing or group_rows[number] not in sizes}
+    rest = [number for number in range(len(group_rows)) if number not in decoded]
+    pending = new_rows + sum(group_rows[number] for number in decoded)
+    done = max(1, int(_EXACT * full))
+    kept = plan_tail_merge([group_rows[number] for number in rest], pending, done, cheap) if pending else len(rest)
+    patched = [number for number in rest[:kept] if number in touched]
     if not patched:
         return MergePlan((), tuple(sorted(touched)))
-    decoded = set(touched).difference(patched).union(range(kept, len(group_rows)))
-    return MergePlan(patched, tuple(sorted(decoded)))
+    lagging = [n for n in rest[:kept] if n > patched[0] and n not in touched and 2 * group_rows[n] < done]
+    return MergePlan(tuple(sorted(patched + lagging)), tuple(sorted(decoded.union(rest[kept:]))))

@@ -85,8 +85,8 @@ def test_replaced_files_are_cleaned_in_their_time(tmp_path):
     [
         ("upsert", False, ""),
         ("upsert", True, ""),
-        ("upsert", False, "500"),  # row groups are patched
-        ("upsert", True, "500"),
+        ("upsert", False, "1000"),  # row groups are patched
+        ("upsert", True, "1000"),
         ("delete", False, ""),
         ("insert_overwrite", False, ""),
         ("insert_overwrite", True, ""),

@@ -222,8 +222,11 @@ def test_chunks_that_an_update_leaves_alone_are_the_same_bytes(tmp_path, patches
     [older] = live_files(path)
     groups = pq.read_metadata(older).num_row_groups
     assert groups > 1
-    decoded = []
-    read = StoredBaseFile.read_batches
+    decoded, copied = [], []
+    read, read_bytes = StoredBaseFile.read_batches, StoredBaseFile.read_bytes
+    monkeypatch.setattr(
+        StoredBaseFile, "read_bytes", lambda file, *extent: copied.append(extent) or read_bytes(file, *extent)
+    )
     monkeypatch.setattr(
         StoredBaseFile,
         "read_batches",
@@ -238,6 +241,8 @@ def test_chunks_that_an_update_leaves_alone_are_the_same_bytes(tmp_path, patches
     assert merged[0] == ["ts"]
     assert not {"_hoodie_record_key", "id", "_hoodie_partition_path"} & {name for names in merged for name in names}
     assert patches == [written] * groups
+    # chunks that lie side by side are read together: between those that are written anew there are four runs
+    assert len(copied) == 4 * groups
     for group in range(groups):
         for name in ("_hoodie_record_key", "_hoodie_partition_path", "id", "price", "tags", "counts"):
             assert chunk_bytes(older, group, name) == chunk_bytes(newer, group, name), name

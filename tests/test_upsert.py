@@ -371,6 +371,16 @@ def test_a_delete_whose_keys_would_be_spelled_differently_is_refused(tmp_path):
     assert len(contents(tmp_path / "t")) == 6
 
 
+def test_a_file_that_lost_all_its_rows_takes_new_ones(tmp_path):
+    options = {"hoodie.merge.allow.duplicate.on.inserts": "false"}
+    Engine(str(tmp_path / "t"), options).write(0, rows(range(5), lambda _: "p"))
+    engine(tmp_path / "t", **{"hoodie.datasource.write.operation": "delete"}).write(1, rows(range(5), lambda _: "p"))
+    assert contents(tmp_path / "t") == []
+    Engine(str(tmp_path / "t"), options).write(2, rows(range(3), lambda _: "p"))
+    engine(tmp_path / "t").write(3, rows(range(2, 4), lambda _: "p", ts=1))
+    assert [row[0] for row in contents(tmp_path / "t")] == ["k0", "k1", "k2", "k3"]
+
+
 def test_a_filter_that_deletes_have_filled_is_built_anew(tmp_path):
     sink = engine(tmp_path / "t")
     delete = engine(tmp_path / "t", **{"hoodie.datasource.write.operation": "delete"})

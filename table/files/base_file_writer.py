@@ -193,6 +193,7 @@ class BaseFileWriter:
         assert self._groups is None, "row groups that are copied come first"
         assert not self._pending, "row groups that are copied come first"
         sink = self._sink or self._begin()
+        self._replay = None  # a second attempt here would lack these rows
         stored_group = decode_struct((self._stored.footer.groups or ())[number].raw)
         patched, copied_bytes = write_patched_group(sink, self._stored, stored_group, rows, self._settings, FILE_NAME)
         self._copied.append(encode_group(patched, len(self._copied), FILE_NAME))

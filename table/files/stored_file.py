@@ -114,6 +114,8 @@ class StoredBaseFile:
         """About how many bytes of memory (Arrow) a row takes, by what the footer says of the largest row group."""
         metadata = self._file().metadata
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+        if not groups:
+            return 1  # every row was deleted
         largest = max(groups, key=lambda group: group.num_rows)
         chunks = (largest.column(number) for number in range(largest.num_columns))
         return int(max(1, sum(map(chunk_bytes, chunks)) // max(1, largest.num_rows)))

@@ -1,8 +1,8 @@
 """The next version of a file group in which records change (HoodieMergeHandle).
 
 Row groups without a touched record are copied. Of the others, large ones are copied but for the columns that
-change; the rest is decoded, merged and encoded a batch of rows at a time. No more than a row group of the size
-configured is held in memory, however large the file.
+change; the rest is decoded, merged and encoded a batch of rows at a time. No more than about two row groups
+of the size configured are held in memory, however large the file.
 """
 
 from collections.abc import Sequence
@@ -144,7 +144,7 @@ class _Merge:
             context.avro_schema,
             context.settings,
             stored=None if whole else stored,  # else it takes the filter over itself
-            carrying=Carrying((*plan.patched, *plan.decoded), bloom, self._write_anew),
+            carrying=Carrying(frozenset((*plan.patched, *plan.decoded)), bloom, self._write_anew),
         )
 
     def _patch(self, writer: BaseFileWriter, group: int) -> None:

@@ -1,7 +1,6 @@
 """HudiSink: the callable for ``writeStream.foreachBatch``."""
 
 import os
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -18,6 +17,7 @@ from streaming.replacement import REPLACING
 from streaming.spark_schema import to_arrow_schema
 from streaming.table_services import TableServices
 from streaming.validators import Validator
+from table import threads
 from table.errors import InvalidConfigError
 from table.open_storage import open_storage
 from table.options import WriteOptions, parse_operation, parse_options
@@ -75,7 +75,7 @@ class HudiSink:
     def _start(self) -> None:
         self.last_batch: BatchSummary | None = None
         self.callback_failures = 0
-        self._lock = threading.Lock()
+        self._lock = threads.make_lock()
         self._environment: Environment | None = None
         self._asked_in_stream = False
         self._default_name = self._path.rstrip("/").rsplit("/", 1)[-1]

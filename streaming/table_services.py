@@ -4,12 +4,12 @@ The engine of Flink's CleanFunction: a clean is started after a commit unless on
 failure is the table's, not the batch's, which is visible by then.
 """
 
-import threading
 from collections.abc import Callable
 from enum import Enum
 
 import structlog
 
+from table import threads
 from table.clock import parse_instant_time
 from table.config import TableConfig
 from table.errors import HudiError
@@ -79,7 +79,7 @@ class TableServices:
     def __init__(self, storage: Storage, options: WriteOptions, run: Callable[[HudiTable], None] | None = None) -> None:
         self._storage, self._options = storage, options
         self._run = run or self._clean_and_archive
-        self._thread: threading.Thread | None = None
+        self._thread: threads.RunningThread | None = None
         self._stopped = self._paused = self._warned = self._told = False
         self._pending_error: Exception | None = None
         self.failures = 0
@@ -122,8 +122,7 @@ class TableServices:
             return
         table = HudiTable(self._storage, config)
         # not a daemon: the interpreter waits until a clean under way is done
-        self._thread = threading.Thread(target=self._guarded, args=(table,), name="hudistream-services")
-        self._thread.start()
+        self._thread = threads.start_thread(lambda: self._guarded(table), "hudistream-services")
 
     def _warn_of_short_retention(self, timeline: Timeline) -> None:
         settings = self._options.clean

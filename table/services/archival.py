@@ -7,13 +7,12 @@ next run retires it again, and readers of the archive take it once.
 
 import json
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
-from table import clock
+from table import clock, threads
 from table.errors import CorruptFileError, StorageError
 from table.files.log_block import encode_avro_block
 from table.hudi_table import HudiTable, check_copy_on_write
@@ -100,7 +99,7 @@ def _delete_orphans(table: HudiTable, timeline: Timeline, plan: ArchivalPlan, cl
             names += [storage.relative(file) for files in metadata.deleted.values() for file in files]
     back = [name for name in names if storage.exists(name)]
     if back:
-        with ThreadPoolExecutor(max(1, clean.parallelism), thread_name_prefix="hudistream-archival") as pool:
+        with threads.make_pool(clean.parallelism, "hudistream-archival") as pool:
             missed = storage.delete_many(back, pool)
         if missed:
             raise StorageError(

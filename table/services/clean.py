@@ -5,12 +5,11 @@ anew before. Files go first, then folders of partitions, then the outcome is rec
 """
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import structlog
 
-from table import clock
+from table import clock, threads
 from table.errors import BrokenInvariantError, CorruptFileError, StorageError
 from table.files.file_names import parse_base_file
 from table.hudi_table import HudiTable, check_copy_on_write
@@ -323,7 +322,7 @@ def execute_clean(
     deleted: dict[str, tuple[str, ...]] = {}
     failed: dict[str, tuple[str, ...]] = {}
     why = f"policy {plan.policy}, commits from {plan.earliest[0] if plan.earliest else '-'} retained"
-    with ThreadPoolExecutor(max(1, settings.parallelism), thread_name_prefix="hudistream-clean") as pool:
+    with threads.make_pool(settings.parallelism, "hudistream-clean") as pool:
         for path, files in plan.files.items():
             relative = [storage.relative(file) for file in files]
             missed = storage.delete_many(relative, pool)

@@ -5,12 +5,11 @@ again is told from a second stream.
 """
 
 import json
-import threading
 from dataclasses import asdict, dataclass
 
 import structlog
 
-from table import clock
+from table import clock, threads
 from table.errors import HudiError
 from table.files.markers import list_markers
 from table.settings import HeartbeatSettings
@@ -87,11 +86,10 @@ class HeartbeatThread:
     ) -> None:
         self._storage, self._instant_time, self._identity = storage, instant_time, identity
         self._interval_s = settings.interval_ms / 1000
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name=f"hudistream-heartbeat-{instant_time}", daemon=True)
+        self._stopped = threads.make_signal()
 
     def __enter__(self) -> None:
-        self._thread.start()
+        self._thread = threads.start_thread(self._beat, f"hudistream-heartbeat-{self._instant_time}", daemon=True)
 
     def __exit__(self, *exc_info: object) -> None:
         self._stopped.set()

@@ -1,0 +1,294 @@
+"""Who acts: streams whose drivers die and are started again, backfills, operators, readers."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+from engine import SCHEMA, Engine
+
+from table.errors import CommitOutcomeUnknownError, HudiError
+from table.hudi_table import HudiTable
+
+from .disk import SimStorage
+from .reader import visible_files
+from .world import Killed, Process
+
+BASE = {
+    "hoodie.parquet.max.file.size": "6000",
+    "hoodie.client.heartbeat.interval_in_ms": "300",
+    "hoodie.clean.automatic": "true",
+    "hoodie.clean.commits.retained": "2",
+    "hoodie.keep.min.commits": "4",
+    "hoodie.keep.max.commits": "6",
+}
+
+
+def to_table(rows):
+    """Rows for a batch: key -> (partition, value)."""
+    return pa.table(
+        {
+            "id": list(rows),
+            "p": [partition for partition, _ in rows.values()],
+            "ts": pa.array([int(value) for _, value in rows.values()], pa.int64()),
+            "v": [value for _, value in rows.values()],
+        },
+        schema=SCHEMA,
+    )
+
+
+class SimEngine(Engine):
+    """A sink whose tasks are actors of their own, some of which fail, repeat themselves or come late."""
+
+    def __init__(self, world, disk, process, executors, options, query_id, luck):
+        storage = SimStorage(disk, process, luck.rate)
+        super().__init__(storage, {**BASE, **options}, query_id=query_id)
+        self.world, self.luck, self.process = world, luck, process
+        self.use_executors(executors)
+
+    def use_executors(self, executors):
+        """Other executors come in the place of dead ones."""
+        self.executors = executors
+        self._task_storage = SimStorage(self.writer._storage.disk, executors, self.luck.rate)
+
+    def _distribute(self, plan, table):
+        plan = replace(plan, context=replace(plan.context, storage=self._task_storage))
+        routed = list(self._route(plan.routes, table, plan))
+        if plan.changes is not None and plan.changes.apart:
+            routed = self._tag(plan, routed)
+        job = _Job(self, plan)
+        for task, batches in enumerate(routed):
+            if batches:
+                job.begin(task, batches)
+        return [result for result in job.wait() if result.stats or result.bad_rows]
+
+
+class _Job:
+    def __init__(self, engine, plan):
+        self.engine, self.plan, self.world = engine, plan, engine.world
+        self.results, self.open, self.failed, self.todo = {}, {}, 0, {}
+
+    def begin(self, task, batches):
+        self.todo[task] = batches
+        self._attempt(task)
+        if self.world.random.random() < self.engine.luck.speculative:
+            self._attempt(task)
+
+    def _attempt(self, task):
+        engine, world = self.engine, self.world
+        engine._attempt += 1
+        token = f"{task}-0-{engine._attempt}"
+        self.open[task] = self.open.get(task, 0) + 1
+
+        def run():
+            from streaming.change_task import write_changes
+            from streaming.write_task import write_rows
+
+            try:
+                write = write_rows if self.plan.changes is None else write_changes
+                if world.random.random() < engine.luck.late_task and not world.calm:
+                    world.current.delay_next = world.random.randrange(50, 4000)
+                result = write(self.plan, token, self.todo[task])
+                if world.random.random() < engine.luck.lost_task and not world.calm:
+                    raise ConnectionError("the executor is taken for lost")
+                self.results.setdefault(task, result)
+            except Exception as error:
+                world.tell(f"task {token} fails: {error}"[:140])
+                self.failed += 1
+            finally:
+                self.open[task] -= 1
+
+        world.start(engine.executors, f"{engine.executors.name}/task{token}", run, daemon=True)
+
+    def wait(self):
+        """Until each task has a result; a task that failed is tried again, three times at most."""
+        again, world = 0, self.world
+        while True:
+            world.wait(self._is_settled, "job")
+            lacking = [task for task in self.todo if task not in self.results and not self.open[task]]
+            if not lacking and len(self.results) == len(self.todo):
+                return list(self.results.values())
+            if again >= 3 or world.random.random() < self.engine.luck.failed_job:
+                raise HudiJobError("the job failed; other tasks of it may still run")
+            again += 1
+            for task in lacking:
+                self._attempt(task)
+
+    def _is_settled(self):
+        return len(self.results) == len(self.todo) or any(
+            not self.open[task] and task not in self.results for task in self.todo
+        )
+
+
+class HudiJobError(HudiError):
+    """What Spark raises when a job fails."""
+
+
+class Stream:
+    """A streaming query: its driver is started again when it dies, and replays what it does not know to be done."""
+
+    def __init__(self, world, disk, truth, owner, batches, luck, options=None, query_id=None):
+        self.world, self.disk, self.truth, self.owner, self.luck = world, disk, truth, owner, luck
+        self.batches, self.options = batches, options or {}
+        self.query_id, self.committed, self.incarnation = query_id or f"query-{owner}", 0, 0
+        self.drivers = []
+        world.start(Process(f"cluster-{owner}"), f"supervisor-{owner}", self._supervise)
+
+    def _supervise(self):
+        world = self.world
+        while self.committed < len(self.batches):
+            self.incarnation += 1
+            process = Process(f"driver-{self.owner}{self.incarnation}", skew_ms=self.luck.skew())
+            executors = Process(f"executors-{self.owner}{self.incarnation}")
+            self.drivers.append((process, executors))
+            actor = world.start(process, process.name, lambda p=process, e=executors: self._drive(p, e), daemon=True)
+            world.wait(lambda a=actor, p=process: a.done or p.killed, "driver")
+            if process.killed:
+                world.tell(f"{process.name} is dead")
+                if world.random.random() < 0.5:
+                    executors.killed = True
+                world.sleep_s(world.random.random() * 0.4)
+            if actor.error is not None and not isinstance(actor.error, HudiError):
+                raise actor.error
+
+    def _drive(self, process, executors):
+        world = self.world
+        engine = SimEngine(world, self.disk, process, executors, self._options(), self.query_id, self.luck)
+        if self.committed and world.random.random() < 0.5:
+            # Spark's checkpoint may be one batch behind
+            self._write(engine, self.committed - 1)
+        while self.committed < len(self.batches) and not process.killed:
+            if engine.executors.killed:
+                engine.use_executors(Process(engine.executors.name + "'"))
+            if self._write(engine, self.committed):
+                self.committed += 1
+            elif not process.killed:
+                world.sleep_s(world.random.random() * 0.3)
+        if not process.killed:
+            engine.writer.services.wait()
+            close(engine)
+
+    def _options(self):
+        return {"hoodie.datasource.write.streaming.checkpoint.identifier": self.owner, **self.options}
+
+    def _write(self, engine, number):
+        batch, truth = self.batches[number], self.truth
+        replays = number < self.committed
+        after = {**truth.state(self.owner), **{key: value for key, (_, value) in batch.items()}}
+        if not replays:
+            truth.open(self.owner, after)
+        try:
+            summary = engine.write(number, to_table(batch), parallelism=2)
+        except CommitOutcomeUnknownError as error:
+            self.world.tell(f"batch {number} in doubt: {error}"[:160])
+            return False
+        except Killed:
+            raise
+        except Exception as error:
+            self.world.tell(f"batch {number} refused: {type(error).__name__} {error}"[:200])
+            if not replays:
+                truth.refuse(self.owner)
+            return False
+        if engine.process.killed:
+            raise Killed
+        self.world.tell(f"batch {number} {'skipped' if summary.skipped else 'committed as ' + str(summary.instant_time)}")
+        if replays and not summary.skipped:
+            self.world.violate(f"batch {number} of {self.owner} was written twice")
+        if not replays:
+            truth.acknowledge(self.owner, after)
+        return True
+
+
+def close(engine):
+    """Lets go of what the engine holds, as the end of a driver does."""
+    stop = getattr(engine.writer, "stop", None)
+    if stop is not None:
+        stop()
+    else:
+        engine.writer.services.stop()
+
+
+class Backfill:
+    """`sink.write` calls outside of a stream: not remembered, so that each is made once unless it was refused."""
+
+    def __init__(self, world, disk, truth, owner, batches, luck, options=None):
+        self.world, self.disk, self.truth, self.owner, self.luck = world, disk, truth, owner, luck
+        self.batches, self.options = batches, options or {}
+        self.drivers = []
+        world.start(Process(f"shell-{owner}"), f"shell-{owner}", self._run)
+
+    def _run(self):
+        world, truth = self.world, self.truth
+        for number, batch in enumerate(self.batches):
+            process, executors = Process(f"backfill-{self.owner}{number}"), Process(f"executors-{self.owner}{number}")
+            after = {**truth.state(self.owner), **{key: value for key, (_, value) in batch.items()}}
+            while True:
+                truth.open(self.owner, after)
+                engine = SimEngine(world, self.disk, process, executors, self.options, None, self.luck)
+                try:
+                    engine.write(None, to_table(batch), parallelism=2)
+                except CommitOutcomeUnknownError:
+                    return  # whoever writes such a batch again may double it: the owner stays in doubt
+                except HudiError as error:
+                    world.tell(f"backfill {number} refused: {error}"[:160])
+                    truth.refuse(self.owner)
+                    world.sleep_s(world.random.random() * 0.5)
+                    continue
+                finally:
+                    if not process.killed:
+                        close(engine)
+                truth.acknowledge(self.owner, after)
+                break
+
+
+class Reader:
+    """Chooses the newest instant, holds its files for a while, and then reads them."""
+
+    def __init__(self, world, disk, retained):
+        self.world, self.disk, self.retained = world, disk, retained
+        world.start(Process("reader"), "reader", self._run, daemon=True)
+
+    def _run(self):
+        world, disk = self.world, self.disk
+        while True:
+            world.sleep_s(world.random.random() * 0.2)
+            held, done = visible_files(disk.files), self._completed()
+            for _ in range(world.random.randrange(30)):
+                world.point("reads")
+                if len(self._completed() - done) >= self.retained:
+                    break
+                missing = [path for path in held if path not in disk.files]
+                if missing:
+                    world.violate(f"a reader lost {missing[0]} after {len(self._completed() - done)} commits")
+
+    def _completed(self):
+        return {name for name in self.disk.files if name.startswith(".hoodie/") and name.endswith("commit")}
+
+
+class Operator:
+    """Savepoints, cleans, archival, rollbacks and restores from a shell of its own."""
+
+    def __init__(self, world, disk, truth, luck, jobs):
+        self.world, self.disk, self.truth, self.luck, self.jobs = world, disk, truth, luck, jobs
+        self.count = 0
+        world.start(Process("operator"), "operator", self._run)
+
+    def _run(self):
+        world = self.world
+        for job in self.jobs:
+            world.sleep_s(world.random.random() * 0.6)
+            process = Process(f"shell{self.count}")
+            self.count += 1
+            actor = world.start(process, process.name, lambda j=job, p=process: self._do(j, p), daemon=True)
+            world.wait(lambda a=actor, p=process: a.done or p.killed, "operator")
+            if actor.error is not None and not isinstance(actor.error, HudiError):
+                raise actor.error
+
+    def _do(self, job, process):
+        from table.config import load_table_config
+
+        storage = SimStorage(self.disk, process, self.luck.rate)
+        try:
+            config = load_table_config(storage)
+            if config is not None:
+                job(self, HudiTable(storage, config))
+        except HudiError as error:
+            self.world.tell(f"{getattr(job, '__name__', job)}: {type(error).__name__} {error}"[:200])

@@ -1,0 +1,147 @@
+"""Worlds: from a seed to actors, faults and a verdict."""
+
+import gc
+from dataclasses import dataclass
+
+from table.errors import HudiError
+
+from .actors import Backfill, Operator, Reader, Stream
+from .disk import Disk
+from .truth import Truth
+from .world import Violation, World
+
+PARTITIONS = ("p", "p/q", "r")
+
+
+@dataclass
+class Luck:
+    """How much goes wrong, by kind: shares of the occasions."""
+
+    world: World
+    rate: float = 0.0
+    kill: float = 0.0
+    pause: float = 0.0
+    late_task: float = 0.0
+    lost_task: float = 0.0
+    speculative: float = 0.0
+    failed_job: float = 0.0
+    skewed: bool = False
+
+    def skew(self):
+        """Milliseconds by which a machine's clock is off."""
+        return self.world.random.randrange(-30_000, 30_000) if self.skewed else 0
+
+
+def choose_luck(world):
+    """Some worlds are rough in one way, some in many."""
+    r = world.random
+    luck = Luck(world)
+    if r.random() < 0.5:
+        luck.rate = r.choice((0.002, 0.01, 0.03))
+    if r.random() < 0.6:
+        luck.kill = r.choice((0.0005, 0.002, 0.006))
+    if r.random() < 0.3:
+        luck.pause = r.choice((0.0005, 0.002))
+    if r.random() < 0.6:
+        luck.late_task, luck.lost_task = r.choice((0.05, 0.3)), r.choice((0.0, 0.2))
+        luck.speculative, luck.failed_job = r.choice((0.0, 0.3)), r.choice((0.0, 0.5))
+    luck.skewed = r.random() < 0.2
+    return luck
+
+
+class Faults:
+    """Kills and pauses processes at points."""
+
+    def __init__(self, luck):
+        self.luck, self.left = luck, 12
+
+    def __call__(self, world, actor, label):
+        luck, process = self.luck, actor.process
+        if world.calm or self.left <= 0 or not process.name.startswith(("driver", "shell", "executors", "backfill")):
+            return
+        if process.name.startswith(("shell-", "backfill")):
+            return
+        if world.random.random() < luck.kill:
+            self.left -= 1
+            process.killed = True
+            world.tell(f"{process.name} is killed at {label}")
+        elif world.random.random() < luck.pause:
+            self.left -= 1
+            process.paused_until = world.now_ms + world.random.randrange(20, 2500)
+            world.tell(f"{process.name} is paused at {label} until {process.paused_until - world.now_ms} ms from now")
+
+
+def insert_batches(world, owner, count):
+    """Batches of new keys."""
+    made, number = [], 0
+    for batch in range(count):
+        rows = {}
+        for _ in range(world.random.randrange(1, 8)):
+            rows[f"{owner}{number:04d}"] = (world.random.choice(PARTITIONS), str(batch))
+            number += 1
+        made.append(rows)
+    return made
+
+
+def upsert_batches(world, owner, count):
+    """Batches that change the same few accounts again and again; a key stays in its partition."""
+    accounts = {f"{owner}{number:04d}": PARTITIONS[number % 3] for number in range(6)}
+    made = []
+    for batch in range(count):
+        chosen = sorted(accounts)[:] if batch == 0 else world.random.sample(sorted(accounts), 3)
+        made.append({key: (accounts[key], str(batch)) for key in chosen})
+    return made
+
+
+def build(seed):
+    """The world of a seed."""
+    world = World(seed)
+    disk = Disk(world)
+    truth = Truth(world, disk)
+    luck = choose_luck(world)
+    world.faults.append(Faults(luck))
+    r = world.random
+    streams = [_stream(world, disk, truth, "a", r.randrange(6, 22), luck)]
+    if r.random() < 0.4:
+        streams.append(_stream(world, disk, truth, "b", r.randrange(2, 10), luck))
+    if r.random() < 0.3:
+        Backfill(world, disk, truth, "c", insert_batches(world, "c", r.randrange(1, 4)), luck)
+    if r.random() < 0.3:
+        Backfill(world, disk, truth, "d", insert_batches(world, "d", r.randrange(1, 4)), luck)
+    if r.random() < 0.5:
+        Reader(world, disk, 2)
+    if r.random() < 0.5:
+        from .operators import random_jobs
+
+        Operator(world, disk, truth, luck, random_jobs(world))
+    return world, disk, truth, streams
+
+
+def _stream(world, disk, truth, owner, count, luck):
+    if world.random.random() < 0.5:
+        options = {"hoodie.datasource.write.operation": "upsert"}
+        return Stream(world, disk, truth, owner, upsert_batches(world, owner, count), luck, options)
+    options = {} if world.random.random() < 0.7 else {"hoodie.parquet.small.file.limit": "0"}
+    return Stream(world, disk, truth, owner, insert_batches(world, owner, count), luck, options)
+
+
+def run(seed):
+    """Runs the world of a seed.
+
+    Returns:
+        None, or (violation, story).
+    """
+    world, disk, truth, streams = build(seed)
+    gc.disable()
+    try:
+        world.run()
+        truth.check("the end")
+        if world.violation is not None:
+            raise world.violation
+    except Violation as violation:
+        return str(violation), world.story
+    except HudiError as error:
+        return f"{type(error).__name__}: {error}", world.story
+    finally:
+        gc.enable()
+    return None

@@ -18,7 +18,7 @@ from streaming.regroup import NO_PATH, Group, regroup
 from streaming.task_plan import FILE_COLUMN, GONE_COLUMN, TaskPlan, TaskResult, decode_lookups
 from streaming.task_report import TaskReport
 from table.files.base_file import rows_bytes
-from table.files.base_file_writer import BaseFileSummary
+from table.files.base_file_summary import BaseFileSummary
 from table.index.bucket import bucket_numbers
 from table.index.key_cache import cache_of_process
 from table.index.key_lookup import FileHits, find_keys

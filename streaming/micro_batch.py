@@ -4,6 +4,7 @@ The order of the steps is the order of the README's promise: what failed is undo
 written, a file is announced before it is opened, and one file at the end makes the batch visible.
 """
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -14,7 +15,8 @@ from streaming.batch_ledger import BatchLedger
 from streaming.batch_plan import Scene, check_ordering, plan_changes, plan_tasks
 from streaming.batch_summary import BatchSummary, PhaseClock, summarize
 from streaming.profile_cache import ProfileCache
-from streaming.quarantine import Quarantine, encode_extra, finish_quarantine, now_us, publish
+from streaming.progress import Progress
+from streaming.quarantine import Quarantine, encode_extra, finish_quarantine, now_us, publish, table_key
 from streaming.replacement import DELETE_PARTITION, REPLACING, action_of, list_replaced, matching_paths
 from streaming.table_services import TableServices
 from streaming.task_plan import TaskPlan, TaskResult, combine_results
@@ -36,9 +38,11 @@ from table.options import WriteOptions, check_options_agree, new_table_config
 from table.schema import check_batch_columns, schema_json
 from table.schema_evolution import evolve_schema
 from table.services.metadata_table import drop_metadata_table
-from table.services.rollback import roll_back_failed_writes, roll_back_pending
+from table.services.leftovers import delete_before_first_commit
+from table.services.partitions import remove_emptied_partitions
+from table.services.rollback import end_pending, roll_back_failed_writes
 from table.storage import Storage
-from table.timeline.active_timeline import load_timeline
+from table.timeline.active_timeline import load_timeline, sweep_temporaries
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import Verdict, already_committed
 from table.transaction.commit import (
@@ -48,7 +52,8 @@ from table.transaction.commit import (
     complete_commit,
     withdraw_commit,
 )
-from table.transaction.heartbeat import HeartbeatThread, WriterIdentity
+from table.transaction.heartbeat import WriterIdentity
+from table.transaction.lease import Lease, measure_now_ms
 from table.view.file_system_view import list_partition_paths
 
 # rows of the batch to their tasks, and what they wrote: Spark in production, a loop in tests
@@ -71,6 +76,18 @@ class BatchJob:
     plan: TaskPlan
 
 
+@dataclass(frozen=True)
+class _Batch:
+    """What the caller hands in; see `MicroBatchWriter.write`."""
+
+    batch_id: int | None
+    schema: pa.Schema
+    parallelism: int
+    distribute: Distribute
+    ask_query_id: Callable[[], str | None] | None
+    ask_paths: AskPaths | None
+
+
 class MicroBatchWriter:
     """Writes micro-batches into one table, one after another, and remembers what the last one taught.
 
@@ -83,6 +100,7 @@ class MicroBatchWriter:
 
     Attributes:
         services: cleaning and archival, started after each commit.
+        lease: this writer's hold on the table, kept between the batches of a stream.
     """
 
     def __init__(
@@ -97,8 +115,15 @@ class MicroBatchWriter:
         self._validators, self._quarantine = tuple(validators), quarantine
         self._profiles = ProfileCache(storage, options.small_file_limit_bytes)
         self._ledger = BatchLedger()
-        self._key_encoding_seen = False
+        self._key_encoding_seen = self._swept = False
         self.services = TableServices(storage, options)
+        self.lease = Lease(storage, options.heartbeat)
+        weakref.finalize(self, self.lease.release)  # at the interpreter's end, too
+
+    def stop(self) -> None:
+        """Waits for the services under way, and lets go of the table."""
+        self.services.stop()
+        self.lease.release()
 
     def write(
         self,
@@ -127,35 +152,51 @@ class MicroBatchWriter:
         """
         timing = PhaseClock()
         self.services.check()
-        identity = WriterIdentity(self._options.sink_id, query_id)
+        identity = WriterIdentity(self._options.sink_id, query_id, self.lease.owner)
         table = self._open_table(schema)
-        timeline = table.load_timeline()
+        was_held = self.lease.is_held
+        self.lease.hold(identity)
+        try:
+            batch = _Batch(batch_id, schema, parallelism, distribute, ask_query_id, ask_paths)
+            return self._write_held(self._without_metadata_table(table), batch, identity, timing)
+        finally:
+            if batch_id is None and not was_held:
+                self.lease.release()  # a stream keeps it until its next batch
+
+    def _write_held(
+        self, table: HudiTable, batch: "_Batch", identity: WriterIdentity, timing: PhaseClock
+    ) -> BatchSummary:
+        """The batch of a writer that holds the table."""
+        batch_id = batch.batch_id
+        # what was decided is carried out before anybody asks what is committed
+        timeline = self._recover(table, identity)
         try:
             committed = self._is_committed(table, timeline, batch_id, identity)
         except CommitConflictError:
             committed = True
-            if ask_query_id is None:
+            if batch.ask_query_id is None:
                 raise
-        if committed and ask_query_id is not None:
-            identity = replace(identity, query_id=ask_query_id())
+        if committed and batch.ask_query_id is not None:
+            identity = replace(identity, query_id=batch.ask_query_id())
+            self.lease.hold(identity)
             committed = self._is_committed(table, timeline, batch_id, identity)
         if committed:
             log.info("batch_skipped", table=self._storage.base_uri, batch_id=batch_id, sink_id=identity.sink_id)
             return BatchSummary(self._storage.base_uri, batch_id, None, skipped=True)
-        timeline = self._recover(table, timeline, identity)
-        write_schema = self._write_schema(table.config, schema, table.load_schema(timeline))
-        keys = self._build_keys(table.config, schema)
+        write_schema = self._write_schema(table.config, batch.schema, table.load_schema(timeline))
+        keys = self._build_keys(table.config, batch.schema)
         check_ordering(self._options, table.config, write_schema)
-        leaving = self._find_leaving(keys, ask_paths)
-        job = self._begin(table, timeline, write_schema, batch_id, identity, parallelism)
+        leaving = self._find_leaving(keys, batch.ask_paths)
+        job = self._begin(table, timeline, write_schema, batch, identity)
         timing.end("prepare")
         try:
-            with HeartbeatThread(self._storage, job.pending.time, identity, self._options.heartbeat):
-                result = TaskResult() if leaving is not None else combine_results(distribute(keys, job.plan))
+            with Progress(self._storage.base_uri, batch_id, job.pending.time):
+                result = TaskResult() if leaving is not None else combine_results(batch.distribute(keys, job.plan))
                 timing.end("write")
                 if not self._commit(job, result, self._list_replaced(job, result, leaving)):
                     return BatchSummary(self._storage.base_uri, batch_id, None)
         except CommitOutcomeUnknownError:
+            self.lease.beat_for(None)
             # the commit file may yet appear: deleting what it names would be worse than waiting
             self._profiles.drop()
             raise
@@ -185,13 +226,14 @@ class MicroBatchWriter:
         else:
             table = HudiTable(self._storage, config)
         check_options_agree(self._options, table.config)
-        if table.config.metadata_partitions.strip() and self._options.metadata_enabled is False:
-            # Hudi's own writers make one by default: it is looked for before every batch
-            check_can_write(replace(table.config, metadata_partitions=""))
-            table = drop_metadata_table(table)
-        check_can_write(table.config)
+        drops = self._options.metadata_enabled is False
+        check_can_write(replace(table.config, metadata_partitions="") if drops else table.config)
         plan_changes(self._options, table.config)
         return table
+
+    def _without_metadata_table(self, table: HudiTable) -> HudiTable:
+        """Drops it where the options say so: Hudi's own writers make one by default, so before every batch."""
+        return drop_metadata_table(table) if table.config.metadata_partitions.strip() else table
 
     def _write_schema(self, config: TableConfig, batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:
         """The schema that the commit will have."""
@@ -218,36 +260,47 @@ class MicroBatchWriter:
         if batch_id is None:
             return False
         last = self._ledger.find_last_batch(table, timeline, identity.sink_id)
-        return already_committed(last, batch_id, identity.query_id, identity.sink_id) is Verdict.SKIP
+        if already_committed(last, batch_id, identity.query_id, identity.sink_id) is Verdict.SKIP:
+            return True
+        self._ledger.check_gap(table, timeline, last, identity.sink_id, batch_id)
+        return False
 
-    def _recover(self, table: HudiTable, timeline: Timeline, identity: WriterIdentity) -> Timeline:
-        """Undoes or finishes what dead batches left."""
-        timeline = roll_back_failed_writes(table, timeline, identity, self._options.heartbeat)
+    def _recover(self, table: HudiTable, identity: WriterIdentity) -> Timeline:
+        """Undoes or finishes what dead batches left; removes folders of partitions that cleans emptied."""
+        if not self._swept:
+            sweep_temporaries(self._storage, measure_now_ms(self._storage, self.lease.owner))
+            self._swept = True
+        timeline = roll_back_failed_writes(table, identity, self._options.heartbeat)
+        remove_emptied_partitions(table, self.services.take_emptied())
         if not self._key_encoding_seen:
             stored = find_stored_key(table, timeline)
             check_key_encoding(table.config, stored)
             self._key_encoding_seen = stored is not None  # it opens a base file: once is enough
         if self._quarantine is not None:
-            finish_quarantine(self._quarantine, self._storage, timeline)
+            finish_quarantine(self._quarantine, self._table_key(table), table, timeline)
         return timeline
+
+    def _table_key(self, table: HudiTable) -> str:
+        return table_key(self._storage.base_uri, table.config.name)
 
     def _begin(
         self,
         table: HudiTable,
         timeline: Timeline,
         schema: pa.Schema,
-        batch_id: int | None,
+        batch: "_Batch",
         identity: WriterIdentity,
-        parallelism: int,
     ) -> BatchJob:
         profile = self._profiles.load(timeline)
         operation = self._options.operation
         pending = begin_commit(table, timeline, operation.upper(), identity, action_of(operation))
-        plan = self._plan_tasks(table, timeline, profile, schema, pending, parallelism)
+        self.lease.beat_for(pending.time, identity)
+        plan = self._plan_tasks(table, timeline, profile, schema, pending, batch.parallelism)
         if self._quarantine is not None:
-            aside = Quarantine(self._quarantine, pending.time, batch_id, identity.sink_id, now_us())
+            key = self._table_key(table)
+            aside = Quarantine(self._quarantine, key, pending.time, batch.batch_id, identity.sink_id, now_us())
             plan = replace(plan, quarantine=aside)
-        return BatchJob(table, batch_id, identity, schema, profile, pending, plan)
+        return BatchJob(table, batch.batch_id, identity, schema, profile, pending, plan)
 
     def _plan_tasks(
         self,
@@ -301,20 +354,24 @@ class MicroBatchWriter:
             return {**known, **encode_extra(result.quarantined)}
 
         schema_text = schema_json(job.schema, job.table.config.name)
-        complete_commit(job.table, job.pending, result.stats, schema_text, build_extra, replaced)
+        if not job.pending.seen.completed_writes:
+            delete_before_first_commit(job.table, job.pending.time)
+        complete_commit(job.table, job.pending, result.stats, schema_text, build_extra, self.lease, replaced)
         return True
 
     def _undo(self, job: BatchJob) -> None:
         """Rolls back at once what the batch began; if that fails, the next batch does it."""
         self._profiles.drop()
+        self.lease.beat_for(None)
         time = job.pending.time
         try:
             timeline = load_timeline(self._storage)
             found = timeline.find(time, job.pending.instant.action)
             if found is not None and not found.is_completed:
-                roll_back_pending(job.table, timeline, found)
+                end_pending(job.table, timeline, found, self.lease.owner)
             if self._quarantine is not None:
-                finish_quarantine(self._quarantine, self._storage, load_timeline(self._storage))
+                key = self._table_key(job.table)
+                finish_quarantine(self._quarantine, key, job.table, load_timeline(self._storage))
         except HudiError as error:
             log.warning(
                 "rollback_left_to_next_batch", table=self._storage.base_uri, instant_time=time, error=str(error)
@@ -323,10 +380,11 @@ class MicroBatchWriter:
     def _after_commit(self, job: BatchJob, result: TaskResult) -> tuple[str, ...]:
         """What is left to do once the batch is visible must not fail it. Returns what failed."""
         time = job.pending.time
+        self.lease.beat_for(None)
         try:
-            clean_up_commit(self._storage, time)
+            clean_up_commit(self._storage, time, result.stats)
             if self._quarantine is not None and result.quarantined:
-                publish(self._quarantine, time, result.quarantined)
+                publish(self._quarantine, self._table_key(job.table), time, result.quarantined)
                 log.warning("rows_quarantined", table=self._storage.base_uri, instant_time=time, rows=result.bad_rows)
         except HudiError as error:
             log.warning("upkeep_failed", table=self._storage.base_uri, instant_time=time, error=str(error))

@@ -6,6 +6,7 @@ a commit lists is published, what belongs to no commit is deleted. Publishing tw
 """
 
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,8 +15,10 @@ import pyarrow.parquet as pq
 import structlog
 
 from table import clock
+from table.hudi_table import HudiTable
 from table.storage import Storage, join
 from table.timeline.active_timeline import read_instant
+from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.commit_metadata import decode_commit
 from table.timeline.timeline import Timeline
 
@@ -37,6 +40,7 @@ class Quarantine:
 
     Attributes:
         storage: the folder beside the table.
+        table_key: what tells this table's staged files from those of others that share the folder.
         instant_time: the commit they come with.
         batch_id: Spark's id, or None.
         sink_id: the sink's name.
@@ -44,6 +48,7 @@ class Quarantine:
     """
 
     storage: Storage
+    table_key: str
     instant_time: str
     batch_id: int | None
     sink_id: str
@@ -73,7 +78,7 @@ class QuarantineWriter:
             .append_column(TIME, pa.array([quarantine.time_us] * count, pa.timestamp("us", "UTC")))
         )
         if self._writer is None:
-            self._sink = quarantine.storage.open_output(join(STAGING, quarantine.instant_time, self._name))
+            self._sink = quarantine.storage.open_output(join(staging_folder(quarantine.table_key, quarantine.instant_time), self._name))
             self._writer = pq.ParquetWriter(self._sink, table.schema, compression="zstd", store_schema=False)
         self._writer.write_table(table)
 
@@ -91,30 +96,51 @@ def encode_extra(files: tuple[str, ...]) -> Mapping[str, str]:
     return {EXTRA_KEY: json.dumps(sorted(files))} if files else {}
 
 
-def publish(storage: Storage, instant_time: str, files: tuple[str, ...]) -> None:
+def table_key(base_uri: str, name: str) -> str:
+    """Name of a table's own part of the staging folder: several tables may share one."""
+    return f"{name}-{zlib.crc32(base_uri.encode()):08x}"
+
+
+def staging_folder(key: str, instant_time: str) -> str:
+    """Where bad rows wait for their commit."""
+    return join(STAGING, key, instant_time)
+
+
+def publish(storage: Storage, key: str, instant_time: str, files: tuple[str, ...]) -> None:
     """Copies a commit's bad rows to their final names and empties its staging folder. Can be repeated."""
-    staging = join(STAGING, instant_time)
+    staging = staging_folder(key, instant_time)
     present = {entry.name for entry in storage.list_dir(staging)}
     for name in files:
         if name in present:  # else a process before us published it and died while it cleaned up
             storage.put(name, storage.read(join(staging, name)))
-    storage.delete_dir(staging)
+    for name in sorted(present):
+        storage.delete(join(staging, name))
+    storage.remove_empty_dir(staging)
 
 
-def finish_quarantine(storage: Storage, table_storage: Storage, timeline: Timeline) -> None:
-    """Publishes what dead processes left of commits, and deletes what they left of failed batches."""
+def finish_quarantine(storage: Storage, key: str, table: HudiTable, timeline: Timeline) -> None:
+    """Publishes what dead processes left of commits, and deletes what they left of failed batches.
+
+    A commit that was archived meanwhile is looked up in the archive: its bad rows are published, too.
+    """
     pending = {instant.time for instant in timeline.pending}
     commits = {instant.time: instant for instant in timeline.completed_writes}
-    for entry in storage.list_dir(STAGING):
-        if entry.name in pending:
+    archived: dict[str, Mapping[str, str]] | None = None
+    for entry in storage.list_dir(join(STAGING, key)):
+        if entry.name in pending or not entry.is_dir:
             continue
-        files: tuple[str, ...] = ()
+        extra: Mapping[str, str] = {}
         if entry.name in commits:
             instant = commits[entry.name]
-            extra = decode_commit(read_instant(table_storage, instant), instant.file_name).extra
-            files = tuple(json.loads(extra.get(EXTRA_KEY, "[]")))
-        log.info("quarantine_finished", instant_time=entry.name, files=len(files))
-        publish(storage, entry.name, files)
+            extra = decode_commit(read_instant(table.storage, instant), instant.file_name).extra
+        elif entry.name < (timeline.first_active_time or ""):
+            if archived is None:
+                found = read_archived_commits(table.storage, table.config.archive_folder)
+                archived = {commit.time: commit.metadata.extra for commit in found}
+            extra = archived.get(entry.name, {})
+        files = tuple(json.loads(extra.get(EXTRA_KEY, "[]")))
+        log.info("quarantine_finished", table=table.storage.base_uri, instant_time=entry.name, files=len(files))
+        publish(storage, key, entry.name, files)
 
 
 def now_us() -> int:

@@ -154,6 +154,7 @@ class HudiSink:
                 options = replace(self._options, operation=parse_operation(operation))
                 writer = self._make_writer(options)
                 writer.services = self._writer.services  # one clean at a time
+                writer.lease = self._writer.lease  # the same writer
             distribute = partial(exchange_and_write, rows)
             ask_paths = partial(collect_paths, rows)
             summary = writer.write(
@@ -168,12 +169,12 @@ class HudiSink:
         return self._writer.services
 
     def stop(self) -> None:
-        """Waits for the batch and the clean under way, and starts no other clean.
+        """Waits for the batch and the clean under way, starts no other clean, and lets go of the table.
 
         The interpreter's exit waits for them, too; a driver that goes on living without this sink calls this.
         """
         with self._lock:
-            self._writer.services.stop()
+            self._writer.stop()
 
     def _tell(self, summary: BatchSummary) -> None:
         self.last_batch = summary

@@ -16,7 +16,7 @@ from table.errors import HudiError
 from table.hudi_table import HudiTable
 from table.options import WriteOptions
 from table.services.archival import archive
-from table.services.clean import clean
+from table.services.clean import run_clean
 from table.storage import Storage
 from table.timeline.timeline import Timeline
 
@@ -82,8 +82,14 @@ class TableServices:
         self._thread: threads.RunningThread | None = None
         self._stopped = self._paused = self._warned = self._told = False
         self._pending_error: Exception | None = None
+        self._emptied: set[str] = set()
         self.failures = 0
         self.last_error: Exception | None = None
+
+    def take_emptied(self) -> tuple[str, ...]:
+        """Partition paths that cleans emptied since this was asked last: their folders are the writer's to remove."""
+        emptied, self._emptied = tuple(self._emptied), set()
+        return emptied
 
     @property
     def is_cleaning(self) -> bool:
@@ -141,7 +147,8 @@ class TableServices:
             )
 
     def _clean_and_archive(self, table: HudiTable) -> None:
-        clean(table, self._options.clean)
+        for outcome in run_clean(table, self._options.clean):
+            self._emptied.update(outcome.plan.emptied)
         if self._options.archive.automatic:
             archive(table, self._options.archive, self._options.clean)
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from streaming.bucket_assigner import SmallFile
 from streaming.quarantine import QuarantineWriter
 from streaming.task_plan import EXAMPLES, TaskPlan, TaskResult
-from table.files.base_file_writer import COPIED, NEW, BaseFileSummary
+from table.files.base_file_summary import COPIED, NEW, BaseFileSummary
 from table.index.key_lookup import LookupCounts
 from table.schema import RECORD_KEY
 from table.timeline.commit_metadata import WriteStat

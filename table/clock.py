@@ -7,6 +7,7 @@ Instant times are ``yyyyMMddHHmmssSSS`` in the table's time zone (HoodieInstantT
 that we create use UTC.
 """
 
+import random
 import time
 import uuid
 from datetime import datetime, timedelta, timezone
@@ -35,6 +36,11 @@ def sleep_s(seconds: float) -> None:
 def fresh_uuid() -> str:
     """A random UUID as text."""
     return str(uuid.uuid4())
+
+
+def jitter() -> float:
+    """A random number of [0, 1): who meets another tries again after another while than the other."""
+    return random.random()  # noqa: S311 no secret
 
 
 def to_datetime(epoch_ms: int, zone: str = "UTC") -> datetime:

@@ -315,19 +315,19 @@ def update_properties(storage: Storage, changes: Mapping[str, str]) -> TableConf
         raise StorageError(f"{PROPERTIES_FILE} of {storage.base_uri!r} is gone")
     if not storage.exists(PROPERTIES_FILE):
         storage.put(PROPERTIES_FILE, storage.read(BACKUP_FILE))
-    storage.delete(BACKUP_FILE)
+    storage.delete_metafile(BACKUP_FILE)
     changed = {**current, **changes}
     changed["hoodie.table.checksum"] = str(
         checksum(changed["hoodie.table.name"], changed.get("hoodie.database.name", ""))
     )
     storage.create_exclusive(BACKUP_FILE, storage.read(PROPERTIES_FILE), durable=True)
-    storage.delete(PROPERTIES_FILE)
+    storage.delete_metafile(PROPERTIES_FILE)
     data = format_properties(changed, clock.now_ms(), "Updated at")
     storage.create_exclusive(PROPERTIES_FILE, data, durable=True)
     if parse_properties(storage.read(PROPERTIES_FILE)) != changed:
-        storage.delete(PROPERTIES_FILE)
+        storage.delete_metafile(PROPERTIES_FILE)
         raise StorageError(f"{PROPERTIES_FILE} did not read back as written; its backup is in force")
-    storage.delete(BACKUP_FILE)
+    storage.delete_metafile(BACKUP_FILE)
     return config_from_properties(changed)
 
 

@@ -7,7 +7,6 @@ a file. Where the file system has no links, ``O_EXCL`` is what is left.
 
 import errno
 import os
-import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,16 +14,22 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from table import clock
+from table.errors import InvalidConfigError, StorageError
 from table.storage import (
     METAFOLDER,
+    OWN_FOLDER,
     TEMPORARY_PREFIX,
     ByteRange,
     FileInfo,
     OutputFile,
+    Stage,
     Storage,
     failed,
+    join,
     joined_ranges,
 )
+
+STAGED_FOLDER = join(OWN_FOLDER, "staged")
 
 _NO_KERNEL_COPY = {errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EPERM, errno.EBADF}
 _COPY_BLOCK_BYTES = 1024 * 1024
@@ -119,8 +124,9 @@ class LocalStorage(Storage):
         except OSError as error:
             raise failed("write", path, error) from error
 
-    def delete(self, path: str) -> bool:  # noqa: D102
+    def _delete(self, path: str) -> bool:
         full = self._full(path)
+        self._check_no_link(os.path.dirname(full), path)
         try:
             _delete_checksum_sibling(full)
             os.unlink(full)
@@ -130,13 +136,67 @@ class LocalStorage(Storage):
             raise failed("delete", path, error) from error
         return True
 
-    def delete_dir(self, path: str) -> None:  # noqa: D102
+    def _check_no_link(self, folder: str, path: str) -> None:
+        """A folder that is a link to another place is not followed."""
+        home = os.path.realpath(self.base_uri)
+        if os.path.realpath(folder) != os.path.normpath(os.path.join(home, os.path.relpath(folder, self.base_uri))):
+            raise InvalidConfigError(f"{path!r} of {self.base_uri!r} lies behind a symbolic link: it is not deleted")
+
+    def remove_empty_dir(self, path: str) -> bool:  # noqa: D102
         try:
-            shutil.rmtree(self._full(path))
-        except FileNotFoundError:
-            return
+            os.rmdir(self._full(path))
+        except OSError:  # something lies in it, or it is gone
+            return False
+        return True
+
+    @property
+    def time_granularity_ms(self) -> int:  # noqa: D102
+        return 10
+
+    @property
+    def has_fence(self) -> bool:  # noqa: D102
+        return True
+
+    def _staged(self, path: str, stage: Stage) -> str:
+        return self._full(join(STAGED_FOLDER, stage.instant_time, path.rsplit("/", 1)[-1]))
+
+    def open_staging(self, instant_time: str) -> None:  # noqa: D102
+        self.make_dir(join(STAGED_FOLDER, instant_time))
+
+    def fence(self, instant_time: str) -> None:
+        """The folder is renamed away, so that no path leads into it, and emptied, so that no open call finds a file."""
+        folder = self._full(STAGED_FOLDER)
+        with suppress(FileNotFoundError):
+            try:
+                os.rename(
+                    os.path.join(folder, instant_time), os.path.join(folder, f"{instant_time}.over-{clock.fresh_uuid()}")
+                )
+            except OSError as error:
+                if error.errno != errno.ENOENT:
+                    raise failed("fence", instant_time, error) from error
+        for entry in self.list_dir(STAGED_FOLDER):
+            if entry.name.startswith(f"{instant_time}.over-"):
+                self.delete_metafolder(join(STAGED_FOLDER, entry.name))
+
+    def staged_instants(self) -> list[str]:  # noqa: D102
+        return sorted({entry.name.split(".", 1)[0] for entry in self.list_dir(STAGED_FOLDER)})
+
+    def publish(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: ARG002
+        """A rename out of the instant's folder: it fails once the fence has moved that folder away."""
+        full = self._full(path)
+        try:
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            os.rename(self._staged(path, stage), full)
+        except FileNotFoundError as error:
+            raise StorageError(
+                f"{path!r} was not published: instant {stage.instant_time} was ended while it was being written"
+            ) from error
         except OSError as error:
-            raise failed("delete the folder", path, error) from error
+            raise failed("publish", path, error) from error
+
+    def discard(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: ARG002, D102
+        with suppress(OSError):
+            os.unlink(self._staged(path, stage))
 
     def make_dir(self, path: str) -> None:  # noqa: D102
         try:
@@ -152,19 +212,30 @@ class LocalStorage(Storage):
         except OSError as error:
             raise failed("open", path, error) from error
 
-    def open_output(self, path: str) -> OutputFile:  # noqa: D102
-        full = self._full(path)
+    def open_output(self, path: str, stage: Stage | None = None) -> OutputFile:  # noqa: D102
+        full = self._opened(path, stage)
         try:
-            os.makedirs(os.path.dirname(full), exist_ok=True)
             sink: OutputFile = pa.OSFile(full, "wb")
         except OSError as error:
             raise failed("create", path, error) from error
         return sink
 
-    def open_copy(self, source: str, ranges: Sequence[ByteRange], path: str) -> OutputFile:  # noqa: D102
+    def _opened(self, path: str, stage: Stage | None) -> str:
+        """Where a new file is written. The folder of waiting files is never made here: the fence took it away."""
+        if stage is not None:
+            return self._staged(path, stage)
         full = self._full(path)
         try:
             os.makedirs(os.path.dirname(full), exist_ok=True)
+        except OSError as error:
+            raise failed("create", path, error) from error
+        return full
+
+    def open_copy(  # noqa: D102
+        self, source: str, ranges: Sequence[ByteRange], path: str, stage: Stage | None = None
+    ) -> OutputFile:
+        full = self._opened(path, stage)
+        try:
             sink = open(full, "wb")  # noqa: SIM115 the caller closes it
             try:
                 with open(self._full(source), "rb") as file:

@@ -1,4 +1,7 @@
-"""A new S3 object that begins with bytes of another: a multipart upload whose first parts S3 copies itself."""
+"""S3's own ways: data files as multipart uploads, which can be aborted, and whose first parts S3 copies itself.
+
+Nothing here takes a pattern: keys are what they are, ``*`` and ``?`` included.
+"""
 
 import errno
 from collections.abc import Iterator, Sequence
@@ -10,6 +13,7 @@ MIN_PART_BYTES = 5 * 1024 * 1024  # S3's least size of a part that is not the la
 _UPLOAD_PART_BYTES = 8 * 1024 * 1024
 _COPY_PART_BYTES = 1024 * 1024 * 1024
 _READ_BYTES = 8 * 1024 * 1024
+_DELETED_AT_ONCE = 1000
 
 
 def read_blocks(fs: Any, source: str, piece: ByteRange) -> Iterator[bytes]:
@@ -32,38 +36,78 @@ def read_blocks(fs: Any, source: str, piece: ByteRange) -> Iterator[bytes]:
         yield block
 
 
-class S3CopyUpload:
-    """An output file; the object exists once it is closed.
+def begin_upload(fs: Any, target: str) -> str:
+    """Begins a multipart upload of ``bucket/key``. Returns its id; until it is completed there is no object."""
+    bucket, key = fs.split_path(target)[:2]
+    return str(fs.call_s3("create_multipart_upload", Bucket=bucket, Key=key)["UploadId"])
+
+
+def abort_upload(fs: Any, target: str, upload: str) -> None:
+    """Ends an upload without an object; whoever completes it later fails. One that has ended is no error."""
+    bucket, key = fs.split_path(target)[:2]
+    try:
+        fs.call_s3("abort_multipart_upload", Bucket=bucket, Key=key, UploadId=upload)
+    except FileNotFoundError:
+        return
+    except Exception as error:
+        if "NoSuchUpload" not in str(error) and "upload does not exist" not in str(error):
+            raise
+
+
+def delete_objects(fs: Any, paths: Sequence[str]) -> frozenset[str]:
+    """Deletes objects by their exact names, a thousand in a request. Returns those that are still there."""
+    failed: set[str] = set()
+    for at in range(0, len(paths), _DELETED_AT_ONCE):
+        some = paths[at : at + _DELETED_AT_ONCE]
+        bucket = fs.split_path(some[0])[0]
+        by_key = {fs.split_path(path)[1]: path for path in some}
+        try:
+            said = fs.call_s3(
+                "delete_objects", Bucket=bucket, Delete={"Objects": [{"Key": key} for key in by_key], "Quiet": True}
+            )
+        except Exception:  # noqa: BLE001 what was not deleted is reported, whatever the reason
+            failed.update(some)
+        else:
+            failed.update(by_key[error["Key"]] for error in said.get("Errors", ()))
+    fs.invalidate_cache()
+    return frozenset(failed)
+
+
+class S3Upload:
+    """An output file that is a multipart upload: the object is there once `complete` was called.
 
     Args:
         fs: s3fs file system.
-        source: ``bucket/key`` to copy from.
-        pieces: bytes to copy; together at least `MIN_PART_BYTES`. Small ones travel through here, because S3
-            takes no small parts.
         target: ``bucket/key`` of the new object.
+        upload: id of the upload, from `begin_upload`.
 
     Raises:
         OSError: when S3 refuses.
     """
 
-    def __init__(self, fs: Any, source: str, pieces: Sequence[ByteRange], target: str) -> None:
-        self._fs, self._source_path = fs, source
-        bucket, key = fs.split_path(source)[:2]
-        self._source = {"Bucket": bucket, "Key": key}
+    def __init__(self, fs: Any, target: str, upload: str) -> None:
+        self._fs, self._path, self._upload = fs, target, upload
         to_bucket, to_key = fs.split_path(target)[:2]
         self._target = {"Bucket": to_bucket, "Key": to_key}
-        self._path = target
         self._parts: list[dict[str, Any]] = []
         self._buffer = bytearray()
         self._position = 0
+        self._source_path = ""
+        self._source: dict[str, str] = {}
         self.closed = False
-        self._upload = fs.call_s3("create_multipart_upload", **self._target)["UploadId"]
-        try:
-            for piece in pieces:
-                self._take(piece)
-        except BaseException:
-            self._abort()
-            raise
+
+    def copy_from(self, source: str, pieces: Sequence[ByteRange]) -> None:
+        """Begins the object with pieces of another one, which S3 copies itself.
+
+        Args:
+            source: ``bucket/key`` to copy from.
+            pieces: bytes to copy; together at least `MIN_PART_BYTES`. Small ones travel through here, because
+                S3 takes no small parts.
+        """
+        bucket, key = self._fs.split_path(source)[:2]
+        self._source_path, self._source = source, {"Bucket": bucket, "Key": key}
+        for piece in pieces:
+            self._take(piece)
 
     def _take(self, piece: ByteRange) -> None:
         """What waits to be sent must grow into a part of its own before S3 can copy behind it."""
@@ -114,23 +158,24 @@ class S3CopyUpload:
         return self._position
 
     def close(self) -> None:
-        """Makes the object whole."""
+        """Sends what is left. There is no object yet."""
         if self.closed:
             return
         self.closed = True
-        try:
-            if self._buffer:
-                self._send()
-            self._fs.call_s3(
-                "complete_multipart_upload",
-                **self._target,
-                UploadId=self._upload,
-                MultipartUpload={"Parts": self._parts},
-            )
-        except BaseException:
-            self._abort()
-            raise
+        if self._buffer or not self._parts:
+            self._send()
+
+    def complete(self) -> None:
+        """Makes the object whole, after `close`."""
+        self._fs.call_s3(
+            "complete_multipart_upload",
+            **self._target,
+            UploadId=self._upload,
+            MultipartUpload={"Parts": self._parts},
+        )
         self._fs.invalidate_cache(self._path)
 
-    def _abort(self) -> None:
-        self._fs.call_s3("abort_multipart_upload", **self._target, UploadId=self._upload)
+    def abort(self) -> None:
+        """Ends the upload without an object."""
+        self.closed = True
+        abort_upload(self._fs, self._path, self._upload)

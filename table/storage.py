@@ -3,6 +3,7 @@
 `table.local_storage` and `table.fsspec_storage` implement it; `table.open_storage` chooses one.
 """
 
+import posixpath
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,7 @@ from table.errors import InvalidConfigError, StorageError
 
 METAFOLDER = ".hoodie"
 TEMPORARY_PREFIX = ".hudistream-"
+OWN_FOLDER = f"{METAFOLDER}/.hudistream"  # what is ours alone; Hudi passes over it
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,19 @@ class FileInfo:
     size_bytes: int
     modified_ms: int
     is_dir: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where a file waits until it is published: nobody sees it there, and an instant's fence keeps it there.
+
+    Attributes:
+        instant_time: instant that it belongs to.
+        ticket: what the store knows the waiting file by; it stands in the file's marker. "" where it needs none.
+    """
+
+    instant_time: str
+    ticket: str = ""
 
 
 class OutputFile(Protocol):
@@ -116,9 +131,76 @@ class Storage(ABC):
     def put(self, path: str, data: bytes) -> None:
         """Creates or replaces the file."""
 
-    @abstractmethod
     def delete(self, path: str) -> bool:
-        """Deletes a file. Returns False where there was none."""
+        """Deletes one data file, by its name. The only way by which data files are deleted.
+
+        Args:
+            path: relative to the table.
+
+        Returns:
+            False where there was none.
+
+        Raises:
+            InvalidConfigError: the path leads out of the table, or into ``.hoodie``; nothing is deleted.
+            StorageError: when the store fails.
+        """
+        if not self._may_delete(path):
+            raise InvalidConfigError(f"{path!r} is not a data file of the table {self.base_uri!r}: it is not deleted")
+        return self._delete(path)
+
+    def delete_metafile(self, path: str) -> bool:
+        """Deletes one file below ``.hoodie``, by its name. Returns False where there was none.
+
+        Raises:
+            InvalidConfigError: the path leads elsewhere; nothing is deleted.
+            StorageError: when the store fails.
+        """
+        inside = check_inside(path, self.base_uri)
+        if not inside.startswith(METAFOLDER + "/"):
+            raise InvalidConfigError(f"{path!r} does not lie below {METAFOLDER} of {self.base_uri!r}: it is not deleted")
+        return self._delete(inside)
+
+    def delete_metafolder(self, path: str) -> None:
+        """Deletes what lies in a folder below ``.hoodie``, each file by its name, then the folders if they are empty.
+
+        Raises:
+            InvalidConfigError: the path leads elsewhere; nothing is deleted.
+            StorageError: when the store fails.
+        """
+        inside = check_inside(path, self.base_uri)
+        if not inside.startswith(METAFOLDER + "/"):
+            raise InvalidConfigError(f"{path!r} does not lie below {METAFOLDER} of {self.base_uri!r}: it is not deleted")
+        found = self.list_tree(inside)
+        for name in found:
+            self._delete(join(inside, name))
+        folders = {join(inside, *name.split("/")[:depth]) for name in found for depth in range(name.count("/") + 1)}
+        for folder in sorted({inside, *folders}, key=len, reverse=True):
+            self.remove_empty_dir(folder)
+
+    @abstractmethod
+    def _delete(self, path: str) -> bool:
+        """Deletes a file whose path was checked. Links are not followed. Returns False where there was none."""
+
+    @abstractmethod
+    def remove_empty_dir(self, path: str) -> bool:
+        """Removes a folder by the call that fails when something lies in it. Returns whether it did."""
+
+    def list_tree(self, path: str) -> dict[str, FileInfo]:
+        """Every file below a folder: its path relative to the folder -> what is known of it.
+
+        One listing where the store has listings of whole trees.
+        """
+        found: dict[str, FileInfo] = {}
+        self._walk(path, "", found)
+        return found
+
+    def _walk(self, folder: str, below: str, found: dict[str, FileInfo]) -> None:
+        for entry in self.list_dir(join(folder, below)):
+            name = join(below, entry.name)
+            if entry.is_dir:
+                self._walk(folder, name, found)
+            else:
+                found[name] = entry
 
     def delete_many(self, paths: Sequence[str], pool: Executor) -> frozenset[str]:
         """Deletes files, several at a time.
@@ -132,16 +214,20 @@ class Storage(ABC):
         """
         return frozenset(path for path, done in zip(paths, pool.map(self._try_delete, paths), strict=True) if not done)
 
+    def _may_delete(self, path: str) -> bool:
+        """Whether `delete` would take the path for a data file of the table."""
+        try:
+            inside = check_inside(path, self.base_uri)
+        except InvalidConfigError:
+            return False
+        return inside != METAFOLDER and not inside.startswith(METAFOLDER + "/")
+
     def _try_delete(self, path: str) -> bool:
         try:
             self.delete(path)
-        except StorageError:
+        except (StorageError, InvalidConfigError):
             return False
         return True
-
-    @abstractmethod
-    def delete_dir(self, path: str) -> None:
-        """Deletes a folder and all below it; nothing happens where there is none."""
 
     @abstractmethod
     def make_dir(self, path: str) -> None:
@@ -151,12 +237,70 @@ class Storage(ABC):
     def open_input(self, path: str) -> pa.NativeFile:
         """The file, open for random reads by Arrow."""
 
-    @abstractmethod
-    def open_output(self, path: str) -> OutputFile:
-        """A new file, open for writing by Arrow; it exists whole once closed."""
+    @property
+    def time_granularity_ms(self) -> int:
+        """How exact the store's modification times are."""
+        return 1000
+
+    @property
+    def has_fence(self) -> bool:
+        """Whether `fence` keeps every waiting file from being published, however late its writer is."""
+        return False
+
+    def open_staging(self, instant_time: str) -> None:
+        """Makes room for the waiting files of an instant. Tasks never do: a late one would undo the fence."""
+
+    def stage(self, instant_time: str, path: str) -> Stage:  # noqa: ARG002 for stores that know a file before it is written
+        """Where a file of an instant is to wait until `publish`.
+
+        Raises:
+            StorageError: when the store fails.
+        """
+        return Stage(instant_time)
+
+    def fence(self, instant_time: str) -> None:
+        """From here on no waiting file of the instant can be published, whoever tries and however late. Repeatable.
+
+        A store whose waiting files have tickets needs `revoke` for each of them instead.
+
+        Raises:
+            StorageError: when the store fails.
+        """
+
+    def revoke(self, path: str, ticket: str) -> None:
+        """Keeps the one waiting file with this ticket from being published.
+
+        Raises:
+            StorageError: when the store fails.
+        """
+
+    def staged_instants(self) -> list[str]:
+        """Instants that have room for waiting files, where rooms are left behind by processes that die."""
+        return []
 
     @abstractmethod
-    def open_copy(self, source: str, ranges: Sequence[ByteRange], path: str) -> OutputFile:
+    def open_output(self, path: str, stage: Stage | None = None) -> OutputFile:
+        """A new file, open for writing by Arrow.
+
+        Args:
+            path: relative to the table.
+            stage: where it waits; it is there after `close` and `publish`. None: it is there once closed.
+        """
+
+    def publish(self, path: str, stage: Stage, output: OutputFile) -> None:
+        """Puts a closed file to its place, whole.
+
+        Raises:
+            StorageError: the instant's fence is up, or the store fails.
+        """
+
+    def discard(self, path: str, stage: Stage, output: OutputFile) -> None:
+        """Lets go of a file that is not to be published."""
+
+    @abstractmethod
+    def open_copy(
+        self, source: str, ranges: Sequence[ByteRange], path: str, stage: Stage | None = None
+    ) -> OutputFile:
         """A new file that begins with bytes of another one, open for writing behind them.
 
         The bytes travel as little as the store allows: by reference, within the kernel, within the
@@ -165,7 +309,8 @@ class Storage(ABC):
         Args:
             source: the file they are taken from.
             ranges: which ones, one range behind the other.
-            path: the new file; it exists whole once closed.
+            path: the new file.
+            stage: as in `open_output`.
 
         Raises:
             StorageError: when the store fails, or the source is shorter.
@@ -190,17 +335,29 @@ class Storage(ABC):
         """
         ours, theirs = _without_scheme(self.base_uri), _without_scheme(path)
         if theirs.startswith(ours + "/"):
-            return theirs[len(ours) + 1 :]
+            return check_inside(theirs[len(ours) + 1 :], self.base_uri)
         marker = "/" + ours.rsplit("/", 1)[-1] + "/"
         if marker in theirs:
-            return theirs.split(marker, 1)[1]
+            return check_inside(theirs.split(marker, 1)[1], self.base_uri)
         raise InvalidConfigError(f"the path {path!r} does not lie in the table {self.base_uri!r}")
+
+
+def check_inside(path: str, base_uri: str) -> str:
+    """The path as it stands, if it lies inside of the table when ``.`` and ``..`` are worked out.
+
+    Raises:
+        InvalidConfigError: it does not, or it is the table itself; the message names both.
+    """
+    normal = posixpath.normpath(path) if path else "."
+    if normal in (".", "..") or normal.startswith(("../", "/")) or normal != path.rstrip("/"):
+        raise InvalidConfigError(f"the path {path!r} does not lie in the table {base_uri!r}")
+    return normal
 
 
 def _without_scheme(path: str) -> str:
     return re.sub(r"^[a-zA-Z][a-zA-Z0-9+.-]*:(//(?=/)|(?=/)|//)", "", path).rstrip("/")
 
 
-def failed(verb: str, path: str, error: OSError) -> StorageError:
+def failed(verb: str, path: str, error: Exception) -> StorageError:
     """The error for a call that the store refused."""
     return StorageError(f"could not {verb} {path!r}: {error}")

@@ -12,8 +12,6 @@ Of a row group that updates touch, the chunks they leave alone can be copied, to
 """
 
 import zlib
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +19,7 @@ import structlog
 
 from table.errors import CorruptFileError, StorageError
 from table.files import bloom_filter
+from table.files.base_file_summary import COPIED, NEW, Announced, BaseFileSummary, Carrying, FileContents
 from table.files.base_file import file_schema, restamp_carried_rows, rows_bytes
 from table.files.bloom_filter import AnyBloomFilter
 from table.files.copy_checks import find_problem, why_encoded_anew
@@ -35,66 +34,9 @@ from table.files.tail_merge import CHEAP_GROUP_BYTES, plan_tail_merge
 from table.files.thrift_compact import decode_struct
 from table.schema import FILE_NAME, RECORD_KEY
 from table.settings import BaseFileSettings
-from table.storage import ByteRange, OutputFile, Storage
-
-NEW, COPIED = "new", "copied"
+from table.storage import ByteRange, OutputFile, Stage, Storage
 
 log = structlog.get_logger("hudistream.base_file")
-
-
-@dataclass(frozen=True)
-class FileContents:
-    """Range, filter and keys of a file as its writer knows them.
-
-    Attributes:
-        bounds: least and greatest record key.
-        bloom: its filter.
-        kept: rows of the older file that it begins with, in this order: (first, how many).
-        written: record keys of the rows behind them, in order.
-    """
-
-    bounds: tuple[str, str] | None
-    bloom: AnyBloomFilter
-    kept: tuple[tuple[int, int], ...]
-    written: tuple[pa.Array, ...]
-
-
-@dataclass(frozen=True)
-class BaseFileSummary:
-    """What was written.
-
-    Attributes:
-        rows: rows of the file.
-        size_bytes: its size.
-        footer_bytes: how many of the bytes are footer.
-        way: ``new``, ``copied``, or why the older file's rows were encoded anew.
-        copied_bytes: how many of the bytes were copied.
-        contents: what an index wants to know of it.
-    """
-
-    rows: int
-    size_bytes: int
-    footer_bytes: int
-    way: str = NEW
-    copied_bytes: int = 0
-    contents: FileContents | None = None
-
-
-@dataclass(frozen=True)
-class Carrying:
-    """What a caller takes over who changes rows of the older file.
-
-    Attributes:
-        groups: numbers of the row groups whose rows the caller writes, as carried rows, or patches. Where the file
-            cannot be copied (`why_encoded_anew`) these must be all.
-        bloom: where they are all: the filter of the older file, to be extended while it lasts.
-        again: writes the file once more without copying, where what was made of copied parts is in doubt; it gets
-            the reason. Without it the writer does so, as long as the new rows are still at hand.
-    """
-
-    groups: Collection[int] = ()
-    bloom: AnyBloomFilter | None = None
-    again: Callable[[str], BaseFileSummary] | None = None
 
 
 class BaseFileWriter:
@@ -108,6 +50,7 @@ class BaseFileWriter:
         settings: codec, sizes, filter.
         stored: the file that this one continues: its rows come first. It stays the caller's to close.
         carrying: what the caller takes over.
+        announced: asked before each attempt at the file; None: it is written in place, as no file of a commit is.
     """
 
     def __init__(
@@ -119,8 +62,10 @@ class BaseFileWriter:
         settings: BaseFileSettings,
         stored: StoredBaseFile | None = None,
         carrying: Carrying | None = None,
+        announced: Announced | None = None,
     ) -> None:
         self._storage, self._path, self._settings, self._stored = storage, path, settings, stored
+        self._announced = announced
         self._carrying = carrying or Carrying()
         self._schema, self._avro_schema = file_schema(schema), avro_schema
         self._carried_filter = self._carrying.bloom
@@ -154,6 +99,7 @@ class BaseFileWriter:
         self._copied: list[RowGroup] = []
         self._copied_bytes = 0
         self._sink: OutputFile | None = None
+        self._stage: Stage | None = None
         self._groups: RowGroupWriter | None = None
 
     @property
@@ -221,6 +167,8 @@ class BaseFileWriter:
         return self._groups
 
     def _begin(self) -> OutputFile:
+        if self._announced is not None:
+            self._stage = self._announced.announce()
         if self._stored is not None and self._way == COPIED:
             self._sink = self._continue(self._stored)
             if self._sink.tell() != self._copied_bytes:
@@ -228,7 +176,7 @@ class BaseFileWriter:
                     f"{self._sink.tell()} bytes of {self._stored.path} were copied, not {self._copied_bytes}"
                 )
         else:
-            self._sink = self._storage.open_output(self._path)
+            self._sink = self._storage.open_output(self._path, self._stage)
             self._sink.write(MAGIC)
         return self._sink
 
@@ -254,7 +202,7 @@ class BaseFileWriter:
             ranges.append(ByteRange(start, groups[number].data_end - start))
             end += ranges[-1].length
         self._copied_bytes = end
-        return self._storage.open_copy(stored.path, ranges, self._path)
+        return self._storage.open_copy(stored.path, ranges, self._path, self._stage)
 
     def _renamed(self, sink: OutputFile) -> list[RowGroup]:
         """The copied row groups with chunks in which their rows name this file: at the end, to be cut off next time."""
@@ -314,7 +262,11 @@ class BaseFileWriter:
         end = join_footer(groups, like, entries, self._settings.codec)
         data_end = self._sink.tell()
         self._sink.write(end)
+        if self._announced is not None and not self._storage.has_fence:
+            self._announced.check_not_ended()
         self._sink.close()
+        if self._stage is not None:
+            self._storage.publish(self._path, self._stage, self._sink)
         self._storage.sync(self._path)
         contents = FileContents(bounds, bloom, self._kept_rows(), tuple(self._written))
         size = data_end + len(end)
@@ -384,9 +336,13 @@ class BaseFileWriter:
         return [*copied, *self._carried_keys]
 
     def abandon(self) -> None:
-        """Closes what is open after a failure; the file that may be left is the rollback's to find."""
+        """Lets go of what is open after a failure; what may be left is the rollback's to find."""
+        sink, self._sink = self._sink, None
+        if sink is None:
+            return
         try:
-            if self._sink is not None:
-                self._sink.close()
-        except OSError:
+            if self._stage is not None and self._storage.has_fence:
+                self._storage.discard(self._path, self._stage, sink)
+            sink.close()
+        except (OSError, StorageError):
             return

@@ -17,42 +17,58 @@ def marker_folder(instant_time: str) -> str:
     return join(TEMP_FOLDER, instant_time)
 
 
-def create_marker(storage: Storage, instant_time: str, data_file: str, kind: str) -> None:
-    """Announces a data file (path relative to the table) before it is opened."""
-    storage.create_exclusive(join(marker_folder(instant_time), str(MarkerName(data_file, kind))), b"")
+def marker_path(instant_time: str, marker: MarkerName) -> str:
+    """Path of a direct marker, relative to the table."""
+    return join(marker_folder(instant_time), str(marker))
 
 
-def marker_exists(storage: Storage, instant_time: str, data_file: str, kind: str) -> bool:
-    """Whether a data file is still announced."""
-    return storage.exists(join(marker_folder(instant_time), str(MarkerName(data_file, kind))))
+def create_marker(storage: Storage, instant_time: str, marker: MarkerName, ticket: str = "") -> None:
+    """Announces a data file (path relative to the table) before anything of it can be published.
+
+    Args:
+        storage: the table's.
+        instant_time: the commit's.
+        marker: which file, and what kind of write it is.
+        ticket: what the store knows the waiting file by (`table.storage.Stage`).
+    """
+    path, data = marker_path(instant_time, marker), ticket.encode()
+    if not storage.create_exclusive(path, data) and data:
+        storage.put(path, data)  # a second attempt under the same name waits under another ticket
+
+
+def delete_announced(storage: Storage, instant_time: str, marker: MarkerName) -> bool:
+    """Deletes the file that a marker announces, and keeps one that waits from being published.
+
+    Returns:
+        Whether there was such a file.
+    """
+    if storage.has_fence:
+        try:
+            storage.revoke(marker.data_file, storage.read(marker_path(instant_time, marker)).decode())
+        except FileNotFoundError:
+            pass  # one of a marker list of another engine
+    return storage.delete(marker.data_file)
+
+
+def delete_marker(storage: Storage, instant_time: str, marker: MarkerName) -> None:
+    """Removes one direct marker."""
+    storage.delete_metafile(marker_path(instant_time, marker))
 
 
 def list_markers(storage: Storage, instant_time: str) -> list[MarkerName]:
     """Every marker of an instant, sorted; `data_file` is relative to the table."""
     folder = marker_folder(instant_time)
-    top = storage.list_dir(folder)
-    if any(entry.name == _TYPE_FILE for entry in top):
-        names = []
-        for entry in top:
-            if entry.name.startswith("MARKERS") and entry.name != _TYPE_FILE:
-                names += storage.read(join(folder, entry.name)).decode().split("\n")
-    else:
-        names = _walk(storage, folder, "")
+    names = list(storage.list_tree(folder))
+    if _TYPE_FILE in names:
+        lists = [name for name in names if name.startswith("MARKERS") and name != _TYPE_FILE]
+        names = [line for name in lists for line in storage.read(join(folder, name)).decode().split("\n")]
     markers = {marker for name in names if (marker := parse_marker(name.strip())) is not None}
     return sorted(markers, key=str)
 
 
-def _walk(storage: Storage, folder: str, below: str) -> list[str]:
-    names = []
-    for entry in storage.list_dir(join(folder, below)):
-        path = join(below, entry.name)
-        names += _walk(storage, folder, path) if entry.is_dir else [path]
-    return names
-
-
 def delete_markers(storage: Storage, instant_time: str) -> None:
     """Removes an instant's markers; nothing happens where there are none."""
-    storage.delete_dir(marker_folder(instant_time))
+    storage.delete_metafolder(marker_folder(instant_time))
 
 
 def list_marked_instants(storage: Storage) -> list[str]:

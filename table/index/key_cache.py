@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from table.files.base_file_writer import FileContents
+from table.files.base_file_summary import FileContents
 from table.files.bloom_filter import AnyBloomFilter
 from table.files.hudi_footer import filter_of_footer, stored_bounds
 from table.files.stored_file import StoredBaseFile

@@ -12,23 +12,25 @@ from typing import Any
 
 import structlog
 
-from table import clock, threads
-from table.errors import CorruptFileError, StorageError
+from table import clock
+from table.errors import CorruptFileError
 from table.files.log_block import encode_avro_block
 from table.hudi_table import HudiTable, check_copy_on_write
 from table.services.archival_plan import ArchivalPlan, plan_archival
+from table.services.leftovers import delete_leftovers, find_held
 from table.settings import ArchiveSettings, CleanSettings
 from table.storage import METAFOLDER
 from table.timeline.active_timeline import delete_instant_file, instant_path, load_timeline, read_instant
 from table.timeline.archived_timeline import next_archive_file
-from table.timeline.clean_metadata import decode_clean_metadata
-from table.timeline.instant import Action, Instant, State
-from table.timeline.service_metadata import decode_record, decode_rollback_metadata, load_schema_text
+from table.timeline.end_record import ENDS_FOLDER, delete_end
+from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
+from table.timeline.service_metadata import decode_record, load_schema_text
 from table.timeline.timeline import Timeline
 
 log = structlog.get_logger("hudistream.archival")
 
 _COMMIT, _REPLACE = "hoodieCommitMetadata", "hoodieReplaceCommitMetadata"
+WRITE_NAMES = frozenset(action.value for action in WRITE_ACTIONS)
 
 
 @dataclass(frozen=True)
@@ -58,18 +60,28 @@ def archive(table: HudiTable, settings: ArchiveSettings, clean: CleanSettings) -
         HudiError: what was retired so far is in the archive.
     """
     check_copy_on_write(table.config, "archive instants of")
-    timeline = load_timeline(table.storage)
-    plan = plan_archival(timeline, settings, _cleaned_until(table, timeline))
+    storage = table.storage
+    timeline = load_timeline(storage)
+    plan = plan_archival(timeline, settings)
     if not plan.instants:
         return ArchivalOutcome()
-    orphans = _delete_orphans(table, timeline, plan, clean)
+    held = find_held(table, timeline, plan)
+    if held:
+        log.info("archival_held", table=storage.base_uri, instants=sorted(held))
+        plan = plan_archival(timeline, settings, held)
+    if not plan.instants:
+        return ArchivalOutcome()
+    orphans = delete_leftovers(table, timeline, plan, clean)
     path = _append(table, timeline, plan, settings.batch)
     for instant in plan.instants:
         # the completed file last: a request without it looks like a write that failed
         for file in timeline.files_of(instant.time, instant.action):
             if file.state is not State.COMPLETED:
-                delete_instant_file(table.storage, file)
-        delete_instant_file(table.storage, instant)
+                delete_instant_file(storage, file)
+        delete_instant_file(storage, instant)
+    _forget_ends(table, timeline, plan)
+    if orphans:
+        orphans += delete_leftovers(table, timeline, plan, clean)
     log.info(
         "instants_archived",
         table=table.storage.base_uri,
@@ -80,33 +92,13 @@ def archive(table: HudiTable, settings: ArchiveSettings, clean: CleanSettings) -
     return ArchivalOutcome(plan.instants, path, orphans)
 
 
-def _cleaned_until(table: HudiTable, timeline: Timeline) -> str | None:
-    cleans = timeline.completed_of(Action.CLEAN)
-    if not cleans:
-        return None
-    plan = decode_clean_metadata(read_instant(table.storage, cleans[-1])).plan
-    return plan.earliest[0] if plan.earliest else plan.last_commit or None
-
-
-def _delete_orphans(table: HudiTable, timeline: Timeline, plan: ArchivalPlan, clean: CleanSettings) -> tuple[str, ...]:
-    """Deletes again what rollbacks deleted: a late task may have written it since, and it would become visible."""
-    storage = table.storage
-    start = plan.first_active
-    names: list[str] = []
-    for rollback in timeline.completed_of(Action.ROLLBACK):
-        metadata = decode_rollback_metadata(read_instant(storage, rollback))
-        if rollback in plan.instants or (start is not None and metadata.instant_time < start):
-            names += [storage.relative(file) for files in metadata.deleted.values() for file in files]
-    back = [name for name in names if storage.exists(name)]
-    if back:
-        with threads.make_pool(clean.parallelism, "hudistream-archival") as pool:
-            missed = storage.delete_many(back, pool)
-        if missed:
-            raise StorageError(
-                f"{min(missed)} belongs to a rolled back write and cannot be deleted: nothing is archived"
-            )
-        log.warning("orphans_deleted", table=storage.base_uri, files=back)
-    return tuple(back)
+def _forget_ends(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> None:
+    """Deletes the end records of what was archived: no inflight file of these instants is left to be completed."""
+    line = plan.first_active
+    for entry in table.storage.list_dir(ENDS_FOLDER):
+        time, _, action = entry.name.partition(".")
+        if line is not None and time < line and action in WRITE_NAMES and not any(i.time == time for i in timeline.pending):
+            delete_end(table.storage, time, Action(action))
 
 
 def _append(table: HudiTable, timeline: Timeline, plan: ArchivalPlan, batch: int) -> str:

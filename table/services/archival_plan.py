@@ -1,6 +1,6 @@
 """Which instants leave the active timeline: pure (TimelineArchiverV1)."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from table.settings import ArchiveSettings
@@ -21,24 +21,24 @@ class ArchivalPlan:
     first_active: str | None = None
 
 
-def plan_archival(timeline: Timeline, settings: ArchiveSettings, cleaned_until: str | None) -> ArchivalPlan:
+def plan_archival(timeline: Timeline, settings: ArchiveSettings, held: Collection[str] = ()) -> ArchivalPlan:
     """What can be retired now.
 
     Commits go when there are more than the most, down to the least, oldest first; the walk stops at
     the first that a savepoint holds, at the first pending write or service (its outcome needs what came
-    before it), and at the first replace commit whose replaced files may still be there. Cleans and
+    before it), and at the first that is held. Cleans and
     rollbacks go by the same bounds, each action counted for itself; of the rollbacks only those that
     are older than the first commit that stays.
 
     Args:
         timeline: the active one.
         settings: the bounds.
-        cleaned_until: earliest commit that the last clean retained: what was replaced before it is gone.
+        held: instants that must not leave: replace commits whose replaced files are still there, for one.
     """
     commits = timeline.completed_writes
     retired: list[Instant] = []
     if len(commits) > settings.max_commits:
-        stop = _first_to_stay(timeline, cleaned_until)
+        stop = _first_to_stay(timeline, held)
         for commit in commits[: len(commits) - settings.min_commits]:
             if stop is not None and commit.time >= stop:
                 break
@@ -50,14 +50,10 @@ def plan_archival(timeline: Timeline, settings: ArchiveSettings, cleaned_until: 
     return ArchivalPlan(tuple(sorted(retired, key=lambda instant: instant.time)), first)
 
 
-def _first_to_stay(timeline: Timeline, cleaned_until: str | None) -> str | None:
+def _first_to_stay(timeline: Timeline, held: Collection[str]) -> str | None:
     bounds = [instant.time for instant in timeline.pending if instant.action is not Action.SAVEPOINT]
     bounds += [instant.time for instant in timeline if instant.action is Action.SAVEPOINT]
-    bounds += [
-        instant.time
-        for instant in timeline.completed_of(Action.REPLACE_COMMIT)
-        if cleaned_until is None or instant.time >= cleaned_until
-    ]
+    bounds += list(held)
     return min(bounds, default=None)
 
 

@@ -1,34 +1,44 @@
 """Cleaning: plan, request, execute, record (CleanPlanActionExecutor, CleanActionExecutor).
 
 A clean that was begun is finished from the plan in its own file, whoever began it; nothing is planned
-anew before. Files go first, then folders of partitions, then the outcome is recorded.
+anew before. What it deletes is checked against a timeline loaded after the plan was durable: files of the
+current snapshot and of savepoints stay, whatever a plan says (rules 1 and 10).
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import structlog
 
 from table import clock, threads
-from table.errors import BrokenInvariantError, CorruptFileError, StorageError
+from table.errors import (
+    BrokenInvariantError,
+    CommitConflictError,
+    CorruptFileError,
+    InvalidConfigError,
+    StorageError,
+)
 from table.files.file_names import parse_base_file
 from table.hudi_table import HudiTable, check_copy_on_write
 from table.services.clean_plan import (
+    TOO_YOUNG,
     FileFate,
     Protection,
     choose_incremental_paths,
     earliest_to_retain,
+    is_emptied,
     judge_file_group,
     judge_replaced_group,
-    may_delete_partition,
     needs_cleaning,
 )
+from table.services.partitions import remove_emptied_partitions
 from table.settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from table.storage import FileInfo, join
 from table.timeline.active_timeline import (
     begin_instant,
     complete_instant,
     delete_instant_file,
+    find_instant,
     load_timeline,
     read_instant,
     request_instant,
@@ -46,6 +56,7 @@ from table.timeline.instant import Action, Instant, State
 from table.timeline.savepoint_metadata import decode_savepoint
 from table.timeline.service_metadata import decode_record
 from table.timeline.timeline import Timeline, inflight, requested
+from table.transaction.lease import hold_table
 from table.view.file_group import CommittedInstants, build_file_groups
 from table.view.file_system_view import list_partition_paths
 
@@ -61,13 +72,13 @@ class PartitionFates:
     Attributes:
         partition_path: the partition.
         fates: of each committed base file.
-        is_deleted: whether the folder goes, too.
+        is_emptied: whether nothing is left in it.
         total_bytes: of all these files.
     """
 
     partition_path: str
     fates: tuple[FileFate, ...]
-    is_deleted: bool
+    is_emptied: bool
     total_bytes: int
 
     @property
@@ -91,6 +102,31 @@ class _Facts:
 
 
 def clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> list[CleanMetadata]:
+    """`run_clean`, and then removes the folders of emptied partitions, unless a live writer holds the table.
+
+    Args:
+        table: the table.
+        settings: the policy.
+        due: False: only what was begun is finished.
+
+    Returns:
+        What each clean did; empty where nothing had to go.
+
+    Raises:
+        HudiError: nothing was deleted that is not in a plan on the timeline.
+    """
+    done = run_clean(table, settings, due=due)
+    emptied = [path for outcome in done for path in outcome.plan.emptied]
+    if emptied:
+        try:
+            with hold_table(table.storage, "hudistream clean"):
+                remove_emptied_partitions(table, emptied)
+        except CommitConflictError as error:
+            log.info("emptied_partitions_left_to_writer", table=table.storage.base_uri, reason=str(error))
+    return done
+
+
+def run_clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> list[CleanMetadata]:
     """Finishes cleans that were begun; without one, plans a new one if it is due, and executes it.
 
     Args:
@@ -147,7 +183,8 @@ def plan_clean(table: HudiTable, timeline: Timeline, settings: CleanSettings) ->
     if not needs_cleaning(timeline, facts.last_clean.plan.last_commit if facts.last_clean else None, settings):
         return None
     files: dict[str, tuple[str, ...]] = {}
-    partitions = []
+    emptied: list[str] = []
+    left: list[str] = []
     gone_bytes = seen_bytes = 0
     for path in _choose_partitions(table, facts):
         of_partition = _judge_partition(table, facts, path)
@@ -156,8 +193,10 @@ def plan_clean(table: HudiTable, timeline: Timeline, settings: CleanSettings) ->
         gone_bytes += sum(fate.file.size_bytes for fate in gone)
         if gone:
             files[path] = tuple(table.storage.absolute(fate.file.path) for fate in gone)
-        if of_partition.is_deleted:
-            partitions.append(path)
+        if of_partition.is_emptied:
+            emptied.append(path)
+        if any(fate.rule == TOO_YOUNG for fate in of_partition.fates):
+            left.append(path)
     if not files:
         return None
     _check_share(settings, gone_bytes, seen_bytes)
@@ -168,8 +207,9 @@ def plan_clean(table: HudiTable, timeline: Timeline, settings: CleanSettings) ->
         (earliest.time, earliest.action.value) if earliest else None,
         commits[-1].time if commits else "",
         files,
-        tuple(partitions),
-        facts.savepoints,
+        savepoints=facts.savepoints,
+        left=tuple(left),
+        emptied=tuple(emptied),
     )
 
 
@@ -199,11 +239,7 @@ def _load_facts(table: HudiTable, timeline: Timeline, settings: CleanSettings) -
     cleans = timeline.completed_of(Action.CLEAN)
     last = decode_clean_metadata(read_instant(storage, cleans[-1])) if cleans else None
     savepoints = timeline.completed_of(Action.SAVEPOINT)
-    held: dict[str, set[str]] = {}
-    for savepoint in savepoints:
-        for path, names in decode_savepoint(read_instant(storage, savepoint)).files.items():
-            held.setdefault(path, set()).update(names)
-    protection = Protection({path: frozenset(names) for path, names in held.items()}, _load_compacting(table, timeline))
+    protection = Protection(_load_savepointed(table, timeline), _load_compacting(table, timeline))
     replaced: dict[str, dict[str, str]] = {}
     for instant in timeline.completed_of(Action.REPLACE_COMMIT):
         for path, ids in decode_commit(read_instant(storage, instant), instant.file_name).replaced.items():
@@ -219,6 +255,15 @@ def _load_facts(table: HudiTable, timeline: Timeline, settings: CleanSettings) -
         CommittedInstants(timeline.committed_times, timeline.first_active_time, {}),
         replaced,
     )
+
+
+def _load_savepointed(table: HudiTable, timeline: Timeline) -> dict[str, frozenset[str]]:
+    held: dict[str, set[str]] = {}
+    for savepoint in timeline.completed_of(Action.SAVEPOINT):
+        data = find_instant(table.storage, savepoint)
+        for path, names in (decode_savepoint(data).files if data is not None else {}).items():
+            held.setdefault(path, set()).update(names)
+    return {path: frozenset(names) for path, names in held.items()}
 
 
 def _load_compacting(table: HudiTable, timeline: Timeline) -> dict[tuple[str, str], str]:
@@ -253,7 +298,9 @@ def _choose_partitions(table: HudiTable, facts: _Facts) -> list[str]:
             if since <= instant.time < until:
                 metadata = decode_commit(read_instant(table.storage, instant), instant.file_name)
                 touched[instant.time] = {path for path, _ in metadata.file_groups}
-        return sorted(choose_incremental_paths(since, until, touched))
+        # and what an earlier clean could not delete, or must not yet
+        again = {*last.plan.left, *(path for path, names in last.failed.items() if names), *facts.replaced}
+        return sorted(choose_incremental_paths(since, until, touched) | again)
     return list_partition_paths(table.storage)
 
 
@@ -277,8 +324,8 @@ def _judge_partition(table: HudiTable, facts: _Facts, path: str) -> PartitionFat
         (base := parse_base_file(entry.name)) is not None and not facts.committed.includes(base.instant_time)
         for entry in entries
     )
-    is_deleted = bool(fates) and may_delete_partition(live, pending, list(replaced.values()), fates, earliest)
-    return PartitionFates(path, tuple(fates), is_deleted, sum(fate.file.size_bytes for fate in fates))
+    emptied = bool(fates) and is_emptied(live, pending, list(replaced.values()), fates, earliest)
+    return PartitionFates(path, tuple(fates), emptied, sum(fate.file.size_bytes for fate in fates))
 
 
 def _with_grace(protection: Protection, settings: CleanSettings, path: str, entries: list[FileInfo]) -> Protection:
@@ -301,7 +348,8 @@ def execute_clean(
         settings: how many files at a time.
 
     Returns:
-        What it did; None where it had no plan (it died before it had one) and was dropped.
+        What it did; None where it was dropped: it had no plan (it died before it had one), or commits that it
+        was planned from are being undone.
 
     Raises:
         BrokenInvariantError: the plan names a file of the current snapshot; nothing is deleted.
@@ -317,14 +365,18 @@ def execute_clean(
             delete_instant_file(storage, state)
         return None
     plan = decode_clean_plan(data)
-    _check_snapshot(table, timeline, plan)
+    if _is_being_undone(timeline, pending):
+        delete_instant_file(storage, plan_file)
+        log.warning("clean_withdrawn", table=storage.base_uri, instant_time=pending.time)
+        return None
+    wanted, refused = _sort_out(table, timeline, plan)
+    _check_snapshot(table, timeline, wanted)
     begun = begin_instant(storage, plan_file, encode_clean_plan(plan))
     deleted: dict[str, tuple[str, ...]] = {}
     failed: dict[str, tuple[str, ...]] = {}
     why = f"policy {plan.policy}, commits from {plan.earliest[0] if plan.earliest else '-'} retained"
     with threads.make_pool(settings.parallelism, "hudistream-clean") as pool:
-        for path, files in plan.files.items():
-            relative = [storage.relative(file) for file in files]
+        for path, relative in wanted.items():
             missed = storage.delete_many(relative, pool)
             names = {file: file.rsplit("/", 1)[-1] for file in relative}
             deleted[path] = tuple(names[file] for file in relative if file not in missed)
@@ -333,9 +385,9 @@ def execute_clean(
             for name in relative:
                 event = "file_not_cleaned" if name in missed else "file_cleaned"
                 log.info(event, table=storage.base_uri, path=name, instant_time=pending.time, why=why)
-    for path in plan.partitions:
-        storage.delete_dir(path)
-        log.info("partition_cleaned", table=storage.base_uri, partition_path=path, instant_time=pending.time)
+    for path, files in refused.items():
+        failed[path] = (*failed.get(path, ()), *(file.rsplit("/", 1)[-1] for file in files))
+    plan = replace(plan, emptied=(*plan.emptied, *plan.partitions))  # a foreign plan's partitions, too
     outcome = CleanMetadata(pending.time, clock.now_ms() - started_ms, plan, deleted, failed)
     _complete(table, begun, outcome)
     return outcome
@@ -358,9 +410,45 @@ def _complete(table: HudiTable, begun: Instant, outcome: CleanMetadata) -> None:
     )
 
 
-def _check_snapshot(table: HudiTable, timeline: Timeline, plan: CleanPlan) -> None:
-    committed = table.load_committed(timeline)
+def _is_being_undone(timeline: Timeline, pending: Instant) -> bool:
+    """Whether commits are being undone, so that what the plan takes for old may be current again (rule 10).
+
+    Whoever undoes one looks for cleans after its own plan is durable: of the two, one sees the other.
+    """
+    if timeline.contains(inflight(pending.time, Action.CLEAN)):
+        return False
+    return bool(timeline.pending_of(Action.RESTORE, Action.ROLLBACK))
+
+
+def _sort_out(
+    table: HudiTable, timeline: Timeline, plan: CleanPlan
+) -> tuple[dict[str, list[str]], dict[str, tuple[str, ...]]]:
+    """A plan's files by partition: those to be deleted, relative to the table, and those that must stay.
+
+    Must stay: what a savepoint holds that was made since the plan was, and what does not lie in the table.
+    """
+    storage = table.storage
+    held = _load_savepointed(table, timeline)
+    wanted: dict[str, list[str]] = {}
+    refused: dict[str, tuple[str, ...]] = {}
     for path, files in plan.files.items():
+        for file in files:
+            try:
+                relative = storage.relative(file)
+            except InvalidConfigError as error:
+                log.error("file_not_cleaned", table=storage.base_uri, path=file, why=str(error))
+            else:
+                if relative.rsplit("/", 1)[-1] not in held.get(path, ()):
+                    wanted.setdefault(path, []).append(relative)
+                    continue
+                log.info("file_not_cleaned", table=storage.base_uri, path=relative, why="a savepoint holds it")
+            refused[path] = (*refused.get(path, ()), file)
+    return wanted, refused
+
+
+def _check_snapshot(table: HudiTable, timeline: Timeline, wanted: Mapping[str, Sequence[str]]) -> None:
+    committed = table.load_committed(timeline)
+    for path, files in wanted.items():
         names = {file.rsplit("/", 1)[-1] for file in files}
         for group in build_file_groups(path, table.storage.list_dir(path), committed):
             if group.latest is not None and group.latest.name in names:

@@ -20,6 +20,8 @@ PENDING_WRITES = (
     Action.LOG_COMPACTION,
 )
 
+TOO_YOUNG = "it is younger than the grace period"
+
 
 @dataclass(frozen=True, slots=True)
 class FileFate:
@@ -57,7 +59,7 @@ class Protection:
         base = self.compacting.get((file.partition_path, file.file_id))
         if base is not None and file.instant_time >= base:
             return "a pending compaction reads it"
-        return "it is younger than the grace period" if file.path in self.young else None
+        return TOO_YOUNG if file.path in self.young else None
 
 
 def needs_cleaning(timeline: Timeline, last_commit_seen: str | None, settings: CleanSettings) -> bool:
@@ -196,14 +198,14 @@ def judge_replaced_group(
     return fates
 
 
-def may_delete_partition(
+def is_emptied(
     live_groups: int,
     pending_files: int,
     replaced_at: Sequence[str],
     fates: Sequence[FileFate],
     earliest: Instant | None,
 ) -> bool:
-    """Whether a partition's folder goes: nothing lives in it, nothing is being written, nobody may want it.
+    """Whether nothing is left of a partition: nothing lives in it, nothing is being written, nobody may want it.
 
     Args:
         live_groups: file groups in sight.

@@ -16,7 +16,9 @@ from table.read.read_table import list_snapshot_files
 from table.storage import Storage
 from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
+from table.timeline.end_record import find_end
 from table.transaction.heartbeat import find_live_writer
+from table.transaction.lease import find_holder, is_dead_here, read_age_ms
 
 JVM_SETTINGS = (
     "hoodie.write.table.version=6",
@@ -128,9 +130,16 @@ def _tried(check: Any, fine: str) -> list[Finding]:
 
 
 def _examine_pending(table: HudiTable, timeline: Timeline, options: WriteOptions) -> list[Finding]:
-    findings = []
+    findings = _examine_lease(table, options)
     for instant in timeline.pending:
-        writer = find_live_writer(table.storage, instant.time, options.heartbeat)
+        writer = find_live_writer(table.storage, instant.time, options.heartbeat, clock.now_ms())
+        if writer is not None and writer.owner:
+            # one that knows leases: the lease says whether it lives, its end record how the instant ends
+            end = find_end(table.storage, instant.time, instant.action)
+            fate = "carried out" if end is not None and end.is_commit else "rolled back"
+            text = f"{instant.file_name} is under way, or of a writer that died: then it is {fate} by the next batch"
+            findings.append(Finding("note", text))
+            continue
         if writer is not None:
             who = f"sink {writer.sink_id!r}, query {writer.query_id!r}"
             findings.append(Finding("stop", f"{instant.file_name} is being written by a live writer ({who})"))
@@ -141,6 +150,28 @@ def _examine_pending(table: HudiTable, timeline: Timeline, options: WriteOptions
         elif instant.action in (Action.REPLACE_COMMIT, Action.RESTORE):
             findings.append(Finding("stop", f"{instant.file_name} is pending: finish it with its own writer"))
     return findings
+
+
+def _examine_lease(table: HudiTable, options: WriteOptions) -> list[Finding]:
+    holder = find_holder(table.storage)
+    if holder is None or holder.identity is None:
+        return []
+    who, settings = holder.identity, options.heartbeat
+    age_ms = read_age_ms(table.storage, who.owner)
+    text = f"sink {who.sink_id!r}, query {who.query_id!r} (process {holder.process}) holds the table"
+    if age_ms is None or age_ms > settings.expiry_ms or is_dead_here(holder):
+        return [Finding("ok", f"{text}, but is dead: the next writer takes over")]
+    left_s = max(0.0, (settings.expiry_ms - age_ms) / 1000)
+    if who.query_id is None:
+        return [Finding("stop", f"{text} and gave a sign {age_ms / 1000:.0f} s ago: others may write in {left_s:.0f} s if "
+                        "it is dead, or once it has ended")]  # fmt: skip
+    return [
+        Finding(
+            "note",
+            f"{text} and gave a sign {age_ms / 1000:.0f} s ago. If it is dead, the same query may start again at once, and "
+            f"others in {left_s:.0f} s; while it lives, others are refused",
+        )
+    ]
 
 
 def _examine_readers(table: HudiTable, config: TableConfig) -> list[Finding]:

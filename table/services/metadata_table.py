@@ -26,6 +26,6 @@ def drop_metadata_table(table: HudiTable) -> HudiTable:
     dropped = table.config.metadata_partitions
     changes = {"hoodie.table.metadata.partitions": "", "hoodie.table.metadata.partitions.inflight": ""}
     config = update_properties(table.storage, changes)
-    table.storage.delete_dir(METADATA_FOLDER)
+    table.storage.delete_metafolder(METADATA_FOLDER)
     log.warning("metadata_table_dropped", table=table.storage.base_uri, partitions=dropped)
     return HudiTable(table.storage, config)

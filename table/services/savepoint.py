@@ -1,12 +1,14 @@
 """Savepoints, and going back to one (SavepointActionExecutor, CopyOnWriteRestoreActionExecutor)."""
 
+from collections.abc import Iterable, Mapping
+
 import structlog
 
 from table import clock
-from table.errors import CommitConflictError, InvalidConfigError
+from table.errors import CommitConflictError, HudiError, InvalidConfigError
 from table.files.file_names import parse_base_file
 from table.hudi_table import HudiTable, check_copy_on_write
-from table.services.rollback import execute_rollback
+from table.services.rollback import WRITES, end_pending, execute_rollback
 from table.storage import METAFOLDER, join
 from table.timeline.active_timeline import (
     begin_instant,
@@ -17,6 +19,8 @@ from table.timeline.active_timeline import (
     request_instant,
 )
 from table.timeline.clean_metadata import decode_clean_metadata
+from table.timeline.commit_metadata import decode_commit
+from table.timeline.end_record import ROLLBACK, EndRecord, overrule_end
 from table.timeline.instant import Action, Instant, State
 from table.timeline.restore_metadata import (
     RestorePlan,
@@ -33,6 +37,9 @@ from table.timeline.service_metadata import (
     encode_rollback_plan,
 )
 from table.timeline.timeline import Timeline, requested
+from table.transaction.checkpoint import batch_of_commit
+from table.transaction.commit import load_cleaned
+from table.transaction.lease import hold_table
 from table.view.file_group import CommittedInstants, build_file_groups
 from table.view.file_system_view import list_partition_paths
 
@@ -41,6 +48,9 @@ log = structlog.get_logger("hudistream.savepoint")
 
 def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", comment: str = "") -> str:
     """Holds the files that readers of a commit see: cleaning leaves them, archival stops before them.
+
+    It is durable first, and verified then (rule 10): a clean that was planned before it was durable does not
+    know of it. Cleans look for savepoints after their plan is durable, so one of the two sees the other.
 
     Args:
         table: the table.
@@ -53,6 +63,7 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
 
     Raises:
         InvalidConfigError: there is no such commit, or some of its files may have been cleaned.
+        CommitConflictError: a clean that is under way deletes some of its files; the savepoint was withdrawn.
     """
     check_copy_on_write(table.config, "make a savepoint of")
     storage, timeline = table.storage, load_timeline(table.storage)
@@ -63,26 +74,63 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
         raise InvalidConfigError(
             f"there is no completed commit {time or ''}on the active timeline; the newest: {known}"
         )
-    _check_not_cleaned(table, timeline, chosen)
     if timeline.contains(Instant(chosen.time, Action.SAVEPOINT, State.COMPLETED)):
         return chosen.time
-    seen = CommittedInstants(
-        frozenset(i.time for i in commits if i.time <= chosen.time),
-        timeline.first_active_time,
-        {},
-    )
-    replaced = table.load_committed(_until(timeline, chosen.time)).replaced
-    files = {}
-    for path in list_partition_paths(storage):
-        groups = build_file_groups(path, storage.list_dir(path), seen)
-        held = [g.latest.name for g in groups if g.latest is not None and g.file_id not in replaced.get(path, ())]
-        if held:
-            files[path] = tuple(held)
+    _check_not_cleaned(table, timeline, chosen)
+    files = _held_files(table, timeline, chosen.time)
     begun = Instant(chosen.time, Action.SAVEPOINT, State.INFLIGHT)
     storage.create_exclusive(join(METAFOLDER, begun.file_name), b"", durable=True)
     complete_instant(storage, begun, encode_savepoint(SavepointMetadata(user, clock.now_ms(), comment, files)))
+    problem = _find_hole(table, timeline, chosen, files)
+    if problem is not None:
+        for file in reversed(load_timeline(storage).files_of(chosen.time, Action.SAVEPOINT)):
+            delete_instant_file(storage, file)
+        raise CommitConflictError(
+            f"{problem} while the savepoint of {chosen.time} was made: it was withdrawn; finish the clean "
+            "(`hudistream clean`), then make it again, of a later commit if need be"
+        )
     log.info("savepoint_created", table=storage.base_uri, instant_time=chosen.time, files=sum(map(len, files.values())))
     return chosen.time
+
+
+def _held_files(table: HudiTable, timeline: Timeline, time: str) -> dict[str, tuple[str, ...]]:
+    """Partition path -> names of the files that readers of a commit see."""
+    seen = CommittedInstants(
+        frozenset(i.time for i in timeline.completed_writes if i.time <= time),
+        timeline.first_active_time,
+        {},
+    )
+    replaced = table.load_committed(_until(timeline, time)).replaced
+    files = {}
+    for path in list_partition_paths(table.storage):
+        groups = build_file_groups(path, table.storage.list_dir(path), seen)
+        held = [g.latest.name for g in groups if g.latest is not None and g.file_id not in replaced.get(path, ())]
+        if held:
+            files[path] = tuple(held)
+    return files
+
+
+def _find_hole(
+    table: HudiTable, before: Timeline, chosen: Instant, files: Mapping[str, tuple[str, ...]]
+) -> str | None:
+    """Why a savepoint that is durable does not hold, or None."""
+    storage = table.storage
+    now = load_timeline(storage)
+    if now.find(chosen.time, chosen.action) is None:
+        return f"commit {chosen.time} was undone or archived"
+    known = {i.time for i in before.completed_of(Action.CLEAN)}
+    for instant in now:
+        if instant.action is Action.CLEAN and instant.time not in known:
+            taken = load_cleaned(storage, now, instant)
+            lost = [join(path, name) for path, names in files.items() for name in names if join(path, name) in taken]
+            if lost:
+                return f"the clean {instant.time} deletes {lost[0]}"
+    for path, names in files.items():
+        there = {entry.name for entry in storage.list_dir(path)}
+        lost = [name for name in names if name not in there]
+        if lost:
+            return f"{join(path, lost[0])} was deleted"
+    return None
 
 
 def _until(timeline: Timeline, time: str) -> Timeline:
@@ -117,23 +165,33 @@ def delete_savepoint(table: HudiTable, time: str) -> None:
     log.info("savepoint_deleted", table=table.storage.base_uri, instant_time=time)
 
 
-def restore_to_savepoint(table: HudiTable, time: str) -> RestorePlan:
+def restore_to_savepoint(table: HudiTable, time: str, *, force: bool = False) -> RestorePlan:
     """Takes the table back to a savepoint: every later commit is undone, newest first.
 
-    No writer may run meanwhile. A restore that was begun is finished first, from its own plan.
+    It holds the table meanwhile. A restore that was begun is finished first, from its own plan.
+
+    Args:
+        table: the table.
+        time: the savepoint's.
+        force: also undo batches of streams, whose checkpoints go on taking them for done.
 
     Returns:
         What was undone.
 
     Raises:
-        InvalidConfigError: there is no such savepoint.
-        CommitConflictError: a write is pending.
+        InvalidConfigError: there is no such savepoint, or batches of streams would be lost.
+        CommitConflictError: a live writer holds the table, or a write is pending.
     """
     check_copy_on_write(table.config, "restore")
+    with hold_table(table.storage, "hudistream savepoint restore") as lease:
+        return _restore(table, time, lease.owner, force=force)
+
+
+def _restore(table: HudiTable, time: str, owner: str, *, force: bool) -> RestorePlan:
     storage, timeline = table.storage, load_timeline(table.storage)
     pending = timeline.pending_of(Action.RESTORE)
     if pending:
-        return _finish_restore(table, timeline, pending[0])
+        return _finish_restore(table, timeline, pending[0], owner)
     if not timeline.contains(Instant(time, Action.SAVEPOINT, State.COMPLETED)):
         known = ", ".join(i.time for i in timeline.completed_of(Action.SAVEPOINT)) or "none"
         raise InvalidConfigError(f"there is no savepoint {time}; there are: {known}")
@@ -142,20 +200,22 @@ def restore_to_savepoint(table: HudiTable, time: str) -> RestorePlan:
         raise CommitConflictError(
             f"{writes[0].file_name} is pending: stop its writer, or `hudistream rollback` it first"
         )
-    undone = [(i.time, i.action.value) for i in reversed(timeline.completed_writes) if i.time > time]
-    plan = RestorePlan(time, tuple(undone))
+    undone = [i for i in reversed(timeline.completed_writes) if i.time > time]
+    if not force:
+        _check_batches(table, undone)
+    plan = RestorePlan(time, tuple((i.time, i.action.value) for i in undone))
     request_instant(storage, timeline, Action.RESTORE, table.config.timezone, encode_restore_plan(plan))
     timeline = load_timeline(storage)
-    return _finish_restore(table, timeline, timeline.pending_of(Action.RESTORE)[0])
+    return _finish_restore(table, timeline, timeline.pending_of(Action.RESTORE)[0], owner)
 
 
-def _finish_restore(table: HudiTable, timeline: Timeline, pending: Instant) -> RestorePlan:
+def _finish_restore(table: HudiTable, timeline: Timeline, pending: Instant, owner: str) -> RestorePlan:
     storage, started_ms = table.storage, clock.now_ms()
     plan = decode_restore_plan(read_instant(storage, requested(pending.time, Action.RESTORE)))
     begun = begin_instant(storage, requested(pending.time, Action.RESTORE))
     for time, action in plan.instants:
         timeline = load_timeline(storage)
-        undo_commit(table, timeline, time, Action(action))
+        undo_commit(table, timeline, time, Action(action), owner)
     timeline = load_timeline(storage)
     rollbacks = {}
     for rollback in timeline.completed_of(Action.ROLLBACK):
@@ -168,10 +228,21 @@ def _finish_restore(table: HudiTable, timeline: Timeline, pending: Instant) -> R
     return plan
 
 
-def undo_commit(table: HudiTable, timeline: Timeline, time: str, action: Action) -> None:
+def undo_commit(table: HudiTable, timeline: Timeline, time: str, action: Action, owner: str) -> None:
     """Rolls back one commit, completed or not, by a listing of its files (ListingBasedRollbackStrategy).
 
-    The completed file goes before any data file: what is half undone is not visible.
+    The end record is overruled once the plan is durable: until then the plan is dropped by whoever finds it, from
+    then on it is carried out. The completed file goes before any data file: what is half undone is not visible.
+
+    Args:
+        table: the table, held by the caller.
+        timeline: as loaded.
+        time: the commit's.
+        action: the commit's.
+        owner: who undoes it.
+
+    Raises:
+        CommitConflictError: a clean under way deletes files that readers need then; nothing was undone.
     """
     storage = table.storage
     rollback = next((i for i in timeline.pending_of(Action.ROLLBACK) if _undoes(table, timeline, i, time)), None)
@@ -188,8 +259,15 @@ def undo_commit(table: HudiTable, timeline: Timeline, time: str, action: Action)
         plan = RollbackPlan(time, action.value, tuple(requests))
         content = encode_rollback_plan(plan)
         rollback = request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, content)
+        try:
+            _check_predecessors(table, time, action)
+        except HudiError:
+            delete_instant_file(storage, rollback)
+            raise
     else:
         plan = _plan_of(table, rollback)
+    undone = any(i.time == time and i.is_completed for i in timeline.completed_writes)
+    overrule_end(storage, EndRecord(time, action, ROLLBACK, owner, undone=undone))
     delete_instant_file(storage, Instant(time, action, State.COMPLETED))
     execute_rollback(table, requested(rollback.time, Action.ROLLBACK), plan)
 
@@ -203,13 +281,82 @@ def _undoes(table: HudiTable, timeline: Timeline, rollback: Instant, time: str) 
     return timeline.contains(plan) and _plan_of(table, rollback).instant_time == time
 
 
-def roll_back(table: HudiTable, time: str) -> None:
-    """Rolls back one commit: a pending one, or the newest completed one.
+def _check_predecessors(table: HudiTable, time: str, action: Action) -> None:
+    """Whether everything is there that readers see once a completed commit is undone (rule 10).
+
+    Called when the rollback's plan is durable: a clean that is planned later sees it, an earlier one is seen here.
 
     Raises:
-        InvalidConfigError: there is no such commit, others came after it, or a savepoint holds it.
+        InvalidConfigError: a file was deleted since: the rows of its file group would be lost.
+        CommitConflictError: a clean is under way.
+    """
+    storage, timeline = table.storage, load_timeline(table.storage)
+    done = Instant(time, action, State.COMPLETED)
+    if not timeline.contains(done):
+        return
+    cleans = timeline.pending_of(Action.CLEAN)
+    if cleans:
+        raise CommitConflictError(
+            f"the clean {cleans[0].time} is under way: finish it (`hudistream clean`), then roll back; nothing was undone"
+        )
+    metadata = decode_commit(read_instant(storage, done), done.file_name)
+    for stat in metadata.stats:
+        before = join(stat.partition_path, stat.prev_base_file or "")
+        if stat.prev_base_file and not storage.exists(before):
+            raise InvalidConfigError(
+                f"{time} cannot be rolled back: {before}, the version before it, was cleaned, and its rows would be "
+                "lost; restore a savepoint instead, or write the rows anew; nothing was undone"
+            )
+    for path, file_ids in metadata.replaced.items():
+        names = (parse_base_file(entry.name) for entry in storage.list_dir(path))
+        lost = set(file_ids) - {name.file_id for name in names if name is not None}
+        if lost:
+            raise InvalidConfigError(
+                f"{time} cannot be rolled back: file group {min(lost)} of {path!r}, which it replaced, was cleaned; "
+                "restore a savepoint instead, or write the rows anew; nothing was undone"
+            )
+
+
+def _check_batches(table: HudiTable, commits: Iterable[Instant]) -> None:
+    """Refuses to undo batches of streams: their checkpoints take them for done, so that the rows would be lost.
+
+    Raises:
+        InvalidConfigError: names the newest batch, and the way to get its rows again.
+    """
+    for instant in commits:
+        extra = decode_commit(read_instant(table.storage, instant), instant.file_name).extra
+        batch = batch_of_commit(extra)
+        if batch is not None:
+            sink_id, committed = batch
+            raise InvalidConfigError(
+                f"commit {instant.time} is batch {committed.batch_id} of the stream with sink id {sink_id!r} (query "
+                f"{committed.query_id}). The stream's checkpoint takes that batch for done and does not send its rows "
+                f"again. To undo it all the same: --force (force=True); then stop the stream, delete commits/"
+                f"{committed.batch_id} and later files from its checkpoint's folder, and start it: it replays them. "
+                "Nothing was undone"
+            )
+
+
+def roll_back(table: HudiTable, time: str, *, force: bool = False) -> None:
+    """Rolls back one commit: a pending one, or the newest completed one. Holds the table meanwhile.
+
+    Args:
+        table: the table.
+        time: the commit's instant time.
+        force: also a batch of a stream, whose checkpoint goes on taking it for done.
+
+    Raises:
+        InvalidConfigError: there is no such commit, others came after it, a savepoint holds it, it is a stream's
+            batch, or what readers would see without it was cleaned.
+        CommitConflictError: a live writer holds the table, or a clean is under way.
     """
     check_copy_on_write(table.config, "roll back")
+    with hold_table(table.storage, "hudistream rollback") as lease:
+        _roll_back(table, time, lease.owner, force=force)
+    log.info("commit_rolled_back", table=table.storage.base_uri, instant_time=time)
+
+
+def _roll_back(table: HudiTable, time: str, owner: str, *, force: bool) -> None:
     timeline = load_timeline(table.storage)
     writes = [i for i in timeline if i.action in (Action.COMMIT, Action.REPLACE_COMMIT)]
     chosen = next((i for i in writes if i.time == time), None)
@@ -218,10 +365,17 @@ def roll_back(table: HudiTable, time: str) -> None:
         raise InvalidConfigError(f"there is no commit {time} on the active timeline; the newest: {known}")
     if any(i.time == time for i in timeline.completed_of(Action.SAVEPOINT)):
         raise InvalidConfigError(f"a savepoint holds {time}: delete the savepoint first")
+    if not chosen.is_completed:
+        end_pending(table, timeline, chosen, owner)
+        return
     later = [i.time for i in timeline.completed_writes if i.time > time]
-    if chosen.is_completed and later:
+    if later:
         raise InvalidConfigError(
             f"{len(later)} commits came after {time}: roll back the newest ({later[-1]}) first, or restore a savepoint"
         )
-    undo_commit(table, timeline, time, chosen.action)
-    log.info("commit_rolled_back", table=table.storage.base_uri, instant_time=time)
+    pending = [i for i in timeline.pending_of(*WRITES)]
+    if pending:
+        raise CommitConflictError(f"{pending[0].file_name} is pending: `hudistream rollback` it first")
+    if not force:
+        _check_batches(table, [chosen])
+    undo_commit(table, timeline, time, chosen.action, owner)

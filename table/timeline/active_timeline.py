@@ -4,6 +4,8 @@ Every move creates the next file with create-if-absent; nothing is renamed. A fi
 may or may not have created is read back before anybody is told about it.
 """
 
+from collections.abc import Callable
+
 from table import clock
 from table.errors import CommitOutcomeUnknownError, CorruptFileError, StorageError
 from table.storage import METAFOLDER, TEMPORARY_PREFIX, Storage, join
@@ -11,20 +13,26 @@ from table.timeline.instant import Action, Instant, State, parse_instant
 from table.timeline.timeline import Timeline, build_timeline, requested
 
 STALE_TEMPORARY_MS = 600_000
+_TRIES = 5
 
 
 def load_timeline(storage: Storage) -> Timeline:
     """The active timeline: one listing of ``.hoodie``."""
-    files = []
+    found = (parse_instant(entry.name) for entry in storage.list_dir(METAFOLDER) if not entry.is_dir)
+    return build_timeline(instant for instant in found if instant is not None)
+
+
+def sweep_temporaries(storage: Storage, now_ms: int) -> None:
+    """Deletes half-written files of processes that died while they created one.
+
+    Args:
+        storage: the table's.
+        now_ms: the store's time: a machine's own clock may be ahead, and would take a live one for dead.
+    """
     for entry in storage.list_dir(METAFOLDER):
-        if entry.is_dir:
-            continue
-        instant = parse_instant(entry.name)
-        if instant is not None:
-            files.append(instant)
-        elif entry.name.startswith(TEMPORARY_PREFIX) and entry.modified_ms < clock.now_ms() - STALE_TEMPORARY_MS:
-            storage.delete(join(METAFOLDER, entry.name))
-    return build_timeline(files)
+        if entry.name.startswith(TEMPORARY_PREFIX) and not entry.is_dir:
+            if entry.modified_ms < now_ms - STALE_TEMPORARY_MS:
+                storage.delete_metafile(join(METAFOLDER, entry.name))
 
 
 def read_instant(storage: Storage, instant: Instant) -> bytes:
@@ -53,21 +61,60 @@ def instant_path(instant: Instant) -> str:
     return join(METAFOLDER, instant.file_name)
 
 
-def request_instant(storage: Storage, timeline: Timeline, action: Action, zone: str, content: bytes = b"") -> Instant:
-    """Requests a new instant whose time is greater than every one on the timeline.
+def request_instant(
+    storage: Storage,
+    timeline: Timeline,
+    action: Action,
+    zone: str,
+    content: bytes = b"",
+    before: Callable[[str], None] | None = None,
+) -> Instant:
+    """`request_and_list` without the timeline."""
+    return request_and_list(storage, timeline, action, zone, content, before)[0]
 
-    Two callers that pick the same time are told apart by create-if-absent: one picks again.
+
+def request_and_list(
+    storage: Storage,
+    timeline: Timeline,
+    action: Action,
+    zone: str,
+    content: bytes = b"",
+    before: Callable[[str], None] | None = None,
+) -> tuple[Instant, Timeline]:
+    """Requests a new instant whose time is greater than every one on the timeline, and that no other action has.
+
+    Two callers that pick the same time for the same action are told apart by create-if-absent. For other
+    actions the timeline is listed after the request: who sees another instant of the same time withdraws
+    and picks again, so that never both stay.
+
+    Args:
+        storage: the table's.
+        timeline: as loaded.
+        action: what is requested.
+        zone: the table's.
+        content: of the requested file.
+        before: called with the chosen time before the request is visible (a heartbeat).
+
+    Returns:
+        The instant, and the timeline as it was after the request.
 
     Raises:
         InvalidConfigError: when the timeline is ahead of our clock.
         StorageError: when the store fails.
     """
     last = timeline.last_time
-    while True:
-        instant = requested(clock.next_instant_time(last, clock.now_ms(), zone), action)
+    for attempt in range(_TRIES):
+        instant = requested(clock.next_instant_time(last, clock.now_ms() + attempt, zone), action)
+        if before is not None:
+            before(instant.time)
         if storage.create_exclusive(instant_path(instant), content, durable=True):
-            return instant
-        last = instant.time
+            now = load_timeline(storage)
+            if all(other.action is action for other in now if other.time == instant.time):
+                return instant, now
+            delete_instant_file(storage, instant)
+        last = max(last or "", instant.time)
+        clock.sleep_s(0.001 * (attempt + 1) * (1 + clock.jitter()))
+    raise StorageError(f"no instant time could be had for a {action.value}: others took {_TRIES} in turn")
 
 
 def begin_instant(storage: Storage, instant: Instant, content: bytes = b"") -> Instant:
@@ -85,27 +132,34 @@ def complete_instant(storage: Storage, instant: Instant, content: bytes) -> Inst
         StorageError: when somebody else completed the instant with other content.
     """
     moved = instant.to(State.COMPLETED)
-    path = instant_path(moved)
-    failure: StorageError | None = None
-    try:
-        if storage.create_exclusive(path, content, durable=True):
-            return moved
-    except StorageError as error:
-        failure = error
-    # lost answer, or there already: only its content tells whose it is
-    try:
-        found = storage.read(path)
-    except FileNotFoundError:
-        if failure is not None:
-            raise failure from None
-        raise CommitOutcomeUnknownError(f"{path} was there and then was not: run the batch again") from None
-    except StorageError as error:
-        raise CommitOutcomeUnknownError(f"whether {path} was created is not known: {error}") from error
-    if found == content:
+    if create_settled(storage, instant_path(moved), content) == content:
         return moved
-    raise StorageError(f"{path} was completed by somebody else with other content")
+    raise StorageError(f"{instant_path(moved)} was completed by somebody else with other content")
+
+
+def create_settled(storage: Storage, path: str, data: bytes) -> bytes:
+    """Creates a file if it is absent, and goes on asking until the store says whose it is.
+
+    A request that was given up may still arrive. It then finds the file that a later request created:
+    so a definite answer to any of the requests settles all of them. To read an absent file settles none.
+
+    Returns:
+        The content that is there.
+
+    Raises:
+        CommitOutcomeUnknownError: the store gave no definite answer.
+    """
+    failure: Exception | None = None
+    for attempt in range(_TRIES):
+        if attempt:
+            clock.sleep_s(0.05 * 2**attempt)
+        try:
+            return data if storage.create_exclusive(path, data, durable=True) else storage.read(path)
+        except (StorageError, FileNotFoundError) as error:
+            failure = error
+    raise CommitOutcomeUnknownError(f"whether {path} was created is not known: {failure}") from failure
 
 
 def delete_instant_file(storage: Storage, instant: Instant) -> None:
     """Deletes one state file of an instant, as a rollback or the archival does."""
-    storage.delete(instant_path(instant))
+    storage.delete_metafile(instant_path(instant))

@@ -45,19 +45,31 @@ def _number(name: str) -> int:
     return int(digits) if digits.isdigit() else -1
 
 
+def read_archived_files(storage: Storage, archive_folder: str) -> Iterator[list[ArchivedCommit]]:
+    """Completed commits of each file of the archive, newest file first, oldest commit first.
+
+    Raises:
+        CorruptFileError: when a file is not in the log format.
+    """
+    for path in list_archive_files(storage, archive_folder):
+        blocks = [block for block in read_blocks(storage.read(path), path) if block.type is BlockType.AVRO_DATA]
+        found = (_completed_commit(record) for block in blocks for record in read_avro_records(block))
+        yield [commit for commit in found if commit is not None]
+
+
 def read_archived_commits(storage: Storage, archive_folder: str) -> Iterator[ArchivedCommit]:
     """Completed commits of the archive, file by file, newest file first.
 
     Raises:
         CorruptFileError: when a file is not in the log format.
     """
-    for path in list_archive_files(storage, archive_folder):
-        for block in read_blocks(storage.read(path), path):
-            if block.type is BlockType.AVRO_DATA:
-                for record in read_avro_records(block):
-                    commit = _completed_commit(record)
-                    if commit is not None:
-                        yield commit
+    for commits in read_archived_files(storage, archive_folder):
+        yield from commits
+
+
+def is_archived(storage: Storage, archive_folder: str, time: str) -> bool:
+    """Whether a completed commit of that time left the active timeline."""
+    return any(commit.time == time for commit in read_archived_commits(storage, archive_folder))
 
 
 def _completed_commit(record: dict[str, Any]) -> ArchivedCommit | None:

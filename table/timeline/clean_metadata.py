@@ -1,11 +1,14 @@
 """Plans and outcomes of cleaning <-> Avro (HoodieCleanerPlan, HoodieCleanMetadata)."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from table.timeline.service_metadata import decode_record, encode_record
 
 SAVEPOINTED_KEY = "savepointed_timestamps"
+LEFT_KEY = "hudistream.left"
+EMPTIED_KEY = "hudistream.emptied"
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,8 @@ class CleanPlan:
         files: partition path -> absolute paths.
         partitions: partition paths whose folders go, too.
         savepoints: savepointed commits it respected.
+        left: partition paths in which files stay that are too young to go: the next clean looks at them again.
+        emptied: partition paths in which nothing is left; a writer removes their folders between two batches.
     """
 
     policy: str
@@ -27,6 +32,8 @@ class CleanPlan:
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     partitions: tuple[str, ...] = ()
     savepoints: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    emptied: tuple[str, ...] = ()
 
     @property
     def file_count(self) -> int:
@@ -77,11 +84,23 @@ def encode_clean_plan(plan: CleanPlan) -> bytes:
 
 
 def _extra(plan: CleanPlan) -> dict[str, str]:
-    return {SAVEPOINTED_KEY: ",".join(plan.savepoints)} if plan.savepoints else {}
+    extra = {SAVEPOINTED_KEY: ",".join(plan.savepoints)} if plan.savepoints else {}
+    for key, paths in ((LEFT_KEY, plan.left), (EMPTIED_KEY, plan.emptied)):
+        if paths:
+            extra[key] = json.dumps(paths)
+    return extra
 
 
 def _savepoints(extra: Mapping[str, str] | None) -> tuple[str, ...]:
     return tuple(filter(None, (extra or {}).get(SAVEPOINTED_KEY, "").split(",")))
+
+
+def _paths(extra: Mapping[str, str] | None, key: str) -> tuple[str, ...]:
+    try:
+        found = json.loads((extra or {}).get(key, "[]"))
+    except ValueError:
+        return ()
+    return tuple(path for path in found if isinstance(path, str)) if isinstance(found, list) else ()
 
 
 def decode_clean_plan(data: bytes) -> CleanPlan:
@@ -102,6 +121,8 @@ def decode_clean_plan(data: bytes) -> CleanPlan:
         files,
         tuple(record.get("partitionsToBeDeleted") or ()),
         _savepoints(record.get("extraMetadata")),
+        _paths(record.get("extraMetadata"), LEFT_KEY),
+        _paths(record.get("extraMetadata"), EMPTIED_KEY),
     )
 
 
@@ -115,7 +136,7 @@ def encode_clean_metadata(metadata: CleanMetadata) -> bytes:
             "deletePathPatterns": [*metadata.deleted.get(path, ()), *metadata.failed.get(path, ())],
             "successDeleteFiles": list(metadata.deleted.get(path, ())),
             "failedDeleteFiles": list(metadata.failed.get(path, ())),
-            "isPartitionDeleted": path in plan.partitions,
+            "isPartitionDeleted": False,  # the folder is a writer's to remove, between two batches
         }
         for path in sorted({*plan.files, *plan.partitions})
     }
@@ -146,6 +167,8 @@ def decode_clean_metadata(data: bytes) -> CleanMetadata:
         record.get("lastCompletedCommitTimestamp") or "",
         partitions=tuple(path for path, entry in partitions.items() if entry.get("isPartitionDeleted")),
         savepoints=_savepoints(record.get("extraMetadata")),
+        left=_paths(record.get("extraMetadata"), LEFT_KEY),
+        emptied=_paths(record.get("extraMetadata"), EMPTIED_KEY),
     )
     return CleanMetadata(
         record["startCleanTime"],

@@ -14,6 +14,7 @@ from table.errors import CommitConflictError
 
 HUDI_KEY = "_hudi_streaming_sink_checkpoint"
 OUR_KEY = "hudistream.checkpoint"
+SINK_KEY = "hudistream.sink"  # whose batch a commit is; "" in writes outside of a stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,18 @@ def decode_checkpoints(extra: Mapping[str, str]) -> dict[str, CommittedBatch]:
             if sink_id not in found or ours.batch_id >= found[sink_id].batch_id:
                 found[sink_id] = ours
     return found
+
+
+def batch_of_commit(extra: Mapping[str, str]) -> tuple[str, CommittedBatch] | None:
+    """The stream's batch that a commit is: sink id and batch. None for a write outside of a stream.
+
+    Every commit carries the entries of all sinks along; which one is its own stands beside them.
+    """
+    sink_id = extra.get(SINK_KEY)
+    found = decode_checkpoints(extra)
+    if sink_id is not None:
+        return (sink_id, found[sink_id]) if sink_id in found else None
+    return next(iter(found.items())) if len(found) == 1 and OUR_KEY not in extra else None
 
 
 def _json_map(text: str | None) -> dict[str, object]:

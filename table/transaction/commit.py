@@ -1,6 +1,7 @@
-"""One commit among others: request, begin, complete. The order of these calls is what safety rests on.
+"""One commit among others: request, begin, end. The order of these calls is what safety rests on.
 
-A batch is visible exactly when the one file that `complete_commit` creates exists.
+A batch is visible exactly when its completed file exists. Whether it ever will is decided by its end
+record (rule 3): commit or rollback, whoever comes first.
 """
 
 from collections.abc import Callable, Mapping
@@ -8,27 +9,35 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from table import clock
 from table.config import TableConfig, load_table_config
-from table.errors import BrokenInvariantError, CommitConflictError
-from table.files.markers import delete_markers, list_markers
+from table.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError, InvalidConfigError, StorageError
+from table.files.markers import delete_announced, delete_marker, delete_markers, list_markers
 from table.hudi_table import HudiTable
-from table.storage import Storage
+from table.storage import Storage, join
 from table.timeline.active_timeline import (
     begin_instant,
     complete_instant,
     delete_instant_file,
+    find_instant,
+    instant_path,
     load_timeline,
     read_instant,
-    request_instant,
+    request_and_list,
 )
+from table.timeline.archived_timeline import is_archived
+from table.timeline.clean_metadata import decode_clean_metadata, decode_clean_plan
 from table.timeline.commit_metadata import CommitMetadata, WriteStat, decode_commit, encode_commit
 from table.timeline.instant import Action, Instant, State
 from table.timeline.service_metadata import decode_rollback_metadata, decode_rollback_plan
-from table.timeline.timeline import Timeline, inflight
+from table.timeline.timeline import Timeline, inflight, requested
 from table.transaction.conflicts import CommitFacts, find_conflict
+from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, overrule_end
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat
+from table.transaction.lease import Lease
 
 WRITER_KEY = "hudistream.writer"
+LONGEST_TASK_MS = 24 * 3_600_000
 
 log = structlog.get_logger("hudistream.commit")
 
@@ -40,13 +49,13 @@ class PendingCommit:
     Attributes:
         instant: inflight.
         operation: ``INSERT`` …
-        seen: instants that were completed when it began.
+        seen: completed writes and services of the timeline that it was planned from.
         config: the table's properties when it began.
     """
 
     instant: Instant
     operation: str
-    seen: frozenset[str]
+    seen: Timeline
     config: TableConfig
 
     @property
@@ -62,7 +71,9 @@ def begin_commit(
     identity: WriterIdentity,
     action: Action = Action.COMMIT,
 ) -> PendingCommit:
-    """Requests a commit, starts its heartbeat, and moves it to inflight with the writer's name in it.
+    """Requests a commit, and moves it to inflight with the writer's name in it.
+
+    Its heartbeat is there before the request is: nobody sees a write without one.
 
     Args:
         table: the table.
@@ -72,26 +83,76 @@ def begin_commit(
         action: REPLACE_COMMIT for what takes file groups out of sight.
 
     Raises:
-        BrokenInvariantError: when a pending compaction is later than the new instant.
+        CommitConflictError: another write is pending, or a later compaction. Nothing is left behind.
     """
     storage = table.storage
-    instant = request_instant(storage, timeline, action, table.config.timezone)
-    for pending in timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION):
-        if pending.time >= instant.time:
-            raise BrokenInvariantError(f"pending compaction {pending.time} is not earlier than {instant.time}")
-    write_heartbeat(storage, instant.time, identity)
-    profile = CommitMetadata(operation=operation, extra={WRITER_KEY: identity.encode().decode()})
-    begun = begin_instant(storage, instant, encode_commit(profile))
+    _check_compactions(timeline, clock.format_instant_time(clock.now_ms(), table.config.timezone))
+    tried: list[str] = []
+
+    def beat(time: str) -> None:
+        tried.append(time)
+        write_heartbeat(storage, time, identity)
+
+    try:
+        instant, now = request_and_list(storage, timeline, action, table.config.timezone, before=beat)
+        for earlier in tried[:-1]:
+            delete_heartbeat(storage, earlier)
+        _check_alone(now, instant)
+        _check_compactions(now, instant.time)
+        profile = CommitMetadata(operation=operation, extra={WRITER_KEY: identity.encode().decode()})
+        storage.open_staging(instant.time)
+        begun = begin_instant(storage, instant, encode_commit(profile))
+    except BaseException:
+        _withdraw_begin(storage, tried, action)
+        raise
     log.info("commit_begun", table=storage.base_uri, instant_time=instant.time, operation=operation)
-    return PendingCommit(begun, operation, timeline.committed_times, table.config)
+    return PendingCommit(begun, operation, timeline, table.config)
+
+
+def _check_alone(now: Timeline, instant: Instant) -> None:
+    """Refuses to write beside somebody else: both listed the timeline before either requested (rule 7)."""
+    others = [i for i in now.pending_of(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT) if i != instant]
+    if others:
+        raise CommitConflictError(
+            f"{others[0].file_name} was requested while this batch began: one writer per table; the batch can be run again"
+        )
+
+
+def _check_compactions(timeline: Timeline, time: str) -> None:
+    """Refuses an instant that is not later than every pending compaction (BaseHoodieWriteClient.startCommit).
+
+    Raises:
+        CommitConflictError: names the compaction.
+    """
+    for pending in timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION):
+        if pending.time >= time:
+            raise CommitConflictError(
+                f"the pending compaction {pending.time} is not earlier than {time}: let its writer finish it, or mend "
+                "this machine's clock; the batch can be run again"
+            )
+
+
+def _withdraw_begin(storage: Storage, tried: list[str], action: Action) -> None:
+    """Takes back what a failed begin made. What cannot be taken back is rolled back by the next batch."""
+    try:
+        for time in tried:
+            for state in (inflight(time, action), requested(time, action)):
+                delete_instant_file(storage, state)
+            storage.fence(time)
+            delete_heartbeat(storage, time)
+    except StorageError as error:
+        log.warning("begin_not_withdrawn", table=storage.base_uri, instant_times=tried, error=str(error))
 
 
 def withdraw_commit(storage: Storage, pending: PendingCommit) -> None:
     """Takes back a commit for which nothing was written: an empty batch leaves no instant."""
-    delete_heartbeat(storage, pending.time)
+    storage.fence(pending.time)
+    for marker in list_markers(storage, pending.time):
+        delete_announced(storage, pending.time, marker)
     delete_markers(storage, pending.time)
     delete_instant_file(storage, pending.instant)
     delete_instant_file(storage, Instant(pending.time, pending.instant.action, State.REQUESTED))
+    delete_heartbeat(storage, pending.time)
 
 
 def complete_commit(
@@ -100,12 +161,10 @@ def complete_commit(
     stats: tuple[WriteStat, ...],
     schema: str,
     build_extra: Callable[[Timeline], Mapping[str, str]],
+    lease: Lease,
     replaced: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Instant:
     """Makes a commit visible, or raises and leaves it invisible.
-
-    Files of failed or repeated attempts are removed by the markers, everything is checked once more,
-    then the completed file is created if absent.
 
     Args:
         table: the table.
@@ -113,76 +172,179 @@ def complete_commit(
         stats: files that belong to it.
         schema: the table's Avro schema without meta columns.
         build_extra: makes ``extraMetadata`` from the timeline as it is now.
+        lease: the writer's hold on the table.
         replaced: partition path -> file ids that a replace commit takes out of sight.
 
     Raises:
         CommitConflictError: another writer got in between; run the batch again.
-        CommitOutcomeUnknownError: the store does not say; run the batch again.
+        CommitOutcomeUnknownError: the end is decided, or may be, and was not carried out; whoever comes next does.
     """
     storage = table.storage
-    remove_unreferenced_files(storage, pending.time, stats)
     timeline = load_timeline(storage)
     metadata = CommitMetadata(stats, pending.operation, {}, dict(replaced or {}))
-    facts = _load_facts(storage, timeline, pending, metadata.file_groups, schema)
-    conflict = find_conflict(facts)
+    conflict = find_conflict(_load_facts(storage, timeline, pending, metadata, schema))
     if conflict is not None:
         raise CommitConflictError(f"{conflict}; the batch is not visible and can be run again")
     extra = {**build_extra(timeline), "schema": schema}
-    completed = complete_instant(storage, pending.instant, encode_commit(replace(metadata, extra=extra)))
+    content = encode_commit(replace(metadata, extra=extra))
+    lease.check()
+    end = decide_end(storage, EndRecord(pending.time, pending.instant.action, COMMIT, lease.owner, content))
+    if not end.is_commit:
+        raise CommitConflictError(
+            f"instant {pending.time} was rolled back by another writer ({end.by}) while the batch ran; the batch is not "
+            "visible and can be run again"
+        )
+    try:
+        completed = carry_out_commit(table, end)
+    except StorageError as error:
+        raise CommitOutcomeUnknownError(
+            f"instant {pending.time} is to be committed, and was not yet ({error}): the next batch carries it out"
+        ) from error
     log.info("commit_completed", table=storage.base_uri, instant_time=pending.time, files=len(stats))
     return completed
 
 
-def clean_up_commit(storage: Storage, instant_time: str) -> None:
-    """Removes heartbeat and markers of a completed commit, markers last: their sweep finds what is left."""
-    delete_heartbeat(storage, instant_time)
-    delete_markers(storage, instant_time)
+def carry_out_commit(table: HudiTable, end: EndRecord) -> Instant:
+    """Carries out an end that says "commit". Can be repeated, and by several at once (rule 4).
 
-
-def remove_unreferenced_files(storage: Storage, instant_time: str, stats: tuple[WriteStat, ...]) -> None:
-    """Deletes files that markers announce and no stat names (HoodieTable.reconcileAgainstMarkers).
+    First nobody can publish another file of the instant; then what failed attempts left is deleted; only then
+    the completed file is created. So no stray file ever stands beside a commit.
 
     Raises:
-        BrokenInvariantError: when a stat's file has no marker: a rollback would not find it.
+        CommitConflictError: a foreign writer rolled the instant back meanwhile, and has its way.
+        CommitOutcomeUnknownError, StorageError: the store fails; to be carried out again.
     """
-    marked = {marker.data_file for marker in list_markers(storage, instant_time)}
+    storage, time = table.storage, end.time
+    storage.fence(time)
+    stats = decode_commit(end.content, f"{time}.{end.action.value}").stats
+    delete_strays(storage, time, frozenset(stat.path for stat in stats))
+    begun = inflight(time, end.action)
+    if not storage.exists(instant_path(begun)):
+        return _find_outcome(table, end)
+    completed = complete_instant(storage, begun, end.content)
+    if not storage.exists(instant_path(begun)):
+        # a foreign rollback passed us by: what it deleted is not there to be seen
+        return _find_outcome(table, end)
+    return completed
+
+
+def delete_strays(storage: Storage, time: str, referenced: frozenset[str]) -> None:
+    """Deletes files that markers announce and the commit does not name (HoodieTable.reconcileAgainstMarkers).
+
+    A store without a fence is looked at twice: a task may have announced itself between.
+    """
+    for _ in range(1 if storage.has_fence else 2):
+        for marker in list_markers(storage, time):
+            if marker.data_file not in referenced:
+                if delete_announced(storage, time, marker):
+                    log.warning("stray_file_deleted", table=storage.base_uri, instant_time=time, path=marker.data_file)
+                if storage.has_fence:  # else the marker stays until the instant is swept: a late task may yet publish
+                    delete_marker(storage, time, marker)
+
+
+def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
+    """What became of an instant whose inflight file is not there any more.
+
+    Raises:
+        CommitConflictError: a foreign writer rolled it back.
+        CommitOutcomeUnknownError: nobody can tell.
+    """
+    storage, time = table.storage, end.time
+    timeline = load_timeline(storage)
+    undone = any(load_rolled_back_time(storage, timeline, i) == time for i in rollbacks_after(timeline, time))
+    if undone:
+        overrule_end(storage, replace(end, end=ROLLBACK, content=b""))
+        delete_instant_file(storage, Instant(time, end.action, State.COMPLETED))
+        raise CommitConflictError(f"instant {time} was rolled back by another engine while it was being committed")
+    found = timeline.find(time, end.action)
+    if found is not None and found.is_completed:
+        return found
+    if is_archived(storage, table.config.archive_folder, time):
+        return Instant(time, end.action, State.COMPLETED)
+    raise CommitOutcomeUnknownError(f"the files of instant {time} are not on the timeline: run the batch again")
+
+
+def rollbacks_after(timeline: Timeline, time: str) -> tuple[Instant, ...]:
+    """Rollbacks, in any state, that can name an instant: they are younger than it."""
+    return tuple(i for i in timeline if i.action is Action.ROLLBACK and i.time > time)
+
+
+def clean_up_commit(storage: Storage, instant_time: str, stats: tuple[WriteStat, ...]) -> None:
+    """Removes heartbeat and markers of a completed commit, markers last: their sweep finds what is left.
+
+    Without a fence the markers of files that the commit does not name stay: a late task may yet publish one.
+    """
+    delete_heartbeat(storage, instant_time)
+    if storage.has_fence:
+        delete_markers(storage, instant_time)
+        return
     referenced = {stat.path for stat in stats}
-    missing = referenced - marked
-    if missing:
-        raise BrokenInvariantError(f"{min(missing)} of instant {instant_time} was written without a marker")
-    for path in sorted(marked - referenced):
-        if storage.delete(path):
-            log.warning("unreferenced_file_deleted", table=storage.base_uri, instant_time=instant_time, path=path)
+    for marker in list_markers(storage, instant_time):
+        if marker.data_file in referenced:
+            delete_marker(storage, instant_time, marker)
+
+
+def is_older_than_any_task(time: str, zone: str) -> bool:
+    """Whether no task of an instant can still run. Stores without a fence rest on it."""
+    return clock.now_ms() - clock.parse_instant_time(time, zone) > LONGEST_TASK_MS
 
 
 def _load_facts(
-    storage: Storage,
-    timeline: Timeline,
-    pending: PendingCommit,
-    file_groups: frozenset[tuple[str, str]],
-    schema: str,
+    storage: Storage, timeline: Timeline, pending: PendingCommit, metadata: CommitMetadata, schema: str
 ) -> CommitFacts:
-    newer = [i for i in timeline.completed_writes if i.time not in pending.seen]
-    rolled_back = set()
+    seen, stats = pending.seen, metadata.stats
+    known = {(i.time, i.action) for i in seen if i.is_completed}
+    newer = [i for i in timeline.completed_writes if (i.time, i.action) not in known]
+    new_rollbacks = [i for i in timeline if i.action is Action.ROLLBACK and (i.time, i.action) not in known]
+    cleaned: set[str] = set()
     for instant in timeline:
-        if instant.action is Action.ROLLBACK and instant.time > pending.time:
-            rolled_back.add(load_rolled_back_time(storage, timeline, instant))
+        if instant.action is Action.CLEAN and (instant.time, instant.action) not in known:
+            cleaned.update(load_cleaned(storage, timeline, instant))
     return CommitFacts(
         instant_time=pending.time,
-        file_groups=file_groups,
+        file_groups=metadata.file_groups,
+        inputs=frozenset(join(stat.partition_path, stat.prev_base_file) for stat in stats if stat.prev_base_file),
         schema=schema,
         inflight_exists=timeline.contains(inflight(pending.time, pending.instant.action)),
-        rolled_back=frozenset(rolled_back),
+        rolled_back=frozenset(load_rolled_back_time(storage, timeline, i) for i in new_rollbacks),
+        restored=any(i.action is Action.RESTORE and (i.time, i.action) not in known for i in timeline),
+        seen=seen.committed_times,
+        missing=missing_since(seen, timeline),
+        cleaned=frozenset(cleaned),
         others={i.time: decode_commit(read_instant(storage, i), i.file_name) for i in newer},
         config_before=pending.config,
         config_now=load_table_config(storage),
     )
 
 
+def missing_since(before: Timeline, now: Timeline) -> frozenset[str]:
+    """Completed writes that were there and are not any more, but for those that archival took: the oldest."""
+    first = now.first_active_time
+    lost = before.committed_times - now.committed_times
+    if first is None:
+        return lost
+    return frozenset(time for time in lost if time > first)
+
+
+def load_cleaned(storage: Storage, timeline: Timeline, clean: Instant) -> frozenset[str]:
+    """Paths that a clean deletes or has deleted, relative to the table; none where its file was archived since."""
+    try:
+        if clean.is_completed:
+            deleted = decode_clean_metadata(read_instant(storage, clean)).deleted
+            return frozenset(join(path, name) for path, names in deleted.items() for name in names)
+        plan = requested(clean.time, Action.CLEAN)
+        data = read_instant(storage, plan) if timeline.contains(plan) else b""
+        files = decode_clean_plan(data).files.values() if data else ()
+        return frozenset(storage.relative(file) for names in files for file in names)
+    except (CorruptFileError, InvalidConfigError):
+        return frozenset()
+
+
 def load_rolled_back_time(storage: Storage, timeline: Timeline, rollback: Instant) -> str:
     """The instant that a rollback on the timeline undoes, or "" when its file does not say."""
     if rollback.is_completed:
-        return decode_rollback_metadata(read_instant(storage, rollback)).instant_time
+        data = find_instant(storage, rollback)
+        return decode_rollback_metadata(data).instant_time if data else ""
     plan = Instant(rollback.time, Action.ROLLBACK, State.REQUESTED)
-    data = read_instant(storage, plan) if timeline.contains(plan) else b""
+    data = find_instant(storage, plan) if timeline.contains(plan) else None
     return decode_rollback_plan(data).instant_time if data else ""

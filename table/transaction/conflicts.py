@@ -21,9 +21,14 @@ class CommitFacts:
     Attributes:
         instant_time: ours.
         file_groups: (partition path, file id) of every file group we wrote.
+        inputs: paths of the base files that we continued.
         schema: the Avro schema we wrote with.
         inflight_exists: whether our inflight file is still there.
-        rolled_back: instants that rollbacks on the timeline name.
+        rolled_back: instants that rollbacks name which came since we started.
+        restored: whether a restore came since.
+        seen: completed writes when we started.
+        missing: those of them that are not there any more, and that no archival took.
+        cleaned: paths that cleans deleted, or are about to delete, since we started.
         others: commits completed since we started.
         config_before: the table's properties when we started.
         config_now: and now.
@@ -31,9 +36,14 @@ class CommitFacts:
 
     instant_time: str
     file_groups: frozenset[tuple[str, str]]
+    inputs: frozenset[str]
     schema: str
     inflight_exists: bool
     rolled_back: frozenset[str]
+    restored: bool
+    seen: frozenset[str]
+    missing: frozenset[str]
+    cleaned: frozenset[str]
     others: Mapping[str, CommitMetadata]
     config_before: TableConfig
     config_now: TableConfig | None
@@ -46,6 +56,13 @@ def find_conflict(facts: CommitFacts) -> str | None:
         return f"instant {time} was rolled back by another writer while the batch ran"
     if not facts.inflight_exists:
         return f"the inflight file of instant {time} is gone: another writer rolled it back"
+    undone = (facts.rolled_back & facts.seen) | facts.missing
+    if undone or facts.restored:
+        what = f"commit {min(undone)} was undone" if undone else "a restore began"
+        return f"{what} while the batch ran, which was planned from it"
+    taken = facts.cleaned & facts.inputs
+    if taken:
+        return f"a clean deletes {min(taken)}, which the batch continues"
     changed = _changed_properties(facts.config_before, facts.config_now)
     if changed:
         return f"hoodie.properties changed while the batch ran: {', '.join(changed)}"

@@ -1,21 +1,22 @@
 """The file that a bucket's rows go into: announced before it is opened, reported when it is whole.
 
-The order is what safety rests on: partition metadata, marker, data. The stat is made only when the file
-is whole and still wanted.
+The order is what safety rests on: partition metadata, marker, a look whether the instant has ended, data. The file
+waits where nobody sees it until it is whole, and is then published, unless the instant's fence is up.
 """
 
 import pyarrow as pa
 
 from table import clock
 from table.errors import BrokenInvariantError, StorageError
-from table.files.base_file_writer import BaseFileSummary
-from table.files.file_names import parse_base_file
-from table.files.markers import CREATE, MERGE, create_marker, marker_exists
+from table.files.base_file_summary import BaseFileSummary
+from table.files.file_names import MarkerName, parse_base_file
+from table.files.markers import CREATE, MERGE, create_marker
 from table.files.partition_metadata import create_partition_metadata
 from table.files.stored_file import StoredBaseFile
 from table.schema import with_meta_columns
-from table.storage import join
+from table.storage import Stage, join
 from table.timeline.commit_metadata import NO_PREVIOUS_COMMIT, WriteStat
+from table.timeline.end_record import end_path
 from table.write.context import Bucket, BucketType, WriteContext
 from table.write.meta_columns import stamp_new_rows
 
@@ -42,16 +43,44 @@ class BucketFile:
         self.path = join(bucket.partition_path, self.name)
         self.schema = with_meta_columns(context.schema)
         self._started_s = clock.monotonic_s()
-        self._kind = CREATE if bucket.type is BucketType.INSERT else MERGE
+        self._marker = MarkerName(self.path, CREATE if bucket.type is BucketType.INSERT else MERGE)
         self._previous = parse_base_file(bucket.base_file or "")
         self.stored = self._open_stored()
         try:
             if bucket.type is BucketType.INSERT:
                 create_partition_metadata(context.storage, bucket.partition_path, context.instant_time)
-            create_marker(context.storage, context.instant_time, self.path, self._kind)
         except BaseException:
             self.close()
             raise
+
+    def announce(self) -> Stage:
+        """Announces the file, before it is opened. Returns where it waits until it is published.
+
+        Raises:
+            StorageError: the instant has ended; a task that comes late must not begin.
+        """
+        context = self.context
+        stage = context.storage.stage(context.instant_time, self.path)
+        create_marker(context.storage, context.instant_time, self._marker, stage.ticket)
+        try:
+            self.check_not_ended()
+        except BaseException:
+            context.storage.revoke(self.path, stage.ticket)
+            raise
+        return stage
+
+    def check_not_ended(self) -> None:
+        """Looks at the instant's end record (rule 4).
+
+        Where the store has a fence, this look after the marker is what makes it tight: either the one who ends the
+        instant sees the marker, or the task sees the end. Elsewhere the task looks again before and after it publishes.
+
+        Raises:
+            StorageError: the instant has ended.
+        """
+        context = self.context
+        if context.storage.exists(end_path(context.instant_time, context.action)):
+            raise StorageError(f"instant {context.instant_time} was ended while {self.path} was being written")
 
     def _open_stored(self) -> StoredBaseFile | None:
         bucket = self.bucket
@@ -91,7 +120,8 @@ class BucketFile:
             StorageError: when the instant was rolled back while the file was being written.
         """
         self.close()
-        self._check_still_wanted()
+        if not self.context.storage.has_fence:
+            self._check_still_wanted()
         spent_ms = round((clock.monotonic_s() - self._started_s) * 1000)
         previous = self._previous
         return WriteStat(
@@ -111,11 +141,9 @@ class BucketFile:
         )
 
     def _check_still_wanted(self) -> None:
-        """A rollback that ran while we wrote has looked for this file before it was there: it must go.
-
-        The rollback takes the markers away before it looks a second time, so one of the two sees the other.
-        """
-        context = self.context
-        if not marker_exists(context.storage, context.instant_time, self.path, self._kind):
-            context.storage.delete(self.path)
-            raise StorageError(f"instant {context.instant_time} was rolled back while {self.path} was being written")
+        """Without a fence: whoever ended the instant while we wrote has looked for this file before it was there."""
+        try:
+            self.check_not_ended()
+        except StorageError:
+            self.context.storage.delete(self.path)
+            raise

@@ -13,7 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from table.files.base_file import file_schema, restamp_carried_rows
-from table.files.base_file_writer import NEW, BaseFileSummary, BaseFileWriter, Carrying
+from table.files.base_file_summary import NEW, BaseFileSummary, Carrying
+from table.files.base_file_writer import BaseFileWriter
 from table.files.copy_checks import why_encoded_anew
 from table.files.hudi_footer import filter_of_footer
 from table.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
@@ -145,6 +146,7 @@ class _Merge:
             context.settings,
             stored=None if whole else stored,  # else it takes the filter over itself
             carrying=Carrying(frozenset((*plan.patched, *plan.decoded)), bloom, self._write_anew),
+            announced=self._file,
         )
 
     def _patch(self, writer: BaseFileWriter, group: int) -> None:

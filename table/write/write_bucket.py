@@ -3,7 +3,8 @@
 import numpy as np
 import pyarrow as pa
 
-from table.files.base_file_writer import BaseFileSummary, BaseFileWriter
+from table.files.base_file_summary import BaseFileSummary
+from table.files.base_file_writer import BaseFileWriter
 from table.files.stored_file import StoredBaseFile
 from table.index.key_lookup import positions_of
 from table.schema import RECORD_KEY
@@ -37,6 +38,7 @@ class BucketWriter:
                 context.avro_schema,
                 context.settings,
                 stored=self._file.stored,
+                announced=self._file,
             )
         except BaseException:
             self._file.close()

@@ -3,7 +3,7 @@
 import pyarrow as pa
 
 from table.errors import StorageError
-from table.storage import FileInfo, Storage
+from table.storage import FileInfo, Stage, Storage
 
 from .world import Killed
 
@@ -11,11 +11,16 @@ GRANULARITY_MS = 1
 
 
 class Disk:
-    """What is stored. Listeners are told of every change of a path."""
+    """What is stored. Listeners are told of every change of a path.
 
-    def __init__(self, world):
+    Args:
+        world: where it is.
+        fence: how late files are kept out: ``folders`` as local disks do, ``tickets`` as S3 does, ``none``.
+    """
+
+    def __init__(self, world, fence="folders"):
         self.world, self.files, self.listeners = world, {}, []
-        self.closed_stages = set()
+        self.fence, self.open_stages, self.uploads = fence, set(), {}
 
     def set(self, path, data):
         self.files[path] = (bytes(data), self.world.now_ms)
@@ -99,15 +104,66 @@ class SimStorage(Storage):
     def put(self, path, data):
         self._call("put", path, lambda: self.disk.set(path, data), changes=True)
 
-    def delete(self, path):
+    def _delete(self, path):
         return self._call("delete", path, lambda: self.disk.remove(path), changes=True)
 
-    def delete_dir(self, path):
-        def effect():
-            for name in [name for name in self.disk.files if name.startswith(path + "/" if path else "")]:
-                self.disk.remove(name)
+    def remove_empty_dir(self, path):
+        return not self.disk.entries(path)
 
-        self._call("delete_dir", path, effect, changes=True)
+    def list_tree(self, path):
+        start = path + "/"
+        return self._call(
+            "list",
+            path,
+            lambda: {
+                name[len(start) :]: FileInfo(name.rsplit("/", 1)[-1], len(data), modified, False)
+                for name, (data, modified) in self.disk.files.items()
+                if name.startswith(start)
+            },
+        )
+
+    @property
+    def time_granularity_ms(self):
+        return 1
+
+    @property
+    def has_fence(self):
+        return self.disk.fence != "none"
+
+    def open_staging(self, instant_time):
+        self._call("open_staging", instant_time, lambda: self.disk.open_stages.add(instant_time))
+
+    def stage(self, instant_time, path):
+        def effect():
+            if self.disk.fence != "tickets":
+                return Stage(instant_time)
+            ticket = f"upload{len(self.disk.uploads)}"
+            self.disk.uploads[ticket] = path
+            return Stage(instant_time, ticket)
+
+        return self._call("stage", path, effect)
+
+    def fence(self, instant_time):
+        if self.disk.fence == "folders":
+            self._call("fence", instant_time, lambda: self.disk.open_stages.discard(instant_time))
+
+    def revoke(self, path, ticket):
+        if ticket:
+            self._call("revoke", ticket, lambda: self.disk.uploads.pop(ticket, None))
+
+    def staged_instants(self):
+        return self._call("list", "staged", lambda: sorted(self.disk.open_stages))
+
+    def publish(self, path, stage, output):
+        def effect():
+            if self.disk.fence == "folders" and stage.instant_time not in self.disk.open_stages:
+                raise StorageError(f"{path} is fenced")
+            if self.disk.fence == "tickets" and self.disk.uploads.pop(stage.ticket, None) is None:
+                raise StorageError(f"the upload of {path} was aborted")
+            self.disk.set(path, output.data)
+
+        if self.disk.fence != "none":
+            self._call("publish", path, effect, changes=True)
 
     def make_dir(self, path):
         pass
@@ -115,13 +171,13 @@ class SimStorage(Storage):
     def open_input(self, path):
         return pa.BufferReader(self.read(path))
 
-    def open_output(self, path):
+    def open_output(self, path, stage=None):
         self.disk.world.point(f"open {path}")
-        return SimOutput(self, path)
+        return SimOutput(self, path, stage)
 
-    def open_copy(self, source, ranges, path):
+    def open_copy(self, source, ranges, path, stage=None):
         data = self.read(source)
-        output = SimOutput(self, path)
+        output = SimOutput(self, path, stage)
         for piece in ranges:
             output.write(data[piece.start : piece.start + piece.length])
         return output
@@ -131,12 +187,16 @@ class SimStorage(Storage):
 
 
 class SimOutput:
-    """A file under way; it is there once it is closed."""
+    """A file under way; it is there once it is published, or closed where the store has no fence."""
 
     closed = False
 
-    def __init__(self, storage, path):
-        self._storage, self._path, self._data = storage, path, bytearray()
+    def __init__(self, storage, path, stage):
+        self._storage, self._path, self._data, self._stage = storage, path, bytearray(), stage
+
+    @property
+    def data(self):
+        return bytes(self._data)
 
     def write(self, data):
         self._data += bytes(data)
@@ -165,6 +225,8 @@ class SimOutput:
 
     def _publish(self):
         storage = self._storage
+        if self._stage is not None and storage.has_fence:
+            return
         storage._call("publish", self._path, lambda: storage.disk.set(self._path, self._data), changes=True)
 
 

@@ -245,6 +245,7 @@ class World:
             monotonic_s=self.monotonic_s,
             sleep_s=self.sleep_s,
             fresh_uuid=self.uuid,
+            jitter=self.random.random,
         ), mock.patch.multiple(
             threads,
             start_thread=self._start_thread,

@@ -96,7 +96,7 @@ def upsert_batches(world, owner, count):
 def build(seed):
     """The world of a seed."""
     world = World(seed)
-    disk = Disk(world)
+    disk = Disk(world, world.random.choice(("folders", "tickets")))
     truth = Truth(world, disk)
     luck = choose_luck(world)
     world.faults.append(Faults(luck))

@@ -1,0 +1,113 @@
+"""End records: one object decides how an instant ends (rule 3 of ARCHITECTURE.md).
+
+An end record says "commit" and holds the whole commit metadata, or says "rollback". It is created if it
+is absent, so that a writer and whoever takes it for dead cannot both have their way: who comes second
+obeys what it finds, and who finds the end of a dead process carries it out. It stays until its instant
+is archived. Hudi passes over the folder.
+"""
+
+import json
+from dataclasses import dataclass
+
+from table.errors import CorruptFileError
+from table.storage import OWN_FOLDER, Storage, join
+from table.timeline.active_timeline import create_settled
+from table.timeline.instant import Action
+from table.version import VERSION
+
+ENDS_FOLDER = join(OWN_FOLDER, "ends")
+COMMIT, ROLLBACK = "commit", "rollback"
+
+
+@dataclass(frozen=True, slots=True)
+class EndRecord:
+    """How an instant ends.
+
+    Attributes:
+        time: the instant's.
+        action: the instant's.
+        end: ``commit`` or ``rollback``.
+        by: identity of the process that decided it.
+        content: of the completed file, for a commit.
+        version: of hudistream that wrote the record.
+        undone: whether it undoes a commit that was completed: rows of a stream's batch may be missing since.
+    """
+
+    time: str
+    action: Action
+    end: str
+    by: str
+    content: bytes = b""
+    version: str = VERSION
+    undone: bool = False
+
+    @property
+    def is_commit(self) -> bool:
+        """Whether the instant is to be committed."""
+        return self.end == COMMIT
+
+    def encode(self) -> bytes:
+        """JSON."""
+        document: dict[str, object] = {"end": self.end, "by": self.by, "version": self.version, "content": self.content.decode()}
+        if self.undone:
+            document["undone"] = True
+        return json.dumps(document).encode()
+
+
+def end_path(time: str, action: Action) -> str:
+    """Path of an end record, relative to the table."""
+    return join(ENDS_FOLDER, f"{time}.{action.value}")
+
+
+def decode_end(time: str, action: Action, data: bytes) -> EndRecord:
+    """The inverse of `EndRecord.encode`.
+
+    Raises:
+        CorruptFileError: the bytes are not an end record.
+    """
+    try:
+        document = json.loads(data)
+        end = EndRecord(
+            time, action, document["end"], document["by"], document["content"].encode(), document["version"],
+            bool(document.get("undone")),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptFileError(f"{end_path(time, action)} is not an end record: {error!r}") from error
+    if end.end not in (COMMIT, ROLLBACK):
+        raise CorruptFileError(f"{end_path(time, action)} says {end.end!r}: neither commit nor rollback")
+    return end
+
+
+def find_end(storage: Storage, time: str, action: Action) -> EndRecord | None:
+    """The end that was decided for an instant, or None."""
+    try:
+        return decode_end(time, action, storage.read(end_path(time, action)))
+    except FileNotFoundError:
+        return None
+
+
+def decide_end(storage: Storage, wanted: EndRecord) -> EndRecord:
+    """Decides how an instant ends, unless somebody has.
+
+    Args:
+        storage: the table's.
+        wanted: the end that the caller wants.
+
+    Returns:
+        The end that counts.
+
+    Raises:
+        CommitOutcomeUnknownError: the store does not say which end counts.
+    """
+    data = create_settled(storage, end_path(wanted.time, wanted.action), wanted.encode())
+    return decode_end(wanted.time, wanted.action, data)
+
+
+def overrule_end(storage: Storage, end: EndRecord) -> None:
+    """Replaces an end: only for a commit that is undone by hand, or was rolled back by a foreign writer."""
+    storage.put(end_path(end.time, end.action), end.encode())
+
+
+def delete_end(storage: Storage, time: str, action: Action) -> None:
+    """Forgets an end: its instant was archived, so that no inflight file is left for a late writer to complete."""
+    storage.delete_metafile(end_path(time, action))

@@ -1,0 +1,326 @@
+"""The lease: one writer means one (rule 7 of ARCHITECTURE.md).
+
+::
+
+    .hoodie/.hudistream/lease/<n>       who holds the table; the greatest n counts; created if absent
+    .hoodie/.hudistream/alive/<owner>   touched by its owner alone; its age is the owner's
+
+Whoever takes the table over creates n + 1; of two, one succeeds. Nothing that counts is overwritten, so
+a process that wakes up late cannot take back what it has lost. Ages are the difference between two
+times of the store, the owner's and one just made, so no machine's clock matters.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+
+import structlog
+
+from table import clock, threads
+from table.errors import CommitConflictError, StorageError
+from table.settings import HeartbeatSettings
+from table.storage import OWN_FOLDER, Storage, join
+from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat
+from table.version import VERSION
+
+LEASE_FOLDER = join(OWN_FOLDER, "lease")
+ALIVE_FOLDER = join(OWN_FOLDER, "alive")
+_TRIES = 20
+
+log = structlog.get_logger("hudistream.lease")
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseRecord:
+    """Who holds a table.
+
+    Attributes:
+        number: the greatest counts.
+        identity: who; None: it was released.
+        machine: where its process runs, if that can be told.
+        process: its number there.
+        version: of hudistream.
+    """
+
+    number: int
+    identity: WriterIdentity | None
+    machine: str = ""
+    process: int = 0
+    version: str = VERSION
+
+    def encode(self) -> bytes:
+        """JSON."""
+        who = asdict(self.identity) if self.identity is not None else None
+        return json.dumps(
+            {"identity": who, "machine": self.machine, "process": self.process, "version": self.version}
+        ).encode()
+
+
+def decode_lease(number: int, data: bytes) -> LeaseRecord:
+    """The inverse of `LeaseRecord.encode`. One that cannot be read counts as released: its maker is dead."""
+    try:
+        document = json.loads(data)
+        who = document["identity"]
+        identity = WriterIdentity(**who) if who is not None else None
+        return LeaseRecord(number, identity, document["machine"], document["process"], document["version"])
+    except (ValueError, KeyError, TypeError):
+        return LeaseRecord(number, None)
+
+
+def find_holder(storage: Storage) -> LeaseRecord | None:
+    """Who holds the table; None where nobody ever has."""
+    for _ in range(_TRIES):
+        numbers = _numbers(storage)
+        if not numbers:
+            return None
+        try:
+            return decode_lease(max(numbers), storage.read(join(LEASE_FOLDER, str(max(numbers)))))
+        except FileNotFoundError:
+            continue  # taken over between the two calls
+    raise StorageError(f"the lease of {storage.base_uri!r} changes hands faster than it can be read")
+
+
+def _numbers(storage: Storage) -> list[int]:
+    return [int(entry.name) for entry in storage.list_dir(LEASE_FOLDER) if entry.name.isdigit()]
+
+
+def measure_age_ms(storage: Storage, owner: str, me: str) -> int | None:
+    """How long ago an owner was alive, by the store's clock alone; None where it left no sign."""
+    storage.put(join(ALIVE_FOLDER, me), b"")
+    times = {entry.name: entry.modified_ms for entry in storage.list_dir(ALIVE_FOLDER)}
+    if owner not in times or me not in times:
+        return None
+    return max(0, times[me] - times[owner])
+
+
+def measure_now_ms(storage: Storage, me: str) -> int:
+    """The store's time: that of a file just written."""
+    storage.put(join(ALIVE_FOLDER, me), b"")
+    times = {entry.name: entry.modified_ms for entry in storage.list_dir(ALIVE_FOLDER)}
+    return times.get(me, clock.now_ms())
+
+
+def may_take_over(
+    holder: LeaseRecord | None, me: WriterIdentity, age_ms: Callable[[str], int | None], expiry_ms: int
+) -> bool:
+    """Whether a table is free for a writer (pure but for `age_ms`).
+
+    It is when nobody holds it, when the holder has given no sign for the time of its lease, when the
+    holder's process is known to be dead, or when the holder is an earlier run of the same streaming
+    query: the end records protect from what is left of it.
+    """
+    if holder is None or holder.identity is None or holder.identity.owner == me.owner:
+        return True
+    if holder.identity.is_same_stream(me) or is_dead_here(holder):
+        return True
+    age = age_ms(holder.identity.owner)
+    return age is None or age > expiry_ms
+
+
+def read_age_ms(storage: Storage, owner: str) -> int | None:
+    """About how long ago an owner was alive, for people: by this machine's clock, writing nothing."""
+    times = {entry.name: entry.modified_ms for entry in storage.list_dir(ALIVE_FOLDER)}
+    return max(0, clock.now_ms() - times[owner]) if owner in times else None
+
+
+def is_dead_here(holder: LeaseRecord) -> bool:
+    """Whether the holder's process ran on this machine and is not there any more."""
+    if not holder.machine or holder.machine != this_machine() or holder.process == this_process():
+        return False
+    return not os.path.exists(f"/proc/{holder.process}")
+
+
+def this_process() -> int:
+    """Number of this process."""
+    return os.getpid()
+
+
+def this_machine() -> str:
+    """This boot of this machine, and this space of process numbers; "" where that cannot be told."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return f"{file.read().strip()}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
+class Lease:
+    """A writer's hold on a table, kept between batches by a thread that does nothing else.
+
+    Args:
+        storage: the table's.
+        settings: how often it is renewed, and how long it lasts.
+
+    Attributes:
+        owner: this writer's identity, of its own for each writer.
+        missed: renewals that failed.
+    """
+
+    def __init__(self, storage: Storage, settings: HeartbeatSettings) -> None:
+        self._storage, self._settings = storage, settings
+        self.owner = clock.fresh_uuid()
+        self.missed = 0
+        self._record: LeaseRecord | None = None
+        self._renewed_s = 0.0
+        self._stopped: threads.Signal | None = None
+        self._thread: threads.RunningThread | None = None
+        self._beating: tuple[str, WriterIdentity] | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this writer took it and has not let go of it."""
+        return self._record is not None
+
+    def hold(self, identity: WriterIdentity) -> None:
+        """Takes the lease, or makes sure that it is still held.
+
+        Args:
+            identity: who writes, with this lease's `owner`.
+
+        Raises:
+            CommitConflictError: another live writer holds the table, or has taken it over.
+        """
+        if self._record is not None:
+            holder = find_holder(self._storage)
+            if holder is not None and holder == self._record and holder.identity == identity:
+                self.check()
+                return
+            if holder is not None and holder.number > self._record.number:
+                self._forget()
+                raise CommitConflictError(
+                    f"the table {self._storage.base_uri!r} was taken over by {_describe(holder)}: this writer stops; a "
+                    "stream that is started again takes its turn"
+                )
+        self._renew()
+        self._take(identity)
+        if self._thread is None:
+            self._stopped = threads.make_signal()
+            stopped = self._stopped
+            self._thread = threads.start_thread(lambda: self._keep(stopped), "hudistream-lease", daemon=True)
+
+    def _take(self, identity: WriterIdentity) -> None:
+        storage = self._storage
+        for _ in range(_TRIES):
+            holder = find_holder(storage)
+            expiry_ms = self._settings.expiry_ms + storage.time_granularity_ms
+            if not may_take_over(holder, identity, lambda who: measure_age_ms(storage, who, self.owner), expiry_ms):
+                assert holder is not None
+                raise CommitConflictError(
+                    f"the table {storage.base_uri!r} is being written by a live writer, {_describe(holder)}; this is "
+                    f"sink {identity.sink_id!r}, query {identity.query_id!r}: one writer per table; stop the other one "
+                    f"(HudiSink.stop()), or wait {self._settings.expiry_ms / 1000:.0f} s after it has died"
+                )
+            number = holder.number + 1 if holder is not None else 1
+            record = LeaseRecord(number, identity, this_machine(), this_process())
+            if not storage.create_exclusive(join(LEASE_FOLDER, str(number)), record.encode(), durable=True):
+                continue
+            if max(_numbers(storage), default=number) != number:
+                storage.delete_metafile(join(LEASE_FOLDER, str(number)))  # somebody was faster by more than one
+                continue
+            self._record = record
+            self._delete_older(number)
+            if holder is not None and holder.identity is not None and holder.identity.owner != self.owner:
+                log.info("lease_taken_over", table=storage.base_uri, before=_describe(holder))
+                storage.delete_metafile(join(ALIVE_FOLDER, holder.identity.owner))
+            return
+        raise CommitConflictError(f"the table {storage.base_uri!r} changes hands too fast: run the batch again")
+
+    def _delete_older(self, number: int) -> None:
+        for older in _numbers(self._storage):
+            if older < number:
+                self._storage.delete_metafile(join(LEASE_FOLDER, str(older)))
+
+    def check(self) -> None:
+        """Stops a writer that could not renew its lease in time: others may soon believe it dead.
+
+        Raises:
+            CommitConflictError: the lease has run out.
+        """
+        silent_ms = (clock.monotonic_s() - self._renewed_s) * 1000
+        if silent_ms > self._settings.expiry_ms * 0.75:
+            try:
+                self._renew()
+            except StorageError as error:
+                raise CommitConflictError(
+                    f"the lease of {self._storage.base_uri!r} could not be renewed for {silent_ms / 1000:.1f} s "
+                    f"({error}): another writer may take over; run the batch again"
+                ) from error
+            holder = find_holder(self._storage)
+            if holder != self._record:
+                self._forget()
+                raise CommitConflictError(
+                    f"the lease of {self._storage.base_uri!r} had run out for {silent_ms / 1000:.1f} s and was taken over"
+                )
+
+    def beat_for(self, instant_time: str | None, identity: WriterIdentity | None = None) -> None:
+        """Renewals touch the heartbeat of this instant, too: what other engines know a live writer by."""
+        self._beating = (instant_time, identity) if instant_time is not None and identity is not None else None
+
+    def _keep(self, stopped: threads.Signal) -> None:
+        while not stopped.wait(self._settings.interval_ms / 1000):
+            try:
+                self._renew()
+                beating = self._beating
+                if beating is not None:
+                    write_heartbeat(self._storage, *beating)
+                    if self._beating != beating:
+                        delete_heartbeat(self._storage, beating[0])  # the batch ended while we wrote
+            except Exception as error:  # noqa: BLE001 whatever a backend raises, the next renewal may succeed
+                self.missed += 1
+                log.warning("lease_not_renewed", table=self._storage.base_uri, error=repr(error), missed=self.missed)
+
+    def _renew(self) -> None:
+        started_s = clock.monotonic_s()
+        self._storage.put(join(ALIVE_FOLDER, self.owner), b"")
+        self._renewed_s = started_s
+
+    def _forget(self) -> None:
+        self._record = None
+        if self._stopped is not None:
+            self._stopped.set()
+        self._thread = self._stopped = None
+
+    def release(self) -> None:
+        """Lets go of the table, if it is held. A failure leaves it to expire."""
+        record = self._record
+        if record is None:
+            return
+        self._forget()
+        try:
+            holder = find_holder(self._storage)
+            if holder is not None and holder.number == record.number:
+                free = replace(record, number=record.number + 1, identity=None)
+                self._storage.create_exclusive(join(LEASE_FOLDER, str(free.number)), free.encode(), durable=True)
+                self._storage.delete_metafile(join(LEASE_FOLDER, str(record.number)))
+            self._storage.delete_metafile(join(ALIVE_FOLDER, self.owner))
+        except StorageError as error:
+            log.warning("lease_not_released", table=self._storage.base_uri, error=str(error))
+
+
+@contextmanager
+def hold_table(storage: Storage, name: str, settings: HeartbeatSettings | None = None) -> Iterator[Lease]:
+    """Holds a table for an operator's command.
+
+    Args:
+        storage: the table's.
+        name: of the command, for whoever finds it held.
+        settings: of the lease.
+
+    Raises:
+        CommitConflictError: a live writer holds the table.
+    """
+    lease = Lease(storage, settings or HeartbeatSettings())
+    lease.hold(WriterIdentity(name, None, lease.owner))
+    try:
+        yield lease
+    finally:
+        lease.release()
+
+
+def _describe(holder: LeaseRecord) -> str:
+    who = holder.identity
+    if who is None:
+        return "nobody"
+    return f"sink {who.sink_id!r}, query {who.query_id!r} (process {holder.process}, hudistream {holder.version})"

@@ -2,11 +2,22 @@
 
 from dataclasses import dataclass, field
 
+from contextlib import contextmanager
+from unittest import mock
+
 from table.storage import Storage
+from table.transaction import lease
 
 
 class PowerCut(BaseException):
     """Not an Exception: nothing may catch it and go on."""
+
+
+@contextmanager
+def dying_process():
+    """Whoever takes the table here is of a process that is not there any more for whoever comes next."""
+    with mock.patch.object(lease, "this_process", lambda: 2**30):
+        yield
 
 
 @dataclass
@@ -61,11 +72,44 @@ class FaultyStorage(Storage):
     def put(self, path, data):
         return self._call("put", path, data)
 
-    def delete(self, path):
-        return self._call("delete", path)
+    def _delete(self, path):
+        return self._call("_delete", path)
 
-    def delete_dir(self, path):
-        return self._call("delete_dir", path)
+    def remove_empty_dir(self, path):
+        return self._call("remove_empty_dir", path)
+
+    def list_tree(self, path):
+        return self._call("list_tree", path)
+
+    @property
+    def has_fence(self):
+        return self._inner.has_fence
+
+    @property
+    def time_granularity_ms(self):
+        return self._inner.time_granularity_ms
+
+    def open_staging(self, instant_time):
+        return self._call("open_staging", instant_time)
+
+    def stage(self, instant_time, path):
+        return self._call("stage", instant_time, path)
+
+    def fence(self, instant_time):
+        return self._call("fence", instant_time)
+
+    def revoke(self, path, ticket):
+        return self._call("revoke", path, ticket)
+
+    def staged_instants(self):
+        return self._call("staged_instants")
+
+    def publish(self, path, stage, output):
+        return self._fuse.pass_through(f"publish {path}", lambda: self._inner.publish(path, stage, output.inner))
+
+    def discard(self, path, stage, output):
+        if not self._fuse.blown:
+            self._inner.discard(path, stage, output.inner)
 
     def make_dir(self, path):
         return self._call("make_dir", path)
@@ -73,11 +117,11 @@ class FaultyStorage(Storage):
     def open_input(self, path):
         return self._call("open_input", path)
 
-    def open_output(self, path):
-        return FaultyOutput(self._call("open_output", path), self._fuse, path)
+    def open_output(self, path, stage=None):
+        return FaultyOutput(self._call("open_output", path, stage), self._fuse, path)
 
-    def open_copy(self, source, ranges, path):
-        return FaultyOutput(self._call("open_copy", source, ranges, path), self._fuse, path)
+    def open_copy(self, source, ranges, path, stage=None):
+        return FaultyOutput(self._call("open_copy", source, ranges, path, stage), self._fuse, path)
 
     def sync(self, path):
         return self._call("sync", path)
@@ -92,6 +136,10 @@ class FaultyOutput:
     def __init__(self, inner, fuse, path):
         self._inner, self._fuse, self._path = inner, fuse, path
         self._held, self._told = b"", inner.tell()
+
+    @property
+    def inner(self):
+        return self._inner
 
     def write(self, data):
         self._held += bytes(data)

@@ -41,23 +41,23 @@ def line(commits, pending=(), cleans=(), rollbacks=(), savepoints=(), replaces=(
 
 
 @pytest.mark.parametrize(
-    ("timeline", "cleaned", "retired"),
+    ("timeline", "held", "retired"),
     [
-        (line(range(5)), None, []),
-        (line(range(6)), None, [0, 1, 2]),
-        (line(range(9)), None, [0, 1, 2, 3, 4, 5]),
-        (line([0, 1, 2, 3, 5, 6, 7, 8, 9], pending=[4]), None, [0, 1, 2, 3]),
-        (line(range(9), savepoints=[2]), None, [0, 1]),
-        (line([0, 2, 3, 4, 5, 6, 7], replaces=[1]), 1, [0]),
-        (line([0, 2, 3, 4, 5, 6, 7], replaces=[1]), 2, [0, 1, 2, 3, 4]),
-        (line([0, 2, 3, 4, 5, 6, 7], replaces=[1]), None, [0]),
-        (line([20], cleans=range(10, 16)), None, [10, 11, 12]),
-        (line(range(20, 23), rollbacks=range(16, 22)), None, [16, 17, 18]),
-        (line([17, 20], rollbacks=range(16, 22)), None, [16]),
+        (line(range(5)), (), []),
+        (line(range(6)), (), [0, 1, 2]),
+        (line(range(9)), (), [0, 1, 2, 3, 4, 5]),
+        (line([0, 1, 2, 3, 5, 6, 7, 8, 9], pending=[4]), (), [0, 1, 2, 3]),
+        (line(range(9), savepoints=[2]), (), [0, 1]),
+        (line([0, 2, 3, 4, 5, 6, 7], replaces=[1]), [1], [0]),
+        (line([0, 2, 3, 4, 5, 6, 7], replaces=[1]), (), [0, 1, 2, 3, 4]),
+        (line(range(9)), [4], [0, 1, 2, 3]),
+        (line([20], cleans=range(10, 16)), (), [10, 11, 12]),
+        (line(range(20, 23), rollbacks=range(16, 22)), (), [16, 17, 18]),
+        (line([17, 20], rollbacks=range(16, 22)), (), [16]),
     ],
 )
-def test_what_is_retired(timeline, cleaned, retired):
-    plan = plan_archival(timeline, SETTINGS, times([cleaned])[0] if cleaned is not None else None)
+def test_what_is_retired(timeline, held, retired):
+    plan = plan_archival(timeline, SETTINGS, times(held))
     assert [instant.time for instant in plan.instants] == times(retired)
 
 

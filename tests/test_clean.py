@@ -17,7 +17,7 @@ from table.services.clean_plan import (
     earliest_to_retain,
     judge_file_group,
     judge_replaced_group,
-    may_delete_partition,
+    is_emptied,
     needs_cleaning,
 )
 from table.settings import KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
@@ -114,10 +114,10 @@ def test_replaced_groups_go_with_the_commit_that_replaced_them():
 def test_when_a_folder_goes():
     earliest = completed(times(4)[0])
     gone = judge_replaced_group(group(1, 2), times(3)[0], COMMITS, earliest, Protection())
-    assert may_delete_partition(0, 0, times(3), gone, earliest)
-    assert not may_delete_partition(1, 0, times(3), gone, earliest)
-    assert not may_delete_partition(0, 1, times(3), gone, earliest)
-    assert not may_delete_partition(0, 0, times(3, 5), gone, earliest)
+    assert is_emptied(0, 0, times(3), gone, earliest)
+    assert not is_emptied(1, 0, times(3), gone, earliest)
+    assert not is_emptied(0, 1, times(3), gone, earliest)
+    assert not is_emptied(0, 0, times(3, 5), gone, earliest)
 
 
 def test_when_a_clean_is_due():

@@ -190,8 +190,8 @@ def test_both_marker_encodings_are_read(golden):
 
 def test_markers_are_listed_and_deleted(tmp_path):
     storage = LocalStorage(str(tmp_path))
-    create_marker(storage, "20260101000000001", "a/b/x.parquet", "CREATE")
-    create_marker(storage, "20260101000000001", "y.parquet", "MERGE")
+    create_marker(storage, "20260101000000001", MarkerName("a/b/x.parquet", "CREATE"))
+    create_marker(storage, "20260101000000001", MarkerName("y.parquet", "MERGE"))
     assert list_marked_instants(storage) == ["20260101000000001"]
     assert [str(m) for m in list_markers(storage, "20260101000000001")] == [
         "a/b/x.parquet.marker.CREATE",

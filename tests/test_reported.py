@@ -14,7 +14,7 @@ from table.cli import main
 from table.hudi_table import HudiTable
 from table.local_storage import LocalStorage
 from table.options import parse_options
-from table.services.rollback import roll_back_pending
+from table.services.rollback import end_pending
 from table.timeline.active_timeline import load_timeline
 from table.timeline.instant import Action
 
@@ -63,7 +63,7 @@ def test_a_rollback_while_a_task_writes_leaves_no_file_that_turns_visible(tmp_pa
     def roll_back():
         timeline = load_timeline(LocalStorage(path))
         for instant in timeline.pending_of(Action.COMMIT):
-            roll_back_pending(HudiTable.open(path), timeline, instant)
+            end_pending(HudiTable.open(path), timeline, instant, "test")
 
     class Late(LocalStorage):
         def open_output(self, path):

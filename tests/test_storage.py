@@ -39,8 +39,8 @@ def test_what_every_store_does(storage):
         storage.open_input("a/c")
     assert storage.delete("a/b")
     assert not storage.delete("a/b")
-    storage.delete_dir("a")
-    storage.delete_dir("a")
+    assert storage.remove_empty_dir("a")
+    assert not storage.remove_empty_dir("a")
     assert storage.list_dir("a") == []
     assert pickle.loads(pickle.dumps(storage)).base_uri == storage.base_uri
 

@@ -28,6 +28,7 @@ from table.version import VERSION
 LEASE_FOLDER = join(OWN_FOLDER, "lease")
 ALIVE_FOLDER = join(OWN_FOLDER, "alive")
 _TRIES = 20
+_FORGOTTEN_AFTER = 10  # times the time of a lease
 
 log = structlog.get_logger("hudistream.lease")
 
@@ -221,6 +222,7 @@ class Lease:
                 continue
             self._record = record
             self._delete_older(number)
+            self._sweep_signs()
             if holder is not None and holder.identity is not None and holder.identity.owner != self.owner:
                 log.info("lease_taken_over", table=storage.base_uri, before=_describe(holder))
                 storage.delete_metafile(join(ALIVE_FOLDER, holder.identity.owner))
@@ -231,6 +233,13 @@ class Lease:
         for older in _numbers(self._storage):
             if older < number:
                 self._storage.delete_metafile(join(LEASE_FOLDER, str(older)))
+
+    def _sweep_signs(self) -> None:
+        """Deletes signs of life that writers left behind long ago."""
+        times = {entry.name: entry.modified_ms for entry in self._storage.list_dir(ALIVE_FOLDER)}
+        for owner, modified_ms in times.items():
+            if times.get(self.owner, 0) - modified_ms > _FORGOTTEN_AFTER * self._settings.expiry_ms:
+                self._storage.delete_metafile(join(ALIVE_FOLDER, owner))
 
     def check(self) -> None:
         """Stops a writer that could not renew its lease in time: others may soon believe it dead.

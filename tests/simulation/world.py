@@ -46,6 +46,7 @@ class Actor:
     def __init__(self, world, process, name, run, daemon):
         self.world, self.process, self.name, self.daemon = world, process, name, daemon
         self.wake_ms, self.blocked, self.done, self.error = 0, None, False, None
+        self.deadline_ms = None
         self.delay_next = 0  # fault: the actor is delayed for so long at its next point
         self._turn = threading.Semaphore(0)
         self._thread = threading.Thread(target=self._main, args=(run,), name=name, daemon=True)
@@ -82,6 +83,8 @@ class Actor:
             return True  # it runs to its end: nothing it does has an effect
         if self.process.paused_until > now_ms or self.wake_ms > now_ms:
             return False
+        if self.deadline_ms is not None and now_ms >= self.deadline_ms:
+            return True
         return self.blocked is None or self.blocked()
 
     # what `threads.start_thread` gives
@@ -164,8 +167,8 @@ class World:
         if me.process.killed or self.over:
             raise Killed
 
-    def wait(self, condition, label):
-        """Blocks the actor until the condition holds."""
+    def wait(self, condition, label, deadline_ms=None):
+        """Blocks the actor until the condition holds, or the time has come."""
         me = self._current
         if me is None:
             assert condition()
@@ -173,9 +176,9 @@ class World:
         if condition():
             self.point(label)
             return
-        me.blocked = condition
+        me.blocked, me.deadline_ms = condition, deadline_ms
         self.point(label, forced=True)
-        me.blocked = None
+        me.blocked = me.deadline_ms = None
 
     def _hand_over(self, me):
         """Chooses who runs next; returns when `me` is chosen again (None: the caller has ended)."""
@@ -200,7 +203,7 @@ class World:
             ready = [actor for actor in live if actor.is_ready(self.now_ms)]
             if ready:
                 return ready[self.random.randrange(len(ready))]
-            later = [at for a in live for at in (a.wake_ms, a.process.paused_until) if at > self.now_ms]
+            later = [at for a in live for at in (a.wake_ms, a.process.paused_until, a.deadline_ms or 0) if at > self.now_ms]
             if not later:
                 self.violation = self.violation or Violation(
                     "deadlock: " + ", ".join(f"{a.name}" for a in live if not a.daemon)
@@ -253,7 +256,7 @@ class World:
             make_signal=lambda: _Signal(self),
             make_lock=lambda: _Lock(self),
             current_thread=lambda: self._current,
-        ):
+        ), mock.patch("streaming.micro_batch.weakref.finalize"):  # what dies here lets go of nothing
             yield
 
     def _start_thread(self, target, name, *, daemon=False):
@@ -292,10 +295,7 @@ class _Signal:
         if timeout is None:
             world.wait(lambda: self._is_set, "signal")
         else:
-            until = world.now_ms + int(timeout * 1000)
-            while not self._is_set and world.now_ms < until:
-                world.current.wake_ms = min(until, world.now_ms + max(1, int(timeout * 250)))
-                world.point("signal", forced=True)
+            world.wait(lambda: self._is_set, "signal", world.now_ms + int(timeout * 1000))
         return self._is_set
 
 

@@ -22,6 +22,7 @@ from table.files import bloom_filter
 from table.files.base_file_summary import COPIED, NEW, Announced, BaseFileSummary, Carrying, FileContents
 from table.files.base_file import file_schema, restamp_carried_rows, rows_bytes
 from table.files.bloom_filter import AnyBloomFilter
+from table.files.copied_bounds import group_with_bounds
 from table.files.copy_checks import find_problem, why_encoded_anew
 from table.files.hudi_footer import encode_entries, filter_of_footer, key_range, stored_bounds
 from table.files.name_chunk import encode_name_chunk
@@ -140,7 +141,7 @@ class BaseFileWriter:
         assert not self._pending, "row groups that are copied come first"
         sink = self._sink or self._begin()
         self._replay = None  # a second attempt here would lack these rows
-        stored_group = decode_struct((self._stored.footer.groups or ())[number].raw)
+        stored_group = decode_struct(group_with_bounds(self._stored, number, self._schema).raw)
         patched, copied_bytes = write_patched_group(sink, self._stored, stored_group, rows, self._settings, FILE_NAME)
         self._copied.append(encode_group(patched, len(self._copied), FILE_NAME))
         self._kept.append(number)
@@ -198,7 +199,8 @@ class BaseFileWriter:
         for at, number in enumerate(self._kept):
             # row groups lie one behind the other
             start = groups[number - 1].data_end if number else len(MAGIC)
-            self._copied.append(shifted_group(groups[number], end - start, at, FILE_NAME))
+            group = group_with_bounds(stored, number, self._schema)
+            self._copied.append(shifted_group(group, end - start, at, FILE_NAME))
             ranges.append(ByteRange(start, groups[number].data_end - start))
             end += ranges[-1].length
         self._copied_bytes = end

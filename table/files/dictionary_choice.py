@@ -43,7 +43,7 @@ def columns_with_dictionary(rows: pa.Table, parts: int = 1) -> list[str]:
         sample = column.take(spread).combine_chunks()
         chunk = pa.concat_arrays(sample.chunks) if isinstance(sample, pa.ChunkedArray) else sample
         scale = len(rows) / max(1, len(spread)) / parts
-        found += [path for path, values in _leaves(name, chunk) if _repeat(values.drop_null(), scale)]
+        found += [path for path, values in leaves(name, chunk) if _repeat(values.drop_null(), scale)]
     return found
 
 
@@ -57,15 +57,21 @@ def _spread(count: int) -> pa.Array:
     return pa.array((starts[:, None] + np.arange(_TOGETHER)).ravel())
 
 
-def _leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+def leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+    """The parts of a column that Parquet stores one by one, each with its path; the column itself if it is not nested.
+
+    Args:
+        path: of the column.
+        values: the column; of nested ones only elements that a row has come out.
+    """
     kind = values.type
     if pa.types.is_struct(kind):
         for field, part in zip(kind, values.flatten(), strict=True):
-            yield from _leaves(f"{path}.{field.name}", part)
+            yield from leaves(f"{path}.{field.name}", part)
     elif pa.types.is_map(kind):
-        yield from _leaves(f"{path}.key_value", entries_of(values).flatten())
+        yield from leaves(f"{path}.key_value", entries_of(values).flatten())
     elif pa.types.is_nested(kind):
-        yield from _leaves(f"{path}.list.element", values.flatten())
+        yield from leaves(f"{path}.list.element", values.flatten())
     else:
         yield path, values
 

@@ -32,6 +32,8 @@ ENCRYPTED_MAGIC = b"PARE"
 TAIL_BYTES = 8  # length of the footer, magic
 
 SEAL_KEY = b"hudistream.footer"
+# says that no chunk lacks bounds only because its values are long: the next version need not look
+BOUNDS_KEY, BOUNDS_COMPLETE = "hudistream.bounds", "complete"
 _DIGITS = 8
 _NUMBERS_A_GROUP = 6
 
@@ -97,6 +99,11 @@ class Footer:
     def is_sealed(self) -> bool:
         """Whether the footer is ours and a checksum says that it is as it was written."""
         return self.groups is not None
+
+    @property
+    def has_all_bounds(self) -> bool:
+        """Whether every chunk with values has bounds, as far as we give them: older files of ours may not say so."""
+        return self.is_sealed and self.key_values.get(BOUNDS_KEY) == BOUNDS_COMPLETE
 
     @cached_property
     def key_values(self) -> dict[str, str]:
@@ -179,7 +186,7 @@ def join_footer(groups: Sequence[RowGroup], like: Footer, key_values: Mapping[st
     """The end of a file: the sealed footer of a file made of these row groups.
 
     Args:
-        groups: row groups in file order.
+        groups: row groups in file order, with the bounds that we give.
         like: a footer of our writer: schema, version and signature are taken from it.
         key_values: key-value metadata.
         codec: codec of all chunks.
@@ -196,7 +203,8 @@ def join_footer(groups: Sequence[RowGroup], like: Footer, key_values: Mapping[st
         lengths = map(len, (group.before, group.chunk, group.after, group.totals))
         seal += map(str, (group.rows, *lengths, group.data_end))
     blank = b"0" * _DIGITS + b" " * (_DIGITS + 2) + " ".join(seal).encode()
-    entries = [*((key.encode(), value.encode()) for key, value in key_values.items()), (SEAL_KEY, blank)]
+    texts = {**key_values, BOUNDS_KEY: BOUNDS_COMPLETE}
+    entries = [*((key.encode(), value.encode()) for key, value in texts.items()), (SEAL_KEY, blank)]
     pairs: list[Struct] = [{1: Field(BINARY, key), 2: Field(BINARY, value)} for key, value in entries]
     tail = {number: field for number, field in like.fields.items() if number > _ROW_GROUPS}
     tail[_KEY_VALUE] = Field(LIST, Items(STRUCT, pairs))

@@ -12,12 +12,14 @@ import pyarrow.parquet as pq
 
 from table.files.dictionary_choice import DICTIONARY_BYTES, columns_with_dictionary
 from table.files.parquet_footer import MAGIC, TAIL_BYTES, Footer, decode_footer
-from table.files.row_groups import moved_group
+from table.files.row_groups import moved_group, with_bounds
 from table.files.thrift_compact import Struct
+from table.files.value_bounds import Extremes, Path, as_bounds, long_extremes
 from table.schema import COMMIT_SEQNO, META_COLUMNS, RECORD_KEY
 from table.settings import BaseFileSettings
 from table.storage import OutputFile
 
+_MOST_GROUP_ROWS = 64 * 1024 * 1024  # Arrow cuts larger row groups
 _NEVER_REPEATED = (RECORD_KEY, COMMIT_SEQNO)
 
 
@@ -76,12 +78,15 @@ class RowGroupWriter:
         self._shift = sink.tell() - len(MAGIC)
         self._schema, self._settings = schema, settings
         self._writer: pq.ParquetWriter | None = None
+        self._extremes: list[dict[Path, Extremes]] = []  # of the row groups, where Arrow may leave out a bound
 
     def write(self, rows: pa.Table, parts: int = 1) -> None:
         """Writes rows as that many row groups of about the same size; the first ones tell what gets a dictionary."""
         if self._writer is None:
             self._writer = self._open(_with_dictionary(rows, parts, self._settings))
-        self._writer.write_table(rows, row_group_size=-(-len(rows) // parts))
+        group_rows = min(-(-len(rows) // parts), _MOST_GROUP_ROWS)
+        self._writer.write_table(rows, row_group_size=group_rows)
+        self._extremes += long_extremes(rows, group_rows)
 
     def _open(self, with_dictionary: list[str]) -> pq.ParquetWriter:
         return pq.ParquetWriter(
@@ -100,7 +105,12 @@ class RowGroupWriter:
         self._pass.end_rows()
         writer.close()
         footer = decode_footer(self._pass.footer)
-        return [moved_group(group, self._shift) for group in footer.row_groups], footer
+        groups = [moved_group(group, self._shift) for group in footer.row_groups]
+        bounded = [
+            with_bounds(group, as_bounds(extremes)) if extremes else group
+            for group, extremes in zip(groups, self._extremes, strict=True)
+        ]
+        return bounded, footer
 
 
 def _with_dictionary(rows: pa.Table, parts: int, settings: BaseFileSettings) -> list[str]:

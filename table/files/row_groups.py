@@ -4,16 +4,19 @@ Only what it takes to place bytes elsewhere is known here: where the chunks of a
 totals above them. Everything else passes through untouched.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from table.errors import CorruptFileError
 from table.files.thrift_compact import (
+    BINARY,
+    FALSE,
     I16,
     I64,
     LIST,
     STRUCT,
+    TRUE,
     Field,
     Items,
     Struct,
@@ -25,10 +28,17 @@ from table.files.thrift_compact import (
 # field ids: RowGroup, ColumnChunk, ColumnMetaData
 _COLUMNS, _TOTAL_BYTES, _GROUP_ROWS, _GROUP_OFFSET, _COMPRESSED, _ORDINAL = 1, 2, 3, 5, 6, 7
 _CHUNK_OFFSET, _CHUNK_META = 2, 3
-_PATH, _NUM_VALUES, _UNCOMPRESSED, _CHUNK_BYTES = 3, 5, 6, 7
+_TYPE, _PATH, _NUM_VALUES, _UNCOMPRESSED, _CHUNK_BYTES = 1, 3, 5, 6, 7
 _DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE, _STATISTICS = 9, 10, 11, 12
 _TOTALS = ((_TOTAL_BYTES, _UNCOMPRESSED), (_COMPRESSED, _CHUNK_BYTES))
+_BYTE_ARRAY = 6
+# field ids of Statistics
+_NULLS, _UPPER, _LOWER, _UPPER_EXACT, _LOWER_EXACT = 3, 5, 6, 7, 8
 _PAGE_OFFSETS = (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE)
+
+
+# the lower and the upper bound of a chunk, each with whether it is exact
+Bounds = tuple[tuple[bytes, bool], tuple[bytes, bool]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +137,56 @@ def with_statistics_replaced(chunk: Struct, old: bytes, new: bytes) -> Struct:
         changed = {number: Field(kind, new if value == old else value) for number, (kind, value) in held.items()}
         meta[_STATISTICS] = Field(STRUCT, changed)
     return {**chunk, _CHUNK_META: Field(STRUCT, meta)}
+
+
+def _statistics_of(chunk: Struct) -> Struct:
+    meta = field_value(chunk, _CHUNK_META)
+    held: Struct = meta[_STATISTICS].value if _STATISTICS in meta else {}
+    return held
+
+
+def lacks_bounds(chunk: Struct) -> bool:
+    """Whether the chunk of a string or binary column has values, and its statistics not both bounds of them."""
+    meta, held = field_value(chunk, _CHUNK_META), _statistics_of(chunk)
+    if field_value(meta, _TYPE) != _BYTE_ARRAY or (_LOWER in held and _UPPER in held):
+        return False
+    return _NULLS not in held or int(held[_NULLS].value) < int(field_value(meta, _NUM_VALUES))
+
+
+def has_inexact_bound(chunk: Struct) -> bool:
+    """Whether a bound in the statistics of a chunk is said not to be one of its values."""
+    held = _statistics_of(chunk)
+    return any(number in held and held[number].value is False for number in (_UPPER_EXACT, _LOWER_EXACT))
+
+
+def with_bounds(group: Struct, bounds: Mapping[tuple[bytes, ...], Bounds]) -> Struct:
+    """A row group in which chunks that lack bounds have these; ones that are there stay.
+
+    Args:
+        group: the row group.
+        bounds: by the path of their column.
+    """
+    chunks = [
+        _bounded(chunk, bounds[chunk_path(chunk)]) if chunk_path(chunk) in bounds and lacks_bounds(chunk) else chunk
+        for chunk in chunks_of(group)
+    ]
+    return {**group, _COLUMNS: Field(LIST, Items(STRUCT, chunks))}
+
+
+def _bounded(chunk: Struct, bounds: Bounds) -> Struct:
+    (lower, is_lower_exact), (upper, is_upper_exact) = bounds
+    ours: Struct = {
+        _UPPER: Field(BINARY, upper),
+        _LOWER: Field(BINARY, lower),
+        _UPPER_EXACT: Field(TRUE if is_upper_exact else FALSE, is_upper_exact),
+        _LOWER_EXACT: Field(TRUE if is_lower_exact else FALSE, is_lower_exact),
+    }
+    held = _statistics_of(chunk)
+    for bound, exact in ((_UPPER, _UPPER_EXACT), (_LOWER, _LOWER_EXACT)):
+        if bound in held:
+            del ours[bound], ours[exact]
+    meta = {**field_value(chunk, _CHUNK_META), _STATISTICS: Field(STRUCT, dict(sorted({**held, **ours}.items())))}
+    return {**chunk, _CHUNK_META: Field(STRUCT, dict(sorted(meta.items())))}
 
 
 def rows_of(group: Struct) -> int:

@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 from table.errors import CorruptFileError
 from table.files.base_file import READ_BATCH_ROWS, REPEATED_META_COLUMNS, conform
 from table.files.parquet_footer import MAGIC, TAIL_BYTES, Footer, decode_footer, find_footer
+from table.files.row_groups import chunks_of, has_inexact_bound
+from table.files.thrift_compact import Struct, decode_struct
 from table.schema import RECORD_KEY
 from table.storage import Storage, failed
 
@@ -40,13 +42,18 @@ def _read(source: pa.NativeFile, start: int, length: int) -> bytes:
     return data
 
 
-def chunk_bytes(chunk: pq.ColumnChunkMetaData) -> int:
-    """About how many bytes of memory (Arrow) the values of a column chunk take: a dictionary hides their width."""
+def chunk_bytes(chunk: pq.ColumnChunkMetaData, *, has_bounds: bool = True) -> int:
+    """About how many bytes of memory (Arrow) the values of a column chunk take: a dictionary hides their width.
+
+    Args:
+        chunk: the chunk.
+        has_bounds: whether its bounds are values of it; a few long ones that were cut say nothing of the others.
+    """
     count, stored = int(chunk.num_values), int(chunk.total_uncompressed_size)
     if chunk.physical_type in _WIDTHS:
         return _WIDTHS[chunk.physical_type] * count
     bounds = chunk.statistics
-    if chunk.path_in_schema in REPEATED_META_COLUMNS or bounds is None or not bounds.has_min_max:
+    if chunk.path_in_schema in REPEATED_META_COLUMNS or bounds is None or not (has_bounds and bounds.has_min_max):
         return max(stored, 4 * count)
     return max(stored, (4 + (len(bounds.min) + len(bounds.max)) // 2) * count)
 
@@ -116,9 +123,15 @@ class StoredBaseFile:
         groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
         if not groups:
             return 1  # every row was deleted
-        largest = max(groups, key=lambda group: group.num_rows)
-        chunks = (largest.column(number) for number in range(largest.num_columns))
-        return int(max(1, sum(map(chunk_bytes, chunks)) // max(1, largest.num_rows)))
+        number = max(range(len(groups)), key=lambda number: groups[number].num_rows)
+        largest = groups[number]
+        exact = [not has_inexact_bound(chunk) for chunk in chunks_of(self._described(number))]
+        held = (chunk_bytes(largest.column(at), has_bounds=is_exact) for at, is_exact in enumerate(exact))
+        return int(max(1, sum(held) // max(1, largest.num_rows)))
+
+    def _described(self, number: int) -> Struct:
+        groups = self.footer.groups
+        return self.footer.row_groups[number] if groups is None else decode_struct(groups[number].raw)
 
     def read_batches(self, schema: pa.Schema, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
         """Rows, some ten thousand at a time.

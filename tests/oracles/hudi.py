@@ -18,9 +18,10 @@ class HudiError(Exception):
 
 
 class Hudi:
-    """Real Hudi 1.0.2 behind a pipe. Start-up is lazy and takes some 25 s the first time."""
+    """Real Hudi, 1.0.2 unless told otherwise, behind a pipe. Start-up is lazy and takes some 25 s the first time."""
 
-    def __init__(self):
+    def __init__(self, version="1.0.2"):
+        self._version = version
         self._process = None
         self._log = None
 
@@ -28,7 +29,7 @@ class Hudi:
         self._log = tempfile.NamedTemporaryFile("w+", suffix=".hudi.log", delete=False)
         env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "TZ": "UTC"}
         self._process = subprocess.Popen(
-            [sys.executable, str(SERVER)],
+            [sys.executable, str(SERVER), self._version],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,

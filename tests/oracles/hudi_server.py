@@ -11,7 +11,7 @@ import os
 import sys
 import traceback
 
-BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.0.2"
+BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:"  # and the version, which comes as an argument
 # what a JVM writer must set to share a table of version 6
 SHARING = {
     "hoodie.write.table.version": "6",
@@ -25,7 +25,7 @@ def start():
 
     builder = SparkSession.builder.master("local[2]").appName("hudi-oracle")
     for key, value in {
-        "spark.jars.packages": BUNDLE,
+        "spark.jars.packages": BUNDLE + sys.argv[1],
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",

@@ -197,7 +197,13 @@ class MicroBatchWriter:
         """The schema that the commit will have."""
         operation = self._options.operation
         if operation not in ("delete", DELETE_PARTITION):
-            evolved = evolve_schema(batch, table, self._options.schema_mode, fill_missing=self._options.fill_missing)
+            evolved = evolve_schema(
+                batch,
+                table,
+                self._options.schema_mode,
+                fill_missing=self._options.fill_missing,
+                ordering_field=config.ordering_field,
+            )
             check_keys_keep_their_types(config, batch, table)
             return evolved
         if table is None:

@@ -95,7 +95,7 @@ def _is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bo
     """Whether a replace commit's request holds a plan: those of overwrites hold none, or are empty."""
     request = requested(instant.time, instant.action)
     data = read_instant(storage, request) if timeline.contains(request) else b""
-    return bool(data) and decode_record("requested_replace", data).get("clusteringPlan") is not None
+    return bool(data) and decode_record("requested_replace", data, request.file_name).get("clusteringPlan") is not None
 
 
 def roll_back_pending(table: HudiTable, timeline: Timeline, instant: Instant) -> Instant:
@@ -119,7 +119,7 @@ def resume_rollback(table: HudiTable, timeline: Timeline, rollback: Instant) -> 
     """
     plan_file = requested(rollback.time, Action.ROLLBACK)
     data = read_instant(table.storage, plan_file) if timeline.contains(plan_file) else b""
-    plan = decode_rollback_plan(data) if data else None
+    plan = decode_rollback_plan(data, plan_file.file_name) if data else None
     target = timeline.find(plan.instant_time, Action(plan.action)) if plan else None
     outlived = target is not None and target.is_completed
     if plan is not None and not outlived:

@@ -7,6 +7,7 @@ from typing import Any
 from table.files.log_block import BlockType, read_avro_records, read_blocks
 from table.storage import METAFOLDER, Storage, join
 from table.timeline.commit_metadata import CommitMetadata
+from table.timeline.service_metadata import read_as, text_of
 
 _PREFIX = ".commits_.archive."
 
@@ -54,8 +55,9 @@ def read_archived_commits(storage: Storage, archive_folder: str) -> Iterator[Arc
     for path in list_archive_files(storage, archive_folder):
         for block in read_blocks(storage.read(path), path):
             if block.type is BlockType.AVRO_DATA:
-                for record in read_avro_records(block):
-                    commit = _completed_commit(record)
+                for record in read_avro_records(block, path):
+                    with read_as("archived instant", path):
+                        commit = _completed_commit(record)
                     if commit is not None:
                         yield commit
 
@@ -64,6 +66,6 @@ def _completed_commit(record: dict[str, Any]) -> ArchivedCommit | None:
     content = record.get("hoodieCommitMetadata") or record.get("hoodieReplaceCommitMetadata")
     if record.get("actionState") != "COMPLETED" or not content:
         return None
-    extra = {key: value for key, value in (content.get("extraMetadata") or {}).items() if value is not None}
-    metadata = CommitMetadata(operation=content.get("operationType") or "UNKNOWN", extra=extra)
-    return ArchivedCommit(record["commitTime"], record["actionType"], metadata)
+    extra = {key: text_of(value) for key, value in (content.get("extraMetadata") or {}).items() if value is not None}
+    metadata = CommitMetadata(operation=text_of(content.get("operationType") or "UNKNOWN"), extra=extra)
+    return ArchivedCommit(text_of(record["commitTime"]), text_of(record["actionType"]), metadata)

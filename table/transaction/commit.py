@@ -182,7 +182,7 @@ def _load_facts(
 def load_rolled_back_time(storage: Storage, timeline: Timeline, rollback: Instant) -> str:
     """The instant that a rollback on the timeline undoes, or "" when its file does not say."""
     if rollback.is_completed:
-        return decode_rollback_metadata(read_instant(storage, rollback)).instant_time
+        return decode_rollback_metadata(read_instant(storage, rollback), rollback.file_name).instant_time
     plan = Instant(rollback.time, Action.ROLLBACK, State.REQUESTED)
     data = read_instant(storage, plan) if timeline.contains(plan) else b""
-    return decode_rollback_plan(data).instant_time if data else ""
+    return decode_rollback_plan(data, plan.file_name).instant_time if data else ""

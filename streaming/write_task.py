@@ -17,7 +17,7 @@ from table.files.file_names import build_file_id
 from table.keygen import partition_path_problem
 from table.schema import RECORD_KEY
 from table.view.file_system_view import list_latest_base_files
-from table.write.context import Bucket
+from table.write.context import Attempt, Bucket
 from table.write.merge import last_of_each_run
 from table.write.write_bucket import BucketWriter, InsertMerger, open_bucket
 
@@ -54,7 +54,7 @@ class _Task:
     """The state of a task between two runs of rows: one slot and one file at a time."""
 
     def __init__(self, plan: TaskPlan, write_token: str) -> None:
-        self._plan, self._token = plan, write_token
+        self._plan, self._attempt = plan, Attempt(write_token)
         self._slot: tuple[str, int] | None = None
         self._assigner: BucketAssigner | None = None
         self._bucket: Bucket | None = None
@@ -113,7 +113,7 @@ class _Task:
         for bucket, count in self._assigner.assign(len(rows)):
             if bucket != self._bucket:
                 self._close_file()
-                self._writer = open_bucket(self._plan.context, bucket, self._token)
+                self._writer = open_bucket(self._plan.context, bucket, self._attempt)
                 self._bucket = bucket
             assert self._writer is not None
             self._writer.write(rows.slice(start, count))

@@ -16,7 +16,7 @@ from table.storage import METAFOLDER
 
 _BASE = re.compile(r"^([a-zA-Z0-9-]+)_([a-zA-Z0-9-]+)_([0-9]+)(\.[a-zA-Z0-9]+)$")
 _LOG = re.compile(r"^\.([^_]+)_([0-9]*)\.log\.(\d+)(?:_((\d+)-(\d+)-(\d+)))?(\.cdc)?$")
-_MARKER = re.compile(r"^(.+)\.marker\.(CREATE|MERGE|APPEND)$")
+_MARKER = re.compile(r"(.+)\.marker\.(CREATE|MERGE|APPEND)", re.DOTALL)
 
 BASE_FILE_EXTENSION = ".parquet"
 
@@ -77,7 +77,7 @@ def parse_marker(name: str) -> MarkerName | None:
 
     What a marker names is deleted one day: a path out of the table, or into its metadata, is nobody's data file.
     """
-    match = _MARKER.match(name)
+    match = _MARKER.fullmatch(name)
     if match is None:
         return None
     parts = match[1].split("/")

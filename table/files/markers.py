@@ -38,7 +38,7 @@ def list_markers(storage: Storage, instant_time: str) -> list[MarkerName]:
                 names += storage.read(join(folder, entry.name)).decode().split("\n")
     else:
         names = _walk(storage, folder, "")
-    markers = {marker for name in names if (marker := parse_marker(name.strip())) is not None}
+    markers = {marker for name in names if (marker := parse_marker(name)) is not None}
     return sorted(markers, key=str)
 
 

@@ -47,6 +47,9 @@ def write_changes(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordB
         Files written, all whole. Raises what the store raises; markers tell about the rest.
     """
     task = _ChangeTask(plan, write_token)
+    assert plan.changes is not None
+    if not plan.changes.apart:  # else those that looked for the keys have looked at the text, too
+        batches = task.report.without_bad_text(batches)
     for (path, slot), pieces in groupby(regroup(batches, plan.memory_bytes), itemgetter(0, 1)):
         task.write(path, slot, (rows for _, _, rows in pieces))
     return task.report.finish()
@@ -125,6 +128,7 @@ class _ChangeTask:
         """Rows by the file that they go into; those of a key are all here."""
         plan, changes = self._plan, self._changes
         if changes.apart:
+            rows = self.report.without_problems(rows)
             gone = pc.fill_null(rows.column(GONE_COLUMN), False).to_numpy()
             rows = self.report.without_bad_rows(rows, required_for_changes(plan), exempt=gone)
             gone = pc.fill_null(rows.column(GONE_COLUMN), False).to_numpy()

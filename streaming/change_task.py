@@ -28,7 +28,7 @@ from table.storage import join
 from table.timeline.commit_metadata import WriteStat
 from table.view.file_group import BaseFile
 from table.view.file_system_view import list_latest_base_files
-from table.write.context import Bucket
+from table.write.context import Attempt, Bucket
 from table.write.merge import combine_rows
 from table.write.merge_bucket import Changes, merge_bucket
 from table.write.write_bucket import BucketWriter
@@ -47,6 +47,9 @@ def write_changes(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordB
         Files written, all whole. Raises what the store raises; markers tell about the rest.
     """
     task = _ChangeTask(plan, write_token)
+    assert plan.changes is not None
+    if not plan.changes.apart:  # else those that looked for the keys have looked at the text, too
+        batches = task.report.without_bad_text(batches)
     for (path, slot), pieces in groupby(regroup(batches, plan.memory_bytes), itemgetter(0, 1)):
         task.write(path, slot, (rows for _, _, rows in pieces))
     return task.report.finish()
@@ -84,7 +87,7 @@ class _ChangeTask:
 
     def __init__(self, plan: TaskPlan, write_token: str) -> None:
         assert plan.changes is not None
-        self._plan, self._changes, self._token = plan, plan.changes, write_token
+        self._plan, self._changes, self._attempt = plan, plan.changes, Attempt(write_token)
         self._cache = cache_of_process(plan.changes.cache_bytes)
         self.report = TaskReport(plan, write_token)
 
@@ -125,6 +128,7 @@ class _ChangeTask:
         """Rows by the file that they go into; those of a key are all here."""
         plan, changes = self._plan, self._changes
         if changes.apart:
+            rows = self.report.without_problems(rows)
             gone = pc.fill_null(rows.column(GONE_COLUMN), False).to_numpy()
             rows = self.report.without_bad_rows(rows, required_for_changes(plan), exempt=gone)
             gone = pc.fill_null(rows.column(GONE_COLUMN), False).to_numpy()
@@ -190,11 +194,11 @@ class _ChangeTask:
             return
         chosen, matches = np.unique(placed.hit.keys, return_inverse=True)
         changes = Changes(placed.updates.take(pa.array(chosen)), placed.hit.rows, matches, placed.gone[chosen])
-        done = merge_bucket(self._plan.context, placed.bucket, self._token, changes, placed.inserts)
+        done = merge_bucket(self._plan.context, placed.bucket, self._attempt, changes, placed.inserts)
         self._add_file(placed.bucket, *done)
 
     def _append(self, bucket: Bucket, rows: pa.Table) -> None:
-        writer = BucketWriter(self._plan.context, bucket, self._token)
+        writer = BucketWriter(self._plan.context, bucket, self._attempt)
         try:
             writer.write(rows)
             self._add_file(bucket, *writer.close())

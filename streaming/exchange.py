@@ -23,8 +23,9 @@ from streaming.task_plan import TaskPlan, TaskResult, decode_result
 from streaming.write_task import write_rows
 from table.files.base_file import conform
 from table.files.file_names import build_write_token
-from table.keygen import KeyExpressions, quote_text
+from table.keygen import KeyExpressions
 from table.schema import PARTITION_PATH, RECORD_KEY
+from table.sql_text import quote_text
 from table.write.merge import ARRIVAL_COLUMN
 
 QUERY_ID_PROPERTY = "sql.streaming.queryId"

@@ -37,8 +37,8 @@ from table.keygen import KeyExpressions, build_key_expressions, check_key_encodi
 from table.options import WriteOptions, check_options_agree, new_table_config
 from table.schema import check_batch_columns, schema_json
 from table.schema_evolution import evolve_schema
-from table.services.metadata_table import drop_metadata_table
 from table.services.leftovers import delete_before_first_commit
+from table.services.metadata_table import drop_metadata_table
 from table.services.partitions import remove_emptied_partitions
 from table.services.rollback import end_pending, roll_back_failed_writes
 from table.storage import Storage
@@ -239,7 +239,13 @@ class MicroBatchWriter:
         """The schema that the commit will have."""
         operation = self._options.operation
         if operation not in ("delete", DELETE_PARTITION):
-            evolved = evolve_schema(batch, table, self._options.schema_mode, fill_missing=self._options.fill_missing)
+            evolved = evolve_schema(
+                batch,
+                table,
+                self._options.schema_mode,
+                fill_missing=self._options.fill_missing,
+                ordering_field=config.ordering_field,
+            )
             check_keys_keep_their_types(config, batch, table)
             return evolved
         if table is None:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import structlog
 
 from table import clock
+from table.files.hudi_footer import CALENDAR
 from table.hudi_table import HudiTable
 from table.storage import Storage, join
 from table.timeline.active_timeline import read_instant
@@ -80,6 +81,8 @@ class QuarantineWriter:
         if self._writer is None:
             self._sink = quarantine.storage.open_output(join(staging_folder(quarantine.table_key, quarantine.instant_time), self._name))
             self._writer = pq.ParquetWriter(self._sink, table.schema, compression="zstd", store_schema=False)
+            # as in base files: Spark refuses old dates in files that do not name their calendar
+            self._writer.add_key_value_metadata(CALENDAR)
         self._writer.write_table(table)
 
     def close(self) -> str | None:

@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 from streaming.spark_schema import to_spark_ddl
 from table.config import TableConfig
 from table.hudi_table import HudiTable
-from table.keygen import DEFAULT_PARTITION, quote_name
+from table.keygen import DEFAULT_PARTITION
 from table.read.read_table import list_snapshot_files
 from table.schema import META_FIELDS, PARTITION_PATH, with_meta_columns
+from table.sql_text import quote_name
 
 _GLOB = re.compile(r"[\[\]{}*?\\]")
 

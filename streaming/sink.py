@@ -1,7 +1,8 @@
 """HudiSink: the callable for ``writeStream.foreachBatch``."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -76,6 +77,7 @@ class HudiSink:
         self.last_batch: BatchSummary | None = None
         self.callback_failures = 0
         self._lock = threads.make_lock()
+        self._busy: object | None = None  # the thread whose batch is under way
         self._environment: Environment | None = None
         self._asked_in_stream = False
         self._default_name = self._path.rstrip("/").rsplit("/", 1)[-1]
@@ -97,6 +99,21 @@ class HudiSink:
         self.__dict__.update(state)
         self._start()
 
+    @contextmanager
+    def _one_batch(self) -> Iterator[None]:
+        """One batch at a time; whoever asks within a batch, a callback, would wait for itself."""
+        if self._busy == threads.current_thread():
+            raise InvalidConfigError(
+                "a validator or callback of this sink writes through the same sink: the batch that called it is not "
+                "done yet; write from another place, or through another HudiSink"
+            )
+        with self._lock:
+            self._busy = threads.current_thread()
+            try:
+                yield
+            finally:
+                self._busy = None
+
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Writes one micro-batch; Spark calls this.
 
@@ -107,7 +124,7 @@ class HudiSink:
         Raises:
             HudiError: the batch is not visible; Spark replays it when the query is started again.
         """
-        with self._lock:
+        with self._one_batch():
             self._check_streams()
             spark = batch.sparkSession
             check_session(spark)
@@ -145,7 +162,7 @@ class HudiSink:
         Raises:
             HudiError: nothing of it is visible.
         """
-        with self._lock:
+        with self._one_batch():
             spark = rows.sparkSession
             check_session(spark)
             parallelism = self._load_environment(spark).parallelism
@@ -171,8 +188,12 @@ class HudiSink:
     def stop(self) -> None:
         """Waits for the batch and the clean under way, starts no other clean, and lets go of the table.
 
-        The interpreter's exit waits for them, too; a driver that goes on living without this sink calls this.
+        The interpreter's exit waits for them, too; a driver that goes on living without this sink calls this. A
+        callback of this sink may call it: nothing is waited for then, and the clean under way is the last one.
         """
+        if self._busy == threads.current_thread():
+            self._writer.services.start_no_more()
+            return
         with self._lock:
             self._writer.stop()
 

@@ -170,9 +170,13 @@ class TableServices:
             if policy == "fail":
                 self._pending_error = error
 
+    def start_no_more(self) -> None:
+        """Lets what is under way go on, and starts nothing after it."""
+        self._stopped = True
+
     def stop(self) -> None:
         """Starts nothing more, and waits for what is under way."""
-        self._stopped = True
+        self.start_no_more()
         self.wait()
 
     def wait(self) -> None:

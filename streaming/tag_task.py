@@ -23,10 +23,11 @@ from streaming.change_task import required_for_changes, whole_slots
 from streaming.locate import distinct_keys, locate, owner_of
 from streaming.placing import in_lots
 from streaming.regroup import SLOT_COLUMN, regroup
-from streaming.task_plan import FILE_COLUMN, GONE_COLUMN, LOOKUP_COLUMN, TaskPlan
+from streaming.task_plan import FILE_COLUMN, GONE_COLUMN, LOOKUP_COLUMN, PROBLEM_COLUMN, TaskPlan
 from table.files.base_file import conform, rows_bytes
 from table.files.key_hashes import screen_hashes
 from table.files.stored_file import StoredBaseFile
+from table.files.text_bytes import find_bad_text, made_readable
 from table.index.bucket import bucket_numbers
 from table.index.key_cache import cache_of_process
 from table.index.key_lookup import FileHits, LookupCounts
@@ -54,7 +55,7 @@ def tag_rows(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.T
         stored pass through as they are: they are reported where the others are written.
     """
     tagger = _Tagger(plan)
-    for rows in _lots(plan, batches):
+    for rows in _lots(plan, (piece for batch in batches for piece in _with_problems(batch).to_batches())):
         yield from tagger.tag(rows)
 
 
@@ -86,6 +87,16 @@ def _lots(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Tabl
         return
     for path, pieces in groupby(regroup(batches, plan.memory_bytes), itemgetter(0)):
         yield from _fitting((_with_path(rows, path) for _, _, rows in pieces), plan)
+
+
+def _with_problems(batch: pa.RecordBatch) -> pa.Table:
+    """Rows with what is wrong with their text, which is made readable then: nobody behind can fail on it."""
+    rows = pa.Table.from_batches([batch])
+    said = pa.nulls(len(rows), pa.string())
+    bad = find_bad_text(rows)
+    for part in reversed(bad):
+        said = pc.if_else(pa.array(part.rows), part.reason, said)
+    return (made_readable(rows) if bad else rows).append_column(PROBLEM_COLUMN, said)
 
 
 def _with_path(rows: pa.Table, path: str) -> pa.Table:
@@ -156,6 +167,7 @@ class _Tagger:
         fit = np.array([partition_path_problem(path) is None for path in paths.dictionary.to_pylist()], np.bool_)
         good: Flags = fit[paths.indices.to_numpy()] & pc.is_valid(rows.column(PARTITION_PATH)).to_numpy()
         good &= pc.fill_null(pc.utf8_length(rows.column(RECORD_KEY)), 0).to_numpy() > 0
+        good &= pc.is_null(rows.column(PROBLEM_COLUMN)).to_numpy()
         for name in required_for_changes(self._plan):
             good &= pc.is_valid(rows.column(name)).to_numpy()
         return good
@@ -228,7 +240,8 @@ class _Tagger:
         table = table.append_column(FILE_COLUMN, pa.array([file.file_id if file else None] * count, pa.string()))
         table = table.append_column(GONE_COLUMN, pa.array([part.gone] * count, pa.bool_()))
         said = [None] * count if counts is None else [json.dumps(asdict(counts)), *[None] * (count - 1)]
-        return table.append_column(LOOKUP_COLUMN, pa.array(said, pa.string()))
+        table = table.append_column(LOOKUP_COLUMN, pa.array(said, pa.string()))
+        return table.append_column(PROBLEM_COLUMN, rows.column(PROBLEM_COLUMN))
 
     def _slots(self, part: _Part) -> Positions:
         routes, changes = self._plan.routes, self._changes

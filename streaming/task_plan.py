@@ -22,6 +22,7 @@ EXAMPLES = 3
 FILE_COLUMN = "_hudistream_file"  # file group that holds the key
 GONE_COLUMN = "_hudistream_gone"  # whether the key goes from there whatever the order: it moves elsewhere
 LOOKUP_COLUMN = "_hudistream_lookup"
+PROBLEM_COLUMN = "_hudistream_problem"  # why the row cannot be stored; it is reported where the others are written
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,7 @@ class TaskPlan:
         """Columns of rows whose keys were looked for apart, on their way to the tasks that write (Arrow)."""
         columns = [(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string()), (SLOT_COLUMN, pa.int32())]
         columns += [(FILE_COLUMN, pa.string()), (GONE_COLUMN, pa.bool_()), (LOOKUP_COLUMN, pa.string())]
+        columns.append((PROBLEM_COLUMN, pa.string()))
         return pa.schema([*self.context.schema, *(pa.field(*column) for column in columns)])
 
     @property

@@ -1,7 +1,7 @@
 """What a task adds up on its way: files written, bad rows met. It ends as a `TaskResult`."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -10,8 +10,9 @@ import pyarrow.compute as pc
 
 from streaming.bucket_assigner import SmallFile
 from streaming.quarantine import QuarantineWriter
-from streaming.task_plan import EXAMPLES, TaskPlan, TaskResult
+from streaming.task_plan import EXAMPLES, PROBLEM_COLUMN, TaskPlan, TaskResult
 from table.files.base_file_summary import COPIED, NEW, BaseFileSummary
+from table.files.text_bytes import find_bad_text, made_readable
 from table.index.key_lookup import LookupCounts
 from table.schema import RECORD_KEY
 from table.timeline.commit_metadata import WriteStat
@@ -73,6 +74,35 @@ class TaskReport:
             self.count_bad(rows.filter(bad), reason)
             rows = rows.filter(pc.invert(bad))
         return rows.slice(0, 0) if self.is_lost else rows
+
+    def without_bad_text(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows whose text is text; those with bytes that are not UTF-8 are counted and put aside at once.
+
+        Args:
+            batches: as they arrive, before anything has looked at their keys and paths.
+        """
+        for batch in batches:
+            rows = pa.Table.from_batches([batch])
+            bad = find_bad_text(rows)
+            if not bad:
+                yield batch
+                continue
+            left = np.ones(len(rows), np.bool_)
+            for part in bad:
+                mine = part.rows & left
+                if mine.any():
+                    self.count_bad(made_readable(rows.filter(pa.array(mine))), part.reason)
+                    left &= ~mine
+            yield from rows.filter(pa.array(left)).to_batches()
+
+    def without_problems(self, rows: pa.Table) -> pa.Table:
+        """The rows that no task before this one has found bad; the others are counted and put aside."""
+        said = rows.column(PROBLEM_COLUMN)
+        if said.null_count == len(said):
+            return rows
+        for reason in said.drop_null().unique().to_pylist():
+            self.count_bad(rows.filter(pc.fill_null(pc.equal(said, reason), False)), reason)
+        return rows.filter(pc.is_null(said))
 
     def count_bad(self, rows: pa.Table, reason: str) -> None:
         """Rows that cannot be stored, and why."""

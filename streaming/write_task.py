@@ -17,7 +17,7 @@ from table.files.file_names import build_file_id
 from table.keygen import partition_path_problem
 from table.schema import RECORD_KEY
 from table.view.file_system_view import list_latest_base_files
-from table.write.context import Bucket
+from table.write.context import Attempt, Bucket
 from table.write.merge import last_of_each_run
 from table.write.write_bucket import BucketWriter, InsertMerger, open_bucket
 
@@ -35,6 +35,7 @@ def write_rows(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatc
     """
     task = _Task(plan, write_token)
     try:
+        batches = task.report.without_bad_text(batches)
         grouped = split_in_order(batches) if plan.is_sorted else regroup(batches, plan.memory_bytes)
         for path, slot, rows in grouped:
             task.write(path, slot, rows)
@@ -54,24 +55,24 @@ class _Task:
     """The state of a task between two runs of rows: one slot and one file at a time."""
 
     def __init__(self, plan: TaskPlan, write_token: str) -> None:
-        self._plan, self._token = plan, write_token
+        self._plan, self._attempt = plan, Attempt(write_token)
         self._slot: tuple[str, int] | None = None
         self._assigner: BucketAssigner | None = None
         self._bucket: Bucket | None = None
         self._writer: BucketWriter | InsertMerger | None = None
         self._held: pa.Table | None = None
-        self._report = TaskReport(plan, write_token)
+        self.report = TaskReport(plan, write_token)
 
     def write(self, path: str, slot: int, rows: pa.Table) -> None:
         problem = partition_path_problem(None if path == NO_PATH else path)
         if problem is not None:
-            self._report.count_bad(rows, problem)
+            self.report.count_bad(rows, problem)
             return
         if self._slot != (path, slot):
             self._end_slot()
             self._slot = (path, slot)
             self._assigner = self._open_slot(path, slot)
-        rows = self._report.without_bad_rows(rows, required_reasons(self._plan))
+        rows = self.report.without_bad_rows(rows, required_reasons(self._plan))
         if self._plan.context.combine_before_insert:
             rows = self._combined(rows)
         self._assign(rows)
@@ -80,12 +81,12 @@ class _Task:
         rules = self._plan.rules
         known = self._plan.small_files.get(path)
         if known is None:
-            known = self._report.listed.get(path)
+            known = self.report.listed.get(path)
         if known is None and rules.small_file_limit_bytes <= 0:
             known = ()
         if known is None:
             known = self._list_small_files(path)
-            self._report.listed[path] = known
+            self.report.listed[path] = known
         share = share_of_slot(known, slot, self._plan.routes.slots_of(path))
         return BucketAssigner(path, share, rules, lambda: build_file_id(clock.fresh_uuid()))
 
@@ -113,7 +114,7 @@ class _Task:
         for bucket, count in self._assigner.assign(len(rows)):
             if bucket != self._bucket:
                 self._close_file()
-                self._writer = open_bucket(self._plan.context, bucket, self._token)
+                self._writer = open_bucket(self._plan.context, bucket, self._attempt)
                 self._bucket = bucket
             assert self._writer is not None
             self._writer.write(rows.slice(start, count))
@@ -122,18 +123,18 @@ class _Task:
     def _end_slot(self) -> None:
         if self._held is not None:
             held, self._held = self._held, None
-            if not self._report.is_lost:
+            if not self.report.is_lost:
                 self._assign(held)
         self._close_file()
 
     def _close_file(self) -> None:
         if self._writer is not None:
-            self._report.add_file(*self._writer.close())
+            self.report.add_file(*self._writer.close())
         self._writer = self._bucket = None
 
     def finish(self) -> TaskResult:
         self._end_slot()
-        return self._report.finish()
+        return self.report.finish()
 
     def abandon(self) -> None:
         if self._writer is not None:

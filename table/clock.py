@@ -79,7 +79,13 @@ def check_skew(last_instant_time: str, epoch_ms: int, zone: str = "UTC") -> None
     """Refuses a timeline that is ahead of our clock by more than a minute.
 
     Writing on through it would hand out instants from the future, and retention by hours and
-    merge-on-read slices depend on instants being real times.
+    merge-on-read slices depend on instants being real times. In the hour that a local clock shows a second
+    time, the timeline may be ahead by that hour: instants go on increasing when local time goes back.
+
+    Args:
+        last_instant_time: greatest instant time on the timeline; what is no time is passed over.
+        epoch_ms: now.
+        zone: the table's zone.
 
     Raises:
         InvalidConfigError: names the zone and the skew.
@@ -88,12 +94,18 @@ def check_skew(last_instant_time: str, epoch_ms: int, zone: str = "UTC") -> None
         ahead_ms = parse_instant_time(last_instant_time, zone) - epoch_ms
     except ValueError:
         return
-    if ahead_ms > MAX_CLOCK_SKEW_MS:
+    if ahead_ms > MAX_CLOCK_SKEW_MS + _went_back_ms(epoch_ms, zone):
         raise InvalidConfigError(
             f"the newest instant {last_instant_time} is {ahead_ms / 1000:.0f} s ahead of this machine's "
             f"clock ({format_instant_time(epoch_ms, zone)}, zone {zone}): mend the clock, or the zone in "
             "hoodie.table.timeline.timezone, or wait until the time has passed"
         )
+
+
+def _went_back_ms(epoch_ms: int, zone: str) -> int:
+    """How far the local clock has gone back, while it shows times for the second time; 0 at all other moments."""
+    # a local time that there is twice is read as the first of the two
+    return epoch_ms - parse_instant_time(format_instant_time(epoch_ms, zone), zone)
 
 
 def next_instant_time(last_instant_time: str | None, epoch_ms: int, zone: str = "UTC") -> str:
@@ -105,16 +117,24 @@ def next_instant_time(last_instant_time: str | None, epoch_ms: int, zone: str = 
         zone: the table's zone.
 
     Returns:
-        17 digits.
+        17 digits: now, or one millisecond after the last one where that is not less.
 
     Raises:
-        InvalidConfigError: when the last instant lies in the future (see `check_skew`).
+        InvalidConfigError: when the last instant lies in the future (see `check_skew`), or is no time at all and
+            greater than every time.
     """
+    now = format_instant_time(epoch_ms, zone)
     if last_instant_time is None:
-        return format_instant_time(epoch_ms, zone)
+        return now
     check_skew(last_instant_time, epoch_ms, zone)
-    candidate_ms = epoch_ms
-    while (candidate := format_instant_time(candidate_ms, zone)) <= last_instant_time[:INSTANT_TIME_LENGTH]:
-        behind = parse_instant_time(last_instant_time, zone) - candidate_ms
-        candidate_ms += max(1, behind)
-    return candidate
+    if now > last_instant_time[:INSTANT_TIME_LENGTH]:
+        return now
+    try:
+        # arithmetic on the digits: as a moment of the zone it could be one that comes again
+        after_ms = parse_instant_time(last_instant_time) + 1
+    except ValueError as error:
+        raise InvalidConfigError(
+            f"the newest instant {last_instant_time} is no time, and no instant of now ({now}) comes after it: move "
+            "its files out of .hoodie if they are not the table's"
+        ) from error
+    return format_instant_time(after_ms)

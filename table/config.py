@@ -76,6 +76,9 @@ class TableConfig:
         timezone: ``UTC`` or ``LOCAL``: the zone of the instant times.
         archive_folder: folder of retired instants below ``.hoodie``.
         payload_class: merge semantics of version 6.
+
+    Raises:
+        UnsupportedTableError: when the archive would lie outside of ``.hoodie``.
     """
 
     name: str
@@ -97,6 +100,13 @@ class TableConfig:
     cdc_enabled: bool = False
     metadata_partitions: str = ""
     extra: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        if any(part in ("", ".", "..") for part in self.archive_folder.split("/")):
+            raise UnsupportedTableError(
+                f"hoodie.archivelog.folder={self.archive_folder}: the archive must lie within .hoodie; give the name "
+                "of a folder there, the one that the table's writers have"
+            )
 
     def to_properties(self) -> dict[str, str]:
         """The file's keys and values, checksum included."""
@@ -134,7 +144,8 @@ def config_from_properties(properties: Mapping[str, str]) -> TableConfig:
     """Typed view of the properties; unknown keys are kept in `extra`.
 
     Raises:
-        UnsupportedTableError: when the table's name is missing (its checksum needs it).
+        UnsupportedTableError: when the table's name is missing (its checksum needs it), or its archive would lie
+            outside of ``.hoodie``.
     """
     get = properties.get
     name = get("hoodie.table.name")

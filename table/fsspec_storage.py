@@ -54,13 +54,13 @@ class FsspecStorage(Storage):
         base_uri: the address as the user wrote it (``s3a://bucket/table``).
         protocol: fsspec's name of the backend (``s3``).
         root: the address without its scheme.
-        options: what fsspec's constructor gets.
+        options: what fsspec's constructor gets; keys and secrets among them, so no text of this object shows them.
     """
 
     base_uri: str
     protocol: str
     root: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def _fs(self) -> Any:

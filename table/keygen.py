@@ -14,6 +14,7 @@ import pyarrow as pa
 from table.config import TableConfig
 from table.errors import InvalidConfigError, SchemaMismatchError, UnsupportedTableError
 from table.schema import relaxed_type
+from table.sql_text import quote_name, quote_text
 from table.time_partition import build_time_value, parse_time_partition
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -37,16 +38,6 @@ class KeyExpressions:
     record_key: str
     partition_path: str
     key_column: str | None = None
-
-
-def quote_name(name: str) -> str:
-    """A column name in Spark SQL."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def quote_text(text: str) -> str:
-    """A string in Spark SQL."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def build_key_expressions(

@@ -50,7 +50,12 @@ class _Differences:
 
 
 def evolve_schema(
-    batch: pa.Schema, table: pa.Schema | None, mode: str = ADD, *, fill_missing: bool = False
+    batch: pa.Schema,
+    table: pa.Schema | None,
+    mode: str = ADD,
+    *,
+    fill_missing: bool = False,
+    ordering_field: str | None = None,
 ) -> pa.Schema:
     """The schema that a commit with this batch has.
 
@@ -59,6 +64,7 @@ def evolve_schema(
         table: the table's columns without meta columns, or None when nothing was written yet.
         mode: one of `SCHEMA_MODES`.
         fill_missing: whether columns that the batch lacks are null, whatever the mode.
+        ordering_field: column that orders records of a key, if one does: numbers in it never become text.
 
     Returns:
         The table's columns in their order, some wider, then new ones. For a new table the batch's, with
@@ -70,6 +76,7 @@ def evolve_schema(
     check_batch_columns(batch)
     if table is None:
         return relaxed(batch)
+    _check_order_stays(batch, table, ordering_field)
     differences = _Differences(fill_missing or mode == RECONCILE, mode != STRICT)
     columns = _merged(list(table), list(batch), "", differences)
     if differences.found:
@@ -79,6 +86,20 @@ def evolve_schema(
             + ": select and cast the table's columns before the sink, or choose another mode"
         )
     return pa.schema(columns)
+
+
+def _check_order_stays(batch: pa.Schema, table: pa.Schema, name: str | None) -> None:
+    """Refuses to widen the ordering field to text: it would order records otherwise than it did."""
+    if name is None or name not in batch.names or name not in table.names:
+        return
+    ours, theirs = batch.field(name).type, table.field(name).type
+    numbers = [kind for kind in (ours, theirs) if pa.types.is_decimal(kind) or kind in _WIDENED_BY]
+    if numbers and (pa.types.is_string(ours) or pa.types.is_string(theirs)):
+        raise SchemaMismatchError(
+            f"column {name!r} is {ours}, the table has {theirs}, and it orders records of a key "
+            f"(hoodie.datasource.write.precombine.field): as numbers 9 is less than 10, as text '10' is less than '9'; "
+            f"cast it to {theirs} before the sink"
+        )
 
 
 def _merged(table: list[pa.Field], batch: list[pa.Field], inside: str, differences: _Differences) -> list[pa.Field]:

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import pyarrow as pa
 
 from table.errors import InvalidConfigError, SchemaMismatchError
+from table.sql_text import quote_text
 
 PREFIX = "hoodie.keygen.timebased."
 
@@ -151,7 +152,7 @@ def build_time_value(settings: TimePartition, column: str, kind: pa.DataType, na
         time = _from_number(_number_of(column, kind, name), unit)
         zone = "UTC"
     if zone != settings.output_timezone:
-        time = f"convert_timezone('{zone}', '{settings.output_timezone}', {time})"
+        time = f"convert_timezone({quote_text(zone)}, {quote_text(settings.output_timezone)}, {time})"
     return _formatted(time, settings.output_format)
 
 
@@ -184,19 +185,19 @@ def _parsed(column: str, form: str) -> str:
             pattern += f"({_PARTS[text][2]})"
             order.append(text)
         else:
-            pattern += re.escape(text).replace("\\", "\\\\").replace("'", "\\'")
-    pattern += "$"
+            pattern += re.escape(text)
+    pattern = quote_text(pattern + "$")
 
     def part(field: str, default: str) -> str:
         if field not in order:
             return default
-        return f"CAST(regexp_extract({column}, '{pattern}', {order.index(field) + 1}) AS INT)"
+        return f"CAST(regexp_extract({column}, {pattern}, {order.index(field) + 1}) AS INT)"
 
     month, day = part("MM", "1"), part("dd", "1")
     parts = [part("yyyy", "1970"), month, "1", part("HH", "0"), part("mm", "0"), part("ss", "0")]
     # the day is added to the first of the month: the 30th of February is then another month, and no error
     time = f"(make_timestamp_ntz({', '.join(parts)}) + make_dt_interval({day} - 1))"
-    return f"CASE WHEN {column} RLIKE '{pattern}' THEN CASE WHEN month({time}) = {month} THEN {time} END END"
+    return f"CASE WHEN {column} RLIKE {pattern} THEN CASE WHEN month({time}) = {month} THEN {time} END END"
 
 
 def _formatted(time: str, form: str) -> str:
@@ -207,5 +208,5 @@ def _formatted(time: str, form: str) -> str:
             number = f"CAST(CAST({function}({time}) AS INT) AS STRING)"
             pieces.append(f"lpad({number}, greatest({width}, length({number})), '0')")
         else:
-            pieces.append("'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'")
+            pieces.append(quote_text(text))
     return f"concat({', '.join(pieces)})"

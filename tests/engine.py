@@ -50,6 +50,12 @@ def key_set(table):
     return sorted(table.column("id").to_pylist())
 
 
+def texts(column):
+    """Values that tasks are chosen by; bytes that are no text are as good as others for that."""
+    values = column.cast(pa.string()).cast(pa.binary()).to_pylist()
+    return [None if value is None else value.decode("utf-8", "replace") for value in values]
+
+
 class Engine:
     """A sink whose exchange is a loop in this process.
 
@@ -116,8 +122,8 @@ class Engine:
                     raise
 
     def _route(self, routes: Routes, table, plan):
-        keys = table.column("id").to_pylist()
-        paths = table.column("p").to_pylist() if "p" in table.column_names else [""] * len(keys)
+        keys = texts(table.column("id"))
+        paths = texts(table.column("p")) if "p" in table.column_names else [""] * len(keys)
         slots = [
             hash_int(sum(map(ord, key or ""))) % routes.slots_of(path) for key, path in zip(keys, paths, strict=True)
         ]
@@ -128,8 +134,9 @@ class Engine:
                 continue
             planned = routes.planned.get(path)
             tasks.append(planned[slot] if planned else sum(map(ord, path), slot) % routes.tasks)
-        table = table.append_column(RECORD_KEY, pa.array(keys, pa.string()))
-        table = table.append_column(PARTITION_PATH, pa.array(paths, pa.string()))
+        table = table.append_column(RECORD_KEY, table.column("id").cast(pa.string()))
+        of_rows = table.column("p") if "p" in table.column_names else pa.array(paths, pa.string())
+        table = table.append_column(PARTITION_PATH, of_rows)
         table = table.append_column(SLOT_COLUMN, pa.array(slots, pa.int32()))
         if plan.changes is not None:
             table = table.append_column(ARRIVAL_COLUMN, pa.array(range(len(table)), pa.int64()))

@@ -1,8 +1,7 @@
 """A store that stops at the n-th call: a power cut, for every place where one can happen."""
 
-from dataclasses import dataclass, field
-
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from unittest import mock
 
 from table.storage import Storage

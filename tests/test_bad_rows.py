@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import threading
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -218,3 +219,44 @@ def test_a_small_file_is_passed_over_when_rewriting_it_costs_too_much(sizes, exp
     rules = AssignRules(1000, 2000, 10)
     files = tuple(SmallFile(name, f"{name}_0-0-0_1.parquet", size) for name, size in zip("ab", sizes, strict=False))
     assert [file.file_id for file in drop_costly(files, expected_rows, rules, ratio)] == kept
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("who", ["callback", "validator"])
+def test_a_sink_may_be_stopped_from_within_its_own_batch(spark, tmp_path, who):
+    path = str(tmp_path / "t")
+    seen = []
+
+    def stop(_):
+        sink.stop()
+        seen.append("stopped")
+
+    given = {"callbacks": [stop]} if who == "callback" else {"validators": [stop]}
+    sink = HudiSink(path, {**OPTIONS, "hoodie.clean.automatic": "true"}, **given)
+    batch = spark.sql("SELECT 'a' id, 'p' p, 1L ts, 'v' v")
+    thread = threading.Thread(target=sink, args=(batch, 0), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert seen == ["stopped"]
+    assert sink.callback_failures == 0
+    assert not sink.last_batch.skipped
+    sink.services.wait()
+    sink(spark.sql("SELECT 'b' id, 'p' p, 1L ts, 'v' v"), 1)
+    assert not sink.services.is_cleaning
+    assert key_set(read_table(path)) == ["a", "b"]
+    sink.stop()
+
+
+@pytest.mark.spark
+def test_a_callback_that_writes_through_its_own_sink_is_told_instead_of_waiting_for_itself(spark, tmp_path, logs):
+    path = str(tmp_path / "t")
+    batch = spark.sql("SELECT 'a' id, 'p' p, 1L ts, 'v' v")
+    sink = HudiSink(path, OPTIONS, callbacks=[lambda _: sink.write(batch), lambda _: sink(batch, 1)])
+    thread = threading.Thread(target=sink, args=(batch, 0), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert sink.callback_failures == 2
+    assert all("same sink" in entry["error"] for entry in logs if entry["event"] == "callback_failed")
+    assert key_set(read_table(path)) == ["a"]

@@ -15,9 +15,9 @@ from table.services.clean_plan import (
     Protection,
     choose_incremental_paths,
     earliest_to_retain,
+    is_emptied,
     judge_file_group,
     judge_replaced_group,
-    is_emptied,
     needs_cleaning,
 )
 from table.settings import KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings

@@ -1,3 +1,6 @@
+import time
+from datetime import datetime, timezone
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,3 +43,75 @@ def test_next_instant_is_greater_than_the_last(last, expected):
 def test_an_instant_from_the_future_is_refused_with_zone_and_skew():
     with pytest.raises(InvalidConfigError, match=r"61 s ahead.*zone UTC"):
         clock.next_instant_time("20261121120101123", NOON)
+
+
+SECOND, MINUTE, HOUR = 1000, 60_000, 3_600_000
+# in Berlin the clocks go back from three to two, in Lord Howe from two to half past one
+BACK = {
+    "Europe/Berlin": int(datetime(2026, 10, 25, 1, tzinfo=timezone.utc).timestamp()) * 1000,
+    "Australia/Lord_Howe": int(datetime(2026, 4, 4, 15, tzinfo=timezone.utc).timestamp()) * 1000,
+}
+
+
+@pytest.fixture
+def local(monkeypatch):
+    def use(zone):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+
+    yield use
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_the_next_instant_takes_no_time_when_local_time_went_back(local, monkeypatch):
+    local("Europe/Berlin")
+    asked = []
+    spelled = clock.format_instant_time
+    monkeypatch.setattr(clock, "format_instant_time", lambda *args: asked.append(args) or spelled(*args))
+    last = clock.next_instant_time(None, BACK["Europe/Berlin"] - 10 * SECOND, "LOCAL")
+    assert last == "20261025025950000"
+    assert clock.next_instant_time(last, BACK["Europe/Berlin"] + 5 * SECOND, "LOCAL") == "20261025025950001"
+    assert len(asked) < 10
+
+
+@pytest.mark.parametrize("zone", BACK)
+@pytest.mark.parametrize("pace_ms", [SECOND, 7 * SECOND])
+def test_instants_increase_and_nobody_is_refused_while_local_time_is_shown_twice(local, zone, pace_ms):
+    local(zone)
+    last, twice = None, 0
+    for now in range(BACK[zone] - 3 * SECOND, BACK[zone] + 2 * HOUR, pace_ms):
+        # a commit, a clean, a rollback
+        for _ in range(3):
+            new = clock.next_instant_time(last, now, "LOCAL")
+            assert last is None or new > last
+            twice += new != clock.format_instant_time(now, "LOCAL")
+            last = new
+    assert twice > HOUR / 3 / pace_ms
+    assert abs(clock.parse_instant_time(last, "LOCAL") - now) < SECOND
+
+
+def test_a_clock_that_lags_is_still_told_from_local_time_that_went_back(local):
+    local("Europe/Berlin")
+    back = BACK["Europe/Berlin"]
+    for now, last in [
+        (back - 2 * HOUR, back - 2 * HOUR + 2 * MINUTE),
+        (back + HOUR + MINUTE, back + HOUR + 4 * MINUTE),
+        (back + 10 * MINUTE, back + 72 * MINUTE),
+    ]:
+        with pytest.raises(InvalidConfigError, match="ahead of this machine"):
+            clock.next_instant_time(clock.format_instant_time(last, "LOCAL"), now, "LOCAL")
+
+
+def test_an_instant_that_is_no_time_and_that_no_time_comes_after_is_named():
+    assert clock.next_instant_time("00000000000001", NOON) == clock.format_instant_time(NOON)
+    with pytest.raises(InvalidConfigError, match="99999999999999 is no time"):
+        clock.next_instant_time("99999999999999", NOON)
+
+
+@given(st.integers(0, 4_000_000_000_000), st.integers(-MINUTE, MINUTE))
+def test_the_next_instant_is_now_or_one_millisecond_later_than_the_last(moment, ahead):
+    last = clock.format_instant_time(max(0, moment + ahead))
+    new = clock.next_instant_time(last, moment)
+    assert new > last
+    assert clock.parse_instant_time(new) == max(moment, clock.parse_instant_time(last) + 1)

@@ -20,6 +20,7 @@ from table.config import (
 from table.errors import CorruptFileError, UnsupportedTableError
 from table.hudi_table import create_table
 from table.local_storage import LocalStorage
+from table.options import WriteOptions, new_table_config
 
 CONFIG = TableConfig("t", ("id",), ("region",), "ts")
 
@@ -44,6 +45,20 @@ def test_key_generator_is_written_as_type_and_as_class():
     properties = CONFIG.to_properties()
     assert properties["hoodie.table.keygenerator.type"] == "SIMPLE"
     assert properties["hoodie.table.keygenerator.class"] == "org.apache.hudi.keygen.SimpleKeyGenerator"
+
+
+@pytest.mark.parametrize("folder", ["..", "../x", "/tmp/x", "a/../../x", "s3://b/x", "a//b", "."])
+def test_an_archive_outside_of_the_metadata_is_refused_wherever_it_is_said(tmp_path, folder):
+    properties = {**CONFIG.to_properties(), "hoodie.archivelog.folder": folder}
+    with pytest.raises(UnsupportedTableError, match=f"hoodie.archivelog.folder={folder}: the archive must lie within"):
+        config_from_properties(properties)
+    options = WriteOptions(record_key_fields=("id",), partition_fields=("region",), archive_folder=folder)
+    with pytest.raises(UnsupportedTableError, match="must lie within"):
+        new_table_config(options, "t")
+
+
+def test_an_archive_may_lie_deeper_within_the_metadata():
+    assert config_from_properties({**CONFIG.to_properties(), "hoodie.archivelog.folder": "a/b"}).archive_folder == "a/b"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 import pyarrow as pa
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from table.config import TableConfig
 from table.errors import InvalidConfigError, SchemaMismatchError, UnsupportedTableError
@@ -8,10 +10,9 @@ from table.keygen import (
     build_key_expressions,
     check_key_encoding,
     partition_path_problem,
-    quote_name,
-    quote_text,
     url_encode_text,
 )
+from table.sql_text import quote_name, quote_text
 from table.time_partition import split_format
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("n", pa.int64()), ("x", pa.float64())])
@@ -75,6 +76,7 @@ def test_date_forms_that_are_not_supported_are_named(form):
 def test_quoting():
     assert quote_name("a`b") == "`a``b`"
     assert quote_text("it's \\") == "'it\\'s \\\\'"
+    assert quote_text("${x}") == "'\\u0024{x}'"
 
 
 @pytest.mark.spark
@@ -108,9 +110,6 @@ def test_hash_of_an_int_is_sparks(spark):
 def test_any_text_is_escaped_alike_in_sql_and_in_python_and_can_be_read_back(spark):
     from urllib.parse import unquote
 
-    from hypothesis import given, settings
-    from hypothesis import strategies as st
-
     config = TableConfig("t", ("id",), ("p",), url_encode=True)
     expression = build_key_expressions(config, SCHEMA).partition_path
 
@@ -125,3 +124,51 @@ def test_any_text_is_escaped_alike_in_sql_and_in_python_and_can_be_read_back(spa
         assert [unquote(path) for path in found] == texts
 
     check()
+
+
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("${}:'\\\"`%_u024\n\0"))
+VARIABLES = ["${x}", "${y}", "${env:HOME}", "$${x}", "\\u0024{x}", "\\${x}", "${spark.app.name}", "a'${x}'b", "\\"]
+
+
+@pytest.mark.spark
+def test_a_literal_is_the_text_whatever_its_characters(spark):
+    from pyspark.sql import functions as F
+
+    @given(st.lists(ANY_TEXT, min_size=1, max_size=40))
+    @example(VARIABLES)
+    @settings(max_examples=25, deadline=None)
+    def check(texts):
+        row = spark.range(1).select(*[F.expr(quote_text(text)).alias(f"c{n}") for n, text in enumerate(texts)]).first()
+        assert list(row) == texts
+
+    check()
+
+
+@pytest.mark.spark
+def test_partition_paths_that_look_like_variables_are_found_in_literal_maps(spark):
+    from pyspark.sql import functions as F
+
+    from streaming.exchange import _look_up
+
+    @given(st.lists(ANY_TEXT, min_size=1, max_size=40, unique=True))
+    @example(VARIABLES)
+    @settings(max_examples=10, deadline=None)
+    def check(paths):
+        frame = spark.createDataFrame(list(enumerate(paths)), "n int, p string")
+        found = F.expr(_look_up({path: str(n) for n, path in enumerate(paths)}, "`p`", "-1"))
+        assert all(row.n == row.found for row in frame.select("n", found.alias("found")).collect())
+
+    check()
+
+
+@pytest.mark.spark
+def test_date_forms_with_dollars_and_braces_are_what_they_say(spark):
+    timed = {
+        "hoodie.keygen.timebased.timestamp.type": "DATE_STRING",
+        "hoodie.keygen.timebased.input.dateformat": "yyyy'${x}'MM",
+        "hoodie.keygen.timebased.output.dateformat": "'${y}'yyyy-MM",
+    }
+    config = TableConfig("t", ("id",), ("p",), keygen_type="TIMESTAMP")
+    path = build_key_expressions(config, SCHEMA, settings=timed).partition_path
+    frame = spark.createDataFrame([("1", "2026${x}03")], "id string, p string")
+    assert frame.selectExpr(f"{path} AS path").first().path == "${y}2026-03"

@@ -6,9 +6,11 @@ import os
 
 import fastavro
 import pytest
+from engine import Engine, rows
 from hypothesis import given
 from hypothesis import strategies as st
 
+from table import read_table
 from table.errors import CorruptFileError
 from table.files.file_names import (
     BaseFileName,
@@ -165,7 +167,10 @@ def test_log_file_names_round_trip(file_id, time, version, token):
     assert parse_base_file(str(name)) is None
 
 
-@given(text.filter(lambda t: t and "\n" not in t), st.sampled_from(["CREATE", "MERGE", "APPEND"]))
+@given(
+    text.filter(lambda t: "\0" not in t and not {"", ".", ".."} & {*t.split("/")}),
+    st.sampled_from(["CREATE", "MERGE", "APPEND"]),
+)
 def test_marker_names_round_trip(data_file, kind):
     assert parse_marker(str(MarkerName(data_file, kind))) == MarkerName(data_file, kind)
 
@@ -208,3 +213,25 @@ def test_partition_metadata_has_its_depth(path, depth):
     assert text == (
         f"#partition metadata\n#Sat Nov 21 16:09:48 UTC 2026\ncommitTime=20261121162941248\npartitionDepth={depth}\n"
     )
+
+
+@pytest.mark.parametrize(
+    "data_file",
+    ["../other/f.parquet", "p/../../f.parquet", "/etc/f.parquet", "p//f.parquet", "./f.parquet", ".hoodie/x", "p/\0"],
+)
+def test_a_marker_of_a_path_out_of_the_table_is_none(tmp_path, data_file):
+    assert parse_marker(f"{data_file}.marker.CREATE") is None
+    time, folder = "20260101000000001", tmp_path / "t" / ".hoodie" / ".temp" / "20260101000000001"
+    folder.mkdir(parents=True)
+    names = [f"{data_file}.marker.CREATE", "p/a-0_0-0-0_20260101000000001.parquet.marker.CREATE"]
+    (folder / "MARKERS.type").write_text("TIMELINE_SERVER_BASED")
+    (folder / "MARKERS0").write_text("\n".join(names))
+    assert [str(marker) for marker in list_markers(LocalStorage(str(tmp_path / "t")), time)] == names[1:]
+
+
+@pytest.mark.parametrize("partition", [" lead", "trail ", "\t", "a\nb", "\u00a0"])
+def test_a_partition_path_with_white_space_is_written_and_its_markers_are_found(tmp_path, partition):
+    path = str(tmp_path / "t")
+    for batch in range(2):
+        Engine(path).write(batch, rows(range(batch, batch + 3), lambda _: partition))
+    assert set(read_table(path).column("_hoodie_partition_path").to_pylist()) == {partition}

@@ -73,6 +73,37 @@ def test_columns_grow_at_any_depth(table, batch, merged):
     assert found == pa.schema([("x", merged), ("new", TEXT)])
 
 
+@pytest.mark.parametrize("mode", [STRICT, ADD, RECONCILE])
+@pytest.mark.parametrize("number", [I32, I64, F32, F64, pa.decimal128(10, 2)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_ordering_field_never_becomes_text(mode, number, turned):
+    batch, table = (pa.schema([("ts", kind), ("n", kind)]) for kind in ([number, TEXT] if turned else [TEXT, number]))
+    with pytest.raises(SchemaMismatchError, match=r"column 'ts' is .*'10' is less than '9'; cast it to"):
+        evolve_schema(batch, table, mode, ordering_field="ts")
+    # columns that order nothing, and other types, are as they were
+    if mode != STRICT and merged_type(table.types[0], batch.types[0]) is not None:
+        assert evolve_schema(batch, table, mode).types == [TEXT, TEXT]
+        assert evolve_schema(batch, table, mode, ordering_field="other").types == [TEXT, TEXT]
+
+
+def test_the_ordering_field_may_grow_as_a_number_and_dates_may_become_text():
+    for table, batch, merged in [(I32, I64, I64), (I64, F64, F64), (TEXT, pa.date32(), TEXT)]:
+        found = evolve_schema(pa.schema([("ts", batch)]), pa.schema([("ts", table)]), ordering_field="ts")
+        assert found.field("ts").type == merged
+
+
+@pytest.mark.parametrize("mode", [STRICT, ADD, RECONCILE])
+def test_a_batch_whose_ordering_field_is_text_is_refused_and_leaves_nothing(tmp_path, mode):
+    path = str(tmp_path / "t")
+    options = {"hoodie.datasource.write.operation": "upsert", "hudistream.schema.mode": mode}
+    Engine(path, options).write(0, rows(range(3), ts=9, v="nine"))
+    text = rows(range(3), v="ten").set_column(2, "ts", pa.array(["10"] * 3))
+    with pytest.raises(SchemaMismatchError, match="cast it to int64 before the sink"):
+        Engine(path, options).write(1, text)
+    Engine(path, options).write(1, rows(range(3), ts=10, v="ten"))
+    assert set(read_table(path).column("v").to_pylist()) == {"ten"}
+
+
 @pytest.mark.parametrize(
     ("table", "batch", "message"),
     [

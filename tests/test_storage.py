@@ -9,7 +9,9 @@ import pytest
 from engine import Engine, key_set, rows
 
 from table import InvalidConfigError, StorageError, read_table
+from table.config import TableConfig
 from table.fsspec_storage import FsspecStorage
+from table.hudi_table import HudiTable
 from table.local_storage import LocalStorage
 from table.open_storage import open_storage
 from table.storage import join
@@ -185,3 +187,24 @@ def test_no_permission_is_said_with_the_path(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "makedirs", denied)
     with pytest.raises(StorageError, match=r"create '\.hoodie/x'.*Permission denied"):
         storage.create_exclusive(".hoodie/x", b"1")
+
+
+def test_no_text_of_anything_that_holds_a_storage_shows_its_secrets():
+    from streaming.quarantine import Quarantine
+    from streaming.validators import PendingBatch
+
+    storage = open_storage("s3a://lake/t", {"key": "AKIA", "secret": "S3CR3T"})
+    assert storage.options == {"key": "AKIA", "secret": "S3CR3T"}
+    assert pickle.loads(pickle.dumps(storage)) == storage
+    engine = Engine(open_storage("memory://x/t"), aside=storage)
+    for holder in (
+        storage,
+        PendingBatch("t", 1, "x", (), None, storage),
+        Quarantine(storage, "x", 1, "s", 0),
+        HudiTable(storage, TableConfig("t", ("id",))),
+        engine.writer,
+        vars(engine.writer),
+    ):
+        for text in (repr(holder), str(holder), f"{holder}"):
+            assert "S3CR3T" not in text
+            assert "AKIA" not in text

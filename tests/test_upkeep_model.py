@@ -81,6 +81,7 @@ class Upkeep(RuleBasedStateMachine):
         numbers = range(self.next_key, self.next_key + 5)
         self.next_key += 5
         self._cut(at, after, lambda table: Engine(table.storage, OPTIONS).write(None, rows(numbers)))
+        self._observe()  # the power may have gone after the commit
         self.batch(1)  # undoes it, or finds it whole
 
     @rule(at=st.integers(1, 60), after=st.booleans(), dies=st.booleans())

@@ -19,8 +19,8 @@ import structlog
 
 from table.errors import CorruptFileError, StorageError
 from table.files import bloom_filter
-from table.files.base_file_summary import COPIED, NEW, Announced, BaseFileSummary, Carrying, FileContents
 from table.files.base_file import file_schema, restamp_carried_rows, rows_bytes
+from table.files.base_file_summary import COPIED, NEW, Announced, BaseFileSummary, Carrying, FileContents
 from table.files.bloom_filter import AnyBloomFilter
 from table.files.copied_bounds import group_with_bounds
 from table.files.copy_checks import find_problem, why_encoded_anew

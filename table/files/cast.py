@@ -4,6 +4,7 @@ The text of a number is Java's (HoodieAvroUtils.rewritePrimaryTypeWithDiffSchema
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -42,7 +43,7 @@ def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:  # noqa: PLR0911 a 
         return _cast_map(array, wanted)
     if pa.types.is_list(array.type) and pa.types.is_list(wanted):
         values = _cast(array.flatten(), wanted.value_type)
-        return pa.ListArray.from_arrays(_offsets(array), values, type=wanted, mask=pc.is_null(array))
+        return pa.ListArray.from_arrays(list_offsets(array), values, type=wanted, mask=pc.is_null(array))
     if pa.types.is_string(wanted) and pa.types.is_floating(array.type):
         single = pa.types.is_float32(array.type)
         texts = [None if value is None else java_text(value, single=single) for value in array.to_pylist()]
@@ -70,11 +71,28 @@ def _cast_struct(array: pa.StructArray, wanted: pa.StructType) -> pa.Array:
 
 
 def _cast_map(array: pa.MapArray, wanted: pa.MapType) -> pa.Array:
+    return rebuilt_map(array, lambda keys: keys, lambda items: _cast(items, wanted.item_type), wanted)
+
+
+def rebuilt_map(
+    array: pa.MapArray,
+    with_keys: Callable[[pa.Array], pa.Array],
+    with_items: Callable[[pa.Array], pa.Array],
+    wanted: pa.MapType,
+) -> pa.Array:
+    """Maps with other keys and values.
+
+    Args:
+        array: the maps.
+        with_keys: makes the keys of all maps from the old ones.
+        with_items: makes their values.
+        wanted: type of the maps that come of it.
+    """
     whole = array.take(pa.array(np.arange(len(array))))  # its children begin at its first row now
     # a missing offset is a missing map
     missing = np.append(pc.is_null(whole).to_numpy(zero_copy_only=False), False)
     offsets = pa.array(whole.offsets.to_numpy(), mask=missing)
-    return pa.MapArray.from_arrays(offsets, whole.keys, _cast(whole.items, wanted.item_type)).cast(wanted)
+    return pa.MapArray.from_arrays(offsets, with_keys(whole.keys), with_items(whole.items)).cast(wanted)
 
 
 def entries_of(maps: pa.MapArray) -> pa.ListArray:
@@ -83,7 +101,8 @@ def entries_of(maps: pa.MapArray) -> pa.ListArray:
     return maps.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
 
 
-def _offsets(array: pa.ListArray) -> pa.Array:
+def list_offsets(array: pa.ListArray) -> pa.Array:
+    """Where each list begins in the flattened values of all, and where the last one ends."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy()
     return pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
 

@@ -12,9 +12,11 @@
 import re
 from dataclasses import dataclass
 
+from table.storage import METAFOLDER
+
 _BASE = re.compile(r"^([a-zA-Z0-9-]+)_([a-zA-Z0-9-]+)_([0-9]+)(\.[a-zA-Z0-9]+)$")
 _LOG = re.compile(r"^\.([^_]+)_([0-9]*)\.log\.(\d+)(?:_((\d+)-(\d+)-(\d+)))?(\.cdc)?$")
-_MARKER = re.compile(r"^(.+)\.marker\.(CREATE|MERGE|APPEND)$")
+_MARKER = re.compile(r"(.+)\.marker\.(CREATE|MERGE|APPEND)", re.DOTALL)
 
 BASE_FILE_EXTENSION = ".parquet"
 
@@ -71,9 +73,17 @@ def parse_log_file(name: str) -> LogFileName | None:
 
 
 def parse_marker(name: str) -> MarkerName | None:
-    """The parts of a marker's name (a path stays in `data_file`), or None when it is none."""
-    match = _MARKER.match(name)
-    return MarkerName(match[1], match[2]) if match else None
+    """The parts of a marker's name (a path stays in `data_file`), or None when it is none.
+
+    What a marker names is deleted one day: a path out of the table, or into its metadata, is nobody's data file.
+    """
+    match = _MARKER.fullmatch(name)
+    if match is None:
+        return None
+    parts = match[1].split("/")
+    if parts[0] == METAFOLDER or any(part in ("", ".", "..") or "\0" in part for part in parts):
+        return None
+    return MarkerName(match[1], match[2])
 
 
 def build_file_id(uuid: str, number: int = 0) -> str:

@@ -104,8 +104,12 @@ def _read_block(body: bytes) -> LogBlock:
     return LogBlock(BlockType(kind), header, body[at + 8 : at + 8 + length])
 
 
-def read_avro_records(block: LogBlock) -> Iterator[Any]:
+def read_avro_records(block: LogBlock, name: str = "the log") -> Iterator[Any]:
     """Records of an AVRO_DATA block, decoded with the schema in its header.
+
+    Args:
+        block: the block.
+        name: of its file, for the error.
 
     Raises:
         CorruptFileError: when the content is not such records.
@@ -119,8 +123,8 @@ def read_avro_records(block: LogBlock) -> Iterator[Any]:
             (length,) = struct.unpack_from(">i", block.content, at)
             yield fastavro.schemaless_reader(io.BytesIO(block.content[at + 4 : at + 4 + length]), schema, None)
             at += 4 + length
-    except (struct.error, KeyError, ValueError, EOFError, IndexError) as error:
-        raise CorruptFileError(f"an Avro block is damaged: {error}") from error
+    except Exception as error:  # the block brings its schema along, and a damaged one fails in any way
+        raise CorruptFileError(f"{name}: an Avro block is damaged: {error!r}") from error
 
 
 def encode_avro_block(schema: str, records: Iterable[Mapping[str, Any]]) -> bytes:

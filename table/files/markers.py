@@ -62,7 +62,7 @@ def list_markers(storage: Storage, instant_time: str) -> list[MarkerName]:
     if _TYPE_FILE in names:
         lists = [name for name in names if name.startswith("MARKERS") and name != _TYPE_FILE]
         names = [line for name in lists for line in storage.read(join(folder, name)).decode().split("\n")]
-    markers = {marker for name in names if (marker := parse_marker(name.strip())) is not None}
+    markers = {marker for name in names if (marker := parse_marker(name)) is not None}
     return sorted(markers, key=str)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from table.errors import CorruptFileError
-from table.files.row_groups import RowGroup, field_value, rows_of
+from table.files.row_groups import RowGroup, field_value, fields_of_known_types, rows_of
 from table.files.thrift_compact import (
     BINARY,
     I64,
@@ -117,6 +117,26 @@ class Footer:
                 continue  # another writer's, and no text
         return found
 
+    @property
+    def group_rows(self) -> list[int]:
+        """Rows of each row group."""
+        if self.groups is not None:
+            return [group.rows for group in self.groups]
+        return [rows_of(group) for group in self.row_groups]
+
+    @property
+    def largest_group(self) -> Struct | None:
+        """The row group with most rows; None in a file without any.
+
+        Raises:
+            CorruptFileError: when it is not one.
+        """
+        rows = self.group_rows
+        if not rows:
+            return None
+        at = rows.index(max(rows))
+        return self.row_groups[at] if self.groups is None else decode_struct(self.groups[at].raw)
+
 
 def decode_footer(raw: bytes) -> Footer:
     """A footer from its Thrift bytes.
@@ -129,10 +149,9 @@ def decode_footer(raw: bytes) -> Footer:
     if sealed is not None:
         return sealed
     footer = Footer(decode_struct(raw))
-    try:
-        agree = footer.num_rows == sum(map(rows_of, footer.row_groups))
-    except (AttributeError, TypeError) as error:
-        raise CorruptFileError("the footer has fields of wrong types") from error
+    with fields_of_known_types():
+        rows = footer.group_rows
+        agree = footer.num_rows == sum(rows) and min(rows, default=0) >= 0 and footer.key_values is not None
     if not agree:
         raise CorruptFileError("the rows of its row groups are not the rows of the file")
     return footer
@@ -145,7 +164,12 @@ def _decode_sealed(raw: bytes, seal: tuple[int, int]) -> Footer | None:
         return None  # it was made for another footer: some writer took the entries of one of our files along
     if raw[at : at + _DIGITS] != _checksum(raw, at):
         raise CorruptFileError("its footer was changed after it was written: the checksum does not match")
-    codec, start, *numbers = (part.decode() for part in text[1:])
+    with fields_of_known_types():
+        return _unsealed(raw, [part.decode() for part in text[1:]])
+
+
+def _unsealed(raw: bytes, seal: Sequence[str]) -> Footer:
+    codec, start, *numbers = seal
     position = list_start = int(start)
     groups = []
     for number in range(0, len(numbers), _NUMBERS_A_GROUP):

@@ -4,7 +4,8 @@ Only what it takes to place bytes elsewhere is known here: where the chunks of a
 totals above them. Everything else passes through untouched.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +35,8 @@ _TOTALS = ((_TOTAL_BYTES, _UNCOMPRESSED), (_COMPRESSED, _CHUNK_BYTES))
 _BYTE_ARRAY = 6
 # field ids of Statistics
 _NULLS, _UPPER, _LOWER, _UPPER_EXACT, _LOWER_EXACT = 3, 5, 6, 7, 8
+# physical type -> bytes of a value: booleans, numbers, and fixed arrays, of which decimals are the common ones
+_WIDTHS = {0: 1, 1: 4, 2: 8, 3: 8, 4: 4, 5: 8, 7: 16}
 _PAGE_OFFSETS = (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE)
 
 
@@ -67,6 +70,19 @@ class RowGroup:
         return self.before + self.chunk + self.after + self.totals
 
 
+@contextmanager
+def fields_of_known_types() -> Iterator[None]:
+    """Reads fields of a footer whose types nobody has looked at.
+
+    Raises:
+        CorruptFileError: instead of what a field of another type raises.
+    """
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise CorruptFileError(f"the footer has fields of wrong types: {error!r}") from error
+
+
 def field_value(fields: Struct, number: int) -> Any:
     """Value of a field.
 
@@ -89,6 +105,26 @@ def chunk_extent(chunk: Struct) -> tuple[int, int]:
     meta = field_value(chunk, _CHUNK_META)
     start = min(int(meta[number].value) for number in (_DATA_PAGE, _DICTIONARY_PAGE) if number in meta)
     return start, int(field_value(meta, _CHUNK_BYTES))
+
+
+def chunk_memory_bytes(chunk: Struct, repeated: Collection[str]) -> int:
+    """About how many bytes of memory (Arrow) the values of a chunk take: a dictionary hides their width.
+
+    Args:
+        chunk: the chunk.
+        repeated: top-level columns whose values are kept as a dictionary.
+    """
+    meta = field_value(chunk, _CHUNK_META)
+    count, stored = int(field_value(meta, _NUM_VALUES)), int(field_value(meta, _UNCOMPRESSED))
+    width = _WIDTHS.get(field_value(meta, _TYPE))
+    if width is not None:
+        return width * count
+    bounds = field_value(meta, _STATISTICS) if _STATISTICS in meta else {}
+    path = b".".join(chunk_path(chunk)).decode()
+    # a few long values whose bounds were cut say nothing of the others
+    if path in repeated or has_inexact_bound(chunk) or not (_UPPER in bounds and _LOWER in bounds):
+        return max(stored, 4 * count)
+    return max(stored, (4 + (len(bounds[_LOWER].value) + len(bounds[_UPPER].value)) // 2) * count)
 
 
 def chunks_of(group: Struct) -> list[Struct]:

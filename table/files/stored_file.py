@@ -9,12 +9,10 @@ import pyarrow.parquet as pq
 from table.errors import CorruptFileError
 from table.files.base_file import READ_BATCH_ROWS, REPEATED_META_COLUMNS, conform
 from table.files.parquet_footer import MAGIC, TAIL_BYTES, Footer, decode_footer, find_footer
-from table.files.row_groups import chunks_of, has_inexact_bound
-from table.files.thrift_compact import Struct, decode_struct
+from table.files.row_groups import chunk_memory_bytes, chunks_of, fields_of_known_types, rows_of
 from table.schema import RECORD_KEY
 from table.storage import Storage, failed
 
-_WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8, "FIXED_LEN_BYTE_ARRAY": 16}
 _FIRST_READ_BYTES = 64 * 1024
 _PIECE_BYTES = 4 * 1024 * 1024
 
@@ -40,22 +38,6 @@ def _read(source: pa.NativeFile, start: int, length: int) -> bytes:
     if len(data) != length:
         raise CorruptFileError(f"it ends {length - len(data)} bytes early")
     return data
-
-
-def chunk_bytes(chunk: pq.ColumnChunkMetaData, *, has_bounds: bool = True) -> int:
-    """About how many bytes of memory (Arrow) the values of a column chunk take: a dictionary hides their width.
-
-    Args:
-        chunk: the chunk.
-        has_bounds: whether its bounds are values of it; a few long ones that were cut say nothing of the others.
-    """
-    count, stored = int(chunk.num_values), int(chunk.total_uncompressed_size)
-    if chunk.physical_type in _WIDTHS:
-        return _WIDTHS[chunk.physical_type] * count
-    bounds = chunk.statistics
-    if chunk.path_in_schema in REPEATED_META_COLUMNS or bounds is None or not (has_bounds and bounds.has_min_max):
-        return max(stored, 4 * count)
-    return max(stored, (4 + (len(bounds.min) + len(bounds.max)) // 2) * count)
 
 
 class StoredBaseFile:
@@ -104,34 +86,35 @@ class StoredBaseFile:
                 self._opened = pq.ParquetFile(
                     self._source, metadata=metadata, read_dictionary=list(REPEATED_META_COLUMNS)
                 )
-            except (pa.ArrowException, OSError, KeyError) as error:  # KeyError: older Arrow's for a missing column
+                self._names = frozenset(self._opened.schema_arrow.names)
+            # KeyError: older Arrow's for a missing column; ValueError: names that are no text
+            except (pa.ArrowException, OSError, KeyError, ValueError) as error:
                 raise CorruptFileError(f"{self._name} is not a Parquet file of a Hudi table: {error}") from error
         return self._opened
 
     @property
     def group_rows(self) -> list[int]:
         """Rows of each row group."""
-        if self.footer.groups is not None:
-            return [group.rows for group in self.footer.groups]
-        metadata = self._file().metadata
-        return [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+        return self.footer.group_rows
 
     @property
     def row_bytes(self) -> int:
-        """About how many bytes of memory (Arrow) a row takes, by what the footer says of the largest row group."""
-        metadata = self._file().metadata
-        groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-        if not groups:
-            return 1  # every row was deleted
-        number = max(range(len(groups)), key=lambda number: groups[number].num_rows)
-        largest = groups[number]
-        exact = [not has_inexact_bound(chunk) for chunk in chunks_of(self._described(number))]
-        held = (chunk_bytes(largest.column(at), has_bounds=is_exact) for at, is_exact in enumerate(exact))
-        return int(max(1, sum(held) // max(1, largest.num_rows)))
+        """About how many bytes of memory (Arrow) a row takes, by what the footer says of the largest row group.
 
-    def _described(self, number: int) -> Struct:
-        groups = self.footer.groups
-        return self.footer.row_groups[number] if groups is None else decode_struct(groups[number].raw)
+        Arrow is not asked: what it cannot make of a damaged footer ends the process there.
+
+        Raises:
+            CorruptFileError: when the footer does not say it.
+        """
+        try:
+            with fields_of_known_types():
+                largest = self.footer.largest_group
+                if largest is None:
+                    return 1  # every row was deleted
+                taken = sum(chunk_memory_bytes(chunk, REPEATED_META_COLUMNS) for chunk in chunks_of(largest))
+                return max(1, taken // max(1, rows_of(largest)))
+        except CorruptFileError as error:
+            raise CorruptFileError(f"{self._name} is not a whole Parquet file: {error}") from error
 
     def read_batches(self, schema: pa.Schema, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
         """Rows, some ten thousand at a time.
@@ -144,8 +127,7 @@ class StoredBaseFile:
             CorruptFileError, StorageError: when they cannot be decoded or read.
         """
         file = self._file()
-        present = set(file.schema_arrow.names)
-        columns = [name for name in schema.names if name in present]
+        columns = [name for name in schema.names if name in self._names]
         try:
             for batch in file.iter_batches(READ_BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False):
                 yield conform(pa.Table.from_batches([batch]), schema)

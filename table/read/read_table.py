@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from table.errors import InvalidConfigError, UnsupportedTableError
+from table.errors import CorruptFileError, InvalidConfigError, UnsupportedTableError
 from table.files.base_file import conform
 from table.hudi_table import HudiTable
 from table.schema import META_FIELDS, relaxed, with_meta_columns
@@ -75,7 +75,10 @@ def list_snapshot_files(table: HudiTable) -> list[BaseFile]:
 
 def _read_file(storage: Storage, file: BaseFile, schema: pa.Schema) -> pa.Table:
     with storage.open_input(file.path) as source:
-        parquet = pq.ParquetFile(source)
-        present = set(parquet.schema_arrow.names)
-        rows = parquet.read([name for name in schema.names if name in present])
-    return conform(rows, schema)
+        try:
+            parquet = pq.ParquetFile(source)
+            present = set(parquet.schema_arrow.names)
+            rows = parquet.read([name for name in schema.names if name in present])
+            return conform(rows, schema)
+        except (pa.ArrowException, KeyError, ValueError) as error:
+            raise CorruptFileError(f"{file.path} of {storage.base_uri!r} cannot be decoded: {error}") from error

@@ -6,21 +6,22 @@ next run retires it again, and readers of the archive take it once.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import structlog
 
 from table import clock
-from table.errors import CorruptFileError
+from table.errors import BrokenInvariantError, CorruptFileError, HudiError
 from table.files.log_block import encode_avro_block
 from table.hudi_table import HudiTable, check_copy_on_write
 from table.services.archival_plan import ArchivalPlan, plan_archival
 from table.services.leftovers import delete_leftovers, find_held
 from table.settings import ArchiveSettings, CleanSettings
 from table.storage import METAFOLDER
-from table.timeline.active_timeline import delete_instant_file, instant_path, load_timeline, read_instant
+from table.timeline.active_timeline import delete_instant_file, instant_path, load_timeline
 from table.timeline.archived_timeline import next_archive_file
 from table.timeline.end_record import ENDS_FOLDER, delete_end
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
@@ -107,7 +108,15 @@ def _append(table: HudiTable, timeline: Timeline, plan: ArchivalPlan, batch: int
     files = [file for instant in plan.instants for file in timeline.files_of(instant.time, instant.action)]
     records = [_record(table, file, modified.get(file.file_name, clock.now_ms())) for file in files]
     schema = load_schema_text("archived_entry")
-    blocks = [encode_avro_block(schema, records[at : at + batch]) for at in range(0, len(records), batch)]
+    try:
+        blocks = [encode_avro_block(schema, records[at : at + batch]) for at in range(0, len(records), batch)]
+    except Exception as error:  # of which of them, encoding them one by one tells
+        for file, record in zip(files, records, strict=True):
+            with _damage_named(file):
+                encode_avro_block(schema, [record])
+        raise BrokenInvariantError(
+            f"instants cannot be archived together, though each of them can: {error!r}"
+        ) from error
     while True:
         path = next_archive_file(storage, table.config.archive_folder)
         if storage.create_exclusive(path, b"".join(blocks), durable=True):
@@ -125,21 +134,38 @@ def _record(table: HudiTable, file: Instant, modified_ms: int) -> dict[str, Any]
     }
     data = table.storage.read(instant_path(file))
     if data.strip():
-        member, value = _metadata(file, data)
+        with _damage_named(file):
+            member, value = _metadata(file, data)
         if member is not None:
             record[member] = value
     return record
+
+
+@contextmanager
+def _damage_named(file: Instant) -> Iterator[None]:
+    try:
+        yield
+    except HudiError:
+        raise
+    except Exception as error:
+        raise CorruptFileError(
+            f"{file.file_name} is damaged: it does not hold what the archive takes of it: {error!r}"
+        ) from error
 
 
 def _metadata(file: Instant, data: bytes) -> tuple[str | None, Any]:
     is_completed = file.state is State.COMPLETED
     if file.action is Action.CLEAN:
         name = "clean_metadata" if is_completed else "clean_plan"
-        return ("hoodieCleanMetadata" if is_completed else "hoodieCleanerPlan"), decode_record(name, data)
+        return ("hoodieCleanMetadata" if is_completed else "hoodieCleanerPlan"), decode_record(
+            name, data, file.file_name
+        )
     if file.action is Action.ROLLBACK:
-        return ("hoodieRollbackMetadata", decode_record("rollback_metadata", data)) if is_completed else (None, None)
+        if not is_completed:
+            return None, None
+        return "hoodieRollbackMetadata", decode_record("rollback_metadata", data, file.file_name)
     if file.action is Action.REPLACE_COMMIT and file.state is State.REQUESTED:
-        return "hoodieRequestedReplaceMetadata", decode_record("requested_replace", data)
+        return "hoodieRequestedReplaceMetadata", decode_record("requested_replace", data, file.file_name)
     try:
         document = json.loads(data)
     except ValueError as error:

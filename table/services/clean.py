@@ -54,7 +54,7 @@ from table.timeline.clean_metadata import (
 from table.timeline.commit_metadata import decode_commit
 from table.timeline.instant import Action, Instant, State
 from table.timeline.savepoint_metadata import decode_savepoint
-from table.timeline.service_metadata import decode_record
+from table.timeline.service_metadata import decode_record, read_as
 from table.timeline.timeline import Timeline, inflight, requested
 from table.transaction.lease import hold_table
 from table.view.file_group import CommittedInstants, build_file_groups
@@ -237,7 +237,7 @@ def _load_facts(table: HudiTable, timeline: Timeline, settings: CleanSettings) -
     storage = table.storage
     oldest_ms = clock.now_ms() - settings.hours_retained * HOUR_MS
     cleans = timeline.completed_of(Action.CLEAN)
-    last = decode_clean_metadata(read_instant(storage, cleans[-1])) if cleans else None
+    last = decode_clean_metadata(read_instant(storage, cleans[-1]), cleans[-1].file_name) if cleans else None
     savepoints = timeline.completed_of(Action.SAVEPOINT)
     protection = Protection(_load_savepointed(table, timeline), _load_compacting(table, timeline))
     replaced: dict[str, dict[str, str]] = {}
@@ -270,9 +270,10 @@ def _load_compacting(table: HudiTable, timeline: Timeline) -> dict[tuple[str, st
     found = {}
     for pending in timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION):
         plan = requested(pending.time, pending.action)
-        record = decode_record("compaction_plan", read_instant(table.storage, plan))
-        for operation in record.get("operations") or ():
-            found[(operation["partitionPath"], operation["fileId"])] = operation["baseInstantTime"]
+        record = decode_record("compaction_plan", read_instant(table.storage, plan), plan.file_name)
+        with read_as("compaction_plan", plan.file_name):
+            for operation in record.get("operations") or ():
+                found[(operation["partitionPath"], operation["fileId"])] = operation["baseInstantTime"]
     return found
 
 
@@ -364,7 +365,7 @@ def execute_clean(
         for state in reversed(timeline.files_of(pending.time, Action.CLEAN)):
             delete_instant_file(storage, state)
         return None
-    plan = decode_clean_plan(data)
+    plan = decode_clean_plan(data, plan_file.file_name)
     if _is_being_undone(timeline, pending):
         delete_instant_file(storage, plan_file)
         log.warning("clean_withdrawn", table=storage.base_uri, instant_time=pending.time)

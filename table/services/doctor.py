@@ -14,9 +14,9 @@ from table.open_storage import open_storage
 from table.options import WriteOptions, check_options_agree, new_table_config
 from table.read.read_table import list_snapshot_files
 from table.storage import Storage
+from table.timeline.end_record import find_end
 from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
-from table.timeline.end_record import find_end
 from table.transaction.heartbeat import find_live_writer
 from table.transaction.lease import find_holder, is_dead_here, read_age_ms
 

@@ -23,6 +23,7 @@ from table.timeline.active_timeline import (
     request_instant,
 )
 from table.timeline.commit_metadata import decode_commit
+from table.timeline.end_record import ROLLBACK, EndRecord, decide_end, find_end, overrule_end
 from table.timeline.instant import Action, Instant, State
 from table.timeline.service_metadata import (
     RollbackMetadata,
@@ -33,7 +34,6 @@ from table.timeline.service_metadata import (
     encode_rollback_plan,
 )
 from table.timeline.timeline import Timeline, inflight, requested
-from table.timeline.end_record import ROLLBACK, EndRecord, decide_end, find_end, overrule_end
 from table.transaction.commit import carry_out_commit, delete_strays, is_older_than_any_task, load_rolled_back_time
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, find_live_writer
 from table.transaction.lease import measure_now_ms
@@ -107,7 +107,7 @@ def _is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bo
     """Whether a replace commit's request holds a plan: those of overwrites hold none, or are empty."""
     request = requested(instant.time, instant.action)
     data = read_instant(storage, request) if timeline.contains(request) else b""
-    return bool(data) and decode_record("requested_replace", data).get("clusteringPlan") is not None
+    return bool(data) and decode_record("requested_replace", data, request.file_name).get("clusteringPlan") is not None
 
 
 def end_pending(table: HudiTable, timeline: Timeline, instant: Instant, owner: str) -> Instant:
@@ -157,7 +157,7 @@ def resume_rollback(table: HudiTable, timeline: Timeline, rollback: Instant, own
     storage = table.storage
     plan_file = requested(rollback.time, Action.ROLLBACK)
     data = read_instant(storage, plan_file) if timeline.contains(plan_file) else b""
-    plan = decode_rollback_plan(data) if data else None
+    plan = decode_rollback_plan(data, plan_file.file_name) if data else None
     if plan is None:
         _drop_rollback(table, timeline, rollback)
         return

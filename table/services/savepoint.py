@@ -35,6 +35,7 @@ from table.timeline.service_metadata import (
     decode_record,
     decode_rollback_plan,
     encode_rollback_plan,
+    read_as,
 )
 from table.timeline.timeline import Timeline, requested
 from table.transaction.checkpoint import batch_of_commit
@@ -141,7 +142,7 @@ def _check_not_cleaned(table: HudiTable, timeline: Timeline, chosen: Instant) ->
     cleans = timeline.completed_of(Action.CLEAN)
     if not cleans:
         return
-    plan = decode_clean_metadata(read_instant(table.storage, cleans[-1])).plan
+    plan = decode_clean_metadata(read_instant(table.storage, cleans[-1]), cleans[-1].file_name).plan
     bound = plan.earliest[0] if plan.earliest else timeline.completed_writes[-1].time
     if chosen.time < bound:
         raise InvalidConfigError(
@@ -211,8 +212,9 @@ def _restore(table: HudiTable, time: str, owner: str, *, force: bool) -> Restore
 
 def _finish_restore(table: HudiTable, timeline: Timeline, pending: Instant, owner: str) -> RestorePlan:
     storage, started_ms = table.storage, clock.now_ms()
-    plan = decode_restore_plan(read_instant(storage, requested(pending.time, Action.RESTORE)))
-    begun = begin_instant(storage, requested(pending.time, Action.RESTORE))
+    request = requested(pending.time, Action.RESTORE)
+    plan = decode_restore_plan(read_instant(storage, request), request.file_name)
+    begun = begin_instant(storage, request)
     for time, action in plan.instants:
         timeline = load_timeline(storage)
         undo_commit(table, timeline, time, Action(action), owner)
@@ -220,8 +222,9 @@ def _finish_restore(table: HudiTable, timeline: Timeline, pending: Instant, owne
     rollbacks = {}
     for rollback in timeline.completed_of(Action.ROLLBACK):
         if rollback.time > pending.time:
-            record = decode_record("rollback_metadata", read_instant(storage, rollback))
-            rollbacks[record["commitsRollback"][0]] = record
+            record = decode_record("rollback_metadata", read_instant(storage, rollback), rollback.file_name)
+            with read_as("rollback_metadata", rollback.file_name):
+                rollbacks[record["commitsRollback"][0]] = record
     duration_ms = clock.now_ms() - started_ms
     complete_instant(storage, begun, encode_restore_metadata(pending.time, duration_ms, plan, rollbacks))
     log.info("table_restored", table=storage.base_uri, savepoint=plan.savepoint, undone=len(plan.instants))
@@ -273,7 +276,8 @@ def undo_commit(table: HudiTable, timeline: Timeline, time: str, action: Action,
 
 
 def _plan_of(table: HudiTable, rollback: Instant) -> RollbackPlan:
-    return decode_rollback_plan(read_instant(table.storage, requested(rollback.time, Action.ROLLBACK)))
+    request = requested(rollback.time, Action.ROLLBACK)
+    return decode_rollback_plan(read_instant(table.storage, request), request.file_name)
 
 
 def _undoes(table: HudiTable, timeline: Timeline, rollback: Instant, time: str) -> bool:

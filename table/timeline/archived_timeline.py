@@ -7,6 +7,7 @@ from typing import Any
 from table.files.log_block import BlockType, read_avro_records, read_blocks
 from table.storage import METAFOLDER, Storage, join
 from table.timeline.commit_metadata import CommitMetadata
+from table.timeline.service_metadata import read_as, text_of
 
 _PREFIX = ".commits_.archive."
 
@@ -53,7 +54,8 @@ def read_archived_files(storage: Storage, archive_folder: str) -> Iterator[list[
     """
     for path in list_archive_files(storage, archive_folder):
         blocks = [block for block in read_blocks(storage.read(path), path) if block.type is BlockType.AVRO_DATA]
-        found = (_completed_commit(record) for block in blocks for record in read_avro_records(block))
+        with read_as("archived instant", path):
+            found = [_completed_commit(record) for block in blocks for record in read_avro_records(block, path)]
         yield [commit for commit in found if commit is not None]
 
 
@@ -76,6 +78,6 @@ def _completed_commit(record: dict[str, Any]) -> ArchivedCommit | None:
     content = record.get("hoodieCommitMetadata") or record.get("hoodieReplaceCommitMetadata")
     if record.get("actionState") != "COMPLETED" or not content:
         return None
-    extra = {key: value for key, value in (content.get("extraMetadata") or {}).items() if value is not None}
-    metadata = CommitMetadata(operation=content.get("operationType") or "UNKNOWN", extra=extra)
-    return ArchivedCommit(record["commitTime"], record["actionType"], metadata)
+    extra = {key: text_of(value) for key, value in (content.get("extraMetadata") or {}).items() if value is not None}
+    metadata = CommitMetadata(operation=text_of(content.get("operationType") or "UNKNOWN"), extra=extra)
+    return ArchivedCommit(text_of(record["commitTime"]), text_of(record["actionType"]), metadata)

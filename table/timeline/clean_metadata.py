@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from table.timeline.service_metadata import decode_record, encode_record
+from table.timeline.service_metadata import decode_record, encode_record, read_as, text_of, texts_of
 
 SAVEPOINTED_KEY = "savepointed_timestamps"
 LEFT_KEY = "hudistream.left"
@@ -103,27 +103,36 @@ def _paths(extra: Mapping[str, str] | None, key: str) -> tuple[str, ...]:
     return tuple(path for path in found if isinstance(path, str)) if isinstance(found, list) else ()
 
 
-def decode_clean_plan(data: bytes) -> CleanPlan:
-    """A clean plan, ours or Hudi's."""
-    record = decode_record("clean_plan", data)
-    files = {
-        path: tuple(info["filePath"] for info in infos)
-        for path, infos in (record.get("filePathsToBeDeletedPerPartition") or {}).items()
-    }
-    # plans of version 1 name files within their partition
-    for path, names in (record.get("filesToBeDeletedPerPartition") or {}).items():
-        files.setdefault(path, tuple(names))
-    earliest = record.get("earliestInstantToRetain")
-    return CleanPlan(
-        record["policy"],
-        (earliest["timestamp"], earliest["action"]) if earliest else None,
-        record.get("lastCompletedCommitTimestamp") or "",
-        files,
-        tuple(record.get("partitionsToBeDeleted") or ()),
-        _savepoints(record.get("extraMetadata")),
-        _paths(record.get("extraMetadata"), LEFT_KEY),
-        _paths(record.get("extraMetadata"), EMPTIED_KEY),
-    )
+def decode_clean_plan(data: bytes, file: str = "") -> CleanPlan:
+    """A clean plan, ours or Hudi's.
+
+    Args:
+        data: the file's bytes.
+        file: its name, for the error.
+
+    Raises:
+        CorruptFileError: when it is damaged.
+    """
+    record = decode_record("clean_plan", data, file)
+    with read_as("clean_plan", file):
+        files = {
+            text_of(path): texts_of(info["filePath"] for info in infos)
+            for path, infos in (record.get("filePathsToBeDeletedPerPartition") or {}).items()
+        }
+        # plans of version 1 name files within their partition
+        for path, names in (record.get("filesToBeDeletedPerPartition") or {}).items():
+            files.setdefault(text_of(path), texts_of(names))
+        earliest = record.get("earliestInstantToRetain")
+        return CleanPlan(
+            text_of(record["policy"]),
+            (text_of(earliest["timestamp"]), text_of(earliest["action"])) if earliest else None,
+            text_of(record.get("lastCompletedCommitTimestamp") or ""),
+            files,
+            texts_of(record.get("partitionsToBeDeleted")),
+            _savepoints(record.get("extraMetadata")),
+            _paths(record.get("extraMetadata"), LEFT_KEY),
+            _paths(record.get("extraMetadata"), EMPTIED_KEY),
+        )
 
 
 def encode_clean_metadata(metadata: CleanMetadata) -> bytes:
@@ -156,24 +165,33 @@ def encode_clean_metadata(metadata: CleanMetadata) -> bytes:
     )
 
 
-def decode_clean_metadata(data: bytes) -> CleanMetadata:
-    """What a clean did, ours or Hudi's."""
-    record = decode_record("clean_metadata", data)
-    partitions = record.get("partitionMetadata") or {}
-    earliest = record.get("earliestCommitToRetain") or ""
-    plan = CleanPlan(
-        next((entry["policy"] for entry in partitions.values()), ""),
-        (earliest, "commit") if earliest else None,
-        record.get("lastCompletedCommitTimestamp") or "",
-        partitions=tuple(path for path, entry in partitions.items() if entry.get("isPartitionDeleted")),
-        savepoints=_savepoints(record.get("extraMetadata")),
-        left=_paths(record.get("extraMetadata"), LEFT_KEY),
-        emptied=_paths(record.get("extraMetadata"), EMPTIED_KEY),
-    )
-    return CleanMetadata(
-        record["startCleanTime"],
-        int(record["timeTakenInMillis"]),
-        plan,
-        {path: tuple(entry["successDeleteFiles"]) for path, entry in partitions.items()},
-        {path: tuple(entry["failedDeleteFiles"]) for path, entry in partitions.items()},
-    )
+def decode_clean_metadata(data: bytes, file: str = "") -> CleanMetadata:
+    """What a clean did, ours or Hudi's.
+
+    Args:
+        data: the file's bytes.
+        file: its name, for the error.
+
+    Raises:
+        CorruptFileError: when it is damaged.
+    """
+    record = decode_record("clean_metadata", data, file)
+    with read_as("clean_metadata", file):
+        partitions = record.get("partitionMetadata") or {}
+        earliest = text_of(record.get("earliestCommitToRetain") or "")
+        plan = CleanPlan(
+            text_of(next((entry["policy"] for entry in partitions.values()), "")),
+            (earliest, "commit") if earliest else None,
+            text_of(record.get("lastCompletedCommitTimestamp") or ""),
+            partitions=tuple(text_of(path) for path, entry in partitions.items() if entry.get("isPartitionDeleted")),
+            savepoints=_savepoints(record.get("extraMetadata")),
+            left=_paths(record.get("extraMetadata"), LEFT_KEY),
+            emptied=_paths(record.get("extraMetadata"), EMPTIED_KEY),
+        )
+        return CleanMetadata(
+            text_of(record["startCleanTime"]),
+            int(record["timeTakenInMillis"]),
+            plan,
+            {text_of(path): texts_of(entry["successDeleteFiles"]) for path, entry in partitions.items()},
+            {text_of(path): texts_of(entry["failedDeleteFiles"]) for path, entry in partitions.items()},
+        )

@@ -97,12 +97,20 @@ _STAT_NAMES = {
     "fileSizeInBytes": "file_size_bytes",
     "totalWriteErrors": "total_write_errors",
 }
+_STAT_TEXTS = frozenset(("file_id", "path", "partition_path", "prev_commit", "prev_base_file"))
 _WRITTEN = frozenset(WriteStat("", "", "").to_json())
 
 
 def stat_from_json(value: Mapping[str, Any], partition_path: str) -> WriteStat:
-    """A write stat of a commit file, ours or another writer's."""
+    """A write stat of a commit file, ours or another writer's.
+
+    Raises:
+        TypeError, ValueError, AttributeError: for a field of another type than Hudi writes.
+    """
     known = {ours: value[theirs] for theirs, ours in _STAT_NAMES.items() if value.get(theirs) is not None}
+    for name, found in known.items():
+        if not isinstance(found, str if name in _STAT_TEXTS else int):
+            raise TypeError(f"{name} is {found!r}")
     runtime = value.get("runtimeStats") or {}
     return WriteStat(
         **{"file_id": "", "path": "", "partition_path": partition_path, **known},
@@ -172,13 +180,20 @@ def decode_commit(data: bytes, name: str = "commit") -> CommitMetadata:
             for path, of_path in (document.get("partitionToWriteStats") or {}).items()
             for stat in of_path
         )
-        replaced = {path: tuple(ids) for path, ids in (document.get("partitionToReplaceFileIds") or {}).items()}
-        extra = {key: found for key, found in (document.get("extraMetadata") or {}).items() if found is not None}
-    except (ValueError, AttributeError, TypeError) as error:
+        replaced = {
+            path: tuple(map(_text, ids)) for path, ids in (document.get("partitionToReplaceFileIds") or {}).items()
+        }
+        extra = {key: _text(found) for key, found in (document.get("extraMetadata") or {}).items() if found is not None}
+        operation = _text(document.get("operationType") or "UNKNOWN")
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise CorruptFileError(f"{name} is not the JSON of a commit: {error}") from error
-    return CommitMetadata(
-        stats, document.get("operationType") or "UNKNOWN", extra, replaced, bool(document.get("compacted"))
-    )
+    return CommitMetadata(stats, operation, extra, replaced, bool(document.get("compacted")))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} in the place of a text")
+    return value
 
 
 def total_rows(stats: Iterable[WriteStat]) -> int:

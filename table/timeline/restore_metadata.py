@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from table.timeline.service_metadata import decode_record, encode_record
+from table.timeline.instant import Action
+from table.timeline.service_metadata import decode_record, encode_record, read_as, text_of
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,22 @@ def encode_restore_plan(plan: RestorePlan) -> bytes:
     return encode_record("restore_plan", record)
 
 
-def decode_restore_plan(data: bytes) -> RestorePlan:
-    """A restore plan, ours or Hudi's."""
-    record = decode_record("restore_plan", data)
-    instants = tuple((info["commitTime"], info["action"]) for info in record["instantsToRollback"])
-    return RestorePlan(record.get("savepointToRestoreTimestamp") or "", instants)
+def decode_restore_plan(data: bytes, file: str = "") -> RestorePlan:
+    """A restore plan, ours or Hudi's.
+
+    Args:
+        data: the file's bytes.
+        file: its name, for the error.
+
+    Raises:
+        CorruptFileError: when it is damaged.
+    """
+    record = decode_record("restore_plan", data, file)
+    with read_as("restore_plan", file):
+        instants = tuple(
+            (text_of(info["commitTime"]), Action(info["action"]).value) for info in record["instantsToRollback"]
+        )
+        return RestorePlan(text_of(record.get("savepointToRestoreTimestamp") or ""), instants)
 
 
 def encode_restore_metadata(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from table.timeline.service_metadata import decode_record, encode_record
+from table.timeline.service_metadata import decode_record, encode_record, read_as, text_of, texts_of
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,19 @@ def encode_savepoint(metadata: SavepointMetadata) -> bytes:
     )
 
 
-def decode_savepoint(data: bytes) -> SavepointMetadata:
-    """A savepoint, ours or Hudi's."""
-    record = decode_record("savepoint_metadata", data)
-    files = {path: tuple(entry["savepointDataFile"]) for path, entry in (record.get("partitionMetadata") or {}).items()}
-    return SavepointMetadata(record["savepointedBy"], int(record["savepointedAt"]), record["comments"], files)
+def decode_savepoint(data: bytes, file: str = "") -> SavepointMetadata:
+    """A savepoint, ours or Hudi's.
+
+    Args:
+        data: the file's bytes.
+        file: its name, for the error.
+
+    Raises:
+        CorruptFileError: when it is damaged.
+    """
+    record = decode_record("savepoint_metadata", data, file)
+    with read_as("savepoint_metadata", file):
+        partitions = record.get("partitionMetadata") or {}
+        files = {text_of(path): texts_of(entry["savepointDataFile"]) for path, entry in partitions.items()}
+        user, comment = text_of(record["savepointedBy"]), text_of(record["comments"])
+        return SavepointMetadata(user, int(record["savepointedAt"]), comment, files)

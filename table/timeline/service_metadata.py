@@ -6,7 +6,8 @@ Hudi resolves by; plain ``string`` is accepted where Java annotates its own stri
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -15,6 +16,7 @@ from typing import Any
 import fastavro
 
 from table.errors import CorruptFileError
+from table.timeline.instant import Action
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +88,53 @@ def encode_record(name: str, record: Mapping[str, Any]) -> bytes:
     return out.getvalue()
 
 
-def decode_record(name: str, data: bytes) -> dict[str, Any]:
+def decode_record(name: str, data: bytes, file: str = "") -> dict[str, Any]:
     """The one record of a container file.
+
+    Args:
+        name: what it holds (``clean_plan``), for the error.
+        data: the file's bytes.
+        file: its name, for the error.
 
     Raises:
         CorruptFileError: when it is no Avro file, or holds no record.
     """
     try:
         record: Any = next(iter(fastavro.reader(io.BytesIO(data))))
-    except (ValueError, EOFError, KeyError, StopIteration, IndexError) as error:
-        raise CorruptFileError(f"not an Avro file with a {name}: {error}") from error
-    return dict(record)
+        return dict(record)
+    except Exception as error:  # the file brings its schema along, and a damaged one fails in any way
+        raise CorruptFileError(f"{file or 'it'} is not an Avro file with a {name}: {error!r}") from error
+
+
+@contextmanager
+def read_as(name: str, file: str) -> Iterator[None]:
+    """Reads the fields of a record. One that is not there, or of another type, says that the file is damaged.
+
+    Args:
+        name: what the file holds, for the error.
+        file: its name, for the error.
+
+    Raises:
+        CorruptFileError: instead of what a missing or wrong field raises.
+    """
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise CorruptFileError(
+            f"{file or 'it'} is damaged: it does not have the fields of a {name}: {error!r}"
+        ) from error
+
+
+def text_of(value: Any) -> str:
+    """The value, which must be a string (TypeError)."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} in the place of a text")
+    return value
+
+
+def texts_of(values: Iterable[Any] | None) -> tuple[str, ...]:
+    """The values, which must be strings (TypeError); none for None."""
+    return tuple(map(text_of, values or ()))
 
 
 def encode_rollback_plan(plan: RollbackPlan) -> bytes:
@@ -121,32 +159,37 @@ def encode_rollback_plan(plan: RollbackPlan) -> bytes:
     )
 
 
-def decode_rollback_plan(data: bytes) -> RollbackPlan:
+def decode_rollback_plan(data: bytes, file: str = "") -> RollbackPlan:
     """A rollback plan, ours or Hudi's.
+
+    Args:
+        data: the file's bytes.
+        file: its name, for the error.
 
     Raises:
         CorruptFileError: when it is none, or it names log blocks, which only merge-on-read tables have.
     """
-    record = decode_record("rollback_plan", data)
-    target = record.get("instantToRollback")
-    if not target:
-        raise CorruptFileError("a rollback plan does not say what to roll back")
-    requests = []
-    for entry in record.get("RollbackRequests") or []:
-        if entry.get("logBlocksToBeDeleted"):
-            raise CorruptFileError(
-                "a rollback plan names log blocks: merge-on-read tables are not written here; "
-                "finish it with the writer that began it"
-            )
-        requests.append(
-            RollbackRequest(
-                entry["partitionPath"],
-                entry.get("fileId") or "",
-                entry.get("latestBaseInstant") or "",
-                tuple(entry.get("filesToBeDeleted") or ()),
-            )
+    record = decode_record("rollback_plan", data, file)
+    with read_as("rollback_plan", file):
+        target = record.get("instantToRollback")
+        if not target:
+            raise CorruptFileError(f"{file or 'a rollback plan'} does not say what to roll back")
+        requests = tuple(_request_of(entry, file) for entry in record.get("RollbackRequests") or [])
+        return RollbackPlan(text_of(target["commitTime"]), Action(target["action"]).value, requests)
+
+
+def _request_of(entry: Mapping[str, Any], file: str) -> RollbackRequest:
+    if entry.get("logBlocksToBeDeleted"):
+        raise CorruptFileError(
+            f"{file or 'a rollback plan'} names log blocks: merge-on-read tables are not written here; "
+            "finish it with the writer that began it"
         )
-    return RollbackPlan(target["commitTime"], target["action"], tuple(requests))
+    return RollbackRequest(
+        text_of(entry["partitionPath"]),
+        text_of(entry.get("fileId") or ""),
+        text_of(entry.get("latestBaseInstant") or ""),
+        texts_of(entry.get("filesToBeDeleted")),
+    )
 
 
 def encode_rollback_metadata(metadata: RollbackMetadata) -> bytes:
@@ -175,19 +218,26 @@ def encode_rollback_metadata(metadata: RollbackMetadata) -> bytes:
     )
 
 
-def decode_rollback_metadata(data: bytes) -> RollbackMetadata:
-    """What a rollback did, ours or Hudi's."""
-    record = decode_record("rollback_metadata", data)
-    undone = record.get("instantsRollback") or [
-        {"commitTime": time, "action": "commit"} for time in record["commitsRollback"]
-    ]
-    deleted = {
-        path: tuple(of_path["successDeleteFiles"]) for path, of_path in (record["partitionMetadata"] or {}).items()
-    }
-    return RollbackMetadata(
-        record["startRollbackTime"],
-        int(record["timeTakenInMillis"]),
-        undone[0]["commitTime"] if undone else "",
-        undone[0]["action"] if undone else "",
-        deleted,
-    )
+def decode_rollback_metadata(data: bytes, file: str = "") -> RollbackMetadata:
+    """What a rollback did, ours or Hudi's.
+
+    Args:
+        data: the file's bytes.
+        file: its name, for the error.
+
+    Raises:
+        CorruptFileError: when it is damaged.
+    """
+    record = decode_record("rollback_metadata", data, file)
+    with read_as("rollback_metadata", file):
+        undone = record.get("instantsRollback") or [
+            {"commitTime": time, "action": "commit"} for time in record["commitsRollback"]
+        ]
+        partitions = record["partitionMetadata"] or {}
+        return RollbackMetadata(
+            text_of(record["startRollbackTime"]),
+            int(record["timeTakenInMillis"]),
+            text_of(undone[0]["commitTime"]) if undone else "",
+            text_of(undone[0]["action"]) if undone else "",
+            {text_of(path): texts_of(of_path["successDeleteFiles"]) for path, of_path in partitions.items()},
+        )

@@ -11,7 +11,13 @@ import structlog
 
 from table import clock
 from table.config import TableConfig, load_table_config
-from table.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError, InvalidConfigError, StorageError
+from table.errors import (
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    CorruptFileError,
+    InvalidConfigError,
+    StorageError,
+)
 from table.files.markers import delete_announced, delete_marker, delete_markers, list_markers
 from table.hudi_table import HudiTable
 from table.storage import Storage, join
@@ -28,11 +34,11 @@ from table.timeline.active_timeline import (
 from table.timeline.archived_timeline import is_archived
 from table.timeline.clean_metadata import decode_clean_metadata, decode_clean_plan
 from table.timeline.commit_metadata import CommitMetadata, WriteStat, decode_commit, encode_commit
+from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, overrule_end
 from table.timeline.instant import Action, Instant, State
 from table.timeline.service_metadata import decode_rollback_metadata, decode_rollback_plan
 from table.timeline.timeline import Timeline, inflight, requested
 from table.transaction.conflicts import CommitFacts, find_conflict
-from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, overrule_end
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat
 from table.transaction.lease import Lease
 
@@ -344,7 +350,7 @@ def load_rolled_back_time(storage: Storage, timeline: Timeline, rollback: Instan
     """The instant that a rollback on the timeline undoes, or "" when its file does not say."""
     if rollback.is_completed:
         data = find_instant(storage, rollback)
-        return decode_rollback_metadata(data).instant_time if data else ""
+        return decode_rollback_metadata(data, rollback.file_name).instant_time if data else ""
     plan = Instant(rollback.time, Action.ROLLBACK, State.REQUESTED)
     data = find_instant(storage, plan) if timeline.contains(plan) else None
-    return decode_rollback_plan(data).instant_time if data else ""
+    return decode_rollback_plan(data, plan.file_name).instant_time if data else ""

@@ -17,7 +17,7 @@ from table.schema import with_meta_columns
 from table.storage import Stage, join
 from table.timeline.commit_metadata import NO_PREVIOUS_COMMIT, WriteStat
 from table.timeline.end_record import end_path
-from table.write.context import Bucket, BucketType, WriteContext
+from table.write.context import Attempt, Bucket, BucketType, WriteContext
 from table.write.meta_columns import stamp_new_rows
 
 
@@ -27,7 +27,7 @@ class BucketFile:
     Args:
         context: the commit's.
         bucket: the file group.
-        write_token: this attempt's; its first part goes into sequence numbers.
+        attempt: who writes it, and numbers its rows.
 
     Attributes:
         name: of the new file.
@@ -36,10 +36,10 @@ class BucketFile:
         stored: the version that is continued, open; None in a new file group.
     """
 
-    def __init__(self, context: WriteContext, bucket: Bucket, write_token: str) -> None:
+    def __init__(self, context: WriteContext, bucket: Bucket, attempt: Attempt) -> None:
         self.context, self.bucket = context, bucket
-        self._task = int(write_token.split("-", 1)[0])
-        self.name = context.base_file_name(bucket, write_token)
+        self._attempt = attempt
+        self.name = context.base_file_name(bucket, attempt.write_token)
         self.path = join(bucket.partition_path, self.name)
         self.schema = with_meta_columns(context.schema)
         self._started_s = clock.monotonic_s()
@@ -95,13 +95,8 @@ class BucketFile:
         if self.stored is not None:
             self.stored.close()
 
-    def stamp(self, rows: pa.Table, first_index: int) -> pa.Table:
-        """Puts the meta columns before new rows.
-
-        Args:
-            rows: table columns and ``_hoodie_record_key``.
-            first_index: number of the first of them within the file, for sequence numbers.
-        """
+    def stamp(self, rows: pa.Table) -> pa.Table:
+        """Puts the meta columns before new rows (table columns and ``_hoodie_record_key``)."""
         context = self.context
         return stamp_new_rows(
             rows,
@@ -109,8 +104,8 @@ class BucketFile:
             context.instant_time,
             self.bucket.partition_path,
             self.name,
-            self._task,
-            first_index,
+            self._attempt.task,
+            self._attempt.take_numbers(len(rows)),
         )
 
     def report(self, summary: BaseFileSummary, *, inserted: int, updated: int = 0, deleted: int = 0) -> WriteStat:

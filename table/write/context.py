@@ -1,4 +1,4 @@
-"""WriteContext: the frozen, picklable part of a commit that workers receive; Bucket: where rows go."""
+"""WriteContext: what workers receive of a commit, frozen and picklable; Bucket: where rows go; Attempt: who writes."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -34,6 +34,32 @@ class Bucket:
     partition_path: str
     file_id: str
     base_file: str | None = None
+
+
+class Attempt:
+    """One attempt at a task: what its files are named by, and the numbers of the rows it writes.
+
+    A row's number goes into its sequence number, which is to be unique within the commit: the count goes on from
+    file to file. Another attempt begins at 0 again; of one of them alone the files are committed.
+
+    Args:
+        write_token: this attempt's; its first part is the task.
+
+    Attributes:
+        write_token: the token.
+        task: the task, as sequence numbers have it.
+    """
+
+    def __init__(self, write_token: str) -> None:
+        self.write_token = write_token
+        self.task = int(write_token.split("-", 1)[0])
+        self._numbered = 0
+
+    def take_numbers(self, count: int) -> int:
+        """The first of so many numbers that no other row of the task gets."""
+        first = self._numbered
+        self._numbered += count
+        return first
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from table.files.hudi_footer import filter_of_footer
 from table.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from table.timeline.commit_metadata import WriteStat
 from table.write.bucket_file import BucketFile
-from table.write.context import Bucket, WriteContext
+from table.write.context import Attempt, Bucket, WriteContext
 from table.write.merge import EVENT_TIME, changed_columns, decide_merge, delete_flags, merge_rows
 from table.write.merge_plan import MergePlan, plan_merge
 
@@ -47,7 +47,7 @@ class Changes:
 def merge_bucket(
     context: WriteContext,
     bucket: Bucket,
-    write_token: str,
+    attempt: Attempt,
     changes: Changes,
     inserts: pa.Table,
 ) -> tuple[WriteStat, BaseFileSummary]:
@@ -56,14 +56,14 @@ def merge_bucket(
     Args:
         context: the commit's.
         bucket: an UPDATE bucket.
-        write_token: this attempt's.
+        attempt: who writes.
         changes: records of keys that the file holds.
         inserts: records that are new to the table.
 
     Returns:
         The stat, and how the file was written.
     """
-    file = BucketFile(context, bucket, write_token)
+    file = BucketFile(context, bucket, attempt)
     try:
         merge = _Merge(file, changes, inserts)
         summary = merge.write(merge.plan())
@@ -71,6 +71,15 @@ def merge_bucket(
     except BaseException:
         file.close()
         raise
+
+
+def _one_record_a_row(changes: Changes) -> Changes:
+    """The same changes; a record whose key the file holds several times comes as often, each with its own number."""
+    matches = changes.matches
+    if len(np.unique(matches)) == len(matches):
+        return changes
+    incoming = changes.incoming.take(pa.array(matches))
+    return Changes(incoming, changes.rows, np.arange(len(matches)), changes.gone[matches])
 
 
 class _Merge:
@@ -84,9 +93,9 @@ class _Merge:
     def __init__(self, file: BucketFile, changes: Changes, inserts: pa.Table) -> None:
         assert file.stored is not None
         self._file, self._stored, self._context = file, file.stored, file.context
-        self._changes, self._inserts = changes, inserts
+        self._changes, self._inserts = _one_record_a_row(changes), inserts
         self._starts = np.cumsum([0, *file.stored.group_rows])
-        self._stamped = file.stamp(changes.incoming, 0)
+        self._stamped = file.stamp(self._changes.incoming)
         self._reason = why_encoded_anew(file.stored, file.schema, file.context.settings)
         self.updated = self.deleted = 0
 
@@ -122,7 +131,7 @@ class _Merge:
                 self._patch(writer, group)
             for group in plan.decoded:
                 self._merge(writer, group)
-            writer.write(self._file.stamp(self._inserts, len(self._changes.incoming)))
+            writer.write(self._file.stamp(self._inserts))
             summary = writer.close()
         except BaseException:
             writer.abandon()

@@ -26,7 +26,7 @@ def stamp_new_rows(
         partition_path: their partition.
         file_name: the base file they go into.
         task: first part of the write token.
-        first_index: position of the first row in that file; with the task it makes the
+        first_index: number of the first row within the task; with the task it makes the
             sequence number ``<instant>_<task>_<index>``.
 
     Returns:

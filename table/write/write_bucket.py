@@ -11,7 +11,7 @@ from table.schema import RECORD_KEY
 from table.storage import join
 from table.timeline.commit_metadata import WriteStat
 from table.write.bucket_file import BucketFile
-from table.write.context import Bucket, BucketType, WriteContext
+from table.write.context import Attempt, Bucket, BucketType, WriteContext
 from table.write.merge import last_of_each_key
 from table.write.merge_bucket import Changes, merge_bucket
 
@@ -24,11 +24,11 @@ class BucketWriter:
     Args:
         context: the commit's.
         bucket: where the rows go.
-        write_token: this attempt's.
+        attempt: who writes.
     """
 
-    def __init__(self, context: WriteContext, bucket: Bucket, write_token: str) -> None:
-        self._file = BucketFile(context, bucket, write_token)
+    def __init__(self, context: WriteContext, bucket: Bucket, attempt: Attempt) -> None:
+        self._file = BucketFile(context, bucket, attempt)
         self._inserted = 0
         try:
             self._writer = BaseFileWriter(
@@ -46,7 +46,7 @@ class BucketWriter:
 
     def write(self, rows: pa.Table) -> None:
         """Takes new rows: table columns and ``_hoodie_record_key`` (Arrow)."""
-        self._writer.write(self._file.stamp(rows, self._writer.rows))
+        self._writer.write(self._file.stamp(rows))
         self._inserted += len(rows)
 
     def close(self) -> tuple[WriteStat, BaseFileSummary]:
@@ -66,8 +66,8 @@ class InsertMerger:
     What ``hoodie.merge.allow.duplicate.on.inserts=false`` asks for. Used as `BucketWriter` is.
     """
 
-    def __init__(self, context: WriteContext, bucket: Bucket, write_token: str) -> None:
-        self._context, self._bucket, self._token = context, bucket, write_token
+    def __init__(self, context: WriteContext, bucket: Bucket, attempt: Attempt) -> None:
+        self._context, self._bucket, self._attempt = context, bucket, attempt
         self._held: list[pa.Table] = []
 
     def write(self, rows: pa.Table) -> None:
@@ -85,17 +85,17 @@ class InsertMerger:
         hit = np.flatnonzero(found >= 0)
         fresh = np.setdiff1d(np.arange(len(rows)), found[hit])
         changes = Changes(rows, hit, found[hit], np.zeros(len(rows), np.bool_))
-        return merge_bucket(self._context, self._bucket, self._token, changes, rows.take(pa.array(fresh, pa.int64())))
+        return merge_bucket(self._context, self._bucket, self._attempt, changes, rows.take(pa.array(fresh, pa.int64())))
 
     def abandon(self) -> None:
         """Nothing is open between the calls."""
 
 
-def open_bucket(context: WriteContext, bucket: Bucket, write_token: str) -> BucketWriter | InsertMerger:
+def open_bucket(context: WriteContext, bucket: Bucket, attempt: Attempt) -> BucketWriter | InsertMerger:
     """What writes inserts into a bucket."""
     if bucket.type is BucketType.UPDATE and not context.allow_duplicates:
-        return InsertMerger(context, bucket, write_token)
-    return BucketWriter(context, bucket, write_token)
+        return InsertMerger(context, bucket, attempt)
+    return BucketWriter(context, bucket, attempt)
 
 
 def empty_rows(schema: pa.Schema) -> pa.Table:

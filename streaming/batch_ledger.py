@@ -95,10 +95,10 @@ class BatchLedger:
             end = find_end(table.storage, time, Action.COMMIT) if time else None
             if end is not None and end.undone:
                 raise CommitConflictError(
-                    f"batch {batch_id} of sink {sink_id!r} follows batch {last.batch_id}: commit {time} was undone by hand "
-                    f"({rollback.time}), and the rows of the batches between are not in the table. Either delete "
-                    f"commits/{last.batch_id + 1} and later files from the checkpoint's folder, and start the stream: it "
-                    "replays them; or, if they are not wanted, give the sink another "
+                    f"batch {batch_id} of sink {sink_id!r} follows batch {last.batch_id}: commit {time} was undone by "
+                    f"hand ({rollback.time}), and the rows of the batches between are not in the table. Either delete "
+                    f"commits/{last.batch_id + 1} and later files from the checkpoint's folder, and start the stream: "
+                    "it replays them; or, if they are not wanted, give the sink another "
                     "hoodie.datasource.write.streaming.checkpoint.identifier"
                 )
 

@@ -52,7 +52,7 @@ from table.transaction.commit import (
     complete_commit,
     withdraw_commit,
 )
-from table.transaction.heartbeat import WriterIdentity
+from table.transaction.heartbeat import WriterIdentity, sweep_heartbeats
 from table.transaction.lease import Lease, measure_now_ms
 from table.view.file_system_view import list_partition_paths
 
@@ -273,10 +273,13 @@ class MicroBatchWriter:
 
     def _recover(self, table: HudiTable, identity: WriterIdentity) -> Timeline:
         """Undoes or finishes what dead batches left; removes folders of partitions that cleans emptied."""
-        if not self._swept:
-            sweep_temporaries(self._storage, measure_now_ms(self._storage, self.lease.owner))
-            self._swept = True
         timeline = roll_back_failed_writes(table, identity, self._options.heartbeat)
+        if not self._swept:
+            now_ms = measure_now_ms(self._storage, self.lease.owner)
+            sweep_temporaries(self._storage, now_ms)
+            times = {instant.time for instant in timeline.pending}
+            sweep_heartbeats(self._storage, times, self._options.heartbeat, now_ms)
+            self._swept = True
         remove_emptied_partitions(table, self.services.take_emptied())
         if not self._key_encoding_seen:
             stored = find_stored_key(table, timeline)

@@ -79,7 +79,8 @@ class QuarantineWriter:
             .append_column(TIME, pa.array([quarantine.time_us] * count, pa.timestamp("us", "UTC")))
         )
         if self._writer is None:
-            self._sink = quarantine.storage.open_output(join(staging_folder(quarantine.table_key, quarantine.instant_time), self._name))
+            folder = staging_folder(quarantine.table_key, quarantine.instant_time)
+            self._sink = quarantine.storage.open_output(join(folder, self._name))
             self._writer = pq.ParquetWriter(self._sink, table.schema, compression="zstd", store_schema=False)
             # as in base files: Spark refuses old dates in files that do not name their calendar
             self._writer.add_key_value_metadata(CALENDAR)

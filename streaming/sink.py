@@ -78,6 +78,7 @@ class HudiSink:
         self.callback_failures = 0
         self._lock = threads.make_lock()
         self._busy: object | None = None  # the thread whose batch is under way
+        self._stopping = False
         self._environment: Environment | None = None
         self._asked_in_stream = False
         self._default_name = self._path.rstrip("/").rsplit("/", 1)[-1]
@@ -113,6 +114,8 @@ class HudiSink:
                 yield
             finally:
                 self._busy = None
+                if self._stopping:  # a callback asked for it
+                    self._writer.lease.release()
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Writes one micro-batch; Spark calls this.
@@ -193,6 +196,7 @@ class HudiSink:
         """
         if self._busy == threads.current_thread():
             self._writer.services.start_no_more()
+            self._stopping = True
             return
         with self._lock:
             self._writer.stop()

@@ -165,15 +165,13 @@ class LocalStorage(Storage):
 
     def fence(self, instant_time: str) -> None:
         """The folder is renamed away, so that no path leads into it, and emptied, so that no open call finds a file."""
-        folder = self._full(STAGED_FOLDER)
-        with suppress(FileNotFoundError):
-            try:
-                os.rename(
-                    os.path.join(folder, instant_time), os.path.join(folder, f"{instant_time}.over-{clock.fresh_uuid()}")
-                )
-            except OSError as error:
-                if error.errno != errno.ENOENT:
-                    raise failed("fence", instant_time, error) from error
+        folder = self._full(join(STAGED_FOLDER, instant_time))
+        try:
+            os.rename(folder, f"{folder}.over-{clock.fresh_uuid()}")
+        except FileNotFoundError:
+            pass  # it was done before
+        except OSError as error:
+            raise failed("fence", instant_time, error) from error
         for entry in self.list_dir(STAGED_FOLDER):
             if entry.name.startswith(f"{instant_time}.over-"):
                 self.delete_metafolder(join(STAGED_FOLDER, entry.name))

@@ -157,7 +157,7 @@ class Storage(ABC):
         """
         inside = check_inside(path, self.base_uri)
         if not inside.startswith(METAFOLDER + "/"):
-            raise InvalidConfigError(f"{path!r} does not lie below {METAFOLDER} of {self.base_uri!r}: it is not deleted")
+            raise InvalidConfigError(f"{path!r} does not lie in {METAFOLDER} of {self.base_uri!r}: it is not deleted")
         return self._delete(inside)
 
     def delete_metafolder(self, path: str) -> None:
@@ -169,7 +169,7 @@ class Storage(ABC):
         """
         inside = check_inside(path, self.base_uri)
         if not inside.startswith(METAFOLDER + "/"):
-            raise InvalidConfigError(f"{path!r} does not lie below {METAFOLDER} of {self.base_uri!r}: it is not deleted")
+            raise InvalidConfigError(f"{path!r} does not lie in {METAFOLDER} of {self.base_uri!r}: it is not deleted")
         found = self.list_tree(inside)
         for name in found:
             self._delete(join(inside, name))
@@ -247,7 +247,7 @@ class Storage(ABC):
         """Whether `fence` keeps every waiting file from being published, however late its writer is."""
         return False
 
-    def open_staging(self, instant_time: str) -> None:
+    def open_staging(self, instant_time: str) -> None:  # noqa: B027 most stores need none
         """Makes room for the waiting files of an instant. Tasks never do: a late one would undo the fence."""
 
     def stage(self, instant_time: str, path: str) -> Stage:  # noqa: ARG002 for stores that know a file before it is written
@@ -258,7 +258,7 @@ class Storage(ABC):
         """
         return Stage(instant_time)
 
-    def fence(self, instant_time: str) -> None:
+    def fence(self, instant_time: str) -> None:  # noqa: B027 not every store has one
         """From here on no waiting file of the instant can be published, whoever tries and however late. Repeatable.
 
         A store whose waiting files have tickets needs `revoke` for each of them instead.
@@ -267,7 +267,7 @@ class Storage(ABC):
             StorageError: when the store fails.
         """
 
-    def revoke(self, path: str, ticket: str) -> None:
+    def revoke(self, path: str, ticket: str) -> None:  # noqa: B027 tickets are S3's
         """Keeps the one waiting file with this ticket from being published.
 
         Raises:
@@ -287,14 +287,14 @@ class Storage(ABC):
             stage: where it waits; it is there after `close` and `publish`. None: it is there once closed.
         """
 
-    def publish(self, path: str, stage: Stage, output: OutputFile) -> None:
+    def publish(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: B027 a closed file may be there
         """Puts a closed file to its place, whole.
 
         Raises:
             StorageError: the instant's fence is up, or the store fails.
         """
 
-    def discard(self, path: str, stage: Stage, output: OutputFile) -> None:
+    def discard(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: B027 as `publish`
         """Lets go of a file that is not to be published."""
 
     @abstractmethod

@@ -15,7 +15,7 @@ class PowerCut(BaseException):
 @contextmanager
 def dying_process():
     """Whoever takes the table here is of a process that is not there any more for whoever comes next."""
-    with mock.patch.object(lease, "this_process", lambda: 2**30):
+    with mock.patch.object(lease, "this_process", return_value=2**30):
         yield
 
 

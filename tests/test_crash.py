@@ -6,7 +6,7 @@ import pytest
 from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut
 
-from table import read_table
+from table import StorageError, read_table
 from table.files.file_names import parse_base_file
 from table.hudi_table import HudiTable
 from table.local_storage import LocalStorage
@@ -135,7 +135,7 @@ def test_task_that_failed_and_was_tried_again_leaves_no_file_of_the_first_attemp
     assert_clean(path)
 
 
-def test_files_of_a_late_task_are_swept_at_the_next_batch(tmp_path):
+def test_a_late_task_writes_nothing_and_its_marker_is_swept_at_the_next_batch(tmp_path):
     path = str(tmp_path / "t")
     engine = build(path)
     summary = engine.write(0, FIRST)
@@ -143,10 +143,10 @@ def test_files_of_a_late_task_are_swept_at_the_next_batch(tmp_path):
     late = [batches for batches in engine._route(plan.routes, FIRST, plan) if batches][0]
     from streaming.write_task import write_rows
 
-    result = write_rows(plan, "0-0-99", late)  # a task that Spark had given up runs on after the commit
-    assert all(os.path.exists(os.path.join(path, stat.path)) for stat in result.stats)
+    with pytest.raises(StorageError, match="was ended"):
+        write_rows(plan, "0-0-99", late)  # a task that Spark had given up runs on after the commit
+    assert os.listdir(os.path.join(path, ".hoodie", ".temp"))  # it announced itself before it looked
     build(path).write(1, SECOND)
-    assert not any(os.path.exists(os.path.join(path, stat.path)) for stat in result.stats)
     assert key_set(read_table(path)) == sorted(key_set(FIRST) + key_set(SECOND))
     assert summary.instant_time in {file.instant_time for file in list_snapshot_files(HudiTable.open(path))} | {
         summary.instant_time

@@ -4,6 +4,8 @@ Written are direct markers, one empty file a data file, below ``.hoodie/.temp/<i
 both encodings: direct ones, and the timeline server's ``MARKERS<n>`` lists (MarkerBasedRollbackUtils).
 """
 
+from contextlib import suppress
+
 from table.files.file_names import MarkerName, parse_marker
 from table.storage import METAFOLDER, Storage, join
 
@@ -43,10 +45,8 @@ def delete_announced(storage: Storage, instant_time: str, marker: MarkerName) ->
         Whether there was such a file.
     """
     if storage.has_fence:
-        try:
+        with suppress(FileNotFoundError):  # one of a marker list of another engine
             storage.revoke(marker.data_file, storage.read(marker_path(instant_time, marker)).decode())
-        except FileNotFoundError:
-            pass  # one of a marker list of another engine
     return storage.delete(marker.data_file)
 
 

@@ -96,9 +96,12 @@ def archive(table: HudiTable, settings: ArchiveSettings, clean: CleanSettings) -
 def _forget_ends(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> None:
     """Deletes the end records of what was archived: no inflight file of these instants is left to be completed."""
     line = plan.first_active
+    if line is None:
+        return
+    pending = {instant.time for instant in timeline.pending}
     for entry in table.storage.list_dir(ENDS_FOLDER):
         time, _, action = entry.name.partition(".")
-        if line is not None and time < line and action in WRITE_NAMES and not any(i.time == time for i in timeline.pending):
+        if time < line and time not in pending and action in WRITE_NAMES:
             delete_end(table.storage, time, Action(action))
 
 

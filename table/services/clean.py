@@ -437,7 +437,7 @@ def _sort_out(
             try:
                 relative = storage.relative(file)
             except InvalidConfigError as error:
-                log.error("file_not_cleaned", table=storage.base_uri, path=file, why=str(error))
+                log.warning("file_not_cleaned", table=storage.base_uri, path=file, why=str(error))
             else:
                 if relative.rsplit("/", 1)[-1] not in held.get(path, ()):
                     wanted.setdefault(path, []).append(relative)

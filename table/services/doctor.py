@@ -163,15 +163,9 @@ def _examine_lease(table: HudiTable, options: WriteOptions) -> list[Finding]:
         return [Finding("ok", f"{text}, but is dead: the next writer takes over")]
     left_s = max(0.0, (settings.expiry_ms - age_ms) / 1000)
     if who.query_id is None:
-        return [Finding("stop", f"{text} and gave a sign {age_ms / 1000:.0f} s ago: others may write in {left_s:.0f} s if "
-                        "it is dead, or once it has ended")]  # fmt: skip
-    return [
-        Finding(
-            "note",
-            f"{text} and gave a sign {age_ms / 1000:.0f} s ago. If it is dead, the same query may start again at once, and "
-            f"others in {left_s:.0f} s; while it lives, others are refused",
-        )
-    ]
+        return [Finding("stop", f"{text}: others may write once it has ended, or in {left_s:.0f} s if it is dead")]
+    said = f"if it is dead, the same query may start again at once, and others in {left_s:.0f} s"
+    return [Finding("note", f"{text}: {said}; while it lives, others are refused")]
 
 
 def _examine_readers(table: HudiTable, config: TableConfig) -> list[Finding]:

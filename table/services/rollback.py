@@ -62,14 +62,15 @@ def roll_back_failed_writes(table: HudiTable, identity: WriterIdentity, heartbea
             service that only its own writer can finish.
     """
     storage = table.storage
-    marked, staged = list_marked_instants(storage), storage.staged_instants()  # before the timeline, which tells of them
+    # before the timeline, which tells what became of them
+    marked, staged = list_marked_instants(storage), storage.staged_instants()
     timeline = load_timeline(storage)
     if timeline.pending_of(*WRITES):
         _check_are_dead(storage, timeline, identity, heartbeat)
     for restore in timeline.pending_of(Action.RESTORE):
         raise CommitConflictError(
-            f"{restore.file_name} is pending: finish the restore (`hudistream savepoint restore`) or with the writer that "
-            "began it"
+            f"{restore.file_name} is pending: finish the restore (`hudistream savepoint restore`), or with the writer "
+            "that began it"
         )
     rollbacks = timeline.pending_of(Action.ROLLBACK)
     for rollback in rollbacks:

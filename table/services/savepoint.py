@@ -301,7 +301,8 @@ def _check_predecessors(table: HudiTable, time: str, action: Action) -> None:
     cleans = timeline.pending_of(Action.CLEAN)
     if cleans:
         raise CommitConflictError(
-            f"the clean {cleans[0].time} is under way: finish it (`hudistream clean`), then roll back; nothing was undone"
+            f"the clean {cleans[0].time} is under way: finish it (`hudistream clean`), then roll back; nothing was "
+            "undone"
         )
     metadata = decode_commit(read_instant(storage, done), done.file_name)
     for stat in metadata.stats:
@@ -377,7 +378,7 @@ def _roll_back(table: HudiTable, time: str, owner: str, *, force: bool) -> None:
         raise InvalidConfigError(
             f"{len(later)} commits came after {time}: roll back the newest ({later[-1]}) first, or restore a savepoint"
         )
-    pending = [i for i in timeline.pending_of(*WRITES)]
+    pending = timeline.pending_of(*WRITES)
     if pending:
         raise CommitConflictError(f"{pending[0].file_name} is pending: `hudistream rollback` it first")
     if not force:

@@ -30,9 +30,9 @@ def sweep_temporaries(storage: Storage, now_ms: int) -> None:
         now_ms: the store's time: a machine's own clock may be ahead, and would take a live one for dead.
     """
     for entry in storage.list_dir(METAFOLDER):
-        if entry.name.startswith(TEMPORARY_PREFIX) and not entry.is_dir:
-            if entry.modified_ms < now_ms - STALE_TEMPORARY_MS:
-                storage.delete_metafile(join(METAFOLDER, entry.name))
+        is_temporary = entry.name.startswith(TEMPORARY_PREFIX) and not entry.is_dir
+        if is_temporary and entry.modified_ms < now_ms - STALE_TEMPORARY_MS:
+            storage.delete_metafile(join(METAFOLDER, entry.name))
 
 
 def read_instant(storage: Storage, instant: Instant) -> bytes:

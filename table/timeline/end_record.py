@@ -48,10 +48,8 @@ class EndRecord:
 
     def encode(self) -> bytes:
         """JSON."""
-        document: dict[str, object] = {"end": self.end, "by": self.by, "version": self.version, "content": self.content.decode()}
-        if self.undone:
-            document["undone"] = True
-        return json.dumps(document).encode()
+        document = {"end": self.end, "by": self.by, "version": self.version, "content": self.content.decode()}
+        return json.dumps({**document, "undone": True} if self.undone else document).encode()
 
 
 def end_path(time: str, action: Action) -> str:

@@ -120,7 +120,8 @@ def _check_alone(now: Timeline, instant: Instant) -> None:
     others = [i for i in now.pending_of(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT) if i != instant]
     if others:
         raise CommitConflictError(
-            f"{others[0].file_name} was requested while this batch began: one writer per table; the batch can be run again"
+            f"{others[0].file_name} was requested while this batch began: one writer per table; the batch can be run "
+            "again"
         )
 
 
@@ -197,8 +198,8 @@ def complete_commit(
     end = decide_end(storage, EndRecord(pending.time, pending.instant.action, COMMIT, lease.owner, content))
     if not end.is_commit:
         raise CommitConflictError(
-            f"instant {pending.time} was rolled back by another writer ({end.by}) while the batch ran; the batch is not "
-            "visible and can be run again"
+            f"instant {pending.time} was rolled back by another writer ({end.by}) while the batch ran; the batch is "
+            "not visible and can be run again"
         )
     try:
         completed = carry_out_commit(table, end)

@@ -51,21 +51,30 @@ class CommitFacts:
 
 def find_conflict(facts: CommitFacts) -> str | None:
     """Why the commit must not become visible, or None when it may."""
+    return _find_undone(facts) or _find_changed(facts) or _find_overlap(facts)
+
+
+def _find_undone(facts: CommitFacts) -> str | None:
     time = facts.instant_time
-    if facts.instant_time in facts.rolled_back:
+    if time in facts.rolled_back:
         return f"instant {time} was rolled back by another writer while the batch ran"
     if not facts.inflight_exists:
-        return f"the inflight file of instant {time} is gone: another writer rolled it back"
+        return f"the inflight file of instant {time} is not there any more: another writer rolled it back"
     undone = (facts.rolled_back & facts.seen) | facts.missing
-    if undone or facts.restored:
-        what = f"commit {min(undone)} was undone" if undone else "a restore began"
-        return f"{what} while the batch ran, which was planned from it"
-    taken = facts.cleaned & facts.inputs
-    if taken:
-        return f"a clean deletes {min(taken)}, which the batch continues"
+    if undone:
+        return f"commit {min(undone)} was undone while the batch ran, which was planned from it"
+    return "a restore began while the batch ran" if facts.restored else None
+
+
+def _find_changed(facts: CommitFacts) -> str | None:
     changed = _changed_properties(facts.config_before, facts.config_now)
     if changed:
         return f"hoodie.properties changed while the batch ran: {', '.join(changed)}"
+    taken = facts.cleaned & facts.inputs
+    return f"a clean deletes {min(taken)}, which the batch continues" if taken else None
+
+
+def _find_overlap(facts: CommitFacts) -> str | None:
     for other, metadata in facts.others.items():
         shared = facts.file_groups & metadata.file_groups
         if shared:

@@ -5,6 +5,7 @@ again is told from a second stream.
 """
 
 import json
+from collections.abc import Container
 from dataclasses import asdict, dataclass
 
 from table.settings import HeartbeatSettings
@@ -57,6 +58,29 @@ def write_heartbeat(storage: Storage, instant_time: str, identity: WriterIdentit
 def delete_heartbeat(storage: Storage, instant_time: str) -> None:
     """Ends an instant's heartbeat."""
     storage.delete_metafile(heartbeat_path(instant_time))
+
+
+def sweep_heartbeats(storage: Storage, pending: Container[str], settings: HeartbeatSettings, now_ms: int) -> None:
+    """Deletes heartbeats of instants that are not pending: their writers died before the request, or after the end.
+
+    The caller holds the table: a writer that knows leases is dead. Of others only expired ones go.
+
+    Args:
+        storage: the table's.
+        pending: instant times that have a request.
+        settings: when a heartbeat counts as expired.
+        now_ms: the store's time.
+    """
+    for entry in storage.list_dir(HEARTBEAT_FOLDER):
+        if entry.name in pending:
+            continue
+        expired = now_ms - entry.modified_ms > settings.expiry_ms + storage.time_granularity_ms
+        try:
+            writer = decode_identity(storage.read(heartbeat_path(entry.name)))
+        except FileNotFoundError:
+            continue
+        if expired or (writer is not None and writer.owner):
+            delete_heartbeat(storage, entry.name)
 
 
 def find_live_writer(

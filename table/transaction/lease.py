@@ -260,7 +260,8 @@ class Lease:
             if holder != self._record:
                 self._forget()
                 raise CommitConflictError(
-                    f"the lease of {self._storage.base_uri!r} had run out for {silent_ms / 1000:.1f} s and was taken over"
+                    f"the lease of {self._storage.base_uri!r} was not renewed for {silent_ms / 1000:.1f} s, and was "
+                    "taken over"
                 )
 
     def beat_for(self, instant_time: str | None, identity: WriterIdentity | None = None) -> None:

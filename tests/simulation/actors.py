@@ -190,7 +190,7 @@ class Stream:
             return False
         if engine.process.killed:
             raise Killed
-        self.world.tell(f"batch {number} {'skipped' if summary.skipped else 'committed as ' + str(summary.instant_time)}")
+        self.world.tell(f"batch {number} {'skipped' if summary.skipped else summary.instant_time}")
         if replays and not summary.skipped:
             self.world.violate(f"batch {number} of {self.owner} was written twice")
         if not replays:

@@ -16,7 +16,7 @@ _DONE = re.compile(r"^\.hoodie/([0-9]{17})\.(commit|deltacommit|replacecommit)$"
 _KEYS = {}
 
 
-class Unreadable(Exception):
+class UnreadableError(Exception):
     """A visible file cannot be read."""
 
 
@@ -66,7 +66,7 @@ def read_rows(files, paths):
     rows = []
     for path in paths:
         if path not in files:
-            raise Unreadable(f"{path} is not there")
+            raise UnreadableError(f"{path} is not there")
         rows += _rows_of(files[path][0], path)
     return rows
 
@@ -77,7 +77,7 @@ def _rows_of(data, path):
         try:
             table = pq.read_table(BytesIO(data), columns=["id", "v"])
         except Exception as error:
-            raise Unreadable(f"{path}: {error}") from error
+            raise UnreadableError(f"{path}: {error}") from error
         known = list(zip(table.column("id").to_pylist(), table.column("v").to_pylist(), strict=True))
         if len(_KEYS) > 2000:
             _KEYS.clear()

@@ -6,7 +6,7 @@ a crash in the middle of it, the table holds the state before it or the state af
 
 from collections import Counter, defaultdict
 
-from .reader import Unreadable, read_rows, visible_files
+from .reader import UnreadableError, read_rows, visible_files
 
 
 class Truth:
@@ -56,7 +56,7 @@ class Truth:
         files = self.disk.files
         try:
             rows = read_rows(files, visible_files(files))
-        except Unreadable as error:
+        except UnreadableError as error:
             world.violate(f"after {why}: {error}")
             return
         seen = defaultdict(dict)

@@ -22,7 +22,7 @@ class Killed(BaseException):
     """The process is dead: whatever is caught and whatever is cleaned up has no effect any more."""
 
 
-class Violation(AssertionError):
+class ViolationError(AssertionError):
     """An invariant does not hold."""
 
 
@@ -158,7 +158,7 @@ class World:
         for fault in self.faults:
             fault(self, me, label)
         if self.steps > STEPS_MOST:
-            self.violation = self.violation or Violation("livelock: the world does not come to an end")
+            self.violation = self.violation or ViolationError("livelock: the world does not come to an end")
             self.over = True
         if forced or self.over or me.process.killed or me.delay_next or self.random.random() < SWITCH:
             if me.delay_next:
@@ -203,9 +203,10 @@ class World:
             ready = [actor for actor in live if actor.is_ready(self.now_ms)]
             if ready:
                 return ready[self.random.randrange(len(ready))]
-            later = [at for a in live for at in (a.wake_ms, a.process.paused_until, a.deadline_ms or 0) if at > self.now_ms]
+            later = [at for a in live for at in (a.wake_ms, a.process.paused_until, a.deadline_ms or 0)]
+            later = [at for at in later if at > self.now_ms]
             if not later:
-                self.violation = self.violation or Violation(
+                self.violation = self.violation or ViolationError(
                     "deadlock: " + ", ".join(f"{a.name}" for a in live if not a.daemon)
                 )
                 self.over = True
@@ -236,7 +237,7 @@ class World:
     def violate(self, what):
         """Ends the world with a violation."""
         if self.violation is None:
-            self.violation = Violation(what)
+            self.violation = ViolationError(what)
             self.tell(f"VIOLATION {what}")
         self.over = True
 

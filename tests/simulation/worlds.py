@@ -8,7 +8,7 @@ from table.errors import HudiError
 from .actors import Backfill, Operator, Reader, Stream
 from .disk import Disk
 from .truth import Truth
-from .world import Violation, World
+from .world import ViolationError, World
 
 PARTITIONS = ("p", "p/q", "r")
 
@@ -101,9 +101,9 @@ def build(seed):
     luck = choose_luck(world)
     world.faults.append(Faults(luck))
     r = world.random
-    streams = [_stream(world, disk, truth, "a", r.randrange(6, 22), luck)]
+    _stream(world, disk, truth, "a", r.randrange(6, 22), luck)
     if r.random() < 0.4:
-        streams.append(_stream(world, disk, truth, "b", r.randrange(2, 10), luck))
+        _stream(world, disk, truth, "b", r.randrange(2, 10), luck)
     if r.random() < 0.3:
         Backfill(world, disk, truth, "c", insert_batches(world, "c", r.randrange(1, 4)), luck)
     if r.random() < 0.3:
@@ -114,7 +114,7 @@ def build(seed):
         from .operators import random_jobs
 
         Operator(world, disk, truth, luck, random_jobs(world))
-    return world, disk, truth, streams
+    return world, truth
 
 
 def _stream(world, disk, truth, owner, count, luck):
@@ -131,14 +131,14 @@ def run(seed):
     Returns:
         None, or (violation, story).
     """
-    world, disk, truth, streams = build(seed)
+    world, truth = build(seed)
     gc.disable()
     try:
         world.run()
         truth.check("the end")
         if world.violation is not None:
             raise world.violation
-    except Violation as violation:
+    except ViolationError as violation:
         return str(violation), world.story
     except HudiError as error:
         return f"{type(error).__name__}: {error}", world.story

@@ -14,8 +14,8 @@ from table.timeline.commit_metadata import WriteStat
 
 COMMITS_REMEMBERED = 5  # AverageRecordSizeEstimator looks at as many
 PATHS_REMEMBERED = 10_000
-FILES_REMEMBERED = 100_000  # 30 MB on the driver; as much as a global index sends to a task: 4 MB
-FILES_SENT = 20_000  # the megabyte up to which Spark sends a plan along with each task
+FILES_REMEMBERED = 100_000  # 30 MB on the driver; a global index sends them all, which is a plan of 4 MB
+FILES_SENT = 20_000  # by the other indexes: up to a megabyte Spark sends a plan along with each task
 
 
 @dataclass(frozen=True, slots=True)

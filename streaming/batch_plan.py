@@ -1,17 +1,18 @@
 """From options, properties and profile to what the tasks of one batch get (pure)."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from streaming.bucket_assigner import AssignRules, SmallFile, drop_costly, find_small_files
+from streaming.bucket_assigner import AssignRules, drop_costly, find_small_files
+from streaming.live_files import LiveFiles
 from streaming.replacement import OVERWRITES, action_of
 from streaming.routes import Routes, plan_change_routes, plan_routes
 from streaming.task_plan import ChangePlan, TaskPlan
-from streaming.write_profile import WriteProfile, assign_rules
+from streaming.write_profile import FILES_REMEMBERED, FILES_SENT, WriteProfile, assign_rules, sent_files
 from table.config import OVERWRITE_PAYLOAD, PARTIAL_UPDATE_PAYLOAD, TableConfig
 from table.errors import InvalidConfigError
+from table.index.key_lookup import BUCKET, GLOBAL_BLOOM, GLOBAL_INDEXES
 from table.keygen import find_key_column
 from table.options import WriteOptions
 from table.schema import relaxed, required_columns, schema_json, with_meta_columns
@@ -37,9 +38,8 @@ def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | Non
         InvalidConfigError: when operation and index do not go together.
     """
     operation, index = options.operation, options.index_type
-    drops_known = operation == "insert" and options.insert_drop_duplicates
-    in_buckets = index == "BUCKET"
-    if operation not in _LOOKS_FOR_KEYS and not drops_known and not in_buckets:
+    drops_known, in_buckets = _drops_known(options), index == BUCKET
+    if not _meets_records(options):
         return None
     if operation not in (*_LOOKS_FOR_KEYS, "insert"):
         raise InvalidConfigError(
@@ -57,7 +57,7 @@ def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | Non
         combines=combines,
         drops_known=drops_known,
         adds_only=operation == "insert" and not drops_known and options.allow_duplicates,
-        moves=options.bloom_moves if index == "GLOBAL_BLOOM" else options.simple_moves,
+        moves=options.bloom_moves if index == GLOBAL_BLOOM else options.simple_moves,
         buckets=_checked_buckets(options, config) if in_buckets else 0,
         bucket_fields=_bucket_fields(options, config) if in_buckets else (),
         cache_bytes=options.index_cache_bytes,
@@ -83,6 +83,25 @@ def _bucket_fields(options: WriteOptions, config: TableConfig) -> tuple[str, ...
             f"({', '.join(config.record_key_fields)})"
         )
     return hashed
+
+
+def remembered_below(options: WriteOptions) -> int | None:
+    """The size from which a file need not be remembered; None where keys are looked for: then every file counts."""
+    return None if _meets_records(options) else options.small_file_limit_bytes
+
+
+def looks_everywhere(options: WriteOptions) -> bool:
+    """Whether keys are looked for in every partition path of the table."""
+    return options.index_type in GLOBAL_INDEXES and _meets_records(options)
+
+
+def _meets_records(options: WriteOptions) -> bool:
+    """Whether the rows of a batch meet those of the table, or lie where an index has them."""
+    return options.operation in _LOOKS_FOR_KEYS or _drops_known(options) or options.index_type == BUCKET
+
+
+def _drops_known(options: WriteOptions) -> bool:
+    return options.operation == "insert" and options.insert_drop_duplicates
 
 
 def check_ordering(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> None:
@@ -121,7 +140,7 @@ class Scene:
         storage: the table's.
         instant_time: the commit's.
         committed: which files are visible.
-        partition_paths: of the table; only a global index asks for them.
+        partition_paths: of the table; only a global index asks for them, where the profile does not know them all.
     """
 
     storage: Storage
@@ -160,7 +179,8 @@ def plan_tasks(
         routes = Routes(options.bulk_parallelism or parallelism)
     elif changes is not None:
         routes, apart = plan_change_routes(profile, rules, most, spread=changes.is_global)
-        changes = replace(changes, apart=apart, partition_paths=scene.partition_paths)
+        files = sent_files(profile, FILES_REMEMBERED if changes.is_global else FILES_SENT)
+        changes = replace(changes, apart=apart, files=files, partition_paths=scene.partition_paths)
     else:
         routes = plan_routes(profile, rules, most, options.slots_per_partition)
     context = WriteContext(
@@ -180,7 +200,7 @@ def plan_tasks(
         context,
         routes,
         rules,
-        _small_files(profile, rules, options.max_rewrite_ratio) if changes is None else {},
+        _small_files(profile, rules, options.max_rewrite_ratio) if changes is None else LiveFiles(),
         scene.committed,
         options.sort_mode if bulk else None,
         memory_bytes=options.task_memory_bytes,
@@ -188,11 +208,10 @@ def plan_tasks(
     )
 
 
-def _small_files(
-    profile: WriteProfile, rules: AssignRules, most_ratio: float | None
-) -> Mapping[str, tuple[SmallFile, ...]]:
-    return {
+def _small_files(profile: WriteProfile, rules: AssignRules, most_ratio: float | None) -> LiveFiles:
+    small = {
         path: drop_costly(find_small_files(known.files, rules), known.rows, rules, most_ratio)
         for path, known in profile.paths.items()
         if known.files is not None
     }
+    return LiveFiles(small, is_complete=profile.is_complete)

@@ -11,8 +11,8 @@ from table.write.context import Bucket, BucketType
 
 
 @dataclass(frozen=True, slots=True)
-class SmallFile:
-    """A base file that has room (SmallFile, HoodieRecordLocation).
+class LiveFile:
+    """A base file that a snapshot reader sees (SmallFile, HoodieRecordLocation).
 
     Attributes:
         file_id: its file group.
@@ -46,12 +46,12 @@ class AssignRules:
         """Rows that a new file group takes."""
         return self.rows_per_new_file or max(1, self.max_file_size_bytes // self.record_size_bytes)
 
-    def capacity(self, small_file: SmallFile) -> int:
+    def capacity(self, small_file: LiveFile) -> int:
         """Rows that still fit into a small file (SmallFileAssignState.totalUnassigned)."""
         return max(0, (self.max_file_size_bytes - small_file.size_bytes) // self.record_size_bytes)
 
 
-def find_small_files(files: Iterable[SmallFile], rules: AssignRules) -> tuple[SmallFile, ...]:
+def find_small_files(files: Iterable[LiveFile], rules: AssignRules) -> tuple[LiveFile, ...]:
     """The files of a partition path that are small, smallest first (WriteProfile.smallFilesProfile)."""
     limit = rules.small_file_limit_bytes
     small = (file for file in files if 0 < file.size_bytes < limit)
@@ -59,8 +59,8 @@ def find_small_files(files: Iterable[SmallFile], rules: AssignRules) -> tuple[Sm
 
 
 def drop_costly(
-    small_files: tuple[SmallFile, ...], expected_rows: float, rules: AssignRules, max_rewrite_ratio: float | None
-) -> tuple[SmallFile, ...]:
+    small_files: tuple[LiveFile, ...], expected_rows: float, rules: AssignRules, max_rewrite_ratio: float | None
+) -> tuple[LiveFile, ...]:
     """The small files that are worth rewriting for what is expected to be added to them.
 
     Args:
@@ -80,7 +80,7 @@ def drop_costly(
     return tuple(kept)
 
 
-def share_of_slot(small_files: tuple[SmallFile, ...], slot: int, slots: int) -> tuple[SmallFile, ...]:
+def share_of_slot(small_files: tuple[LiveFile, ...], slot: int, slots: int) -> tuple[LiveFile, ...]:
     """The small files that one slot owns: disjoint from every other slot's (smallFilesOfThisTask)."""
     return small_files[slot::slots]
 
@@ -98,7 +98,7 @@ class BucketAssigner:
     def __init__(
         self,
         partition_path: str,
-        small_files: tuple[SmallFile, ...],
+        small_files: tuple[LiveFile, ...],
         rules: AssignRules,
         new_file_id: Callable[[], str],
     ) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.bucket_assigner import SmallFile, find_small_files
-from streaming.locate import distinct_keys, locate, owner_of
+from streaming.live_files import as_base_files
+from streaming.locate import distinct_keys, list_live_files, locate, owner_of
 from streaming.placing import Found, Placed, Placer, in_lots
 from streaming.regroup import NO_PATH, Group, regroup
 from streaming.task_plan import FILE_COLUMN, GONE_COLUMN, TaskPlan, TaskResult, decode_lookups
@@ -27,7 +27,6 @@ from table.schema import RECORD_KEY
 from table.storage import join
 from table.timeline.commit_metadata import WriteStat
 from table.view.file_group import BaseFile
-from table.view.file_system_view import list_latest_base_files
 from table.write.context import Attempt, Bucket
 from table.write.merge import combine_rows
 from table.write.merge_bucket import Changes, merge_bucket
@@ -97,7 +96,7 @@ class _ChangeTask:
             for rows in pieces:
                 self.report.count_bad(rows, problem)
             return
-        files = self._list_files(path, slot)
+        files = self._find_files(path, slot)
         placer = Placer(path, files, self._plan)
         held, held_bytes = [], 0
         for rows in pieces:
@@ -175,15 +174,14 @@ class _ChangeTask:
             )
         return Found(hits, counts, codes >= 0, buckets)
 
-    def _list_files(self, path: str, slot: int) -> Sequence[BaseFile]:
+    def _find_files(self, path: str, slot: int) -> Sequence[BaseFile]:
         """The file groups of a path that this slot owns."""
-        plan = self._plan
-        if not plan.committed.times:
-            return ()
-        files = list_latest_base_files(plan.context.storage, path, plan.committed)
-        small = find_small_files((SmallFile(f.file_id, f.name, f.size_bytes) for f in files), plan.rules)
-        self.report.listed[path] = small
-        slots = plan.routes.slots_of(path)
+        known = self._changes.files.of(path)
+        if known is None:
+            known = self.report.listed.get(path)
+        if known is None:
+            known = self.report.listed[path] = list_live_files(self._plan, path)
+        files, slots = as_base_files(path, known), self._plan.routes.slots_of(path)
         if slots == 1:
             return files
         return [file for file in files if owner_of(file.file_id, slots, self._changes) == slot]

@@ -172,7 +172,7 @@ def _run_task(plan: TaskPlan, key_column: str | None, batches: Iterable[pa.Recor
         write = write_rows if plan.changes is None else write_changes
         result = write(plan, token, _conformed(plan.arriving_schema, key_column, batches))
     result = replace(result, query_id=context.getLocalProperty(QUERY_ID_PROPERTY))
-    if result.stats or result.bad_rows:
+    if result.stats or result.bad_rows or result.listed:
         yield pa.RecordBatch.from_pydict({"result": [result.encode()]})
 
 

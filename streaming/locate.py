@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from streaming.task_plan import ChangePlan
+from streaming.bucket_assigner import LiveFile
+from streaming.live_files import as_live_files
+from streaming.task_plan import ChangePlan, TaskPlan
 from table import clock
 from table.errors import InvalidConfigError
 from table.index.bucket import bucket_numbers, bucket_of_file_id
@@ -17,6 +19,7 @@ from table.index.key_lookup import FileHits, LookupCounts, find_keys
 from table.schema import RECORD_KEY
 from table.storage import Storage
 from table.view.file_group import BaseFile
+from table.view.file_system_view import list_latest_base_files
 
 Positions = npt.NDArray[np.int64]
 
@@ -85,6 +88,14 @@ def _locate_in_buckets(
         counts += cost
         hits += [FileHits(hit.file, hit.rows, mine[hit.keys]) for hit in found]
     return Located(hits, counts, numbers)
+
+
+def list_live_files(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
+    """The live files of a partition path that the driver does not know."""
+    # on an empty timeline nothing counts, and nothing need be listed (S21)
+    if not plan.committed.times:
+        return ()
+    return as_live_files(list_latest_base_files(plan.context.storage, path, plan.committed))
 
 
 def distinct_keys(rows: pa.Table) -> tuple[pa.Array, Positions]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import structlog
 
 from streaming.batch_ledger import BatchLedger
-from streaming.batch_plan import Scene, check_ordering, plan_changes, plan_tasks
+from streaming.batch_plan import Scene, check_ordering, looks_everywhere, plan_changes, plan_tasks, remembered_below
 from streaming.batch_summary import BatchSummary, PhaseClock, summarize
 from streaming.profile_cache import ProfileCache
 from streaming.progress import Progress
@@ -32,7 +32,6 @@ from table.errors import (
     InvalidRecordError,
 )
 from table.hudi_table import HudiTable, check_can_write, create_table, find_stored_key
-from table.index.key_lookup import GLOBAL_INDEXES
 from table.keygen import KeyExpressions, build_key_expressions, check_key_encoding, check_keys_keep_their_types
 from table.options import WriteOptions, check_options_agree, new_table_config
 from table.schema import check_batch_columns, schema_json
@@ -113,7 +112,7 @@ class MicroBatchWriter:
     ) -> None:
         self._storage, self._options, self._default_name = storage, options, default_name
         self._validators, self._quarantine = tuple(validators), quarantine
-        self._profiles = ProfileCache(storage, options.small_file_limit_bytes)
+        self._profiles = ProfileCache(storage, remembered_below(options), everywhere=looks_everywhere(options))
         self._ledger = BatchLedger()
         self._key_encoding_seen = self._swept = False
         self.services = TableServices(storage, options)
@@ -194,6 +193,7 @@ class MicroBatchWriter:
                 result = TaskResult() if leaving is not None else combine_results(batch.distribute(keys, job.plan))
                 timing.end("write")
                 if not self._commit(job, result, self._list_replaced(job, result, leaving)):
+                    self._profiles.learn(job.profile, result)
                     return BatchSummary(self._storage.base_uri, batch_id, None)
         except CommitOutcomeUnknownError:
             self.lease.beat_for(None)
@@ -320,7 +320,8 @@ class MicroBatchWriter:
         pending: PendingCommit,
         parallelism: int,
     ) -> TaskPlan:
-        paths = list_partition_paths(self._storage) if self._options.index_type in GLOBAL_INDEXES else ()
+        unknown = looks_everywhere(self._options) and not profile.is_complete
+        paths = list_partition_paths(self._storage) if unknown else ()
         scene = Scene(self._storage, pending.time, table.load_committed(timeline), tuple(paths))
         return plan_tasks(self._options, table.config, profile, schema, scene, parallelism)
 

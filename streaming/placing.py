@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.bucket_assigner import BucketAssigner, SmallFile, find_small_files
+from streaming.bucket_assigner import BucketAssigner, find_small_files
+from streaming.live_files import as_live_files
 from streaming.locate import files_by_bucket
 from streaming.regroup import SLOT_COLUMN
 from streaming.task_plan import GONE_COLUMN, TaskPlan
@@ -84,7 +85,7 @@ class Placer:
     def __init__(self, path: str, files: Sequence[BaseFile], plan: TaskPlan) -> None:
         assert plan.changes is not None
         self._path, self._plan, self._changes = path, plan, plan.changes
-        small = find_small_files((SmallFile(f.file_id, f.name, f.size_bytes) for f in files), plan.rules)
+        small = find_small_files(as_live_files(files), plan.rules)
         self._assigner = BucketAssigner(path, small, plan.rules, _new_file_id)
         self._buckets = _bucket_of_each(files, plan.changes.buckets) if plan.changes.is_bucket else {}
         self.buckets: list[Bucket] = []

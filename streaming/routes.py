@@ -8,10 +8,10 @@ failure and must send every row the same way.
 """
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from streaming.bucket_assigner import AssignRules, find_small_files
+from streaming.bucket_assigner import AssignRules, LiveFile, find_small_files
 from streaming.write_profile import WriteProfile
 
 SLOT_BYTES = 16 * 1024 * 1024  # a path gets another slot for each of these that are expected
@@ -99,8 +99,8 @@ def plan_change_routes(
     if profile.batches == 0:
         return Routes(parallelism), spread
     work = {
-        # files that lie about may all have to be encoded anew
-        path: known.rows * rules.record_size_bytes + sum(file.size_bytes for file in known.files or ())
+        # small files that lie about may all have to be encoded anew; of large ones most is copied
+        path: known.rows * rules.record_size_bytes + _small_bytes(known.files or (), rules)
         for path, known in profile.paths.items()
         if known.rows >= 1
     }
@@ -113,6 +113,10 @@ def plan_change_routes(
     return Routes(min(parallelism, len(parts)), 1, _pack(parts, min(parallelism, len(parts)))), (
         spread or any(count > 1 for count in slots.values())
     )
+
+
+def _small_bytes(files: Iterable[LiveFile], rules: AssignRules) -> int:
+    return sum(file.size_bytes for file in files if file.size_bytes < rules.small_file_limit_bytes)
 
 
 def _pack(work: list[tuple[float, str, int]], tasks: int) -> dict[str, tuple[int, ...]]:

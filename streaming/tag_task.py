@@ -20,7 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.change_task import required_for_changes, whole_slots
-from streaming.locate import distinct_keys, locate, owner_of
+from streaming.live_files import as_base_files
+from streaming.locate import distinct_keys, list_live_files, locate, owner_of
 from streaming.placing import in_lots
 from streaming.regroup import SLOT_COLUMN, regroup
 from streaming.task_plan import FILE_COLUMN, GONE_COLUMN, LOOKUP_COLUMN, PROBLEM_COLUMN, TaskPlan
@@ -34,7 +35,6 @@ from table.index.key_lookup import FileHits, LookupCounts
 from table.keygen import partition_path_problem
 from table.schema import PARTITION_PATH, RECORD_KEY
 from table.view.file_group import BaseFile
-from table.view.file_system_view import list_latest_base_files
 from table.write.merge import PARTIAL_UPDATE, combine_rows, delete_flags, filled_from_older, newer_than_stored
 
 _PATH_ASIDE = "_hudistream_path"
@@ -142,6 +142,7 @@ class _Tagger:
         assert plan.changes is not None
         self._plan, self._changes = plan, plan.changes
         self._cache = cache_of_process(plan.changes.cache_bytes)
+        self._everywhere: Sequence[BaseFile] | None = None
 
     def tag(self, rows: pa.Table) -> Iterator[pa.Table]:
         good = self._storable(rows)
@@ -152,8 +153,7 @@ class _Tagger:
             return
         rows = combine_rows(rows, self._plan.context.merge) if self._changes.combines else rows
         keys, codes = distinct_keys(rows)
-        paths = pc.unique(rows.column(PARTITION_PATH)).to_pylist()
-        files = [file for path in self._looked_at(paths) for file in self._list_files(path)]
+        files = self._find_files(pc.unique(rows.column(PARTITION_PATH)).to_pylist())
         located = locate(self._plan.context.storage, files, keys, self._changes, self._cache)
         counts: LookupCounts | None = located.counts
         for part in self._parts(rows, codes, located.hits):
@@ -172,12 +172,22 @@ class _Tagger:
             good &= pc.is_valid(rows.column(name)).to_numpy()
         return good
 
-    def _looked_at(self, paths: Sequence[str]) -> Sequence[str]:
-        return self._changes.partition_paths if self._changes.is_global else paths
+    def _find_files(self, paths: Sequence[str]) -> Sequence[BaseFile]:
+        """Where the keys of rows with these partition paths may be."""
+        changes = self._changes
+        if not changes.is_global:
+            return self._files_of(paths)
+        if self._everywhere is None:
+            paths = sorted(changes.files) if changes.files.is_complete else changes.partition_paths
+            self._everywhere = self._files_of(paths)
+        return self._everywhere
 
-    def _list_files(self, path: str) -> Sequence[BaseFile]:
-        plan = self._plan
-        return list_latest_base_files(plan.context.storage, path, plan.committed) if plan.committed.times else ()
+    def _files_of(self, paths: Iterable[str]) -> Sequence[BaseFile]:
+        found: list[BaseFile] = []
+        for path in paths:
+            known = self._changes.files.of(path)
+            found += as_base_files(path, list_live_files(self._plan, path) if known is None else known)
+        return found
 
     def _parts(self, rows: pa.Table, codes: Positions, hits: Sequence[FileHits]) -> Iterator[_Part]:
         """Rows by what becomes of them: updates where they are, removals where they were, inserts where they go."""

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass, field
 
 import pyarrow as pa
 
-from streaming.bucket_assigner import AssignRules, SmallFile
+from streaming.bucket_assigner import AssignRules, LiveFile
+from streaming.live_files import LiveFiles
 from streaming.quarantine import Quarantine
 from streaming.regroup import SLOT_COLUMN
 from streaming.routes import Routes
@@ -36,7 +37,8 @@ class ChangePlan:
         drops_known: rows whose key the table has are dropped (inserts without duplicates).
         adds_only: no key is looked for; the index only says where rows go (inserts into buckets).
         moves: a key that arrives with another partition path moves there (global indexes).
-        partition_paths: where keys are looked for by a global index.
+        files: live files of the partition paths that are known; a task lists the others.
+        partition_paths: where a global index looks for keys, where `files` does not cover the table.
         buckets: of the bucket index; 0 for the others.
         bucket_fields: names of the record key fields that it hashes.
         cache_bytes: what a worker may remember of files.
@@ -49,6 +51,7 @@ class ChangePlan:
     drops_known: bool = False
     adds_only: bool = False
     moves: bool = True
+    files: LiveFiles = field(default_factory=LiveFiles)
     partition_paths: tuple[str, ...] = ()
     buckets: int = 0
     bucket_fields: tuple[str, ...] = ()
@@ -79,8 +82,8 @@ class TaskPlan:
         context: the commit's.
         routes: how many slots a path has.
         rules: sizes.
-        small_files: partition path -> its small files, smallest first; a path that is not here has
-            not been seen, and the task lists it.
+        small_files: for rows that are only added: the small files of the partition paths that are known,
+            smallest first; a task lists the others.
         committed: which files count in such a listing.
         sort_mode: of a bulk insert; None for the other operations.
         quarantine: where bad rows go; None: they fail the batch.
@@ -91,7 +94,7 @@ class TaskPlan:
     context: WriteContext
     routes: Routes
     rules: AssignRules
-    small_files: Mapping[str, tuple[SmallFile, ...]]
+    small_files: LiveFiles
     committed: CommittedInstants
     sort_mode: str | None = None
     quarantine: Quarantine | None = None
@@ -154,7 +157,7 @@ class TaskResult:
         footer_bytes: of these files together.
         copied_bytes: of these files: taken over from older ones without encoding.
         reencoded: why older files were encoded anew -> how many.
-        listed: live small files of the paths it had to list.
+        listed: live files of the paths it had to list; for rows that are only added, the small ones.
         bad_rows: rows that cannot be stored: no record key, no fit partition path, null where the
             table's schema allows none; then nothing of this result may be committed.
         examples: some of them, as text.
@@ -167,7 +170,7 @@ class TaskResult:
     footer_bytes: int = 0
     copied_bytes: int = 0
     reencoded: Mapping[str, int] = field(default_factory=dict)
-    listed: Mapping[str, tuple[SmallFile, ...]] = field(default_factory=dict)
+    listed: Mapping[str, tuple[LiveFile, ...]] = field(default_factory=dict)
     bad_rows: int = 0
     examples: tuple[str, ...] = ()
     quarantined: tuple[str, ...] = ()
@@ -200,7 +203,7 @@ def decode_result(text: str) -> TaskResult:
         document["footer_bytes"],
         document["copied_bytes"],
         document["reencoded"],
-        {path: tuple(SmallFile(**file) for file in files) for path, files in document["listed"].items()},
+        {path: tuple(LiveFile(**file) for file in files) for path, files in document["listed"].items()},
         document["bad_rows"],
         tuple(document["examples"]),
         tuple(document["quarantined"]),
@@ -219,7 +222,7 @@ def decode_lookups(rows: pa.Table) -> LookupCounts:
 
 def combine_results(results: Iterable[TaskResult]) -> TaskResult:
     """What all tasks of a batch did."""
-    listed: dict[str, tuple[SmallFile, ...]] = {}
+    listed: dict[str, tuple[LiveFile, ...]] = {}
     stats: list[WriteStat] = []
     examples: list[str] = []
     quarantined: list[str] = []

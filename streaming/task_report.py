@@ -8,9 +8,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.bucket_assigner import SmallFile
+from streaming.bucket_assigner import LiveFile
 from streaming.quarantine import QuarantineWriter
 from streaming.task_plan import EXAMPLES, PROBLEM_COLUMN, TaskPlan, TaskResult
+from streaming.write_profile import FILES_REMEMBERED
 from table.files.base_file_summary import COPIED, NEW, BaseFileSummary
 from table.files.text_bytes import find_bad_text, made_readable
 from table.index.key_lookup import LookupCounts
@@ -26,7 +27,7 @@ class TaskReport:
         write_token: this attempt's.
 
     Attributes:
-        listed: live small files of the paths that were listed.
+        listed: live files of the paths that were listed.
         lookup: what looking for keys cost.
     """
 
@@ -35,7 +36,7 @@ class TaskReport:
         self._stats: list[WriteStat] = []
         self._footer_bytes = self._copied_bytes = 0
         self._reencoded: Counter[str] = Counter()
-        self.listed: dict[str, tuple[SmallFile, ...]] = {}
+        self.listed: dict[str, tuple[LiveFile, ...]] = {}
         self.lookup = LookupCounts()
         self._bad_rows = 0
         self._examples: list[str] = []
@@ -121,7 +122,7 @@ class TaskReport:
             self._footer_bytes,
             self._copied_bytes,
             dict(self._reencoded),
-            self.listed,
+            {path: files for path, files in self.listed.items() if len(files) <= FILES_REMEMBERED},
             self._bad_rows,
             tuple(self._examples),
             (put_aside,) if put_aside else (),

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
-from streaming.bucket_assigner import BucketAssigner, SmallFile, find_small_files, share_of_slot
+from streaming.bucket_assigner import BucketAssigner, find_small_files, share_of_slot
+from streaming.locate import list_live_files
 from streaming.regroup import NO_PATH, regroup, split_in_order
 from streaming.task_plan import TaskPlan, TaskResult
 from streaming.task_report import TaskReport
@@ -16,7 +17,6 @@ from table import clock
 from table.files.file_names import build_file_id
 from table.keygen import partition_path_problem
 from table.schema import RECORD_KEY
-from table.view.file_system_view import list_latest_base_files
 from table.write.context import Attempt, Bucket
 from table.write.merge import last_of_each_run
 from table.write.write_bucket import BucketWriter, InsertMerger, open_bucket
@@ -79,23 +79,16 @@ class _Task:
 
     def _open_slot(self, path: str, slot: int) -> BucketAssigner:
         rules = self._plan.rules
-        known = self._plan.small_files.get(path)
+        known = self._plan.small_files.of(path)
         if known is None:
             known = self.report.listed.get(path)
         if known is None and rules.small_file_limit_bytes <= 0:
             known = ()
         if known is None:
-            known = self._list_small_files(path)
+            known = find_small_files(list_live_files(self._plan, path), rules)
             self.report.listed[path] = known
         share = share_of_slot(known, slot, self._plan.routes.slots_of(path))
         return BucketAssigner(path, share, rules, lambda: build_file_id(clock.fresh_uuid()))
-
-    def _list_small_files(self, path: str) -> tuple[SmallFile, ...]:
-        # on an empty timeline nothing counts, and nothing need be listed (S21)
-        if not self._plan.committed.times:
-            return ()
-        files = list_latest_base_files(self._plan.context.storage, path, self._plan.committed)
-        return find_small_files((SmallFile(f.file_id, f.name, f.size_bytes) for f in files), self._plan.rules)
 
     def _combined(self, rows: pa.Table) -> pa.Table:
         """One row a key; the last row seen waits, because its key may go on in the next batch."""

@@ -98,7 +98,7 @@ class Engine:
         for task, batches in enumerate(routed):
             if batches:
                 results.append(self._run(plan, task, batches))
-        return [result for result in results if result.stats or result.bad_rows]
+        return [result for result in results if result.stats or result.bad_rows or result.listed]
 
     def _tag(self, plan, routed):
         """The second exchange."""

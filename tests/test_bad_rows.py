@@ -11,7 +11,7 @@ from engine import OPTIONS, SCHEMA, Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut
 
 from streaming import BatchSummary, HudiSink, NullShare, RowCount, Unique
-from streaming.bucket_assigner import AssignRules, SmallFile, drop_costly
+from streaming.bucket_assigner import AssignRules, LiveFile, drop_costly
 from streaming.quarantine import STAGING
 from table import BatchRefusedError, InvalidConfigError, read_table
 from table.local_storage import LocalStorage
@@ -217,7 +217,7 @@ def test_upkeep_that_fails_after_the_commit_is_told_apart(tmp_path):
 )
 def test_a_small_file_is_passed_over_when_rewriting_it_costs_too_much(sizes, expected_rows, ratio, kept):
     rules = AssignRules(1000, 2000, 10)
-    files = tuple(SmallFile(name, f"{name}_0-0-0_1.parquet", size) for name, size in zip("ab", sizes, strict=False))
+    files = tuple(LiveFile(name, f"{name}_0-0-0_1.parquet", size) for name, size in zip("ab", sizes, strict=False))
     assert [file.file_id for file in drop_costly(files, expected_rows, rules, ratio)] == kept
 
 

@@ -1,13 +1,13 @@
 import pytest
 
-from streaming.bucket_assigner import AssignRules, BucketAssigner, SmallFile, find_small_files, share_of_slot
+from streaming.bucket_assigner import AssignRules, BucketAssigner, LiveFile, find_small_files, share_of_slot
 from table.write.context import BucketType
 
 RULES = AssignRules(max_file_size_bytes=1000, small_file_limit_bytes=800, record_size_bytes=10)
 
 
 def small(name, size):
-    return SmallFile(name, f"{name}_0-0-0_1.parquet", size)
+    return LiveFile(name, f"{name}_0-0-0_1.parquet", size)
 
 
 def assigner(*files, rules=RULES, slot=0, slots=1):

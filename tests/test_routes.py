@@ -1,6 +1,6 @@
 import pytest
 
-from streaming.bucket_assigner import AssignRules, SmallFile
+from streaming.bucket_assigner import AssignRules, LiveFile
 from streaming.routes import SLOT_BYTES, Routes, hash_int, plan_routes, task_values
 from streaming.write_profile import PathProfile, WriteProfile
 
@@ -21,7 +21,7 @@ def test_a_small_batch_needs_no_exchange():
 
 
 def test_a_small_batch_that_tops_up_large_files_is_not_small():
-    paths = {path: PathProfile((SmallFile(path, "f", 90 << 20),), 10.0) for path in "abcd"}
+    paths = {path: PathProfile((LiveFile(path, "f", 90 << 20),), 10.0) for path in "abcd"}
     routes = plan_routes(WriteProfile(batches=1, paths=paths), RULES, 2)
     assert routes.tasks == 2
     assert sorted(task for tasks in routes.planned.values() for task in tasks) == [0, 0, 1, 1]

@@ -1,6 +1,6 @@
 import pytest
 
-from streaming.bucket_assigner import SmallFile
+from streaming.bucket_assigner import LiveFile
 from streaming.write_profile import (
     CommitSize,
     PathProfile,
@@ -46,13 +46,13 @@ def test_record_size(sizes, threshold, expected):
 
 def test_own_commit_moves_the_small_files_without_a_listing():
     profile = fresh_profile(frozenset({"1"}), [])
-    listed = {"p": (SmallFile("a", "a_0-0-0_1.parquet", 10), SmallFile("b", "b_0-0-0_1.parquet", 20)), "q": ()}
+    listed = {"p": (LiveFile("a", "a_0-0-0_1.parquet", 10), LiveFile("b", "b_0-0-0_1.parquet", 20)), "q": ()}
     after = apply_commit(profile, "2", [stat("p", "a", 30, 5, 9), stat("q", "c", 40, 7)], 12, listed, LIMIT)
     assert {f.file_id: (f.base_file, f.size_bytes) for f in after.paths["p"].files} == {
         "a": ("a_0-0-0_2.parquet", 30),
         "b": ("b_0-0-0_1.parquet", 20),
     }
-    assert after.paths["q"].files == (SmallFile("c", "c_0-0-0_2.parquet", 40),)
+    assert after.paths["q"].files == (LiveFile("c", "c_0-0-0_2.parquet", 40),)
     assert (after.paths["p"].rows, after.paths["q"].rows) == (5, 7)
     assert after.sizes == (CommitSize(70, 16, 12),)
     assert after.seen == {"1", "2"}

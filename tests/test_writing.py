@@ -190,9 +190,9 @@ def test_any_split_into_batches_gives_the_same_rows(tmp_path_factory, options, d
 
 def test_task_results_round_trip_and_combine():
     stat = WriteStat("f-0", "p/f-0_1-2-3_4.parquet", "p", num_writes=3, num_inserts=2, file_size_bytes=9)
-    from streaming.bucket_assigner import SmallFile
+    from streaming.bucket_assigner import LiveFile
 
-    listed = {"p": (SmallFile("a", "a_0-0-0_1.parquet", 7),)}
+    listed = {"p": (LiveFile("a", "a_0-0-0_1.parquet", 7),)}
     result = TaskResult((stat,), 5, 3, {"other schema": 1}, listed, 1, ("x",))
     again = decode_result(result.encode())
     assert again.stats[0].to_json() == stat.to_json()

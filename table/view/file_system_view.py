@@ -1,7 +1,9 @@
 """What is where: lists a partition once and says what its listing means (AbstractTableFileSystemView)."""
 
+from collections.abc import Iterable, Iterator, Sequence
+
 from table.files.partition_metadata import PARTITION_METAFILE
-from table.storage import METAFOLDER, Storage, join
+from table.storage import METAFOLDER, FileInfo, Storage, join
 from table.timeline.active_timeline import find_instant
 from table.timeline.commit_metadata import decode_commit
 from table.timeline.instant import Action
@@ -29,21 +31,30 @@ def list_file_groups(storage: Storage, partition_path: str, committed: Committed
 
 def list_latest_base_files(storage: Storage, partition_path: str, committed: CommittedInstants) -> tuple[BaseFile, ...]:
     """The base files a snapshot reader sees in one partition."""
-    groups = list_file_groups(storage, partition_path, committed)
-    return tuple(group.latest for group in groups if group.latest is not None)
+    return _latest(list_file_groups(storage, partition_path, committed))
 
 
 def list_partition_paths(storage: Storage) -> list[str]:
     """Every partition of the table, sorted: the folders that hold a partition metadata file."""
-    found: list[str] = []
-    _find_partitions(storage, "", found)
-    return sorted(found)
+    return sorted(path for path, _ in _walk_partitions(storage, ""))
 
 
-def _find_partitions(storage: Storage, folder: str, found: list[str]) -> None:
+def walk_latest_base_files(
+    storage: Storage, committed: CommittedInstants
+) -> Iterator[tuple[str, tuple[BaseFile, ...]]]:
+    """Every partition of the table and the base files a snapshot reader sees there; each folder is listed once."""
+    for path, entries in _walk_partitions(storage, ""):
+        yield path, _latest(build_file_groups(path, entries, committed))
+
+
+def _latest(groups: Iterable[FileGroup]) -> tuple[BaseFile, ...]:
+    return tuple(group.latest for group in groups if group.latest is not None)
+
+
+def _walk_partitions(storage: Storage, folder: str) -> Iterator[tuple[str, Sequence[FileInfo]]]:
     entries = storage.list_dir(folder)
     if any(entry.name == PARTITION_METAFILE for entry in entries):
-        found.append(folder)
+        yield folder, entries
     for entry in entries:
         if entry.is_dir and not (folder == "" and entry.name == METAFOLDER):
-            _find_partitions(storage, join(folder, entry.name), found)
+            yield from _walk_partitions(storage, join(folder, entry.name))

@@ -329,6 +329,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "hoodie.table.ordering.fields": "hoodie.datasource.write.precombine.field",
         "precombine.field": "hoodie.datasource.write.precombine.field",
         "write.precombine.field": "hoodie.datasource.write.precombine.field",
+        "hoodie.payload.ordering.field": "hoodie.datasource.write.precombine.field",
         "hoodie.datasource.write.keygenerator.class": "hoodie.datasource.write.keygenerator.type",
         "hoodie.table.keygenerator.class": "hoodie.datasource.write.keygenerator.type",
         "hoodie.table.keygenerator.type": "hoodie.datasource.write.keygenerator.type",

@@ -1,4 +1,4 @@
-"""What is due after a commit: one background thread that cleans, then archives, and never disturbs the stream.
+"""What is due after a commit: cleaning, then archival, in one background thread unless the options say otherwise.
 
 The engine of Flink's CleanFunction: a clean is started after a commit unless one is still running. Its
 failure is the table's, not the batch's, which is visible by then.
@@ -30,25 +30,38 @@ class Cleaning(str, Enum):
     """When a table is cleaned."""
 
     AT_CHECKPOINT = "in the background after each commit"
+    INLINE = "after each commit, before the next batch begins"
     AFTER_COMPACTION = "after each compaction, by who commits it"
     NEVER = "never"
 
 
-def choose_cleaning(table_type: str, *, compaction_async: bool, clean_async: bool) -> Cleaning:
+def choose_cleaning(
+    table_type: str, *, compaction_async: bool, clean_async: bool, inline: bool = False, automatic: bool = True
+) -> Cleaning:
     """When a table is cleaned: the gate of Flink's sink (HoodieTableSink, CleanFunction, CompactionCommitSink).
 
-    ==============  ================  ===========  ==================
-    table           async compaction  async clean  cleaned
-    ==============  ================  ===========  ==================
-    copy-on-write   any               yes          at the checkpoint
-    copy-on-write   any               no           never
-    merge-on-read   yes               yes          at the checkpoint
-    merge-on-read   yes               no           after compaction
-    merge-on-read   no                as said      checkpoint or never
-    ==============  ================  ===========  ==================
+    ==============  ================  ===================  ==================
+    table           async compaction  clean.async.enabled  cleaned
+    ==============  ================  ===================  ==================
+    copy-on-write   any               true                 at the checkpoint
+    copy-on-write   any               false                never
+    merge-on-read   yes               true                 at the checkpoint
+    merge-on-read   yes               false                after compaction
+    merge-on-read   no                as said              checkpoint or never
+    ==============  ================  ===================  ==================
+
+    Args:
+        table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
+        compaction_async: whether compactions run beside the stream.
+        clean_async: ``clean.async.enabled``, Flink's switch.
+        inline: whether ``hoodie.clean.async.enabled``, Hudi's own, is off: what the gate lets through does not run
+            in the background.
+        automatic: ``hoodie.clean.automatic``: False: never.
     """
+    if not automatic:
+        return Cleaning.NEVER
     if clean_async:
-        return Cleaning.AT_CHECKPOINT
+        return Cleaning.INLINE if inline else Cleaning.AT_CHECKPOINT
     if table_type == "MERGE_ON_READ" and compaction_async:
         return Cleaning.AFTER_COMPACTION
     return Cleaning.NEVER
@@ -80,7 +93,7 @@ class TableServices:
         self._storage, self._options = storage, options
         self._run = run or self._clean_and_archive
         self._thread: threading.Thread | None = None
-        self._stopped = self._paused = self._warned = self._told = False
+        self._stopped = self._paused = self._warned = self._told = self._cleans = False
         self._pending_error: Exception | None = None
         self.failures = 0
         self.last_error: Exception | None = None
@@ -104,26 +117,45 @@ class TableServices:
             ) from error
 
     def after_commit(self, config: TableConfig, timeline: Timeline) -> None:
-        """Starts the services unless they run. Called once a micro-batch, when it is visible."""
+        """Starts the services unless they run. Called once a micro-batch, when it is visible.
+
+        Where cleaning is not asynchronous, they are done when this returns; their failure is no more the batch's.
+        """
         settings = self._options.clean
-        cleaning = choose_cleaning(config.table_type, compaction_async=False, clean_async=settings.asynchronous)
-        if not settings.automatic or cleaning is Cleaning.NEVER:
-            if not self._told:
-                self._told = True
-                log.warning(
-                    "nothing_cleans",
-                    table=self._storage.base_uri,
-                    hint="old versions of files pile up: set hoodie.clean.automatic and hoodie.clean.async.enabled, "
-                    "or run `hudistream clean` from a scheduler",
-                )
-            return
-        self._warn_of_short_retention(timeline)
-        if self.is_cleaning or self._stopped or self._paused:
+        cleaning = choose_cleaning(
+            config.table_type,
+            compaction_async=False,
+            clean_async=settings.at_checkpoint,
+            inline=not settings.asynchronous,
+            automatic=settings.automatic,
+        )
+        self._cleans = cleaning in (Cleaning.AT_CHECKPOINT, Cleaning.INLINE)
+        if self._cleans:
+            self._warn_of_short_retention(timeline)
+        elif cleaning is Cleaning.NEVER:
+            self._warn_that_nothing_cleans()
+        due = self._cleans or self._options.archive.automatic
+        if not due or self.is_cleaning or self._stopped or self._paused:
             return
         table = HudiTable(self._storage, config)
+        if cleaning is Cleaning.INLINE:
+            self._guarded(table)
+            return
         # not a daemon: the interpreter waits until a clean under way is done
         self._thread = threading.Thread(target=self._guarded, args=(table,), name="hudistream-services")
         self._thread.start()
+
+    def _warn_that_nothing_cleans(self) -> None:
+        if self._told:
+            return
+        self._told = True
+        log.warning(
+            "nothing_cleans",
+            table=self._storage.base_uri,
+            archives=self._options.archive.automatic,
+            hint="old versions of files pile up: set hoodie.clean.automatic=true and leave clean.async.enabled out "
+            "(hoodie.clean.async.enabled=false cleans after each commit), or run `hudistream clean` from a scheduler",
+        )
 
     def _warn_of_short_retention(self, timeline: Timeline) -> None:
         settings = self._options.clean
@@ -142,7 +174,8 @@ class TableServices:
             )
 
     def _clean_and_archive(self, table: HudiTable) -> None:
-        clean(table, self._options.clean)
+        if self._cleans:
+            clean(table, self._options.clean)
         if self._options.archive.automatic:
             archive(table, self._options.archive, self._options.clean)
 

@@ -1,6 +1,8 @@
 """What options may not say together (pure)."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from table.errors import InvalidConfigError
 from table.settings import KEEP_LATEST_COMMITS, ArchiveSettings, CleanSettings
@@ -44,3 +46,24 @@ def check_level(codec: str, level: int | None) -> None:
         return
     known = f"{least} to {most}" if least is not None else "none"
     raise InvalidConfigError(f"hudistream.parquet.compression.level={level}: the levels of {codec} are {known}")
+
+
+def check_clean_spellings(parsed: Mapping[str, Any], said: Mapping[str, str]) -> None:
+    """Refuses the two switches of asynchronous cleaning where they do not say the same.
+
+    Off, Hudi's means cleaning after each commit before the next batch begins, and Flink's means none at all.
+
+    Args:
+        parsed: field -> value.
+        said: field -> key and value as they were given.
+
+    Raises:
+        InvalidConfigError: names both.
+    """
+    ours, flinks = "clean.asynchronous", "clean.at_checkpoint"
+    if ours not in parsed or flinks not in parsed or (parsed[ours] and parsed[flinks]):
+        return
+    raise InvalidConfigError(
+        f"{said[ours]} and {said[flinks]} say different things: off, the first means cleaning after each commit, and the "
+        "second none at all; keep one"
+    )

@@ -14,7 +14,7 @@ from table.config import DEFAULT_PAYLOAD, KEYGEN_CLASSES, TableConfig
 from table.errors import InvalidConfigError
 from table.known_options import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
 from table.option_keys import ALIASES, HONOURED, REFUSED
-from table.option_rules import check_level, checked_retention
+from table.option_rules import check_clean_spellings, check_level, checked_retention
 from table.settings import ArchiveSettings, BaseFileSettings, CleanSettings, HeartbeatSettings
 from table.time_partition import parse_time_partition
 
@@ -222,6 +222,7 @@ def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> Writ
             if parsed.setdefault(field_name, found) != found:
                 raise InvalidConfigError(f"{said[field_name]} and {key}={value} say different things: keep one")
             said[field_name] = f"{key}={value}"
+    check_clean_spellings(parsed, said)
     given_path = parsed.pop("base_path", None)
     if given_path is not None and base_path is not None and given_path.rstrip("/") != base_path.rstrip("/"):
         raise InvalidConfigError(f"the options say the table is at {given_path!r}, the sink writes to {base_path!r}")

@@ -17,6 +17,7 @@ from streaming.placing import Found, Placed, Placer, in_lots
 from streaming.regroup import NO_PATH, Group, regroup
 from streaming.task_plan import FILE_COLUMN, GONE_COLUMN, TaskPlan, TaskResult, decode_lookups
 from streaming.task_report import TaskReport
+from table.failures import failing_at
 from table.files.base_file import rows_bytes
 from table.files.base_file_writer import BaseFileSummary
 from table.index.bucket import bucket_numbers
@@ -44,12 +45,17 @@ def write_changes(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordB
             ``_hudistream_arrival`` (int64) where rows of a key are combined.
 
     Returns:
-        Files written, all whole. Raises what the store raises; markers tell about the rest.
+        Files written, all whole; markers tell about the rest.
+
+    Raises:
+        HudiError: with instant, partition path and file group as far as they are known.
     """
-    task = _ChangeTask(plan, write_token)
-    for (path, slot), pieces in groupby(regroup(batches, plan.memory_bytes), itemgetter(0, 1)):
-        task.write(path, slot, (rows for _, _, rows in pieces))
-    return task.report.finish()
+    with failing_at(instant_time=plan.context.instant_time):
+        task = _ChangeTask(plan, write_token)
+        for (path, slot), pieces in groupby(regroup(batches, plan.memory_bytes), itemgetter(0, 1)):
+            with failing_at(partition_path=None if path == NO_PATH else path):
+                task.write(path, slot, (rows for _, _, rows in pieces))
+        return task.report.finish()
 
 
 def required_for_changes(plan: TaskPlan) -> Mapping[str, str]:
@@ -185,6 +191,10 @@ class _ChangeTask:
         return [file for file in files if owner_of(file.file_id, slots, self._changes) == slot]
 
     def _write_file(self, placed: Placed) -> None:
+        with failing_at(partition_path=placed.bucket.partition_path, file_group=placed.bucket.file_id):
+            self._write_bucket(placed)
+
+    def _write_bucket(self, placed: Placed) -> None:
         if placed.hit is None:
             self._append(placed.bucket, placed.inserts)
             return

@@ -24,6 +24,7 @@ from streaming.locate import distinct_keys, locate, owner_of
 from streaming.placing import in_lots
 from streaming.regroup import SLOT_COLUMN, regroup
 from streaming.task_plan import FILE_COLUMN, GONE_COLUMN, LOOKUP_COLUMN, TaskPlan
+from table.failures import failing_at
 from table.files.base_file import conform, rows_bytes
 from table.files.key_hashes import screen_hashes
 from table.files.stored_file import StoredBaseFile
@@ -52,10 +53,14 @@ def tag_rows(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.T
     Yields:
         Rows as `TaskPlan.tagged_schema`: one a file group that holds the key, or one without. Rows that cannot be
         stored pass through as they are: they are reported where the others are written.
+
+    Raises:
+        HudiError: with instant, partition path and file group as far as they are known.
     """
-    tagger = _Tagger(plan)
-    for rows in _lots(plan, batches):
-        yield from tagger.tag(rows)
+    with failing_at(instant_time=plan.context.instant_time):
+        tagger = _Tagger(plan)
+        for rows in _lots(plan, batches):
+            yield from tagger.tag(rows)
 
 
 def tasks_of(plan: TaskPlan, rows: pa.Table) -> Positions:
@@ -165,7 +170,8 @@ class _Tagger:
 
     def _list_files(self, path: str) -> Sequence[BaseFile]:
         plan = self._plan
-        return list_latest_base_files(plan.context.storage, path, plan.committed) if plan.committed.times else ()
+        with failing_at(partition_path=path):
+            return list_latest_base_files(plan.context.storage, path, plan.committed) if plan.committed.times else ()
 
     def _parts(self, rows: pa.Table, codes: Positions, hits: Sequence[FileHits]) -> Iterator[_Part]:
         """Rows by what becomes of them: updates where they are, removals where they were, inserts where they go."""
@@ -207,7 +213,10 @@ class _Tagger:
         rules, schema = self._plan.context.merge, self._plan.context.schema
         if rules.mode != PARTIAL_UPDATE and (rules.ordering_field is None or rules.deletes_all):
             return incoming, np.ones(len(incoming), np.bool_)
-        with StoredBaseFile(self._plan.context.storage, file.path) as stored:
+        with (
+            failing_at(partition_path=file.partition_path, file_group=file.file_id),
+            StoredBaseFile(self._plan.context.storage, file.path) as stored,
+        ):
             old = _rows_at(stored, schema, stored_rows)
         newer = newer_than_stored(old, incoming, rules)
         if rules.mode != PARTIAL_UPDATE:

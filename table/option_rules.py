@@ -64,6 +64,6 @@ def check_clean_spellings(parsed: Mapping[str, Any], said: Mapping[str, str]) ->
     if ours not in parsed or flinks not in parsed or (parsed[ours] and parsed[flinks]):
         return
     raise InvalidConfigError(
-        f"{said[ours]} and {said[flinks]} say different things: off, the first means cleaning after each commit, and the "
-        "second none at all; keep one"
+        f"{said[ours]} and {said[flinks]} say different things: off, the first means cleaning after each commit, and "
+        "the second none at all; keep one"
     )

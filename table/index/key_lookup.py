@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from table.failures import failing_at
 from table.files.bloom_filter import AnyBloomFilter
 from table.files.hudi_footer import has_high_characters
 from table.files.key_hashes import screen_hashes
@@ -86,11 +87,15 @@ def find_keys(
 
     Returns:
         The files with at least one of the keys, in the order given, and what it cost.
+
+    Raises:
+        HudiError: with the partition path and the file group that could not be read.
     """
     sought = SoughtKeys(keys)
     hits, counts = [], LookupCounts(keys=len(keys))
     for file in files:
-        found, cost = _look_into(storage, file, sought, prune=prune, ranges=ranges, cache=cache)
+        with failing_at(partition_path=file.partition_path, file_group=file.file_id):
+            found, cost = _look_into(storage, file, sought, prune=prune, ranges=ranges, cache=cache)
         counts += cost
         if len(found.rows):
             hits.append(found)

@@ -17,12 +17,13 @@ from streaming.placing import Found, Placed, Placer, in_lots
 from streaming.regroup import NO_PATH, Group, regroup
 from streaming.task_plan import FILE_COLUMN, GONE_COLUMN, TaskPlan, TaskResult, decode_lookups
 from streaming.task_report import TaskReport
+from table import clock
 from table.failures import failing_at
 from table.files.base_file import rows_bytes
 from table.files.base_file_writer import BaseFileSummary
 from table.index.bucket import bucket_numbers
 from table.index.key_cache import cache_of_process
-from table.index.key_lookup import FileHits, find_keys
+from table.index.key_lookup import FileHits, LookupCounts, find_keys
 from table.keygen import partition_path_problem
 from table.schema import RECORD_KEY
 from table.storage import join
@@ -162,7 +163,7 @@ class _ChangeTask:
         codes = pc.fill_null(tags.indices, -1).to_numpy()
         by_id = {file.file_id: file for file in files}
         hits = []
-        counts = decode_lookups(rows)
+        counts, started_s = decode_lookups(rows), clock.monotonic_s()
         for code, file_id in enumerate(tags.dictionary.to_pylist()):
             mine = np.flatnonzero(codes == code)
             keys = rows.column(RECORD_KEY).combine_chunks().take(pa.array(mine))
@@ -170,6 +171,7 @@ class _ChangeTask:
                 self._plan.context.storage, [by_id[file_id]], keys, prune=False, ranges=False, cache=self._cache
             )
             hits += [FileHits(hit.file, hit.rows, mine[hit.keys]) for hit in found]
+        counts += LookupCounts(spent_ms=clock.ms_since(started_s))
         buckets = None
         if self._changes.is_bucket:
             buckets = bucket_numbers(
@@ -216,4 +218,6 @@ class _ChangeTask:
         self.report.add_file(stat, summary)
         older = join(bucket.partition_path, bucket.base_file) if bucket.base_file is not None else None
         if summary.contents is not None:
+            started_s = clock.monotonic_s()
             self._cache.replace(self._plan.context.storage.base_uri, older, stat.path, summary.contents)
+            self.report.lookup += LookupCounts(update_ms=clock.ms_since(started_s))

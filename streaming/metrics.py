@@ -47,6 +47,9 @@ class PrometheusMetrics:
             series[name].labels(summary.table).inc(getattr(summary, name))
         for name in _LOOKUPS:
             series["lookup"].labels(summary.table, name).inc(getattr(summary.lookup, name))
+        if summary.lookup.keys:
+            series["index"].labels(summary.table, "lookup").observe(summary.index_lookup_seconds)
+            series["index"].labels(summary.table, "update").observe(summary.index_update_seconds)
         series["upkeep"].labels(summary.table).inc(len(summary.upkeep_errors))
         if summary.instant_time:
             series["ratio"].labels(summary.table).set(summary.rewrite_ratio)
@@ -61,6 +64,9 @@ def _load_series() -> dict[str, Any]:
         for name, (metric, help_text) in _COUNTERS.items():
             _series[name] = counter(metric, help_text, ["table"])
         _series["lookup"] = counter("hudistream_index_lookup_total", "What looking for keys cost", ["table", "what"])
+        _series["index"] = histogram(
+            "hudistream_index_seconds", "Seconds of a batch's tasks together, by what the index did", ["table", "what"]
+        )
         _series["upkeep"] = counter("hudistream_upkeep_errors_total", "Failures after a commit", ["table"])
         _series["ratio"] = gauge("hudistream_rewrite_ratio", "Bytes written for a byte of new rows", ["table"])
         _series["seconds"] = histogram("hudistream_phase_seconds", "Seconds by phase of a batch", ["table", "phase"])

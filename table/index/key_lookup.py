@@ -58,6 +58,7 @@ class LookupCounts:
         read: files whose keys were read, or remembered.
         false_positives: files among these that the filter had let pass for nothing.
         spent_ms: time of all tasks together.
+        update_ms: time of all tasks together until what is remembered of keys knew the new files.
     """
 
     keys: int = 0
@@ -66,7 +67,8 @@ class LookupCounts:
     pruned_by_filter: int = 0
     read: int = 0
     false_positives: int = 0
-    spent_ms: int = field(default=0, compare=False)
+    spent_ms: float = field(default=0.0, compare=False)
+    update_ms: float = field(default=0.0, compare=False)
 
     def __add__(self, other: "LookupCounts") -> "LookupCounts":
         return LookupCounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(LookupCounts)))

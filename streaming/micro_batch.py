@@ -13,6 +13,7 @@ import structlog
 from streaming.batch_ledger import BatchLedger
 from streaming.batch_plan import Scene, check_ordering, plan_changes, plan_tasks
 from streaming.batch_summary import BatchSummary, PhaseClock, summarize
+from streaming.failed_batch import BatchProgress
 from streaming.profile_cache import ProfileCache
 from streaming.quarantine import Quarantine, encode_extra, finish_quarantine, now_us, publish
 from streaming.replacement import DELETE_PARTITION, REPLACING, action_of, list_replaced, matching_paths
@@ -83,6 +84,7 @@ class MicroBatchWriter:
 
     Attributes:
         services: cleaning and archival, started after each commit.
+        progress: how far the batch is.
     """
 
     def __init__(
@@ -99,6 +101,12 @@ class MicroBatchWriter:
         self._ledger = BatchLedger()
         self._key_encoding_seen = False
         self.services = TableServices(storage, options)
+        self.progress = BatchProgress()
+
+    @property
+    def table(self) -> str:
+        """The table's address."""
+        return self._storage.base_uri
 
     def write(
         self,
@@ -126,6 +134,7 @@ class MicroBatchWriter:
             HudiError: nothing of the batch is visible, unless the message says otherwise.
         """
         timing = PhaseClock()
+        self.progress.reset()
         self.services.check()
         identity = WriterIdentity(self._options.sink_id, query_id)
         table = self._open_table(schema)
@@ -142,12 +151,14 @@ class MicroBatchWriter:
         if committed:
             log.info("batch_skipped", table=self._storage.base_uri, batch_id=batch_id, sink_id=identity.sink_id)
             return BatchSummary(self._storage.base_uri, batch_id, None, skipped=True)
+        self.progress.is_new = True
         timeline = self._recover(table, timeline, identity)
         write_schema = self._write_schema(table.config, schema, table.load_schema(timeline))
         keys = self._build_keys(table.config, schema)
         check_ordering(self._options, table.config, write_schema)
         leaving = self._find_leaving(keys, ask_paths)
         job = self._begin(table, timeline, write_schema, batch_id, identity, parallelism)
+        self.progress.instant_time = job.pending.time
         timing.end("prepare")
         try:
             with HeartbeatThread(self._storage, job.pending.time, identity, self._options.heartbeat):
@@ -182,6 +193,7 @@ class MicroBatchWriter:
             evolve_schema(schema, None)
             self._build_keys(config, schema)
             table = create_table(self._storage, config)
+            log.info("table_created", table=self._storage.base_uri, name=config.name, keygen=config.keygen_type)
         else:
             table = HudiTable(self._storage, config)
         check_options_agree(self._options, table.config)
@@ -302,6 +314,7 @@ class MicroBatchWriter:
 
         schema_text = schema_json(job.schema, job.table.config.name)
         complete_commit(job.table, job.pending, result.stats, schema_text, build_extra, replaced)
+        self.progress.is_visible = True
         return True
 
     def _undo(self, job: BatchJob) -> None:

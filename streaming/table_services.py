@@ -6,10 +6,14 @@ failure is the table's, not the batch's, which is visible by then.
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
+from streaming.upkeep_summary import UpkeepSummary
+from table import clock
 from table.clock import parse_instant_time
 from table.config import TableConfig
 from table.errors import HudiError
@@ -82,14 +86,17 @@ class TableServices:
     Args:
         storage: the table's.
         options: policies.
-        run: what the thread does; replaced in tests.
+        run: what is done, and what it did; replaced in tests.
 
     Attributes:
         failures: how often it failed.
         last_error: the last failure.
+        listeners: get a summary of every run, in the thread that did it; they raise nothing.
     """
 
-    def __init__(self, storage: Storage, options: WriteOptions, run: Callable[[HudiTable], None] | None = None) -> None:
+    def __init__(
+        self, storage: Storage, options: WriteOptions, run: Callable[[HudiTable], object] | None = None
+    ) -> None:
         self._storage, self._options = storage, options
         self._run = run or self._clean_and_archive
         self._thread: threading.Thread | None = None
@@ -97,6 +104,8 @@ class TableServices:
         self._pending_error: Exception | None = None
         self.failures = 0
         self.last_error: Exception | None = None
+        self.listeners: list[Callable[[UpkeepSummary], None]] = []
+        self._done = UpkeepSummary("")
 
     @property
     def is_cleaning(self) -> bool:
@@ -175,27 +184,50 @@ class TableServices:
 
     def _clean_and_archive(self, table: HudiTable) -> None:
         if self._cleans:
-            clean(table, self._options.clean)
+            self._clean(table)
         if self._options.archive.automatic:
-            archive(table, self._options.archive, self._options.clean)
+            archived = archive(table, self._options.archive, self._options.clean)
+            self._done = replace(self._done, instants_archived=len(archived.instants))
+
+    def _clean(self, table: HudiTable) -> None:
+        started_s, cleans = clock.monotonic_s(), []
+        try:
+            cleans = clean(table, self._options.clean)
+        finally:
+            self._done = replace(
+                self._done,
+                cleans=len(cleans),
+                files_deleted=sum(len(names) for done in cleans for names in done.deleted.values()),
+                files_failed=sum(len(names) for done in cleans for names in done.failed.values()),
+                clean_seconds=clock.monotonic_s() - started_s,
+            )
 
     def _guarded(self, table: HudiTable) -> None:
-        try:
-            self._run(table)
-        except Exception as error:  # noqa: BLE001 nothing of this may reach the stream
-            self.failures += 1
-            self.last_error = error
-            policy = self._options.clean.on_failure
-            log.warning(
-                "table_services_failed",
-                table=self._storage.base_uri,
-                error=repr(error),
-                failures=self.failures,
-                then=policy,
-            )
-            self._paused = policy == "pause"
-            if policy == "fail":
-                self._pending_error = error
+        self._done = UpkeepSummary(self._storage.base_uri)
+        # a thread begins without the context of the one that started it
+        with bound_contextvars(table=self._storage.base_uri):
+            try:
+                self._run(table)
+            except Exception as error:  # noqa: BLE001 nothing of this may reach the stream
+                self._note_failure(error)
+                self._done = replace(self._done, error=repr(error))
+            for listener in self.listeners:
+                listener(self._done)
+
+    def _note_failure(self, error: Exception) -> None:
+        self.failures += 1
+        self.last_error = error
+        policy = self._options.clean.on_failure
+        log.warning(
+            "table_services_failed",
+            table=self._storage.base_uri,
+            error=repr(error),
+            failures=self.failures,
+            then=policy,
+        )
+        self._paused = policy == "pause"
+        if policy == "fail":
+            self._pending_error = error
 
     def stop(self) -> None:
         """Starts nothing more, and waits for what is under way."""

@@ -23,6 +23,7 @@ from streaming.table_services import TableServices
 from streaming.upkeep_summary import UpkeepSummary
 from streaming.validators import Validator
 from table.errors import InvalidConfigError
+from table.failures import describe
 from table.open_storage import open_storage
 from table.options import WriteOptions, parse_operation, parse_options
 
@@ -209,7 +210,7 @@ class HudiSink:
             table=failed.table,
             batch_id=failed.batch_id,
             instant_time=failed.instant_time,
-            error=repr(failed.error),
+            error=describe(failed.error),
             outcome_unknown=failed.outcome_unknown,
         )
         for hook in self._on_failure:

@@ -45,7 +45,11 @@ CANDIDATES["small"] = {
 }
 CANDIDATES["cleaning"] = {
     "hudistream, cleaning and archival on (the default)": ("hudistream",),
-    "hudistream, cleaning and archival off": ("hudistream", "hoodie.clean.automatic=false"),
+    "hudistream, cleaning and archival off": (
+        "hudistream",
+        "hoodie.clean.automatic=false",
+        "hoodie.archive.automatic=false",
+    ),
 }
 UPSERT = "hoodie.datasource.write.operation=upsert"
 CANDIDATES["upserts"] = {

@@ -22,6 +22,9 @@ class BatchSummary:
         rows_updated: rows that replaced others.
         rows_deleted: rows that are gone.
         lookup: what looking for keys cost; zeros where none was looked for.
+        index_lookup_seconds: how long keys were looked for, all tasks together.
+        index_update_seconds: how long it took until the index knew the new files, all tasks together; filters and key
+            ranges are written with the files and do not count.
         bad_rows: rows put aside.
         files_created: new file groups.
         files_topped_up: file groups that got a new version.
@@ -42,6 +45,8 @@ class BatchSummary:
     rows_updated: int = 0
     rows_deleted: int = 0
     lookup: LookupCounts = field(default_factory=LookupCounts)
+    index_lookup_seconds: float = 0.0
+    index_update_seconds: float = 0.0
     bad_rows: int = 0
     files_created: int = 0
     files_topped_up: int = 0
@@ -97,6 +102,8 @@ def summarize(
         rows_updated=sum(stat.num_update_writes for stat in stats),
         rows_deleted=sum(stat.num_deletes for stat in stats),
         lookup=result.lookup,
+        index_lookup_seconds=round(result.lookup.spent_ms / 1000, 6),
+        index_update_seconds=round(result.lookup.update_ms / 1000, 6),
         bad_rows=result.bad_rows,
         files_created=len(stats) - topped_up,
         files_topped_up=topped_up,

@@ -17,11 +17,13 @@ from streaming.placing import Found, Placed, Placer, in_lots
 from streaming.regroup import NO_PATH, Group, regroup
 from streaming.task_plan import FILE_COLUMN, GONE_COLUMN, TaskPlan, TaskResult, decode_lookups
 from streaming.task_report import TaskReport
+from table import clock
+from table.failures import failing_at
 from table.files.base_file import rows_bytes
 from table.files.base_file_summary import BaseFileSummary
 from table.index.bucket import bucket_numbers
 from table.index.key_cache import cache_of_process
-from table.index.key_lookup import FileHits, find_keys
+from table.index.key_lookup import FileHits, LookupCounts, find_keys
 from table.keygen import partition_path_problem
 from table.schema import RECORD_KEY
 from table.storage import join
@@ -43,15 +45,20 @@ def write_changes(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordB
             ``_hudistream_arrival`` (int64) where rows of a key are combined.
 
     Returns:
-        Files written, all whole. Raises what the store raises; markers tell about the rest.
+        Files written, all whole; markers tell about the rest.
+
+    Raises:
+        HudiError: with instant, partition path and file group as far as they are known.
     """
-    task = _ChangeTask(plan, write_token)
-    assert plan.changes is not None
-    if not plan.changes.apart:  # else those that looked for the keys have looked at the text, too
-        batches = task.report.without_bad_text(batches)
-    for (path, slot), pieces in groupby(regroup(batches, plan.memory_bytes), itemgetter(0, 1)):
-        task.write(path, slot, (rows for _, _, rows in pieces))
-    return task.report.finish()
+    with failing_at(instant_time=plan.context.instant_time):
+        task = _ChangeTask(plan, write_token)
+        assert plan.changes is not None
+        if not plan.changes.apart:  # else those that looked for the keys have looked at the text, too
+            batches = task.report.without_bad_text(batches)
+        for (path, slot), pieces in groupby(regroup(batches, plan.memory_bytes), itemgetter(0, 1)):
+            with failing_at(partition_path=None if path == NO_PATH else path):
+                task.write(path, slot, (rows for _, _, rows in pieces))
+        return task.report.finish()
 
 
 def required_for_changes(plan: TaskPlan) -> Mapping[str, str]:
@@ -159,7 +166,7 @@ class _ChangeTask:
         codes = pc.fill_null(tags.indices, -1).to_numpy()
         by_id = {file.file_id: file for file in files}
         hits = []
-        counts = decode_lookups(rows)
+        counts, started_s = decode_lookups(rows), clock.monotonic_s()
         for code, file_id in enumerate(tags.dictionary.to_pylist()):
             mine = np.flatnonzero(codes == code)
             keys = rows.column(RECORD_KEY).combine_chunks().take(pa.array(mine))
@@ -167,6 +174,7 @@ class _ChangeTask:
                 self._plan.context.storage, [by_id[file_id]], keys, prune=False, ranges=False, cache=self._cache
             )
             hits += [FileHits(hit.file, hit.rows, mine[hit.keys]) for hit in found]
+        counts += LookupCounts(spent_ms=clock.ms_since(started_s))
         buckets = None
         if self._changes.is_bucket:
             buckets = bucket_numbers(
@@ -187,6 +195,10 @@ class _ChangeTask:
         return [file for file in files if owner_of(file.file_id, slots, self._changes) == slot]
 
     def _write_file(self, placed: Placed) -> None:
+        with failing_at(partition_path=placed.bucket.partition_path, file_group=placed.bucket.file_id):
+            self._write_bucket(placed)
+
+    def _write_bucket(self, placed: Placed) -> None:
         if placed.hit is None:
             self._append(placed.bucket, placed.inserts)
             return
@@ -208,4 +220,6 @@ class _ChangeTask:
         self.report.add_file(stat, summary)
         older = join(bucket.partition_path, bucket.base_file) if bucket.base_file is not None else None
         if summary.contents is not None:
+            started_s = clock.monotonic_s()
             self._cache.replace(self._plan.context.storage.base_uri, older, stat.path, summary.contents)
+            self.report.lookup += LookupCounts(update_ms=clock.ms_since(started_s))

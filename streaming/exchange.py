@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.errors import PythonException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -19,6 +20,7 @@ from streaming.change_task import write_changes
 from streaming.regroup import SLOT_COLUMN
 from streaming.routes import Routes, task_values
 from streaming.tag_task import tag_rows, tasks_of
+from streaming.task_failure import read_failure, told_to_the_driver
 from streaming.task_plan import TaskPlan, TaskResult, decode_result
 from streaming.write_task import write_rows
 from table.files.base_file import conform
@@ -43,6 +45,9 @@ def exchange_and_write(batch: DataFrame, keys: KeyExpressions, plan: TaskPlan) -
 
     Returns:
         One result for each task that got rows.
+
+    Raises:
+        HudiError: a task failed: its own error with the place where it happened, caused by Spark's.
     """
     # few steps: Spark analyses the whole plan anew at each of them
     key_column = None if plan.needs_keys_only else keys.key_column
@@ -61,8 +66,8 @@ def exchange_and_write(batch: DataFrame, keys: KeyExpressions, plan: TaskPlan) -
     done_with += [RECORD_KEY] if key_column and _goes_by_key(plan) else []
     rows = rows.drop(*done_with) if done_with else rows
     if plan.changes is not None and plan.changes.apart:
-        return _collect(_tagged(rows, key_column, plan).mapInArrow(partial(_run_task, plan, None), RESULT))
-    return _collect(rows.mapInArrow(partial(_run_task, plan, key_column), RESULT))
+        rows, key_column = _tagged(rows, key_column, plan), None
+    return _collect(rows.mapInArrow(partial(_run_task, plan, key_column), RESULT), plan)
 
 
 def collect_paths(rows: DataFrame, keys: KeyExpressions) -> list[str]:
@@ -70,8 +75,15 @@ def collect_paths(rows: DataFrame, keys: KeyExpressions) -> list[str]:
     return [row.path for row in rows.select(_named(keys.partition_path, "path")).distinct().collect() if row.path]
 
 
-def _collect(written: DataFrame) -> list[TaskResult]:
-    return [decode_result(row.result) for row in written.collect()]
+def _collect(written: DataFrame, plan: TaskPlan) -> list[TaskResult]:
+    try:
+        rows = written.collect()
+    except Exception as error:
+        failed = read_failure(str(error), plan.context.instant_time, from_python=isinstance(error, PythonException))
+        if failed is None:
+            raise
+        raise failed from error
+    return [decode_result(row.result) for row in rows]
 
 
 def _goes_by_key(plan: TaskPlan) -> bool:
@@ -166,11 +178,12 @@ def _run_task(plan: TaskPlan, key_column: str | None, batches: Iterable[pa.Recor
     context = TaskContext.get()
     assert context is not None
     token = build_write_token(context.partitionId(), context.stageId(), context.taskAttemptId())
-    if plan.changes is not None and plan.changes.apart:
-        result = write_changes(plan, token, _conformed(plan.tagged_schema, None, batches))
-    else:
-        write = write_rows if plan.changes is None else write_changes
-        result = write(plan, token, _conformed(plan.arriving_schema, key_column, batches))
+    with told_to_the_driver():
+        if plan.changes is not None and plan.changes.apart:
+            result = write_changes(plan, token, _conformed(plan.tagged_schema, None, batches))
+        else:
+            write = write_rows if plan.changes is None else write_changes
+            result = write(plan, token, _conformed(plan.arriving_schema, key_column, batches))
     result = replace(result, query_id=context.getLocalProperty(QUERY_ID_PROPERTY))
     if result.stats or result.bad_rows or result.listed:
         yield pa.RecordBatch.from_pydict({"result": [result.encode()]})
@@ -179,9 +192,10 @@ def _run_task(plan: TaskPlan, key_column: str | None, batches: Iterable[pa.Recor
 def _run_tagging(plan: TaskPlan, key_column: str | None, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Runs on a worker."""
     values = np.array(task_values(plan.routes.tasks))
-    for rows in tag_rows(plan, _conformed(plan.arriving_schema, key_column, batches)):
-        tasks = values[tasks_of(plan, rows)]
-        yield from rows.append_column(TASK_COLUMN, pa.array(tasks, pa.int32())).to_batches()
+    with told_to_the_driver():
+        for rows in tag_rows(plan, _conformed(plan.arriving_schema, key_column, batches)):
+            tasks = values[tasks_of(plan, rows)]
+            yield from rows.append_column(TASK_COLUMN, pa.array(tasks, pa.int32())).to_batches()
 
 
 def _conformed(

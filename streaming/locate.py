@@ -56,8 +56,7 @@ def locate(
     """
     started_s = clock.monotonic_s()
     found = _locate(storage, files, keys, changes, cache)
-    spent = LookupCounts(spent_ms=round((clock.monotonic_s() - started_s) * 1000))
-    return replace(found, counts=found.counts + spent)
+    return replace(found, counts=found.counts + LookupCounts(spent_ms=clock.ms_since(started_s)))
 
 
 def _locate(

@@ -1,8 +1,10 @@
-"""Prometheus series of every batch, labelled by table: a callback for `HudiSink` (extra ``metrics``)."""
+"""Prometheus series of every batch, clean and failure, labelled by table (extra ``metrics``)."""
 
 from typing import Any
 
 from streaming.batch_summary import BatchSummary
+from streaming.failed_batch import FailedBatch
+from streaming.upkeep_summary import UpkeepSummary
 
 try:
     import prometheus_client
@@ -21,6 +23,13 @@ _COUNTERS = {
     "files_topped_up": ("hudistream_files_topped_up_total", "File groups that got a new version"),
 }
 
+_UPKEEP = {
+    "cleans": ("hudistream_cleans_total", "Cleans carried out"),
+    "files_deleted": ("hudistream_clean_files_deleted_total", "Files that cleans deleted"),
+    "files_failed": ("hudistream_clean_files_failed_total", "Files that cleans could not delete"),
+    "instants_archived": ("hudistream_instants_archived_total", "Instants that left the active timeline"),
+}
+
 _LOOKUPS = ("keys", "files", "pruned_by_range", "pruned_by_filter", "read", "false_positives")
 
 # one process has one set of series, however many sinks report to it
@@ -28,7 +37,9 @@ _series: dict[str, Any] = {}
 
 
 class PrometheusMetrics:
-    """Counts what batches did, and how long they took by phase. Picklable: the series are per process.
+    """Counts what batches and cleans did, and how long they took. Picklable: the series are per process.
+
+    Goes among the callbacks of `HudiSink`, and among its ``on_failure`` to count batches that failed.
 
     Raises:
         ImportError: without the extra: ``pip install 'hudistream[metrics]'``.
@@ -38,30 +49,54 @@ class PrometheusMetrics:
         if _missing is not None:
             raise ImportError("PrometheusMetrics needs its extra: pip install 'hudistream[metrics]'") from _missing
 
-    def __call__(self, summary: BatchSummary) -> None:
+    def __call__(self, summary: BatchSummary | FailedBatch) -> None:
         """Adds one batch."""
         series = _load_series()
+        if isinstance(summary, FailedBatch):
+            series["batches"].labels(summary.table, "unknown" if summary.outcome_unknown else "failed").inc()
+            return
         outcome = "skipped" if summary.skipped else "committed" if summary.instant_time else "empty"
         series["batches"].labels(summary.table, outcome).inc()
         for name in _COUNTERS:
             series[name].labels(summary.table).inc(getattr(summary, name))
         for name in _LOOKUPS:
             series["lookup"].labels(summary.table, name).inc(getattr(summary.lookup, name))
+        if summary.lookup.keys:
+            series["index"].labels(summary.table, "lookup").observe(summary.index_lookup_seconds)
+            series["index"].labels(summary.table, "update").observe(summary.index_update_seconds)
         series["upkeep"].labels(summary.table).inc(len(summary.upkeep_errors))
         if summary.instant_time:
             series["ratio"].labels(summary.table).set(summary.rewrite_ratio)
         for phase, seconds in summary.phases.items():
             series["seconds"].labels(summary.table, phase).observe(seconds)
 
+    def after_upkeep(self, summary: UpkeepSummary) -> None:
+        """Adds one run of cleaning and archival."""
+        series = _load_series()
+        for name in _UPKEEP:
+            series[name].labels(summary.table).inc(getattr(summary, name))
+        series["services"].labels(summary.table).inc(summary.error is not None)
+        if summary.clean_seconds is not None:
+            series["clean_seconds"].labels(summary.table).observe(summary.clean_seconds)
+
 
 def _load_series() -> dict[str, Any]:
     if not _series:
         counter, gauge, histogram = prometheus_client.Counter, prometheus_client.Gauge, prometheus_client.Histogram
         _series["batches"] = counter("hudistream_batches_total", "Batches by outcome", ["table", "outcome"])
-        for name, (metric, help_text) in _COUNTERS.items():
+        for name, (metric, help_text) in {**_COUNTERS, **_UPKEEP}.items():
             _series[name] = counter(metric, help_text, ["table"])
         _series["lookup"] = counter("hudistream_index_lookup_total", "What looking for keys cost", ["table", "what"])
+        _series["index"] = histogram(
+            "hudistream_index_seconds", "Seconds of a batch's tasks together, by what the index did", ["table", "what"]
+        )
         _series["upkeep"] = counter("hudistream_upkeep_errors_total", "Failures after a commit", ["table"])
+        _series["services"] = counter(
+            "hudistream_service_failures_total", "Runs of cleaning and archival that failed", ["table"]
+        )
+        _series["clean_seconds"] = histogram(
+            "hudistream_clean_seconds", "Seconds of cleaning after a commit, planning included", ["table"]
+        )
         _series["ratio"] = gauge("hudistream_rewrite_ratio", "Bytes written for a byte of new rows", ["table"])
         _series["seconds"] = histogram("hudistream_phase_seconds", "Seconds by phase of a batch", ["table", "phase"])
     return _series

@@ -14,6 +14,7 @@ import structlog
 from streaming.batch_ledger import BatchLedger
 from streaming.batch_plan import Scene, check_ordering, looks_everywhere, plan_changes, plan_tasks, remembered_below
 from streaming.batch_summary import BatchSummary, PhaseClock, summarize
+from streaming.failed_batch import BatchProgress
 from streaming.profile_cache import ProfileCache
 from streaming.progress import Progress
 from streaming.quarantine import Quarantine, encode_extra, finish_quarantine, now_us, publish, table_key
@@ -100,6 +101,7 @@ class MicroBatchWriter:
     Attributes:
         services: cleaning and archival, started after each commit.
         lease: this writer's hold on the table, kept between the batches of a stream.
+        progress: how far the batch is.
     """
 
     def __init__(
@@ -117,7 +119,13 @@ class MicroBatchWriter:
         self._key_encoding_seen = self._swept = False
         self.services = TableServices(storage, options)
         self.lease = Lease(storage, options.heartbeat)
+        self.progress = BatchProgress()
         weakref.finalize(self, self.lease.release)  # at the interpreter's end, too
+
+    @property
+    def table(self) -> str:
+        """The table's address."""
+        return self._storage.base_uri
 
     def stop(self) -> None:
         """Waits for the services under way, and lets go of the table."""
@@ -150,6 +158,7 @@ class MicroBatchWriter:
             HudiError: nothing of the batch is visible, unless the message says otherwise.
         """
         timing = PhaseClock()
+        self.progress.reset()
         self.services.check()
         identity = WriterIdentity(self._options.sink_id, query_id, self.lease.owner)
         table = self._open_table(schema)
@@ -182,11 +191,13 @@ class MicroBatchWriter:
         if committed:
             log.info("batch_skipped", table=self._storage.base_uri, batch_id=batch_id, sink_id=identity.sink_id)
             return BatchSummary(self._storage.base_uri, batch_id, None, skipped=True)
+        self.progress.is_new = True
         write_schema = self._write_schema(table.config, batch.schema, table.load_schema(timeline))
         keys = self._build_keys(table.config, batch.schema)
         check_ordering(self._options, table.config, write_schema)
         leaving = self._find_leaving(keys, batch.ask_paths)
         job = self._begin(table, timeline, write_schema, batch, identity)
+        self.progress.instant_time = job.pending.time
         timing.end("prepare")
         try:
             with Progress(self._storage.base_uri, batch_id, job.pending.time):
@@ -223,6 +234,7 @@ class MicroBatchWriter:
             evolve_schema(schema, None)
             self._build_keys(config, schema)
             table = create_table(self._storage, config)
+            log.info("table_created", table=self._storage.base_uri, name=config.name, keygen=config.keygen_type)
         else:
             table = HudiTable(self._storage, config)
         check_options_agree(self._options, table.config)
@@ -367,6 +379,7 @@ class MicroBatchWriter:
         if not job.pending.seen.completed_writes:
             delete_before_first_commit(job.table, job.pending.time)
         complete_commit(job.table, job.pending, result.stats, schema_text, build_extra, self.lease, replaced)
+        self.progress.is_visible = True
         return True
 
     def _undo(self, job: BatchJob) -> None:

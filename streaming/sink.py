@@ -9,21 +9,26 @@ from typing import Any
 
 import structlog
 from pyspark.sql import DataFrame, SparkSession
+from structlog.contextvars import bound_contextvars
 
 from streaming.batch_summary import BatchSummary
 from streaming.environment import Environment, check_query_id, check_session, load_environment
 from streaming.exchange import collect_paths, exchange_and_write
+from streaming.failed_batch import FailedBatch
 from streaming.micro_batch import MicroBatchWriter
 from streaming.replacement import REPLACING
 from streaming.spark_schema import to_arrow_schema
 from streaming.table_services import TableServices
+from streaming.upkeep_summary import UpkeepSummary
 from streaming.validators import Validator
 from table import threads
 from table.errors import InvalidConfigError
+from table.failures import describe
 from table.open_storage import open_storage
 from table.options import WriteOptions, parse_operation, parse_options
 
 Callback = Callable[[BatchSummary], None]
+FailureHook = Callable[[FailedBatch], None]
 
 log = structlog.get_logger("hudistream.sink")
 
@@ -43,11 +48,14 @@ class HudiSink:
         validators: picklable callables that see a batch before it is committed (`streaming.validators`)
             and may refuse it.
         callbacks: picklable callables that get the `BatchSummary` of every batch afterwards; what they
-            raise is logged and counted, and fails nothing.
+            raise is logged and counted, and fails nothing. One that has a method ``after_upkeep`` also gets
+            an `UpkeepSummary` whenever the table was cleaned and archived, from the thread that did it.
+        on_failure: picklable callables that get the `FailedBatch` of every batch that failed, before its error is
+            raised; what they raise is logged and counted. Never called for a batch that is visible.
 
     Attributes:
         last_batch: summary of the last batch.
-        callback_failures: how often a callback raised.
+        callback_failures: how often a callback or a failure hook raised.
 
     Raises:
         InvalidConfigError: for an option that is unknown, refused or contradicts another.
@@ -60,6 +68,7 @@ class HudiSink:
         storage_options: Mapping[str, Any] | None = None,
         validators: Sequence[Validator] = (),
         callbacks: Sequence[Callback] = (),
+        on_failure: Sequence[FailureHook] = (),
     ) -> None:
         self._path = os.fspath(path)
         if isinstance(options, WriteOptions):
@@ -71,6 +80,7 @@ class HudiSink:
                 log.info("option_without_effect", key=key, value=str(options[key]), reason=reason)
         self._storage_options = dict(storage_options or {})
         self._validators, self._callbacks = tuple(validators), tuple(callbacks)
+        self._on_failure = tuple(on_failure)
         self._start()
 
     def _start(self) -> None:
@@ -83,6 +93,7 @@ class HudiSink:
         self._asked_in_stream = False
         self._default_name = self._path.rstrip("/").rsplit("/", 1)[-1]
         self._writer = self._make_writer(self._options)
+        self._writer.services.listeners.append(self._tell_upkeep)
 
     def _make_writer(self, options: WriteOptions) -> MicroBatchWriter:
         quarantine = None
@@ -93,7 +104,7 @@ class HudiSink:
         return MicroBatchWriter(storage, options, self._default_name, self._validators, quarantine)
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("_path", "_options", "_storage_options", "_validators", "_callbacks")
+        kept = ("_path", "_options", "_storage_options", "_validators", "_callbacks", "_on_failure")
         return {name: self.__dict__[name] for name in kept}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -127,7 +138,7 @@ class HudiSink:
         Raises:
             HudiError: the batch is not visible; Spark replays it when the query is started again.
         """
-        with self._one_batch():
+        with self._one_batch(), self._watched(batch_id):
             self._check_streams()
             spark = batch.sparkSession
             check_session(spark)
@@ -165,7 +176,7 @@ class HudiSink:
         Raises:
             HudiError: nothing of it is visible.
         """
-        with self._one_batch():
+        with self._one_batch(), self._watched(None):
             spark = rows.sparkSession
             check_session(spark)
             parallelism = self._load_environment(spark).parallelism
@@ -175,6 +186,7 @@ class HudiSink:
                 writer = self._make_writer(options)
                 writer.services = self._writer.services  # one clean at a time
                 writer.lease = self._writer.lease  # the same writer
+                writer.progress = self._writer.progress
             distribute = partial(exchange_and_write, rows)
             ask_paths = partial(collect_paths, rows)
             summary = writer.write(
@@ -201,14 +213,51 @@ class HudiSink:
         with self._lock:
             self._writer.stop()
 
+    @contextmanager
+    def _watched(self, batch_id: int | None) -> Iterator[None]:
+        """Around one batch: its events name table and batch, and its failure is told."""
+        table, progress = self._writer.table, self._writer.progress
+        progress.reset()
+        with bound_contextvars(table=table, batch_id=batch_id):
+            try:
+                yield
+            except Exception as error:
+                failed = progress.failed(table, batch_id, error)
+                if failed is None:
+                    log.exception("failed_after_commit", instant_time=progress.instant_time)
+                else:
+                    self._tell_failure(failed)
+                raise
+
+    def _tell_failure(self, failed: FailedBatch) -> None:
+        log.error(
+            "batch_failed",
+            table=failed.table,
+            batch_id=failed.batch_id,
+            instant_time=failed.instant_time,
+            error=describe(failed.error),
+            outcome_unknown=failed.outcome_unknown,
+        )
+        for hook in self._on_failure:
+            self._call(hook, failed, failed.batch_id)
+
     def _tell(self, summary: BatchSummary) -> None:
         self.last_batch = summary
         for callback in self._callbacks:
-            try:
-                callback(summary)
-            except Exception as error:  # noqa: BLE001 a caller's code must not fail a batch that is visible
-                self.callback_failures += 1
-                log.warning("callback_failed", table=summary.table, batch_id=summary.batch_id, error=repr(error))
+            self._call(callback, summary, summary.batch_id)
+
+    def _tell_upkeep(self, summary: UpkeepSummary) -> None:
+        for callback in self._callbacks:
+            after_upkeep = getattr(callback, "after_upkeep", None)
+            if after_upkeep is not None:
+                self._call(after_upkeep, summary, None)
+
+    def _call(self, callback: Callable[[Any], None], told: Any, batch_id: int | None) -> None:
+        try:
+            callback(told)
+        except Exception as error:  # noqa: BLE001 a caller's code changes nothing of what became of a batch
+            self.callback_failures += 1
+            log.warning("callback_failed", table=told.table, batch_id=batch_id, error=repr(error))
 
     def _load_environment(self, spark: SparkSession, *, of_stream: bool = False, anew: bool = False) -> Environment:
         """What was asked once; again when a stream comes after a `write`, which belongs to no query."""

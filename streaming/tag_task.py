@@ -25,6 +25,7 @@ from streaming.locate import distinct_keys, list_live_files, locate, owner_of
 from streaming.placing import in_lots
 from streaming.regroup import SLOT_COLUMN, regroup
 from streaming.task_plan import FILE_COLUMN, GONE_COLUMN, LOOKUP_COLUMN, PROBLEM_COLUMN, TaskPlan
+from table.failures import failing_at
 from table.files.base_file import conform, rows_bytes
 from table.files.key_hashes import screen_hashes
 from table.files.stored_file import StoredBaseFile
@@ -53,10 +54,14 @@ def tag_rows(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.T
     Yields:
         Rows as `TaskPlan.tagged_schema`: one a file group that holds the key, or one without. Rows that cannot be
         stored pass through as they are: they are reported where the others are written.
+
+    Raises:
+        HudiError: with instant, partition path and file group as far as they are known.
     """
-    tagger = _Tagger(plan)
-    for rows in _lots(plan, (piece for batch in batches for piece in _with_problems(batch).to_batches())):
-        yield from tagger.tag(rows)
+    with failing_at(instant_time=plan.context.instant_time):
+        tagger = _Tagger(plan)
+        for rows in _lots(plan, (piece for batch in batches for piece in _with_problems(batch).to_batches())):
+            yield from tagger.tag(rows)
 
 
 def tasks_of(plan: TaskPlan, rows: pa.Table) -> Positions:
@@ -186,7 +191,8 @@ class _Tagger:
         found: list[BaseFile] = []
         for path in paths:
             known = self._changes.files.of(path)
-            found += as_base_files(path, list_live_files(self._plan, path) if known is None else known)
+            with failing_at(partition_path=path):
+                found += as_base_files(path, list_live_files(self._plan, path) if known is None else known)
         return found
 
     def _parts(self, rows: pa.Table, codes: Positions, hits: Sequence[FileHits]) -> Iterator[_Part]:
@@ -229,7 +235,10 @@ class _Tagger:
         rules, schema = self._plan.context.merge, self._plan.context.schema
         if rules.mode != PARTIAL_UPDATE and (rules.ordering_field is None or rules.deletes_all):
             return incoming, np.ones(len(incoming), np.bool_)
-        with StoredBaseFile(self._plan.context.storage, file.path) as stored:
+        with (
+            failing_at(partition_path=file.partition_path, file_group=file.file_id),
+            StoredBaseFile(self._plan.context.storage, file.path) as stored,
+        ):
             old = _rows_at(stored, schema, stored_rows)
         newer = newer_than_stored(old, incoming, rules)
         if rules.mode != PARTIAL_UPDATE:

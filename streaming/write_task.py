@@ -14,6 +14,7 @@ from streaming.regroup import NO_PATH, regroup, split_in_order
 from streaming.task_plan import TaskPlan, TaskResult
 from streaming.task_report import TaskReport
 from table import clock
+from table.failures import failing_at
 from table.files.file_names import build_file_id
 from table.keygen import partition_path_problem
 from table.schema import RECORD_KEY
@@ -31,18 +32,23 @@ def write_rows(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatc
         batches: table columns, ``_hoodie_record_key``, ``_hoodie_partition_path`` and the slot (int32).
 
     Returns:
-        Files written, all whole. Raises what the store raises; markers tell about the rest.
+        Files written, all whole; markers tell about the rest.
+
+    Raises:
+        HudiError: with instant, partition path and file group as far as they are known.
     """
-    task = _Task(plan, write_token)
-    try:
-        batches = task.report.without_bad_text(batches)
-        grouped = split_in_order(batches) if plan.is_sorted else regroup(batches, plan.memory_bytes)
-        for path, slot, rows in grouped:
-            task.write(path, slot, rows)
-        return task.finish()
-    except BaseException:
-        task.abandon()
-        raise
+    with failing_at(instant_time=plan.context.instant_time):
+        task = _Task(plan, write_token)
+        try:
+            batches = task.report.without_bad_text(batches)
+            grouped = split_in_order(batches) if plan.is_sorted else regroup(batches, plan.memory_bytes)
+            for path, slot, rows in grouped:
+                with failing_at(partition_path=None if path == NO_PATH else path):
+                    task.write(path, slot, rows)
+            return task.finish()
+        except BaseException:
+            task.abandon()
+            raise
 
 
 def required_reasons(plan: TaskPlan) -> Mapping[str, str]:
@@ -107,10 +113,12 @@ class _Task:
         for bucket, count in self._assigner.assign(len(rows)):
             if bucket != self._bucket:
                 self._close_file()
-                self._writer = open_bucket(self._plan.context, bucket, self._attempt)
+                with failing_at(partition_path=bucket.partition_path, file_group=bucket.file_id):
+                    self._writer = open_bucket(self._plan.context, bucket, self._attempt)
                 self._bucket = bucket
             assert self._writer is not None
-            self._writer.write(rows.slice(start, count))
+            with failing_at(partition_path=bucket.partition_path, file_group=bucket.file_id):
+                self._writer.write(rows.slice(start, count))
             start += count
 
     def _end_slot(self) -> None:
@@ -121,8 +129,9 @@ class _Task:
         self._close_file()
 
     def _close_file(self) -> None:
-        if self._writer is not None:
-            self.report.add_file(*self._writer.close())
+        if self._writer is not None and self._bucket is not None:
+            with failing_at(partition_path=self._bucket.partition_path, file_group=self._bucket.file_id):
+                self.report.add_file(*self._writer.close())
         self._writer = self._bucket = None
 
     def finish(self) -> TaskResult:

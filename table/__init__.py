@@ -13,6 +13,7 @@ from table.errors import (
     StorageError,
     TableExistsError,
     TableNotFoundError,
+    TaskFailedError,
     UnsupportedTableError,
 )
 from table.hudi_table import HudiTable, create_table
@@ -36,6 +37,7 @@ __all__ = [
     "StorageError",
     "TableExistsError",
     "TableNotFoundError",
+    "TaskFailedError",
     "UnsupportedTableError",
     "WriteOptions",
     "archive",

@@ -28,6 +28,11 @@ def monotonic_s() -> float:
     return time.perf_counter()
 
 
+def ms_since(started_s: float) -> float:
+    """Milliseconds since `monotonic_s` said that."""
+    return round((monotonic_s() - started_s) * 1000, 3)
+
+
 def sleep_s(seconds: float) -> None:
     """Waits that many seconds."""
     time.sleep(seconds)

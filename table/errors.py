@@ -8,6 +8,7 @@ UnsupportedTableError, SchemaMismatchError,               this table or this bat
 InvalidRecordError, BatchRefusedError                     as it is
 CommitConflictError, CommitOutcomeUnknownError,           run the batch again
 StorageError
+TaskFailedError                                           look at what it names, then run the batch again
 CorruptFileError                                          stop; the bytes are not Hudi's
 BrokenInvariantError                                      a bug of ours, please report
 ========================================================  ==========================================
@@ -17,7 +18,27 @@ Every error survives pickling: they cross from workers to the driver.
 
 
 class HudiError(Exception):
-    """Root of every error that this project raises on purpose."""
+    """Root of every error that this project raises on purpose.
+
+    Attributes:
+        instant_time: the commit whose task failed; None where it was no task, as with the others.
+        partition_path: of the rows that the task was at; "" in a table without partitions.
+        file_group: id of the file group that it was reading or writing.
+    """
+
+    instant_time: str | None = None
+    partition_path: str | None = None
+    file_group: str | None = None
+
+    def __str__(self) -> str:
+        """What happened, and where."""
+        told = {
+            "instant": self.instant_time,
+            "partition path": None if self.partition_path is None else repr(self.partition_path),
+            "file group": self.file_group,
+        }
+        where = ", ".join(f"{name} {value}" for name, value in told.items() if value is not None)
+        return f"{super().__str__()} ({where})" if where else super().__str__()
 
 
 class InvalidConfigError(HudiError, ValueError):
@@ -61,6 +82,10 @@ class CommitOutcomeUnknownError(HudiError):
 
 class StorageError(HudiError):
     """The store refused or failed; the message names the operation and the path."""
+
+
+class TaskFailedError(HudiError):
+    """A task of the batch failed for a reason that is none of the others. Nothing became visible."""
 
 
 class CorruptFileError(HudiError):

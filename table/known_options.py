@@ -184,6 +184,9 @@ _GROUPS = {
         hoodie.errortable.validate.targetschema.enable hoodie.errortable.write.class
         hoodie.errortable.write.failure.strategy hoodie.errortable.write.union.enable
     """,
+    "event times: commits do not record them": """
+        hoodie.payload.event.time.field
+    """,
     "secondary indexes: none are written": """
         hoodie.expression.index.function hoodie.expression.index.type hoodie.index.name hoodie.table.checksum
     """,

@@ -14,7 +14,8 @@ from table.config import DEFAULT_PAYLOAD, KEYGEN_CLASSES, TableConfig
 from table.errors import InvalidConfigError
 from table.known_options import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
 from table.option_keys import ALIASES, HONOURED, REFUSED
-from table.settings import KEEP_LATEST_COMMITS, ArchiveSettings, BaseFileSettings, CleanSettings, HeartbeatSettings
+from table.option_rules import check_clean_spellings, check_level, checked_retention
+from table.settings import ArchiveSettings, BaseFileSettings, CleanSettings, HeartbeatSettings
 from table.time_partition import parse_time_partition
 
 DEFAULT_SINK_ID = "default_single_writer"
@@ -210,6 +211,7 @@ def _reason_without_effect(key: str) -> str:
 def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> WriteOptions:
     parsed: dict[str, Any] = {}
     timebased: dict[str, str] = {}
+    said: dict[str, str] = {}
     for name, (key, value) in values.items():
         if name in HONOURED:
             field_name, parse = HONOURED[name]
@@ -217,9 +219,10 @@ def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> Writ
             if field_name == "timebased":
                 timebased[name] = found
                 continue
-            if field_name in parsed and parsed[field_name] != found:
-                raise InvalidConfigError(f"{key}={value} contradicts another option for the same thing")
-            parsed[field_name] = found
+            if parsed.setdefault(field_name, found) != found:
+                raise InvalidConfigError(f"{said[field_name]} and {key}={value} say different things: keep one")
+            said[field_name] = f"{key}={value}"
+    check_clean_spellings(parsed, said)
     given_path = parsed.pop("base_path", None)
     if given_path is not None and base_path is not None and given_path.rstrip("/") != base_path.rstrip("/"):
         raise InvalidConfigError(f"the options say the table is at {given_path!r}, the sink writes to {base_path!r}")
@@ -230,7 +233,7 @@ def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> Writ
     parsed["timebased"] = tuple(sorted(timebased.items()))
     for name in ("parallelism", "bulk_parallelism", "upsert_parallelism", "delete_parallelism"):
         parsed[name] = parsed.get(name) or None  # 0 is Hudi's word for "choose"
-    _check_level(parsed.get("base_file.codec", "zstd"), parsed.get("base_file.codec_level"))
+    check_level(parsed.get("base_file.codec", "zstd"), parsed.get("base_file.codec_level"))
     if "base_file.codec" in parsed and "base_file.codec_level" not in parsed:
         parsed["base_file.codec_level"] = 1 if parsed["base_file.codec"] == "zstd" else None
     nested: dict[str, dict[str, Any]] = {"base_file": {}, "heartbeat": {}, "clean": {}, "archive": {}}
@@ -244,36 +247,8 @@ def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> Writ
         base_file=replace(built.base_file, **nested["base_file"]),
         heartbeat=replace(built.heartbeat, **nested["heartbeat"]),
         clean=clean,
-        archive=_checked_retention(clean, archive, given=bool(nested["archive"])),
+        archive=checked_retention(clean, archive, given=bool(nested["archive"])),
     )
-
-
-def _checked_retention(clean: CleanSettings, archive: ArchiveSettings, *, given: bool) -> ArchiveSettings:
-    """Archival must not retire an instant whose files the cleaner has yet to look at.
-
-    Bounds that nobody gave move up with the commits retained, as far apart as Hudi's defaults.
-    """
-    retained = clean.commits_retained if clean.policy == KEEP_LATEST_COMMITS else 0
-    if not given and retained >= archive.min_commits:
-        return replace(archive, min_commits=retained + 10, max_commits=retained + 20)
-    if not retained < archive.min_commits < archive.max_commits:
-        raise InvalidConfigError(
-            f"hoodie.clean.commits.retained={retained} < hoodie.keep.min.commits={archive.min_commits} < "
-            f"hoodie.keep.max.commits={archive.max_commits} does not hold: archival would retire commits whose files "
-            "are still to be cleaned; spread the three numbers"
-        )
-    return archive
-
-
-_LEVELS = {"zstd": (-7, 22), "gzip": (1, 9)}
-
-
-def _check_level(codec: str, level: int | None) -> None:
-    least, most = _LEVELS.get(codec, (None, None))
-    if level is None or (least is not None and most is not None and least <= level <= most):
-        return
-    known = f"{least} to {most}" if least is not None else "none"
-    raise InvalidConfigError(f"hudistream.parquet.compression.level={level}: the levels of {codec} are {known}")
 
 
 def _split_partition_kinds(parsed: dict[str, Any]) -> None:

@@ -57,7 +57,9 @@ class CleanSettings:
 
     Attributes:
         automatic: ``hoodie.clean.automatic``: whether batches are followed by cleaning.
-        asynchronous: ``hoodie.clean.async.enabled``: in the background, or before the next batch begins.
+        asynchronous: ``hoodie.clean.async.enabled``: in the background; False: after the commit, before the next
+            batch begins.
+        at_checkpoint: ``clean.async.enabled``, Flink's word: False: the sink cleans nothing.
         policy: ``hoodie.clean.policy``.
         commits_retained: for KEEP_LATEST_COMMITS.
         versions_retained: for KEEP_LATEST_FILE_VERSIONS.
@@ -72,6 +74,7 @@ class CleanSettings:
 
     automatic: bool = True
     asynchronous: bool = True
+    at_checkpoint: bool = True
     policy: str = KEEP_LATEST_COMMITS
     commits_retained: int = 10
     versions_retained: int = 3
@@ -89,7 +92,7 @@ class ArchiveSettings:
     """When instants leave the active timeline (HoodieArchivalConfig).
 
     Attributes:
-        automatic: ``hoodie.archive.automatic``: whether cleaning is followed by archival.
+        automatic: ``hoodie.archive.automatic``: whether commits are followed by archival, cleaning or not.
         min_commits: ``hoodie.keep.min.commits``: commits that stay.
         max_commits: ``hoodie.keep.max.commits``: beyond so many the older ones go.
         batch: instants in one block of the archive (``hoodie.commits.archival.batch``).

@@ -3,11 +3,15 @@
 connect_stream.py FOLDER TABLE CHECKPOINT
 """
 
+import glob
+import os
 import sys
 
 from pyspark.sql import SparkSession
+from pyspark.sql.functions import lit
 
 from streaming import HudiSink, read_hudi
+from table import CorruptFileError
 
 folder, table, checkpoint = sys.argv[1:]
 spark = (
@@ -48,6 +52,16 @@ moved = HudiSink(table, {**options, **changes}).write(
     spark.range(1000, 1020).selectExpr("concat('k', id) id", "'p9' p", "id + 1 ts")
 )
 print("UPSERT", moved.rows, moved.rows_deleted, flush=True)
+file = max(glob.glob(f"{table}/p9/*.parquet"), key=os.path.getmtime)
+with open(file, "r+b") as stored:
+    whole = stored.read()
+    stored.truncate(len(whole) - 1)
+try:
+    HudiSink(table, options).write(frame.withColumn("p", lit("p9")))
+except CorruptFileError as error:
+    print("FAILED", error.partition_path, error.file_group in file, type(error.__cause__).__name__, flush=True)
+with open(file, "wb") as stored:
+    stored.write(whole)
 try:
     HudiSink(table, {**options, "hudistream.checkpoint.location": ""})
 except ValueError as error:

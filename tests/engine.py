@@ -24,6 +24,7 @@ OPTIONS = {
     "hoodie.datasource.write.precombine.field": "ts",
     # a thread beside the batch would make the order of storage calls a matter of luck
     "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
 }
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
 

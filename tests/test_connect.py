@@ -79,6 +79,7 @@ def test_the_sink_unchanged_under_spark_connect(python, tmp_path):
     assert (said["WRITE"], said["COUNT"]) == ("10", "160")
     # ten of the twenty move to another partition path: two exchanges
     assert said["UPSERT"] == "20 10"
+    assert said["FAILED"] == "p9 True PythonException"
     assert "checkpoint.location is empty" in said["EMPTY"]
     assert "hudistream.checkpoint.location" in said["WITHOUT"]
     # the last batch is replayed, two new ones follow: exactly once

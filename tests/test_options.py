@@ -1,3 +1,4 @@
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,8 @@ hoodie.datasource.hive_sync.enable hoodie.datasource.hive_sync.mode hoodie.datas
 hoodie.datasource.hive_sync.database hoodie.datasource.hive_sync.partition_fields hoodie.datasource.meta.sync.enable
 hoodie.meta.sync.client.tool.class hoodie.cleaner.commits.retained hoodie.cleaner.fileversions.retained
 hoodie.cleaner.hours.retained hoodie.cleaner.policy hoodie.clean.max.commits hoodie.write.lock.provider
-hoodie.write.lock.filesystem.path table.type write.operation write.precombine write.precombine.field precombine.field
+hoodie.write.lock.filesystem.path hoodie.payload.ordering.field hoodie.payload.event.time.field table.type
+write.operation write.precombine write.precombine.field precombine.field
 write.tasks write.bucket_assign.tasks write.batch.size write.task.max.size write.rate.limit write.insert.deduplicate
 write.insert.cluster write.parquet.max.file.size write.parquet.block.size write.parquet.page.size
 write.ignore.failed payload.class index.type index.global.enabled index.bootstrap.enabled index.state.ttl
@@ -91,6 +93,93 @@ def test_values(options, expected):
     assert {name: getattr(parsed, name) for name in expected} == expected
 
 
+# HoodieWriteConfig's builder as people call it: our field, its value, and who spells the key how
+BUILDER = [
+    ("table_name", "events", {"hoodie.table.name": "events"}),
+    ("parallelism", 4, {"hoodie.insert.shuffle.parallelism": "4"}),
+    ("upsert_parallelism", 5, {"hoodie.upsert.shuffle.parallelism": "5"}),
+    ("bulk_parallelism", 6, {"hoodie.bulkinsert.shuffle.parallelism": "6"}),
+    ("delete_parallelism", 7, {"hoodie.delete.shuffle.parallelism": "7"}),
+    (
+        "payload_class",
+        OVERWRITE_PAYLOAD,
+        dict.fromkeys(
+            (
+                "hoodie.datasource.write.payload.class",
+                "hoodie.compaction.payload.class",
+                "payload.class",
+                "write.payload.class",
+            ),
+            OVERWRITE_PAYLOAD,
+        ),
+    ),
+    (
+        "ordering_field",
+        "seq",
+        dict.fromkeys(
+            (
+                "hoodie.datasource.write.precombine.field",
+                "hoodie.payload.ordering.field",
+                "hoodie.table.precombine.field",
+                "hoodie.table.ordering.fields",
+                "precombine.field",
+                "write.precombine.field",
+            ),
+            "seq",
+        ),
+    ),
+    ("index_type", "BLOOM", {"hoodie.index.type": "BLOOM", "index.type": "BLOOM"}),
+    ("base_file.bloom_fpp", 0.000002, {"hoodie.index.bloom.fpp": "0.000002"}),
+    ("base_file.bloom_max_entries", 150_000, {"hoodie.bloom.index.filter.dynamic.max.entries": "150000"}),
+    ("prune_by_ranges", False, {"hoodie.bloom.index.prune.by.ranges": "false"}),
+    ("archive.min_commits", 150, dict.fromkeys(("hoodie.keep.min.commits", "archive.min_commits"), "150")),
+    ("archive.max_commits", 200, dict.fromkeys(("hoodie.keep.max.commits", "archive.max_commits"), "200")),
+    ("small_file_limit_bytes", 1 << 20, {"hoodie.parquet.small.file.limit": "1048576"}),
+    ("record_size_estimate_bytes", 200, {"hoodie.copyonwrite.record.size.estimate": "200"}),
+    (
+        "clean.commits_retained",
+        100,
+        dict.fromkeys(
+            ("hoodie.clean.commits.retained", "hoodie.cleaner.commits.retained", "clean.retain_commits"), "100"
+        ),
+    ),
+    (
+        "max_file_size_bytes",
+        2 << 20,
+        {"hoodie.parquet.max.file.size": "2097152", "write.parquet.max.file.size": "2"},
+    ),
+]
+
+
+def test_the_whole_builder_of_a_write_config_is_understood_in_every_spelling():
+    every = {key: value for _, _, spellings in BUILDER for key, value in spellings.items()}
+    first = dict(next(iter(spellings.items())) for _, _, spellings in BUILDER)
+    last = dict(list(spellings.items())[-1] for _, _, spellings in BUILDER)
+    # bounds that go together, for spellings that are given alone
+    alone = {"hoodie.keep.min.commits": "150", "hoodie.keep.max.commits": "200"}
+    ones = [
+        {**{k: v for k, v in alone.items() if field.split(".")[0] in ("archive", "clean")}, key: value}
+        for field, _, spellings in BUILDER
+        for key, value in spellings.items()
+    ]
+    for given in (every, first, last, *ones):
+        parsed = parse_options({**given, "hoodie.payload.event.time.field": "ts"})
+        for field, value, spellings in BUILDER:
+            if set(spellings) & set(given):
+                assert attrgetter(field)(parsed.options) == value, (field, given)
+        assert parsed.without_effect == {
+            "hoodie.payload.event.time.field": "event times: commits do not record them",
+        }
+    # none of the values is what would hold anyway
+    untold = parse_options({}).options
+    assert [field for field, value, _ in BUILDER if attrgetter(field)(untold) == value] == ["index_type"]
+
+
+def test_the_ordering_field_of_the_payload_is_the_new_tables():
+    given = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.payload.ordering.field": "seq"}
+    assert new_table_config(parse_options(given).options, "t").ordering_field == "seq"
+
+
 @pytest.mark.parametrize(
     ("codec", "expected", "level"),
     [("gzip", "gzip", None), ("ZSTD", "zstd", 1), ("uncompressed", "none", None), ("lz4_raw", "lz4", None)],
@@ -146,7 +235,15 @@ def test_the_key_generator_follows_from_the_fields(options, keygen):
         ),
         (
             {"hoodie.parquet.max.file.size": "5", "write.parquet.max.file.size": "5"},
-            "contradicts another option",
+            "hoodie.parquet.max.file.size=5 and write.parquet.max.file.size=5 say different things: keep one",
+        ),
+        (
+            {"hoodie.datasource.write.precombine.field": "ts", "hoodie.payload.ordering.field": "seq"},
+            "hoodie.datasource.write.precombine.field=ts and hoodie.payload.ordering.field=seq say different things",
+        ),
+        (
+            {"hoodie.payload.ordering.field": "seq", "precombine.field": "ts"},
+            "hoodie.payload.ordering.field=seq and precombine.field=ts say different things",
         ),
         ({"path": "/elsewhere"}, "'/elsewhere'"),
         ({"hoodie.table.name": " "}, "hoodie.table.name is empty"),

@@ -10,7 +10,7 @@ from test_clean import base_files
 
 from streaming.table_services import Cleaning, TableServices, choose_cleaning, retention_s
 from table import read_table
-from table.errors import HudiError
+from table.errors import HudiError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.local_storage import LocalStorage
 from table.options import parse_options
@@ -19,7 +19,7 @@ from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.instant import Action
 from table.timeline.timeline import build_timeline
 
-ON = {"hoodie.clean.automatic": "true"}
+ON = {"hoodie.clean.automatic": "true", "hoodie.archive.automatic": "true"}
 
 
 @pytest.mark.parametrize(
@@ -35,6 +35,10 @@ ON = {"hoodie.clean.automatic": "true"}
 )
 def test_the_gate(table_type, compaction_async, clean_async, cleaning):
     assert choose_cleaning(table_type, compaction_async=compaction_async, clean_async=clean_async) is cleaning
+    inline = choose_cleaning(table_type, compaction_async=compaction_async, clean_async=clean_async, inline=True)
+    assert inline is (Cleaning.INLINE if cleaning is Cleaning.AT_CHECKPOINT else cleaning)
+    never = choose_cleaning(table_type, compaction_async=compaction_async, clean_async=clean_async, automatic=False)
+    assert never is Cleaning.NEVER
 
 
 def test_a_stream_of_batches_keeps_versions_and_instants_bounded(tmp_path):
@@ -109,6 +113,76 @@ def test_failures_are_counted_logged_and_handled_by_policy(logs, policy, runs):
     assert [e["then"] for e in logs if e["event"] == "table_services_failed"] == [policy] * runs
 
 
+# what is said -> is a clean planned in the background, right after the commit, or never
+SPELLINGS = [
+    ({}, "background"),
+    ({"clean.async.enabled": "true"}, "background"),
+    ({"hoodie.clean.async": "true"}, "background"),
+    ({"hoodie.clean.async.enabled": "true", "clean.async.enabled": "true"}, "background"),
+    ({"hoodie.clean.async": "false"}, "inline"),
+    ({"hoodie.clean.async.enabled": "false"}, "inline"),
+    ({"clean.async.enabled": "false"}, "never"),
+    ({"hoodie.clean.automatic": "false"}, "never"),
+    ({"hoodie.clean.automatic": "false", "hoodie.clean.async": "false"}, "never"),
+    ({"hoodie.clean.automatic": "false", "clean.async.enabled": "true"}, "never"),
+]
+
+
+@pytest.mark.parametrize("archives", [True, False])
+@pytest.mark.parametrize(("options", "cleaned"), SPELLINGS)
+def test_when_a_copy_on_write_table_is_cleaned_and_archived(tmp_path, monkeypatch, logs, options, cleaned, archives):
+    from streaming import table_services
+
+    ran = []
+    for name in ("clean", "archive"):
+        inner = getattr(table_services, name)
+
+        def noted(*args, name=name, inner=inner):
+            ran.append((name, threading.current_thread().name == "hudistream-services"))
+            return inner(*args)
+
+        monkeypatch.setattr(table_services, name, noted)
+    path = str(tmp_path / "t")
+    bounds = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    engine = Engine(path, {**ON, **bounds, "hoodie.archive.automatic": archives, **options})
+    for number in range(6):
+        engine.write(number, rows([number], lambda _: "p"))
+        if cleaned == "inline":
+            # before the next batch begins: nothing to wait for
+            assert not engine.writer.services.is_cleaning
+            assert load_timeline(LocalStorage(path)).completed_of(Action.CLEAN) or number < 2
+        engine.writer.services.wait()
+    in_background = cleaned != "inline"
+    expected = [("clean", in_background)] * (cleaned != "never") + [("archive", in_background)] * archives
+    assert ran == expected * 6
+    line = load_timeline(LocalStorage(path))
+    assert (len(line.completed_writes) < 6) is archives
+    assert bool(line.completed_of(Action.CLEAN)) is (cleaned != "never")
+    assert len([e for e in logs if e["event"] == "nothing_cleans"]) == (cleaned == "never")
+    assert key_set(read_table(path)) == sorted(f"k{n}" for n in range(6))
+
+
+@pytest.mark.parametrize(
+    ("hudis", "flinks"), [("false", "false"), ("false", "true"), ("true", "false")], ids=lambda value: value
+)
+@pytest.mark.parametrize("spelling", ["hoodie.clean.async", "hoodie.clean.async.enabled"])
+def test_the_two_switches_of_asynchronous_cleaning_may_not_contradict_each_other(spelling, hudis, flinks):
+    with pytest.raises(InvalidConfigError, match=f"{spelling}={hudis} and clean.async.enabled={flinks} say different"):
+        parse_options({spelling: hudis, "clean.async.enabled": flinks})
+
+
+def test_a_clean_that_fails_right_after_the_commit_does_not_fail_the_batch(tmp_path, logs):
+    path = str(tmp_path / "t")
+    engine = Engine(path, {**ON, "hoodie.clean.async": "false", "hudistream.clean.on.failure": "fail"})
+    engine.writer.services._run = lambda _table: 1 / 0
+    assert engine.write(0, rows([0])).instant_time
+    assert engine.writer.services.failures == 1
+    assert key_set(read_table(path)) == ["k0"]
+    with pytest.raises(HudiError, match="can be run again"):
+        engine.write(1, rows([1]))
+    assert engine.write(1, rows([1])).instant_time
+
+
 @pytest.mark.parametrize("options", [{"clean.async.enabled": "false"}, {"hoodie.clean.automatic": "false"}])
 def test_the_row_in_which_nothing_cleans_is_said_once(tmp_path, logs, options):
     engine = Engine(str(tmp_path / "t"), {**ON, **options})
@@ -162,7 +236,7 @@ def test_a_reader_that_holds_its_files_is_not_disturbed_within_the_retention(tmp
     from test_clean import snapshot_files
 
     path = str(tmp_path / "t")
-    options = {**ON, "hoodie.clean.commits.retained": "3"}
+    options = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "3"}
     engine = Engine(path, options)
     for number in range(12):
         engine.write(number, rows(range(3 * number, 3 * number + 3)))

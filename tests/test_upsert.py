@@ -402,3 +402,31 @@ def test_columns_of_the_key_keep_their_type(column):
     with pytest.raises(SchemaMismatchError, match=f"column '{column}' is int64, the table has double"):
         check_keys_keep_their_types(config, pa.schema(batch), table)
     check_keys_keep_their_types(config, table, table)
+
+
+@pytest.mark.parametrize("index", ["BLOOM", "SIMPLE", "BUCKET", "GLOBAL_BLOOM"])
+def test_how_long_the_index_took_is_told_and_measured(tmp_path, index):
+    import prometheus_client
+
+    from streaming.metrics import PrometheusMetrics
+
+    path = str(tmp_path / "t")
+    metrics = PrometheusMetrics()
+
+    def measured(what, part):
+        return prometheus_client.REGISTRY.get_sample_value(
+            f"hudistream_index_seconds_{part}", {"table": path, "what": what}
+        )
+
+    added = Engine(path, {"hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "4"}).write(0, rows(range(90)))
+    metrics(added)
+    assert (added.index_lookup_seconds, measured("lookup", "count")) == (0, None) or index == "BUCKET"
+    changed = engine(path, **{"hoodie.index.type": index}).write(1, rows(range(80, 100), ts=1))
+    metrics(changed)
+    assert changed.index_lookup_seconds == pytest.approx(changed.lookup.spent_ms / 1000, abs=1e-5)
+    assert changed.index_update_seconds == pytest.approx(changed.lookup.update_ms / 1000, abs=1e-5)
+    assert 0 < changed.index_update_seconds < 10
+    assert 0 < changed.index_lookup_seconds < 10
+    for what, seconds in (("lookup", changed.index_lookup_seconds), ("update", changed.index_update_seconds)):
+        assert measured(what, "count") == 1
+        assert measured(what, "sum") == pytest.approx(seconds)

@@ -105,7 +105,7 @@ def run(hudi, tmp_path, seed, batches, rows, pair):
         # small row groups are patched, one large one is merged whole
         "hoodie.parquet.block.size": "40000" if seed % 2 else str(32 << 20),
     }
-    del options["hoodie.clean.automatic"]
+    del options["hoodie.clean.automatic"], options["hoodie.archive.automatic"]
     ours, theirs, both = (str(tmp_path / name) for name in ("ours", "theirs", "both"))
     stream = Stream(seed, rows, moves=0.1)
     first, second = Engine(ours, options, batch_rows=1000), Engine(both, options, batch_rows=1000)

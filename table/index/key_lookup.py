@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from table.failures import failing_at
 from table.files.bloom_filter import AnyBloomFilter
 from table.files.hudi_footer import has_high_characters
 from table.files.key_hashes import screen_hashes
@@ -57,6 +58,7 @@ class LookupCounts:
         read: files whose keys were read, or remembered.
         false_positives: files among these that the filter had let pass for nothing.
         spent_ms: time of all tasks together.
+        update_ms: time of all tasks together until what is remembered of keys knew the new files.
     """
 
     keys: int = 0
@@ -65,7 +67,8 @@ class LookupCounts:
     pruned_by_filter: int = 0
     read: int = 0
     false_positives: int = 0
-    spent_ms: int = field(default=0, compare=False)
+    spent_ms: float = field(default=0.0, compare=False)
+    update_ms: float = field(default=0.0, compare=False)
 
     def __add__(self, other: "LookupCounts") -> "LookupCounts":
         return LookupCounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(LookupCounts)))
@@ -86,11 +89,15 @@ def find_keys(
 
     Returns:
         The files with at least one of the keys, in the order given, and what it cost.
+
+    Raises:
+        HudiError: with the partition path and the file group that could not be read.
     """
     sought = SoughtKeys(keys)
     hits, counts = [], LookupCounts(keys=len(keys))
     for file in files:
-        found, cost = _look_into(storage, file, sought, prune=prune, ranges=ranges, cache=cache)
+        with failing_at(partition_path=file.partition_path, file_group=file.file_id):
+            found, cost = _look_into(storage, file, sought, prune=prune, ranges=ranges, cache=cache)
         counts += cost
         if len(found.rows):
             hits.append(found)

@@ -1,0 +1,53 @@
+"""What is told about a batch that failed, and how far the batch under way is."""
+
+from dataclasses import dataclass
+
+from table.errors import CommitOutcomeUnknownError
+
+
+@dataclass(frozen=True)
+class FailedBatch:
+    """A batch that failed: its rows are in no snapshot of the table, unless the outcome is unknown.
+
+    Attributes:
+        table: the table's address.
+        batch_id: Spark's id, or None for a write outside a stream.
+        instant_time: the commit that was begun for it, or None.
+        error: what the sink raises.
+        outcome_unknown: whether the batch may be visible all the same: the store did not say whether the commit file
+            was created, or the batch failed before it was known whether an earlier attempt at it had been committed.
+            Whoever takes the rows elsewhere would have them twice; the next attempt at the batch finds out.
+    """
+
+    table: str
+    batch_id: int | None
+    instant_time: str | None
+    error: Exception
+    outcome_unknown: bool = False
+
+
+@dataclass
+class BatchProgress:
+    """How far a batch is: the writer notes it, the sink asks when it failed.
+
+    Attributes:
+        instant_time: the commit that was begun.
+        is_new: whether it is known that no earlier attempt was committed.
+        is_visible: whether its commit is complete.
+    """
+
+    instant_time: str | None = None
+    is_new: bool = False
+    is_visible: bool = False
+
+    def reset(self) -> None:
+        """Another batch begins."""
+        self.instant_time, self.is_new, self.is_visible = None, False, False
+
+    def failed(self, table: str, batch_id: int | None, error: Exception) -> FailedBatch | None:
+        """What to tell of a batch that raised this error; None where it is visible."""
+        if self.is_visible:
+            return None
+        may_be_there = batch_id is not None and not self.is_new
+        unknown = may_be_there or isinstance(error, CommitOutcomeUnknownError)
+        return FailedBatch(table, batch_id, self.instant_time, error, unknown)

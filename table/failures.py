@@ -1,0 +1,48 @@
+"""Where a task failed travels with its error: the instant, the partition path, the file group."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from table.errors import HudiError, TaskFailedError
+
+
+@contextmanager
+def failing_at(
+    *, instant_time: str | None = None, partition_path: str | None = None, file_group: str | None = None
+) -> Iterator[None]:
+    """Errors that pass through say where they happened.
+
+    An error of ours keeps its class and what an inner block told it already; any other error becomes a
+    `TaskFailedError` with the original as its cause.
+
+    Args:
+        instant_time: the commit's.
+        partition_path: the one at work.
+        file_group: id of the one at work; goes with its own partition path.
+
+    Raises:
+        HudiError: instead of whatever the block raises.
+    """
+    try:
+        yield
+    except HudiError as error:
+        _tell(error, instant_time, partition_path, file_group)
+        raise
+    except Exception as error:
+        failed = TaskFailedError(describe(error))
+        _tell(failed, instant_time, partition_path, file_group)
+        raise failed from error
+
+
+def describe(error: BaseException) -> str:
+    """One line for an error that is not ours: its class, and what it says."""
+    said = str(error)
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def _tell(error: HudiError, instant_time: str | None, partition_path: str | None, file_group: str | None) -> None:
+    error.instant_time = instant_time if error.instant_time is None else error.instant_time
+    # an outer file group or path may be another one's: the inner word counts
+    if error.file_group is None and error.partition_path in (None, partition_path):
+        error.file_group = file_group
+    error.partition_path = partition_path if error.partition_path is None else error.partition_path

@@ -12,7 +12,8 @@ import pyarrow as pa
 import structlog
 
 from streaming.batch_ledger import BatchLedger
-from streaming.batch_plan import Scene, check_ordering, looks_everywhere, plan_changes, plan_tasks, remembered_below
+from streaming.batch_opening import build_keys, choose_schema, open_table, without_metadata_table
+from streaming.batch_plan import Scene, check_ordering, looks_everywhere, plan_tasks, remembered_below
 from streaming.batch_summary import BatchSummary, PhaseClock, summarize
 from streaming.failed_batch import BatchProgress
 from streaming.profile_cache import ProfileCache
@@ -23,22 +24,19 @@ from streaming.table_services import TableServices
 from streaming.task_plan import TaskPlan, TaskResult, combine_results
 from streaming.validators import PendingBatch, Validator, find_refusal
 from streaming.write_profile import WriteProfile
-from table.config import TableConfig, load_table_config
+from table.config import TableConfig
 from table.errors import (
     BatchRefusedError,
     CommitConflictError,
     CommitOutcomeUnknownError,
     HudiError,
-    InvalidConfigError,
     InvalidRecordError,
 )
-from table.hudi_table import HudiTable, check_can_write, create_table, find_stored_key
-from table.keygen import KeyExpressions, build_key_expressions, check_key_encoding, check_keys_keep_their_types
-from table.options import WriteOptions, check_options_agree, new_table_config
-from table.schema import check_batch_columns, schema_json
-from table.schema_evolution import evolve_schema
+from table.hudi_table import HudiTable, find_stored_key
+from table.keygen import KeyExpressions, check_key_encoding
+from table.options import WriteOptions
+from table.schema import schema_json
 from table.services.leftovers import delete_before_first_commit
-from table.services.metadata_table import drop_metadata_table
 from table.services.partitions import remove_emptied_partitions
 from table.services.rollback import end_pending, roll_back_failed_writes
 from table.storage import Storage
@@ -161,12 +159,12 @@ class MicroBatchWriter:
         self.progress.reset()
         self.services.check()
         identity = WriterIdentity(self._options.sink_id, query_id, self.lease.owner)
-        table = self._open_table(schema)
+        table = open_table(self._storage, self._options, self._default_name, schema)
         was_held = self.lease.is_held
         self.lease.hold(identity)
         try:
             batch = _Batch(batch_id, schema, parallelism, distribute, ask_query_id, ask_paths)
-            return self._write_held(self._without_metadata_table(table), batch, identity, timing)
+            return self._write_held(without_metadata_table(table), batch, identity, timing)
         finally:
             if batch_id is None and not was_held:
                 self.lease.release()  # a stream keeps it until its next batch
@@ -192,8 +190,8 @@ class MicroBatchWriter:
             log.info("batch_skipped", table=self._storage.base_uri, batch_id=batch_id, sink_id=identity.sink_id)
             return BatchSummary(self._storage.base_uri, batch_id, None, skipped=True)
         self.progress.is_new = True
-        write_schema = self._write_schema(table.config, batch.schema, table.load_schema(timeline))
-        keys = self._build_keys(table.config, batch.schema)
+        write_schema = choose_schema(self._options, table.config, batch.schema, table.load_schema(timeline))
+        keys = build_keys(self._options, table.config, batch.schema)
         check_ordering(self._options, table.config, write_schema)
         leaving = self._find_leaving(keys, batch.ask_paths)
         job = self._begin(table, timeline, write_schema, batch, identity)
@@ -225,52 +223,6 @@ class MicroBatchWriter:
         summary = summarize(self._storage.base_uri, batch_id, job.pending.time, result, timing, upkeep_errors)
         log.info("batch_committed", **asdict(summary))
         return summary
-
-    def _open_table(self, schema: pa.Schema) -> HudiTable:
-        """Opens the table, or creates it for the first batch; everything wrong with either is said here."""
-        config = load_table_config(self._storage)
-        if config is None:
-            config = new_table_config(self._options, self._default_name)
-            evolve_schema(schema, None)
-            self._build_keys(config, schema)
-            table = create_table(self._storage, config)
-            log.info("table_created", table=self._storage.base_uri, name=config.name, keygen=config.keygen_type)
-        else:
-            table = HudiTable(self._storage, config)
-        check_options_agree(self._options, table.config)
-        drops = self._options.metadata_enabled is False
-        check_can_write(replace(table.config, metadata_partitions="") if drops else table.config)
-        plan_changes(self._options, table.config)
-        return table
-
-    def _without_metadata_table(self, table: HudiTable) -> HudiTable:
-        """Drops it where the options say so: Hudi's own writers make one by default, so before every batch."""
-        return drop_metadata_table(table) if table.config.metadata_partitions.strip() else table
-
-    def _write_schema(self, config: TableConfig, batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:
-        """The schema that the commit will have."""
-        operation = self._options.operation
-        if operation not in ("delete", DELETE_PARTITION):
-            evolved = evolve_schema(
-                batch,
-                table,
-                self._options.schema_mode,
-                fill_missing=self._options.fill_missing,
-                ordering_field=config.ordering_field,
-            )
-            check_keys_keep_their_types(config, batch, table)
-            return evolved
-        if table is None:
-            raise InvalidConfigError(f"hoodie.datasource.write.operation={operation}: the table has no rows yet")
-        check_batch_columns(batch)
-        check_keys_keep_their_types(config, batch, table)
-        return table
-
-    def _build_keys(self, config: TableConfig, schema: pa.Schema) -> KeyExpressions:
-        options = self._options
-        if options.operation in ("delete", DELETE_PARTITION):
-            config = replace(config, ordering_field=None)  # a delete needs no more than its key
-        return build_key_expressions(config, schema, options.partition_kinds, dict(options.timebased))
 
     def _is_committed(
         self, table: HudiTable, timeline: Timeline, batch_id: int | None, identity: WriterIdentity
@@ -376,7 +328,8 @@ class MicroBatchWriter:
             return {**known, **encode_extra(result.quarantined)}
 
         schema_text = schema_json(job.schema, job.table.config.name)
-        if not job.pending.seen.completed_writes:
+        seen = job.pending.seen
+        if len(seen) and not seen.completed_writes:  # the table's first commit, and somebody failed before
             delete_before_first_commit(job.table, job.pending.time)
         complete_commit(job.table, job.pending, result.stats, schema_text, build_extra, self.lease, replaced)
         self.progress.is_visible = True

@@ -8,7 +8,8 @@ from table.config import parse_properties
 from table.hudi_table import HudiTable
 from table.options import WriteOptions, parse_options
 from table.services.archival import archive
-from table.services.clean import clean, judge_files
+from table.services.clean import clean
+from table.services.clean_judgement import judge_files
 from table.services.explain import explain_batch, explain_files
 from table.services.savepoint import create_savepoint, delete_savepoint, restore_to_savepoint, roll_back
 from table.timeline.instant import Action

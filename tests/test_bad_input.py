@@ -41,10 +41,10 @@ class NoSpace(LocalStorage):
 class NoPermission(LocalStorage):
     """Files can be read and not made."""
 
-    def open_output(self, path):
+    def open_output(self, path, stage=None):
         raise StorageError(f"could not create {path!r}: {OSError(errno.EACCES, 'Permission denied')}")
 
-    def open_copy(self, source, length, path):
+    def open_copy(self, source, ranges, path, stage=None):
         return self.open_output(path)
 
 

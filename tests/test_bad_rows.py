@@ -195,7 +195,7 @@ def test_upkeep_that_fails_after_the_commit_is_told_apart(tmp_path):
     path = str(tmp_path / "t")
 
     class Stubborn(LocalStorage):
-        def delete_dir(self, path):
+        def delete_metafolder(self, path):
             raise StorageError(f"could not delete {path!r}")
 
     summary = Engine(Stubborn(path)).write(0, rows(range(3)))

@@ -10,7 +10,8 @@ from table import read_table
 from table.errors import BrokenInvariantError, StorageError
 from table.hudi_table import HudiTable
 from table.local_storage import LocalStorage
-from table.services.clean import clean, judge_files, plan_clean
+from table.services.clean import clean
+from table.services.clean_judgement import judge_files, plan_clean
 from table.services.clean_plan import (
     Protection,
     choose_incremental_paths,

@@ -9,7 +9,7 @@ from engine import OPTIONS, Engine, key_set, rows
 from test_sink import expected, frame, keys, run, source
 
 from streaming import HudiSink, read_hudi
-from table import InvalidConfigError, SchemaMismatchError, StorageError, read_table
+from table import CommitConflictError, InvalidConfigError, SchemaMismatchError, StorageError, read_table
 from table.cli import main
 from table.hudi_table import HudiTable
 from table.local_storage import LocalStorage
@@ -17,6 +17,7 @@ from table.options import parse_options
 from table.services.rollback import end_pending
 from table.timeline.active_timeline import load_timeline
 from table.timeline.instant import Action
+from table.write.context import Attempt
 
 spark_test = pytest.mark.spark
 THREE = {key: value for key, value in OPTIONS.items() if key != "hoodie.table.name"}
@@ -66,17 +67,17 @@ def test_a_rollback_while_a_task_writes_leaves_no_file_that_turns_visible(tmp_pa
             end_pending(HudiTable.open(path), timeline, instant, "test")
 
     class Late(LocalStorage):
-        def open_output(self, path):
+        def open_output(self, path, stage=None):
             if moment.startswith("before"):
                 roll_back()
-            return super().open_output(path)
+            return super().open_output(path, stage)
 
         def sync(self, path):
             super().sync(path)
             if moment.startswith("after"):
                 roll_back()
 
-    with pytest.raises(StorageError, match="was rolled back while"):
+    with pytest.raises((StorageError, CommitConflictError), match="No such file|rolled it back"):
         Engine(LocalStorage(path), worker_storage=Late(path)).write(0, rows(range(3), lambda n: "a"), parallelism=1)
     engine = Engine(path)
     engine.write(0, rows(range(3), lambda n: "a"))
@@ -84,32 +85,39 @@ def test_a_rollback_while_a_task_writes_leaves_no_file_that_turns_visible(tmp_pa
     assert key_set(read_table(path)) == key_set(rows(range(5)))
 
 
-def test_a_task_that_closes_its_file_between_the_two_looks_of_a_rollback(tmp_path, monkeypatch):
-    """The file was looked for and not there; the task finds its marker; only the second look can catch it."""
+def test_a_task_that_is_done_while_its_batch_is_rolled_back_publishes_nothing(tmp_path, monkeypatch):
+    """It looked before the end was decided, and closes its file when everybody has looked: the fence keeps it out."""
     from table.services import rollback
+    from table.write.context import Bucket, BucketType
+    from table.write.write_bucket import BucketWriter
 
     path = str(tmp_path / "t")
     engine = Engine(path)
     engine.write(0, rows(range(3), lambda n: "a"))
-    late = os.path.join(path, "a", "late")
+    late = []
 
     def close_late(storage, instant_time):
-        with open(late, "w") as file:
-            file.write("x")
-        os.rename(late, os.path.join(path, engine.late_file))
         inner(storage, instant_time)
+        with pytest.raises(StorageError, match="was ended"):
+            late[0].close()
 
     inner = rollback.delete_markers
     monkeypatch.setattr(rollback, "delete_markers", close_late)
 
-    class Dies(LocalStorage):
-        def sync(self, path):
-            engine.late_file = path
-            raise StorageError("gone")
+    def distribute(plan, table):
+        writer = BucketWriter(plan.context, Bucket(BucketType.INSERT, "a", "late-0"), Attempt("9-0-9"))
+        writer.write(table.append_column("_hoodie_record_key", table.column("id")))
+        writer._writer._flush()  # announced and opened, and past its look
+        late.append(writer)
+        raise StorageError("another task of the job fails")
 
+    engine._distribute = distribute
     with pytest.raises(StorageError):
-        Engine(LocalStorage(path), worker_storage=Dies(path)).write(1, rows(range(3, 6), lambda n: "a"), parallelism=1)
-    assert not os.path.exists(os.path.join(path, engine.late_file))
+        engine.write(1, rows(range(3, 6), lambda n: "a"), parallelism=1)
+    assert late
+    assert not [name for name in os.listdir(os.path.join(path, "a")) if name.startswith("late")]
+    Engine(path).write(1, rows(range(3, 6), lambda n: "a"))
+    assert key_set(read_table(path)) == key_set(rows(range(6)))
 
 
 @pytest.mark.parametrize(

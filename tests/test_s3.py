@@ -120,14 +120,16 @@ def test_a_copy_is_made_by_the_store_itself(s3, monkeypatch):
     monkeypatch.setattr(fs, "cat_file", lambda path, **part: pytest.fail("the old bytes travel") if part else cat(path))
     for length in (len(content), 5 * 1024 * 1024 + 1):
         asked.clear()
-        sink = storage.open_copy("a", [ByteRange(0, length)], "b")
+        stage = storage.stage("20260101000000000", "b")
+        sink = storage.open_copy("a", [ByteRange(0, length)], "b", stage)
         assert sink.tell() == length
         for _ in range(3):
             sink.write(b"x" * 4_000_000)
         sink.write(b"end")
         assert sink.tell() == length + 12_000_003
-        assert not storage.exists("b")
         sink.close()
+        assert not storage.exists("b")
+        storage.publish("b", stage, sink)
         assert [method for method, _ in asked if method.startswith("upload")] == [
             "upload_part_copy",
             "upload_part",
@@ -165,11 +167,13 @@ def test_pieces_of_an_object_are_put_together(s3, monkeypatch, pieces, calls):
     asked = []
     call = storage._fs.call_s3
     monkeypatch.setattr(storage._fs, "call_s3", lambda method, **given: asked.append(method) or call(method, **given))
-    sink = storage.open_copy("a", [ByteRange(*piece) for piece in pieces], "b")
+    stage = storage.stage("20260101000000000", "b")
+    sink = storage.open_copy("a", [ByteRange(*piece) for piece in pieces], "b", stage)
     expected = b"".join(content[start : start + length] for start, length in pieces)
     assert sink.tell() == len(expected)
     sink.write(b"end")
     sink.close()
+    storage.publish("b", stage, sink)
     assert storage.read("b") == expected + b"end"
     prefix = "upload_part"
     assert [method[len(prefix) + 1 :] for method in asked if method.startswith(prefix)] == calls

@@ -12,7 +12,8 @@ from test_hudi_agrees import JVM
 
 from table import read_table
 from table.hudi_table import HudiTable
-from table.services.clean import clean, plan_clean
+from table.services.clean import clean
+from table.services.clean_judgement import plan_clean
 from table.settings import KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from table.timeline.instant import Action
 

@@ -119,8 +119,11 @@ def test_a_stale_cache_is_rebuilt_when_somebody_else_commits(tmp_path):
     path = str(tmp_path / "t")
     ours, theirs = Engine(path), Engine(path, {"hoodie.datasource.write.streaming.checkpoint.identifier": "b"})
     ours.write(0, rows(range(30), one_path("p")))
+    ours.writer.stop()
     theirs.write(0, rows(range(30, 60), one_path("p")))
+    theirs.writer.stop()
     ours.write(1, rows(range(60, 90), one_path("p")))  # from the file that they wrote, not from our own older one
+    ours.writer.stop()
     theirs.write(1, rows(range(90, 120), one_path("p")))
     assert key_set(read_table(path)) == key_set(rows(range(120)))
     assert len(live(path, "p")) == 1
@@ -210,9 +213,14 @@ GROUPS = frozenset({("p", "a")})
     ("changes", "message"),
     [
         ({}, None),
-        ({"inflight_exists": False}, "inflight file of instant 5 is gone"),
+        ({"inflight_exists": False}, "inflight file of instant 5 is not there"),
         ({"rolled_back": frozenset({"5"})}, "was rolled back"),
         ({"rolled_back": frozenset({"4"})}, None),
+        ({"rolled_back": frozenset({"3"})}, "commit 3 was undone"),
+        ({"missing": frozenset({"2"})}, "commit 2 was undone"),
+        ({"restored": True}, "a restore began"),
+        ({"cleaned": frozenset({"p/old", "p/other"})}, "a clean deletes p/old"),
+        ({"cleaned": frozenset({"p/other"})}, None),
         ({"others": {"6": CommitMetadata((WriteStat("a", "p/a", "p"),))}}, "commit 6 wrote file group a in 'p'"),
         ({"others": {"6": CommitMetadata((WriteStat("a", "q/a", "q"),))}}, None),
         ({"others": {"6": CommitMetadata(replaced={"p": ("a",)})}}, "commit 6 wrote file group a"),
@@ -225,15 +233,16 @@ GROUPS = frozenset({("p", "a")})
 def test_what_keeps_a_commit_from_becoming_visible(changes, message):
     facts = {
         "instant_time": "5", "file_groups": GROUPS, "schema": "s", "inflight_exists": True,
-        "rolled_back": frozenset(), "others": {}, "config_before": CONFIG, "config_now": CONFIG, **changes,
+        "rolled_back": frozenset(), "restored": False, "seen": frozenset("23"), "missing": frozenset(),
+        "inputs": frozenset({"p/old"}), "cleaned": frozenset(), "others": {}, "config_before": CONFIG, "config_now": CONFIG, **changes,
     }  # fmt: skip
     conflict = find_conflict(CommitFacts(**facts))
     assert (conflict is None) if message is None else (message in conflict)
 
 
-def interfere(path, action):
+def interfere(path, action, options=None):
     """An engine in whose batch something happens between writing and committing."""
-    engine = Engine(path)
+    engine = Engine(path, options)
     inner = engine._distribute
 
     def distribute(plan, table):
@@ -274,7 +283,7 @@ def test_our_inflight_rolled_back_by_somebody_is_a_conflict(tmp_path):
         for state in (".inflight", ".commit.requested"):
             os.unlink(f"{path}/.hoodie/{plan.context.instant_time}{state}")
 
-    with pytest.raises(CommitConflictError, match="is gone"):
+    with pytest.raises(CommitConflictError, match="is not there any more"):
         interfere(path, theirs).write(1, rows(range(30, 60)))
     Engine(path).write(1, rows(range(30, 60)))
     assert key_set(read_table(path)) == key_set(rows(range(60)))
@@ -350,12 +359,7 @@ def test_heartbeats_beat_while_a_batch_runs(tmp_path):
         while len(beats) < 3 and time.monotonic() < deadline:
             beats.add(os.stat(file).st_mtime_ns)
 
-    engine = interfere(path, watch)
-    from dataclasses import replace
-
-    from table.settings import HeartbeatSettings
-
-    engine.writer._options = replace(engine.writer._options, heartbeat=HeartbeatSettings(interval_ms=20))
+    engine = interfere(path, watch, {"hoodie.client.heartbeat.interval_in_ms": "20"})
     engine.write(0, rows(range(3)))
     assert len(beats) >= 3
     assert os.listdir(f"{path}/.hoodie/.heartbeat") == []

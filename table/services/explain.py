@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from table.errors import CommitConflictError
 from table.hudi_table import HudiTable
 from table.options import WriteOptions
-from table.services.clean import judge_files
+from table.services.clean_judgement import judge_files
 from table.timeline.active_timeline import find_instant, load_timeline
 from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.commit_metadata import decode_commit

@@ -77,7 +77,11 @@ def roll_back_failed_writes(table: HudiTable, identity: WriterIdentity, heartbea
         resume_rollback(table, timeline, rollback, identity.owner)
     if rollbacks:
         timeline = load_timeline(storage)
-    for instant in reversed(timeline.pending_of(*WRITES)):
+    dead = timeline.pending_of(*WRITES)
+    if dead:
+        # a listing is no moment: of an instant that was being archived it may show the inflight file alone
+        timeline = load_timeline(storage)
+    for instant in reversed([instant for instant in dead if instant in timeline.pending]):
         end_pending(table, timeline, instant, identity.owner)
         timeline = load_timeline(storage)
     sweep_late_files(table, timeline, marked, staged)

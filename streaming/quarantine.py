@@ -119,7 +119,8 @@ def publish(storage: Storage, key: str, instant_time: str, files: tuple[str, ...
             storage.put(name, storage.read(join(staging, name)))
     for name in sorted(present):
         storage.delete(join(staging, name))
-    storage.remove_empty_dir(staging)
+    for folder in (staging, join(STAGING, key)):
+        storage.remove_empty_dir(folder)
 
 
 def finish_quarantine(storage: Storage, key: str, table: HudiTable, timeline: Timeline) -> None:
@@ -145,6 +146,7 @@ def finish_quarantine(storage: Storage, key: str, table: HudiTable, timeline: Ti
         files = tuple(json.loads(extra.get(EXTRA_KEY, "[]")))
         log.info("quarantine_finished", table=table.storage.base_uri, instant_time=entry.name, files=len(files))
         publish(storage, key, entry.name, files)
+    storage.remove_empty_dir(join(STAGING, key))
 
 
 def now_us() -> int:

@@ -163,6 +163,10 @@ class FsspecStorage(Storage):
             return False
         return True
 
+    def _remove_empty_tree(self, path: str) -> None:
+        if self.protocol == "memory":
+            super()._remove_empty_tree(path)
+
     def make_dir(self, path: str) -> None:
         """Object stores have no folders."""
 
@@ -194,16 +198,18 @@ class FsspecStorage(Storage):
     def open_copy(  # noqa: D102
         self, source: str, ranges: Sequence[ByteRange], path: str, stage: Stage | None = None
     ) -> OutputFile:
-        fs = self._fs
         pieces = joined_ranges(ranges)
-        with _told("copy", source):
-            sink = self.open_output(path, stage)
-            if isinstance(sink, S3Upload) and sum(piece.length for piece in pieces) >= MIN_PART_BYTES:
-                sink.copy_from(self._full(source), pieces)
-                return sink
-            for piece in pieces:
-                for block in read_blocks(fs, self._full(source), piece):
-                    sink.write(block)
+        sink = self.open_output(path, stage)
+        try:
+            with _told("copy", source):
+                if isinstance(sink, S3Upload) and sum(piece.length for piece in pieces) >= MIN_PART_BYTES:
+                    sink.copy_from(self._full(source), pieces)
+                    return sink
+                for piece in pieces:
+                    for block in read_blocks(self._fs, self._full(source), piece):
+                        sink.write(block)
+        except FileNotFoundError as error:
+            raise failed("copy", source, error) from error
         return sink
 
     def publish(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: ARG002, D102

@@ -170,12 +170,16 @@ class Storage(ABC):
         inside = check_inside(path, self.base_uri)
         if not inside.startswith(METAFOLDER + "/"):
             raise InvalidConfigError(f"{path!r} does not lie in {METAFOLDER} of {self.base_uri!r}: it is not deleted")
-        found = self.list_tree(inside)
-        for name in found:
+        for name in self.list_tree(inside):
             self._delete(join(inside, name))
-        folders = {join(inside, *name.split("/")[:depth]) for name in found for depth in range(name.count("/") + 1)}
-        for folder in sorted({inside, *folders}, key=len, reverse=True):
-            self.remove_empty_dir(folder)
+        self._remove_empty_tree(inside)
+
+    def _remove_empty_tree(self, path: str) -> None:
+        """Removes a folder and the folders in it, as far as they are empty."""
+        for entry in self.list_dir(path):
+            if entry.is_dir:
+                self._remove_empty_tree(join(path, entry.name))
+        self.remove_empty_dir(path)
 
     @abstractmethod
     def _delete(self, path: str) -> bool:

@@ -14,6 +14,8 @@ from table.services.explain import explain_batch, explain_files
 from table.services.savepoint import create_savepoint, delete_savepoint, restore_to_savepoint, roll_back
 from table.timeline.instant import Action
 
+FORCE = "also undo batches of streams, whose checkpoints go on taking them for done"
+
 
 def load_options(file: str | None, pairs: Sequence[str], path: str) -> WriteOptions:
     """Options of a file (``key=value`` a line) and of the command line, which wins.
@@ -50,11 +52,13 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     undo = commands.add_parser("rollback", help="undo a commit: one that failed, or the newest")
     undo.add_argument("path", help="the table")
     undo.add_argument("instant", help="its instant time")
+    undo.add_argument("--force", action="store_true", help=FORCE)
     savepoint = commands.add_parser("savepoint", help="hold a commit's files, let them go, go back to them")
     savepoint.add_argument("what", choices=("create", "delete", "restore", "list"))
     savepoint.add_argument("path", help="the table")
     savepoint.add_argument("instant", nargs="?", help="a commit's instant time; create: the newest without it")
     savepoint.add_argument("--comment", default="", help="why")
+    savepoint.add_argument("--force", action="store_true", help=f"restore: {FORCE}")
 
 
 def run(given: argparse.Namespace) -> list[str]:
@@ -65,7 +69,7 @@ def run(given: argparse.Namespace) -> list[str]:
     """
     table = HudiTable.open(given.path)
     if given.command == "rollback":
-        roll_back(table, given.instant)
+        roll_back(table, given.instant, force=given.force)
         return [f"rolled back {given.instant}"]
     if given.command == "savepoint":
         return _savepoint(table, given)
@@ -113,5 +117,5 @@ def _savepoint(table: HudiTable, given: argparse.Namespace) -> list[str]:
     if given.what == "delete":
         delete_savepoint(table, given.instant)
         return [f"deleted savepoint {given.instant}"]
-    plan = restore_to_savepoint(table, given.instant)
+    plan = restore_to_savepoint(table, given.instant, force=given.force)
     return [f"restored {given.instant}: {len(plan.instants)} commits undone"]

@@ -135,6 +135,7 @@ def test_orphans_of_rolled_back_writes_go_before_they_would_become_visible(tmp_p
     dying = Engine(path, validators=[lambda _: "not this one"])
     with pytest.raises(BatchRefusedError):
         dying.write(2, rows([500, 501, 502]))
+    engine = Engine(path)
     table = HudiTable.open(path)
     (rollback,) = load_timeline(table.storage).completed_of(Action.ROLLBACK)
     from table.timeline.active_timeline import read_instant

@@ -78,7 +78,8 @@ def test_a_batch_of_bad_rows_alone_is_committed_too(tmp_path):
 def test_bad_rows_are_there_exactly_once_wherever_the_power_goes(tmp_path):
     fuse = Fuse()
     build(str(tmp_path / "count"), str(tmp_path / "count-aside")).write(0, rows(range(5)))
-    build(str(tmp_path / "count"), str(tmp_path / "count-aside"), fuse).write(1, mixed(range(5, 10), range(3)))
+    counting = build(str(tmp_path / "count"), str(tmp_path / "count-aside"), fuse)
+    counting.write(1, mixed(range(5, 10), range(3)))
     for number in range(1, len(fuse.calls) + 1):
         path, aside = str(tmp_path / str(number)), str(tmp_path / f"{number}-aside")
         build(path, aside).write(0, rows(range(5)))
@@ -196,7 +197,9 @@ def test_upkeep_that_fails_after_the_commit_is_told_apart(tmp_path):
 
     class Stubborn(LocalStorage):
         def delete_metafolder(self, path):
-            raise StorageError(f"could not delete {path!r}")
+            if "/.temp/" in path:
+                raise StorageError(f"could not delete {path!r}")
+            super().delete_metafolder(path)
 
     summary = Engine(Stubborn(path)).write(0, rows(range(3)))
     assert summary.instant_time is not None

@@ -105,7 +105,8 @@ def test_a_change_stopped_at_every_call_is_whole_or_absent(tmp_path, operation, 
     before = contents(prepared)
     counted = Fuse()
     shutil.copytree(prepared, tmp_path / "count")
-    summary = engine(tmp_path / "count", operation, counted, **options).write(replayed, change)
+    counting = engine(tmp_path / "count", operation, counted, **options)
+    summary = counting.write(replayed, change)
     assert (summary.bytes_copied > 0) == bool(block)
     wanted = contents(tmp_path / "count")
     assert wanted != before

@@ -207,8 +207,8 @@ def test_cleaning_on_s3_deletes_in_bulk(s3, monkeypatch):
     wanted = key_set(read_table(path, storage_options=s3))
     asked = []
     fs = storage._fs
-    call = fs._call_s3
-    monkeypatch.setattr(fs, "_call_s3", lambda method, *a, **k: asked.append(method) or call(method, *a, **k))
+    call = fs.call_s3
+    monkeypatch.setattr(fs, "call_s3", lambda method, *a, **k: asked.append(method) or call(method, *a, **k))
     (outcome,) = clean(table, CleanSettings(commits_retained=2))
     assert sum(map(len, outcome.deleted.values())) == 9
     assert not outcome.failed

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 from engine import Engine, key_set, rows
-from faults import FaultyStorage, Fuse, PowerCut
+from faults import FaultyStorage, Fuse, PowerCut, dying_process
 from test_clean import base_files
 
 from table import read_table
@@ -43,17 +43,21 @@ def test_a_savepoint_outlives_cleaning_and_archival_and_the_table_goes_back_to_i
     kept = {f for f in held if f.split("_")[-1].startswith(time)}
     assert kept <= set(base_files(path))
     assert time in {i.time for i in load_timeline(table.storage).completed_writes}
-    plan = restore_to_savepoint(table, time)
+    with pytest.raises(InvalidConfigError, match="is batch 8 of the stream.*--force.*delete commits/8"):
+        restore_to_savepoint(table, time)
+    plan = restore_to_savepoint(table, time, force=True)
     assert len(plan.instants) == 6
     assert key_set(read_table(path)) == numbers(30)
     line = load_timeline(table.storage)
     assert line.completed_writes[-1].time == time
     assert len(line.completed_of(Action.RESTORE)) == 1
-    # the sink goes on from there; Spark's batch ids go on rising
-    Engine(path).write(9, rows(range(1000, 1010)))
+    # a stream that goes on without the batches that were undone is refused; replayed from its checkpoint, it goes on
+    with pytest.raises(CommitConflictError, match="follows batch 2: .* was undone by hand"):
+        Engine(path).write(9, rows(range(1000, 1010)))
+    Engine(path).write(3, rows(range(1000, 1010)))
     assert len(key_set(read_table(path))) == 40
     delete_savepoint(table, time)
-    for number in (10, 11):
+    for number in (4, 5):
         Engine(path).write(number, rows(range(1000, 1010)))
     clean(table, CLEAN)
     assert key_set(read_table(path)) == sorted(
@@ -90,7 +94,7 @@ def test_the_newest_commit_is_rolled_back(tmp_path):
     table = fill(path, 0, 3)
     before = base_files(path)
     fill(path, 3, 4)
-    roll_back(table, load_timeline(table.storage).completed_writes[-1].time)
+    roll_back(table, load_timeline(table.storage).completed_writes[-1].time, force=True)
     assert base_files(path) == before
     assert key_set(read_table(path)) == numbers(30)
     assert len(load_timeline(table.storage).completed_of(Action.ROLLBACK)) == 1
@@ -101,13 +105,13 @@ def test_a_sink_waits_for_a_restore_that_was_begun(tmp_path):
     table = fill(path, 0, 2)
     time = create_savepoint(table)
     fill(path, 2, 4)
-    with pytest.raises(PowerCut):
-        restore_to_savepoint(HudiTable(FaultyStorage(table.storage, Fuse(12)), table.config), time)
+    with pytest.raises(PowerCut), dying_process():
+        restore_to_savepoint(HudiTable(FaultyStorage(table.storage, Fuse(24)), table.config), time, force=True)
     with pytest.raises(CommitConflictError, match="restore"):
         Engine(path).write(4, rows([1]))
-    restore_to_savepoint(table, time)
+    restore_to_savepoint(table, time, force=True)
     assert key_set(read_table(path)) == numbers(20)
-    Engine(path).write(4, rows([999]))
+    Engine(path).write(2, rows([999]))
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -121,9 +125,9 @@ def test_stopped_at_any_call_it_is_finished_the_next_time(tmp_path, what, after)
 
     def act(table):
         if what == "restore":
-            restore_to_savepoint(table, time)
+            restore_to_savepoint(table, time, force=True)
         elif what == "roll_back":
-            roll_back(table, last)
+            roll_back(table, last, force=True)
         else:
             create_savepoint(table)
 
@@ -137,7 +141,7 @@ def test_stopped_at_any_call_it_is_finished_the_next_time(tmp_path, what, after)
         target = str(tmp_path / f"{number}-{after}")
         shutil.copytree(base, target)
         cut = HudiTable.open(target)
-        with pytest.raises(PowerCut):
+        with pytest.raises(PowerCut), dying_process():
             act(HudiTable(FaultyStorage(cut.storage, Fuse(number, after)), cut.config))
         seen = key_set(read_table(target))
         assert set(wanted) <= set(seen) <= set(before)
@@ -145,7 +149,7 @@ def test_stopped_at_any_call_it_is_finished_the_next_time(tmp_path, what, after)
             act(cut)
         except InvalidConfigError:
             assert what == "roll_back"  # it was done, or the sink below finishes it
-        Engine(target).write(50, rows([777]))
+        Engine(target).write(None, rows([777]))
         assert key_set(read_table(target)) == sorted([*wanted, "k777"])
         assert set(files) <= set(base_files(target))
         assert not load_timeline(cut.storage).pending
@@ -174,7 +178,7 @@ def test_hudi_and_we_honour_each_others_savepoints_and_restores(hudi, tmp_path):
     call(hudi, path, "savepoint", theirs, "them", "theirs")
     fill(path, 7, 9)
     clean(table, CLEAN)
-    restore_to_savepoint(table, theirs)
+    restore_to_savepoint(table, theirs, force=True)
     assert sorted(row["id"] for row in hudi.read(path)) == numbers(40)
     hudi.write(path, rows([1, 5000], ts=9), JVM)
     assert sorted(row["id"] for row in hudi.read(path)) == sorted([*numbers(40), "k5000"])

@@ -203,7 +203,7 @@ def test_no_text_of_anything_that_holds_a_storage_shows_its_secrets():
     for holder in (
         storage,
         PendingBatch("t", 1, "x", (), None, storage),
-        Quarantine(storage, "x", 1, "s", 0),
+        Quarantine(storage, "t-0", "x", 1, "s", 0),
         HudiTable(storage, TableConfig("t", ("id",))),
         engine.writer,
         vars(engine.writer),

@@ -134,11 +134,11 @@ def test_when_a_copy_on_write_table_is_cleaned_and_archived(tmp_path, monkeypatc
     from streaming import table_services
 
     ran = []
-    for name in ("clean", "archive"):
+    for name in ("run_clean", "archive"):
         inner = getattr(table_services, name)
 
         def noted(*args, name=name, inner=inner):
-            ran.append((name, threading.current_thread().name == "hudistream-services"))
+            ran.append((name.removeprefix("run_"), threading.current_thread().name == "hudistream-services"))
             return inner(*args)
 
         monkeypatch.setattr(table_services, name, noted)
@@ -241,6 +241,7 @@ def test_a_reader_that_holds_its_files_is_not_disturbed_within_the_retention(tmp
     for number in range(12):
         engine.write(number, rows(range(3 * number, 3 * number + 3)))
         engine.writer.services.wait()
+        engine.writer.lease.release()
         held, wanted = snapshot_files(path), key_set(read_table(path))
         for later in range(3):
             Engine(path, options).write(None, rows([10_000 + 10 * number + later]))

@@ -47,9 +47,12 @@ def test_savepoint_rollback_restore_and_archive(path, capsys, tmp_path):
     assert time in said(capsys, "savepoint", "list", path)
     Engine(path).write(6, rows([900]))
     last = HudiTable.open(path).load_timeline().completed_writes[-1].time
-    assert last in said(capsys, "rollback", path, last)
+    assert "is batch 6 of the stream with sink id 'default_single_writer'" in said(
+        capsys, "rollback", path, last, code=1
+    )
+    assert last in said(capsys, "rollback", path, last, "--force")
     Engine(path).write(6, rows([901]))
-    assert "1 commits undone" in said(capsys, "savepoint", "restore", path, time)
+    assert "1 commits undone" in said(capsys, "savepoint", "restore", path, time, "--force")
     assert len(key_set(read_table(path))) == 60
     assert "needs an instant time" in said(capsys, "savepoint", "delete", path)
     said(capsys, "savepoint", "delete", path, time)

@@ -10,7 +10,7 @@ import tempfile
 
 import pyarrow.parquet as pq
 from engine import Engine, key_set, rows
-from faults import FaultyStorage, Fuse, PowerCut
+from faults import FaultyStorage, Fuse, PowerCut, dying_process
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -71,7 +71,8 @@ class Upkeep(RuleBasedStateMachine):
         """Does it on a store whose power goes at some call. Returns whether it went."""
         real = self.table
         try:
-            act(HudiTable(FaultyStorage(real.storage, Fuse(at, after)), real.config))
+            with dying_process():
+                act(HudiTable(FaultyStorage(real.storage, Fuse(at, after)), real.config))
         except PowerCut:
             return True
         return False

@@ -89,8 +89,20 @@ def delete_leftovers(
         if undone is not None and undone.instant_time < line and undone.instant_time not in protected:
             paths.update(undone.deleted)
     strays = [path for of in sorted(paths) for path in find_strays(table, of, named, first, line)]
+    strays += [file for file in _undone_files(table, timeline, plan) if table.storage.exists(file)]
     _delete(table, strays, clean.parallelism)
     return tuple(strays)
+
+
+def _undone_files(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> list[str]:
+    """What rollbacks deleted whose instants the line is about to pass: nobody but they knows these names."""
+    files: list[str] = []
+    for rollback in timeline.completed_of(Action.ROLLBACK):
+        data = find_instant(table.storage, rollback)
+        metadata = decode_rollback_metadata(data, rollback.file_name) if data else None
+        if metadata is not None and (rollback in plan.instants or metadata.instant_time < (plan.first_active or "")):
+            files += [table.storage.relative(file) for names in metadata.deleted.values() for file in names]
+    return files
 
 
 def _protected(table: HudiTable) -> frozenset[str]:

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from streaming.bucket_assigner import AssignRules, drop_costly, find_small_files
 from streaming.live_files import LiveFiles
-from streaming.replacement import OVERWRITES, action_of
+from streaming.replacement import OVERWRITES
 from streaming.routes import Routes, plan_change_routes, plan_routes
 from streaming.task_plan import ChangePlan, TaskPlan
 from streaming.write_profile import FILES_REMEMBERED, FILES_SENT, WriteProfile, assign_rules, sent_files
@@ -194,7 +194,6 @@ def plan_tasks(
         key_column=find_key_column(config, schema),
         allow_duplicates=options.allow_duplicates or bulk,
         combine_before_insert=options.combine_before_insert and not bulk,
-        action=action_of(options.operation),
     )
     return TaskPlan(
         context,

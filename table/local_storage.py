@@ -163,6 +163,9 @@ class LocalStorage(Storage):
     def open_staging(self, instant_time: str) -> None:  # noqa: D102
         self.make_dir(join(STAGED_FOLDER, instant_time))
 
+    def is_open(self, instant_time: str) -> bool:  # noqa: D102
+        return os.path.isdir(self._full(join(STAGED_FOLDER, instant_time)))
+
     def fence(self, instant_time: str) -> None:
         """The folder is renamed away, so that no path leads into it, and emptied, so that no open call finds a file."""
         folder = self._full(join(STAGED_FOLDER, instant_time))

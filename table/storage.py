@@ -18,6 +18,7 @@ from table.errors import InvalidConfigError, StorageError
 METAFOLDER = ".hoodie"
 TEMPORARY_PREFIX = ".hudistream-"
 OWN_FOLDER = f"{METAFOLDER}/.hudistream"  # what is ours alone; Hudi passes over it
+OPEN_FOLDER = f"{OWN_FOLDER}/open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,11 +249,38 @@ class Storage(ABC):
 
     @property
     def has_fence(self) -> bool:
-        """Whether `fence` keeps every waiting file from being published, however late its writer is."""
+        """Whether no file of an instant can be published after `fence` and, where it has tickets, `revoke`."""
         return False
 
-    def open_staging(self, instant_time: str) -> None:  # noqa: B027 most stores need none
-        """Makes room for the waiting files of an instant. Tasks never do: a late one would undo the fence."""
+    def open_staging(self, instant_time: str) -> None:
+        """Opens an instant for its tasks. Tasks never do: a late one would undo the fence.
+
+        Raises:
+            StorageError: when the store fails.
+        """
+        self.create_exclusive(join(OPEN_FOLDER, instant_time), b"")
+
+    def is_open(self, instant_time: str) -> bool:
+        """Whether an instant is open: the look of a task (rule 4).
+
+        A task looks after its marker is there, and whoever ends an instant closes it before listing markers: either
+        the one sees the marker, or the other sees that it is closed. It stays closed for ever.
+        """
+        return self.exists(join(OPEN_FOLDER, instant_time))
+
+    def fence(self, instant_time: str) -> None:
+        """Closes an instant (rule 5). From here on none of its waiting files can be published. Can be repeated.
+
+        A store whose waiting files have tickets needs `revoke` for each that is announced, too.
+
+        Raises:
+            StorageError: when the store fails.
+        """
+        self.delete_metafile(join(OPEN_FOLDER, instant_time))
+
+    def staged_instants(self) -> list[str]:
+        """Instants that are open, or were left half closed."""
+        return sorted(entry.name for entry in self.list_dir(OPEN_FOLDER))
 
     def stage(self, instant_time: str, path: str) -> Stage:  # noqa: ARG002 for stores that know a file before it is written
         """Where a file of an instant is to wait until `publish`.
@@ -262,25 +290,12 @@ class Storage(ABC):
         """
         return Stage(instant_time)
 
-    def fence(self, instant_time: str) -> None:  # noqa: B027 not every store has one
-        """From here on no waiting file of the instant can be published, whoever tries and however late. Repeatable.
-
-        A store whose waiting files have tickets needs `revoke` for each of them instead.
-
-        Raises:
-            StorageError: when the store fails.
-        """
-
     def revoke(self, path: str, ticket: str) -> None:  # noqa: B027 tickets are S3's
         """Keeps the one waiting file with this ticket from being published.
 
         Raises:
             StorageError: when the store fails.
         """
-
-    def staged_instants(self) -> list[str]:
-        """Instants that have room for waiting files, where rooms are left behind by processes that die."""
-        return []
 
     @abstractmethod
     def open_output(self, path: str, stage: Stage | None = None) -> OutputFile:

@@ -91,6 +91,9 @@ class FaultyStorage(Storage):
     def open_staging(self, instant_time):
         return self._call("open_staging", instant_time)
 
+    def is_open(self, instant_time):
+        return self._call("is_open", instant_time)
+
     def stage(self, instant_time, path):
         return self._call("stage", instant_time, path)
 

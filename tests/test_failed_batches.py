@@ -191,7 +191,7 @@ def test_cleans_are_measured(tmp_path, monkeypatch):
     assert value("hudistream_clean_seconds_count", table=path) == 6
     assert value("hudistream_clean_seconds_sum", table=path) == pytest.approx(sum(one.clean_seconds for one in told))
 
-    inner = table_services.clean
+    inner = table_services.run_clean
 
     def misses(*args):
         return [replace(done, failed=done.deleted, deleted={}) for done in inner(*args)]
@@ -199,7 +199,7 @@ def test_cleans_are_measured(tmp_path, monkeypatch):
     def no_archive(*_args):
         raise HudiError("no archive")
 
-    monkeypatch.setattr(table_services, "clean", misses)
+    monkeypatch.setattr(table_services, "run_clean", misses)
     monkeypatch.setattr(table_services, "archive", no_archive)
     engine.write(6, rows([6], lambda _: "p"))
     # what was cleaned before archival failed counts

@@ -19,9 +19,10 @@ from dataclasses import asdict, dataclass, replace
 import structlog
 
 from table import clock, threads
-from table.errors import CommitConflictError, StorageError
+from table.errors import CommitConflictError, CommitOutcomeUnknownError, StorageError
 from table.settings import HeartbeatSettings
 from table.storage import OWN_FOLDER, Storage, join
+from table.timeline.active_timeline import create_settled
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat
 from table.version import VERSION
 
@@ -215,8 +216,12 @@ class Lease:
                 )
             number = holder.number + 1 if holder is not None else 1
             record = LeaseRecord(number, identity, this_machine(), this_process())
-            if not storage.create_exclusive(join(LEASE_FOLDER, str(number)), record.encode(), durable=True):
-                continue
+            path, data = join(LEASE_FOLDER, str(number)), record.encode()
+            try:
+                if create_settled(storage, path, data) != data:
+                    continue
+            except CommitOutcomeUnknownError as error:
+                raise StorageError(f"whether the lease of {storage.base_uri!r} was taken is not known: {error}") from error
             if max(_numbers(storage), default=number) != number:
                 storage.delete_metafile(join(LEASE_FOLDER, str(number)))  # somebody was faster by more than one
                 continue

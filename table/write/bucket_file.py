@@ -16,7 +16,6 @@ from table.files.stored_file import StoredBaseFile
 from table.schema import with_meta_columns
 from table.storage import Stage, join
 from table.timeline.commit_metadata import NO_PREVIOUS_COMMIT, WriteStat
-from table.timeline.end_record import end_path
 from table.write.context import Attempt, Bucket, BucketType, WriteContext
 from table.write.meta_columns import stamp_new_rows
 
@@ -70,16 +69,15 @@ class BucketFile:
         return stage
 
     def check_not_ended(self) -> None:
-        """Looks at the instant's end record (rule 4).
+        """Looks whether the instant is still open (rule 4), after its marker is there.
 
-        Where the store has a fence, this look after the marker is what makes it tight: either the one who ends the
-        instant sees the marker, or the task sees the end. Elsewhere the task looks again before and after it publishes.
+        Where the store has no fence, the task looks again before and after it publishes.
 
         Raises:
             StorageError: the instant has ended.
         """
         context = self.context
-        if context.storage.exists(end_path(context.instant_time, context.action)):
+        if not context.storage.is_open(context.instant_time):
             raise StorageError(f"instant {context.instant_time} was ended while {self.path} was being written")
 
     def _open_stored(self) -> StoredBaseFile | None:

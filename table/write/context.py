@@ -8,7 +8,6 @@ import pyarrow as pa
 from table.files.file_names import BaseFileName
 from table.settings import BaseFileSettings
 from table.storage import Storage
-from table.timeline.instant import Action
 from table.write.merge import MergeRules
 
 
@@ -69,7 +68,6 @@ class WriteContext:
     Attributes:
         storage: the table's.
         instant_time: the commit's.
-        action: the commit's: ``commit`` or ``replacecommit``.
         schema: table columns without meta columns (Arrow), all nullable.
         avro_schema: the same with meta columns, as JSON for footers.
         required: columns that must not be null, because the table's schema says so.
@@ -91,7 +89,6 @@ class WriteContext:
     key_column: str | None = None
     allow_duplicates: bool = True
     combine_before_insert: bool = False
-    action: Action = Action.COMMIT
 
     def base_file_name(self, bucket: Bucket, write_token: str) -> str:
         """Name of the file this commit writes for a bucket."""

@@ -5,12 +5,15 @@ from dataclasses import replace
 import pyarrow as pa
 from engine import SCHEMA, Engine
 
+from streaming.micro_batch import MicroBatchWriter
 from table.errors import CommitOutcomeUnknownError, HudiError
 from table.hudi_table import HudiTable
 
 from .disk import SimStorage
 from .reader import visible_files
 from .world import Killed, Process
+
+PARTITIONS = ("p", "p/q", "r")
 
 BASE = {
     "hoodie.parquet.max.file.size": "6000",
@@ -130,12 +133,16 @@ class Stream:
         self.batches, self.options = batches, options or {}
         self.query_id, self.committed, self.incarnation = query_id or f"query-{owner}", 0, 0
         self.drivers = []
+        truth.streams[owner] = self
+        truth.batches += batches
+        self.disturbed = False
         world.start(Process(f"cluster-{owner}"), f"supervisor-{owner}", self._supervise)
 
     def _supervise(self):
         world = self.world
         while self.committed < len(self.batches):
             self.incarnation += 1
+            world.wait(lambda: not self.truth.changing, "operator")
             process = Process(f"driver-{self.owner}{self.incarnation}", skew_ms=self.luck.skew())
             executors = Process(f"executors-{self.owner}{self.incarnation}")
             self.drivers.append((process, executors))
@@ -158,6 +165,8 @@ class Stream:
         while self.committed < len(self.batches) and not process.killed:
             if engine.executors.killed:
                 engine.use_executors(Process(engine.executors.name + "'"))
+            if world.random.random() < self.luck.empties:
+                self._delete_partition(engine)
             if self._write(engine, self.committed):
                 self.committed += 1
             elif not process.killed:
@@ -166,16 +175,40 @@ class Stream:
             engine.writer.services.wait()
             close(engine)
 
+    def _delete_partition(self, engine):
+        """`sink.write(rows, operation="delete_partition")`, between two batches: everybody's rows there go."""
+        world, truth = self.world, self.truth
+        if truth.overlays:
+            return  # somebody is in doubt
+        path = world.random.choice(PARTITIONS)
+        gone = {key for rows in truth.batches for key, (partition, _) in rows.items() if partition == path}
+        settle = truth.open_replacement(gone)
+        writer = engine.writer
+        options = replace(writer._options, operation="delete_partition", partitions_to_delete=(path,))
+        replacer = MicroBatchWriter(writer._storage, options, "t")
+        replacer.services, replacer.lease = writer.services, writer.lease
+        try:
+            replacer.write(None, SCHEMA, self.query_id, 2, None)
+        except CommitOutcomeUnknownError:
+            return
+        except HudiError as error:
+            world.tell(f"delete_partition {path} refused: {error}"[:160])
+            settle(done=False)
+            return
+        if engine.process.killed:
+            raise Killed
+        world.tell(f"partition {path} deleted")
+        settle(done=True)
+
     def _options(self):
         return {"hoodie.datasource.write.streaming.checkpoint.identifier": self.owner, **self.options}
 
     def _write(self, engine, number):
         batch, truth = self.batches[number], self.truth
         replays = number < self.committed
-        after = {**truth.state(self.owner), **{key: value for key, (_, value) in batch.items()}}
-        doubtful = len(truth.states[self.owner]) > 1  # an earlier attempt may yet turn out to be there
+        doubtful = truth.is_open(self.owner)  # an earlier attempt may yet turn out to be there
         if not replays and not doubtful:
-            truth.open(self.owner, after)
+            truth.open(self.owner, {key: value for key, (_, value) in batch.items()})
         try:
             summary = engine.write(number, to_table(batch), parallelism=2)
         except CommitOutcomeUnknownError as error:
@@ -194,7 +227,7 @@ class Stream:
         if replays and not summary.skipped:
             self.world.violate(f"batch {number} of {self.owner} was written twice")
         if not replays:
-            truth.acknowledge(self.owner, after)
+            truth.acknowledge(self.owner)
         return True
 
 
@@ -214,15 +247,15 @@ class Backfill:
         self.world, self.disk, self.truth, self.owner, self.luck = world, disk, truth, owner, luck
         self.batches, self.options = batches, options or {}
         self.drivers = []
+        truth.batches += batches
         world.start(Process(f"shell-{owner}"), f"shell-{owner}", self._run)
 
     def _run(self):
         world, truth = self.world, self.truth
         for number, batch in enumerate(self.batches):
             process, executors = Process(f"backfill-{self.owner}{number}"), Process(f"executors-{self.owner}{number}")
-            after = {**truth.state(self.owner), **{key: value for key, (_, value) in batch.items()}}
             while True:
-                truth.open(self.owner, after)
+                truth.open(self.owner, {key: value for key, (_, value) in batch.items()})
                 if executors.killed:
                     executors = Process(executors.name + "'")
                 engine = SimEngine(world, self.disk, process, executors, self.options, None, self.luck)
@@ -238,7 +271,7 @@ class Backfill:
                 finally:
                     if not process.killed:
                         close(engine)
-                truth.acknowledge(self.owner, after)
+                truth.acknowledge(self.owner)
                 break
 
 

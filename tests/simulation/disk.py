@@ -19,7 +19,7 @@ class Disk:
     """
 
     def __init__(self, world, fence="folders"):
-        self.world, self.files, self.listeners = world, {}, []
+        self.world, self.files, self.listeners, self.watchers = world, {}, [], []
         self.fence, self.open_stages, self.uploads = fence, set(), {}
 
     def set(self, path, data):
@@ -67,6 +67,8 @@ class SimStorage(Storage):
         world.point(f"{verb} {path}")
         if self.process is not None and self.process.killed:
             raise Killed
+        for watcher in self.disk.watchers:
+            watcher(verb, path, self.process)
         if changes:
             self.luck.before(verb, path)
         result = effect()
@@ -131,7 +133,15 @@ class SimStorage(Storage):
         return self.disk.fence != "none"
 
     def open_staging(self, instant_time):
-        self._call("open_staging", instant_time, lambda: self.disk.open_stages.add(instant_time))
+        if self.disk.fence != "folders":
+            super().open_staging(instant_time)
+        else:
+            self._call("open_staging", instant_time, lambda: self.disk.open_stages.add(instant_time))
+
+    def is_open(self, instant_time):
+        if self.disk.fence != "folders":
+            return super().is_open(instant_time)
+        return self._call("is_open", instant_time, lambda: instant_time in self.disk.open_stages)
 
     def stage(self, instant_time, path):
         def effect():
@@ -144,7 +154,9 @@ class SimStorage(Storage):
         return self._call("stage", path, effect)
 
     def fence(self, instant_time):
-        if self.disk.fence == "folders":
+        if self.disk.fence != "folders":
+            super().fence(instant_time)
+        else:
             self._call("fence", instant_time, lambda: self.disk.open_stages.discard(instant_time))
 
     def revoke(self, path, ticket):
@@ -152,6 +164,8 @@ class SimStorage(Storage):
             self._call("revoke", ticket, lambda: self.disk.uploads.pop(ticket, None))
 
     def staged_instants(self):
+        if self.disk.fence != "folders":
+            return super().staged_instants()
         return self._call("list", "staged", lambda: sorted(self.disk.open_stages))
 
     def publish(self, path, stage, output):

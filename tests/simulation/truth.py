@@ -4,6 +4,7 @@ Keys begin with their owner's letter. An owner has one batch under way at most; 
 a crash in the middle of it, the table holds the state before it or the state after it, whole.
 """
 
+import json
 from collections import Counter, defaultdict
 
 from .reader import UnreadableError, read_rows, visible_files
@@ -14,33 +15,107 @@ class Truth:
 
     def __init__(self, world, disk):
         self.world, self.disk = world, disk
-        self.states = defaultdict(lambda: [{}])  # owner -> what is allowed; the first is what was acknowledged
-        self.held = []
+        self.bases = defaultdict(lambda: [{}])  # owner -> what was acknowledged; and what a replacement would leave
+        self.overlays = {}  # owner -> rows of the batch that is under way, or in doubt
+        self.savepoints = {}  # instant time -> paths that it holds, once it was acknowledged
+        self.renewed_ms, self.owners = {}, {}  # owner of a lease -> its last attempt to renew, its process
+        self.changing = 0  # services under way that undo commits one by one
+        self.streams, self.batches = {}, []
+        self.doubts = False
         disk.listeners.append(self.on_change)
+        disk.watchers.append(self.on_call)
 
     # -- what writers tell
 
-    def open(self, owner, after):
-        """A batch begins, or a service that may change what the owner sees."""
-        self.states[owner].append(after)
+    def open(self, owner, rows):
+        """A batch begins: its rows may be there from now on, all or none."""
+        self.overlays[owner] = rows
 
-    def acknowledge(self, owner, after):
-        """From now on this is what is there."""
-        self.states[owner] = [after]
+    def is_open(self, owner):
+        """Whether a batch is under way, or in doubt."""
+        return owner in self.overlays
+
+    def acknowledge(self, owner):
+        """The batch is there from now on."""
+        rows = self.overlays.pop(owner)
+        self.bases[owner] = [{**base, **rows} for base in self.bases[owner]]
         self.check("acknowledged")
 
     def refuse(self, owner):
         """The batch was refused: nothing of it is there."""
-        del self.states[owner][1:]
+        self.overlays.pop(owner, None)
         self.check("refused")
+
+    def open_replacement(self, gone):
+        """Keys of everybody may go from now on. Returns what settles it; without an answer both stay possible."""
+        before = {owner: list(bases) for owner, bases in self.bases.items()}
+        after = {
+            owner: [{key: value for key, value in base.items() if key not in gone} for base in bases]
+            for owner, bases in before.items()
+        }
+        self.bases.update({owner: before[owner] + after[owner] for owner in before})
+
+        def settle(done):
+            self.bases.update(after if done else before)
+            self.check("replaced" if done else "not replaced")
+
+        return settle
 
     def state(self, owner):
         """What was acknowledged last."""
-        return self.states[owner][0]
+        return self.bases[owner][0]
+
+    def allowed(self, owner):
+        """Every state that a reader may see."""
+        bases, rows = self.bases[owner], self.overlays.get(owner)
+        return bases if rows is None else [*bases, *({**base, **rows} for base in bases)]
+
+    def hold(self, time, paths):
+        """A savepoint was acknowledged: its files stay."""
+        self.savepoints[time] = frozenset(paths)
+        missing = [path for path in paths if path not in self.disk.files]
+        if missing:
+            self.world.violate(f"the savepoint {time} holds {missing[0]}, which is not there")
+
+    def rows_of(self, owner, until=None):
+        """What a reader sees of an owner's keys."""
+        files = self.disk.files
+        rows = read_rows(files, visible_files(files, until))
+        return {key: value for key, value in rows if key[0] == owner}
+
+    # -- what happens
+
+    def on_call(self, verb, path, process):
+        """Who tries to renew a lease is alive; who takes one over must not find its holder so."""
+        if verb == "put" and path.startswith(".hoodie/.hudistream/alive/"):
+            owner = path.rsplit("/", 1)[-1]
+            self.renewed_ms[owner], self.owners[owner] = self.world.now_ms, process
+
+    def _check_takeover(self, path):
+        number = int(path.rsplit("/", 1)[-1])
+        before = self.disk.files.get(f".hoodie/.hudistream/lease/{number - 1}")
+        new = json.loads(self.disk.files[path][0])["identity"]
+        old = json.loads(before[0])["identity"] if before else None
+        if old is None or new is None or old["owner"] == new["owner"]:
+            return
+        same_stream = old["query_id"] is not None and old["query_id"] == new["query_id"]
+        process = self.owners.get(old["owner"])
+        if same_stream or process is None or process.killed or process.paused_until > self.world.now_ms - 700:
+            return
+        if not any(a.process is process and "/lease" in a.name and not a.done for a in self.world.actors):
+            return  # the writer is not there any more, only its process is
+        if self.world.now_ms - self.renewed_ms[old["owner"]] > 450:
+            self.world.violate(f"{process.name} lives, and gave no sign of it: its table was taken over")
 
     # -- what readers see
 
     def on_change(self, path):
+        if path not in self.disk.files:
+            for time, held in self.savepoints.items():
+                if path in held:
+                    self.world.violate(f"{path} is deleted, which the savepoint {time} holds")
+        elif path.startswith(".hoodie/.hudistream/lease/"):
+            self._check_takeover(path)
         if path.startswith(".hoodie/"):
             if path.count("/") > 1 or not path.endswith("commit"):
                 return
@@ -51,7 +126,7 @@ class Truth:
     def check(self, why):
         """Compares what a reader sees now."""
         world = self.world
-        if world.violation is not None:
+        if world.violation is not None or self.changing:
             return
         files = self.disk.files
         try:
@@ -67,9 +142,9 @@ class Truth:
             return
         for key, value in rows:
             seen[key[0]][key] = value
-        for owner in set(seen) | set(self.states):
-            if seen[owner] not in self.states[owner]:
-                world.violate(f"after {why}: owner {owner}: {self._difference(seen[owner], self.states[owner])}")
+        for owner in {*seen, *self.bases, *self.overlays}:
+            if seen[owner] not in self.allowed(owner):
+                world.violate(f"after {why}: owner {owner}: {self._difference(seen[owner], self.allowed(owner))}")
                 return
 
     @staticmethod

@@ -5,13 +5,10 @@ from dataclasses import dataclass
 
 from table.errors import HudiError
 
-from .actors import Backfill, Operator, Reader, Stream
+from .actors import PARTITIONS, Backfill, Operator, Reader, Stream
 from .disk import Disk
 from .truth import Truth
 from .world import ViolationError, World
-
-PARTITIONS = ("p", "p/q", "r")
-
 
 @dataclass
 class Luck:
@@ -26,6 +23,8 @@ class Luck:
     speculative: float = 0.0
     failed_job: float = 0.0
     skewed: bool = False
+    empties: float = 0.0
+    foreign: float = 0.0
 
     def skew(self):
         """Milliseconds by which a machine's clock is off."""
@@ -46,6 +45,8 @@ def choose_luck(world):
         luck.late_task, luck.lost_task = r.choice((0.05, 0.3)), r.choice((0.0, 0.2))
         luck.speculative, luck.failed_job = r.choice((0.0, 0.3)), r.choice((0.0, 0.5))
     luck.skewed = r.random() < 0.2
+    luck.empties = r.choice((0.0, 0.0, 0.15))
+    luck.foreign = r.choice((0.0, 0.0, 0.0, 0.1))
     return luck
 
 

@@ -86,20 +86,21 @@ class BatchLedger:
         Raises:
             CommitConflictError: names the batches, and both ways out.
         """
-        if last is None or batch_id <= last.batch_id + 1:
+        known = -1 if last is None else last.batch_id
+        if batch_id <= known + 1:
             return
-        times = [time for time, found in self._active.items() if found.get(sink_id) == last]
-        since = min(times, default="")
         for rollback in timeline.completed_of(Action.ROLLBACK):
-            time = load_rolled_back_time(table.storage, timeline, rollback) if rollback.time > since else ""
+            time = load_rolled_back_time(table.storage, timeline, rollback)
             end = find_end(table.storage, time, Action.COMMIT) if time else None
-            if end is not None and end.undone:
+            if end is None or end.undone is None:
+                continue
+            undone_sink, undone = end.undone
+            if undone_sink == sink_id and known < undone < batch_id:
                 raise CommitConflictError(
-                    f"batch {batch_id} of sink {sink_id!r} follows batch {last.batch_id}: commit {time} was undone by "
-                    f"hand ({rollback.time}), and the rows of the batches between are not in the table. Either delete "
-                    f"commits/{last.batch_id + 1} and later files from the checkpoint's folder, and start the stream: "
-                    "it replays them; or, if they are not wanted, give the sink another "
-                    "hoodie.datasource.write.streaming.checkpoint.identifier"
+                    f"batch {batch_id} of sink {sink_id!r} comes after batch {undone}, which was undone by hand (commit "
+                    f"{time}, {rollback.file_name}): its rows are not in the table. Either delete commits/{known + 1} "
+                    "and later files from the checkpoint's folder, and start the stream: it replays them; or, if they "
+                    "are not wanted, give the sink another hoodie.datasource.write.streaming.checkpoint.identifier"
                 )
 
     def build_extra(

@@ -52,7 +52,7 @@ def test_a_savepoint_outlives_cleaning_and_archival_and_the_table_goes_back_to_i
     assert line.completed_writes[-1].time == time
     assert len(line.completed_of(Action.RESTORE)) == 1
     # a stream that goes on without the batches that were undone is refused; replayed from its checkpoint, it goes on
-    with pytest.raises(CommitConflictError, match="follows batch 2: .* was undone by hand"):
+    with pytest.raises(CommitConflictError, match="comes after batch [3-8], which was undone by hand"):
         Engine(path).write(9, rows(range(1000, 1010)))
     Engine(path).write(3, rows(range(1000, 1010)))
     assert len(key_set(read_table(path))) == 40

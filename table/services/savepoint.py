@@ -14,6 +14,7 @@ from table.timeline.active_timeline import (
     begin_instant,
     complete_instant,
     delete_instant_file,
+    find_instant,
     load_timeline,
     read_instant,
     request_instant,
@@ -269,10 +270,17 @@ def undo_commit(table: HudiTable, timeline: Timeline, time: str, action: Action,
             raise
     else:
         plan = _plan_of(table, rollback)
-    undone = any(i.time == time and i.is_completed for i in timeline.completed_writes)
-    overrule_end(storage, EndRecord(time, action, ROLLBACK, owner, undone=undone))
+    overrule_end(storage, EndRecord(time, action, ROLLBACK, owner, undone=_batch_of(table, timeline, time)))
     delete_instant_file(storage, Instant(time, action, State.COMPLETED))
     execute_rollback(table, requested(rollback.time, Action.ROLLBACK), plan)
+
+
+def _batch_of(table: HudiTable, timeline: Timeline, time: str) -> tuple[str, int] | None:
+    """Sink id and batch id of a completed commit that is a stream's batch."""
+    done = next((i for i in timeline.completed_writes if i.time == time), None)
+    data = find_instant(table.storage, done) if done is not None else None
+    batch = batch_of_commit(decode_commit(data, time).extra) if data else None
+    return (batch[0], batch[1].batch_id) if batch is not None else None
 
 
 def _plan_of(table: HudiTable, rollback: Instant) -> RollbackPlan:

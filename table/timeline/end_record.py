@@ -8,6 +8,7 @@ is archived. Hudi passes over the folder.
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from table.errors import CorruptFileError
 from table.storage import OWN_FOLDER, Storage, join
@@ -30,7 +31,7 @@ class EndRecord:
         by: identity of the process that decided it.
         content: of the completed file, for a commit.
         version: of hudistream that wrote the record.
-        undone: whether it undoes a commit that was completed: rows of a stream's batch may be missing since.
+        undone: sink id and batch id of the stream's batch that it takes back, where it undoes a completed commit.
     """
 
     time: str
@@ -39,7 +40,7 @@ class EndRecord:
     by: str
     content: bytes = b""
     version: str = VERSION
-    undone: bool = False
+    undone: tuple[str, int] | None = None
 
     @property
     def is_commit(self) -> bool:
@@ -49,7 +50,7 @@ class EndRecord:
     def encode(self) -> bytes:
         """JSON."""
         document = {"end": self.end, "by": self.by, "version": self.version, "content": self.content.decode()}
-        return json.dumps({**document, "undone": True} if self.undone else document).encode()
+        return json.dumps({**document, "undone": self.undone} if self.undone else document).encode()
 
 
 def end_path(time: str, action: Action) -> str:
@@ -67,13 +68,17 @@ def decode_end(time: str, action: Action, data: bytes) -> EndRecord:
         document = json.loads(data)
         end = EndRecord(
             time, action, document["end"], document["by"], document["content"].encode(), document["version"],
-            bool(document.get("undone")),
+            _undone(document.get("undone")),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise CorruptFileError(f"{end_path(time, action)} is not an end record: {error!r}") from error
     if end.end not in (COMMIT, ROLLBACK):
         raise CorruptFileError(f"{end_path(time, action)} says {end.end!r}: neither commit nor rollback")
     return end
+
+
+def _undone(value: Any) -> tuple[str, int] | None:
+    return (str(value[0]), int(value[1])) if value else None
 
 
 def find_end(storage: Storage, time: str, action: Action) -> EndRecord | None:

@@ -1,5 +1,6 @@
 """Who acts: streams whose drivers die and are started again, backfills, operators, readers."""
 
+import re
 from dataclasses import replace
 
 import pyarrow as pa
@@ -8,12 +9,15 @@ from engine import SCHEMA, Engine
 from streaming.micro_batch import MicroBatchWriter
 from table.errors import CommitOutcomeUnknownError, HudiError
 from table.hudi_table import HudiTable
+from table.storage import join
+from table.timeline.commit_metadata import decode_commit
+from table.timeline.service_metadata import RollbackMetadata, encode_rollback_metadata
 
 from .disk import SimStorage
 from .reader import visible_files
 from .world import Killed, Process
 
-PARTITIONS = ("p", "p/q", "r")
+PARTITIONS = ("p", "p/q", "r", "s", "t")
 
 BASE = {
     "hoodie.parquet.max.file.size": "6000",
@@ -47,12 +51,16 @@ class SimEngine(Engine):
         self.world, self.luck, self.process = world, luck, process
         self.use_executors(executors)
 
+    truth = None
+
     def use_executors(self, executors):
         """Other executors come in the place of dead ones."""
         self.executors = executors
         self._task_storage = SimStorage(self.writer._storage.disk, executors, self.luck.rate)
 
     def _distribute(self, plan, table):
+        if self.truth is not None and self.world.random.random() < self.luck.foreign:
+            undo_as_others_do(self.world, self.truth, self.writer._storage.disk)
         plan = replace(plan, context=replace(plan.context, storage=self._task_storage))
         routed = list(self._route(plan.routes, table, plan))
         if plan.changes is not None and plan.changes.apart:
@@ -62,6 +70,28 @@ class SimEngine(Engine):
             if batches:
                 job.begin(task, batches)
         return [result for result in job.wait() if result.stats or result.bad_rows]
+
+
+def undo_as_others_do(world, truth, disk):
+    """Another engine rolls the newest commit back, past our lease and our end records, all at once."""
+    done = sorted(name for name in disk.files if name.startswith(".hoodie/") and name.endswith(".commit"))
+    if not done or truth.savepoints or any(".replacecommit" in name for name in disk.files):
+        return
+    time = done[-1].rsplit("/", 1)[-1].partition(".")[0]
+    stats = decode_commit(disk.files[done[-1]][0], done[-1]).stats
+    if any(s.prev_base_file and join(s.partition_path, s.prev_base_file) not in disk.files for s in stats):
+        return
+    truth.changing += 1
+    undone = str(int(time) + 1)  # any later instant
+    for name in (done[-1], f".hoodie/{time}.inflight", f".hoodie/{time}.commit.requested", *(s.path for s in stats)):
+        disk.remove(name)
+    metadata = RollbackMetadata(undone, 1, time, "commit", {})
+    disk.set(f".hoodie/{undone}.rollback.requested", b"")
+    disk.set(f".hoodie/{undone}.rollback.inflight", b"")
+    disk.set(f".hoodie/{undone}.rollback", encode_rollback_metadata(metadata))
+    truth.changing -= 1
+    truth.take_over_what_is_there()
+    world.tell(f"another engine undoes {time}")
 
 
 class _Job:
@@ -135,7 +165,6 @@ class Stream:
         self.drivers = []
         truth.streams[owner] = self
         truth.batches += batches
-        self.disturbed = False
         world.start(Process(f"cluster-{owner}"), f"supervisor-{owner}", self._supervise)
 
     def _supervise(self):
@@ -159,7 +188,8 @@ class Stream:
     def _drive(self, process, executors):
         world = self.world
         engine = SimEngine(world, self.disk, process, executors, self._options(), self.query_id, self.luck)
-        if self.committed and world.random.random() < 0.5:
+        engine.truth = self.truth if len(self.truth.batches) == len(self.batches) else None
+        if self.committed and not self.truth.may_undo and world.random.random() < 0.5:
             # Spark's checkpoint may be one batch behind
             self._write(engine, self.committed - 1)
         while self.committed < len(self.batches) and not process.killed:
@@ -178,7 +208,7 @@ class Stream:
     def _delete_partition(self, engine):
         """`sink.write(rows, operation="delete_partition")`, between two batches: everybody's rows there go."""
         world, truth = self.world, self.truth
-        if truth.overlays:
+        if truth.overlays or truth.replacements:
             return  # somebody is in doubt
         path = world.random.choice(PARTITIONS)
         gone = {key for rows in truth.batches for key, (partition, _) in rows.items() if partition == path}
@@ -220,6 +250,10 @@ class Stream:
             self.world.tell(f"batch {number} refused: {type(error).__name__} {error}"[:200])
             if not replays and not doubtful:
                 truth.refuse(self.owner)
+            missing = re.search(r"which was undone by hand .* delete commits/(\d+) ", str(error))
+            if missing:
+                # what the message advises: the checkpoint is set back, and the batches come again
+                self.committed = int(missing[1])
             return False
         if engine.process.killed:
             raise Killed
@@ -291,6 +325,8 @@ class Reader:
                 world.point("reads")
                 if len(self._completed() - done) >= self.retained:
                     break
+                if done and max(done) not in disk.files:
+                    break  # its instant was undone by hand, which no reader outlives
                 missing = [path for path in held if path not in disk.files]
                 if missing:
                     world.violate(f"a reader lost {missing[0]} after {len(self._completed() - done)} commits")
@@ -302,8 +338,9 @@ class Reader:
 class Operator:
     """Savepoints, cleans, archival, rollbacks and restores from a shell of its own."""
 
-    def __init__(self, world, disk, truth, luck, jobs):
+    def __init__(self, world, disk, truth, luck, jobs, finish=None):
         self.world, self.disk, self.truth, self.luck, self.jobs = world, disk, truth, luck, jobs
+        self.finish = finish
         self.count = 0
         world.start(Process("operator"), "operator", self._run)
 
@@ -311,12 +348,24 @@ class Operator:
         world = self.world
         for job in self.jobs:
             world.sleep_s(world.random.random() * 0.6)
-            process = Process(f"shell{self.count}")
-            self.count += 1
-            actor = world.start(process, process.name, lambda j=job, p=process: self._do(j, p), daemon=True)
-            world.wait(lambda a=actor, p=process: a.done or p.killed, "operator")
-            if actor.error is not None and not isinstance(actor.error, HudiError):
-                raise actor.error
+            self._in_shell(job)
+            while any(re.search(r"/\d+\.restore\.(requested|inflight)$", name) for name in self._unfinished()):
+                world.sleep_s(0.2)
+                self._in_shell(self.finish)  # a restore that died blocks writers until somebody finishes it
+
+    def _unfinished(self):
+        """Files of restores that are not completed."""
+        files = self.disk.files
+        return [name for name in files if ".restore." in name and name.rsplit(".", 1)[0] not in files]
+
+    def _in_shell(self, job):
+        world = self.world
+        process = Process(f"shell{self.count}")
+        self.count += 1
+        actor = world.start(process, process.name, lambda: self._do(job, process), daemon=True)
+        world.wait(lambda: actor.done or process.killed, "operator")
+        if actor.error is not None and not isinstance(actor.error, HudiError):
+            raise actor.error
 
     def _do(self, job, process):
         from table.config import load_table_config

@@ -1,9 +1,14 @@
-"""What operators do."""
+"""What operators do, and what it means for the truth."""
 
+import re
+
+from table.errors import HudiError
 from table.services.archival import archive
 from table.services.clean import clean
-from table.services.savepoint import create_savepoint, delete_savepoint
+from table.services.savepoint import create_savepoint, delete_savepoint, restore_to_savepoint, roll_back
 from table.settings import ArchiveSettings, CleanSettings
+
+from .reader import visible_files
 
 
 def do_clean(operator, table):
@@ -18,19 +23,63 @@ def do_archive(operator, table):
 
 def do_savepoint(operator, table):
     """`hudistream savepoint create`."""
-    create_savepoint(table)
+    commits = [instant.time for instant in table.load_timeline().completed_writes][-3:]
+    if commits:
+        time = create_savepoint(table, operator.world.random.choice(commits))
+        operator.truth.hold(time, visible_files(operator.disk.files, time))
 
 
 def do_delete_savepoint(operator, table):
     """`hudistream savepoint delete`."""
     held = [i for i in table.load_timeline() if i.action.value == "savepoint"]
     if held:
+        operator.truth.savepoints.pop(held[0].time, None)
         delete_savepoint(table, held[0].time)
 
 
+def do_roll_back(operator, table):
+    """`hudistream rollback --force` of the newest commit; the streams' checkpoints are set back accordingly."""
+    writes = table.load_timeline().completed_writes
+    if writes:
+        _undo(operator, lambda: roll_back(table, writes[-1].time, force=True))
+
+
+def do_restore(operator, table):
+    """`hudistream savepoint restore --force`."""
+    if operator.truth.savepoints:
+        time = max(operator.truth.savepoints)
+        _undo(operator, lambda: restore_to_savepoint(table, time, force=True))
+
+
+def finish_restore(operator, table):
+    """The same command again, after its process died."""
+    _undo(operator, lambda: restore_to_savepoint(table, "0", force=True))
+
+
+def _undo(operator, act):
+    """Commits go one by one, newest first, so that readers see states in between; then everybody starts from there."""
+    truth = operator.truth
+    truth.changing += 1
+    settled = False
+    try:
+        act()
+        settled = True
+    except HudiError as error:
+        operator.world.tell(f"undoing refused: {type(error).__name__} {error}"[:200])
+        settled = not re.search("pending|not known", str(error))
+    finally:
+        truth.changing -= 1
+        if settled:
+            truth.take_over_what_is_there()
+        else:
+            truth.undecided = True
+
+
 JOBS = [do_clean, do_archive, do_savepoint, do_delete_savepoint]
+UNDOING = [do_roll_back, do_restore]
 
 
 def random_jobs(world):
-    """A few of them."""
-    return [world.random.choice(JOBS) for _ in range(world.random.randrange(1, 8))]
+    """A few of them; in some worlds also those that undo."""
+    jobs = JOBS + UNDOING if world.random.random() < 0.3 else JOBS
+    return [world.random.choice(jobs) for _ in range(world.random.randrange(1, 16))]

@@ -17,11 +17,14 @@ class Truth:
         self.world, self.disk = world, disk
         self.bases = defaultdict(lambda: [{}])  # owner -> what was acknowledged; and what a replacement would leave
         self.overlays = {}  # owner -> rows of the batch that is under way, or in doubt
+        self.history = defaultdict(lambda: [{}])  # owner -> every state that it ever acknowledged
+        self.undecided = False  # somebody died while commits were undone: any state of the past may be there
         self.savepoints = {}  # instant time -> paths that it holds, once it was acknowledged
         self.renewed_ms, self.owners = {}, {}  # owner of a lease -> its last attempt to renew, its process
         self.changing = 0  # services under way that undo commits one by one
         self.streams, self.batches = {}, []
-        self.doubts = False
+        self.replacements = []  # partitions that are being deleted, or in doubt
+        self.may_undo = False  # whether an operator undoes commits in this world
         disk.listeners.append(self.on_change)
         disk.watchers.append(self.on_call)
 
@@ -38,7 +41,13 @@ class Truth:
     def acknowledge(self, owner):
         """The batch is there from now on."""
         rows = self.overlays.pop(owner)
-        self.bases[owner] = [{**base, **rows} for base in self.bases[owner]]
+        self._settle_by_looking(rows)
+        if self.undecided:
+            self.undecided = False
+            self.take_over_what_is_there({owner: rows})
+        else:
+            self.bases[owner] = [{**base, **rows} for base in self.bases[owner]]
+        self.history[owner] += self.bases[owner]
         self.check("acknowledged")
 
     def refuse(self, owner):
@@ -47,19 +56,53 @@ class Truth:
         self.check("refused")
 
     def open_replacement(self, gone):
-        """Keys of everybody may go from now on. Returns what settles it; without an answer both stay possible."""
-        before = {owner: list(bases) for owner, bases in self.bases.items()}
-        after = {
-            owner: [{key: value for key, value in base.items() if key not in gone} for base in bases]
-            for owner, bases in before.items()
-        }
-        self.bases.update({owner: before[owner] + after[owner] for owner in before})
+        """Keys of everybody may go from now on. Returns what settles it."""
+        replacement = {"gone": gone, "done": None}
+        self.replacements.append(replacement)
 
         def settle(done):
-            self.bases.update(after if done else before)
-            self.check("replaced" if done else "not replaced")
+            if replacement["done"] is None:
+                self._settle(replacement, done)
+                self.check("replaced" if done else "not replaced")
+            elif replacement["done"] != done:
+                self.world.violate("a replacement is not what its writer was told")
 
         return settle
+
+    def _settle(self, replacement, done):
+        replacement["done"] = done
+        self.replacements.remove(replacement)
+        if done:
+            for owner in list(self.bases):
+                self.bases[owner] = [self._without(base, replacement["gone"]) for base in self.bases[owner]]
+                self.history[owner] += self.bases[owner]
+
+    @staticmethod
+    def _without(base, gone):
+        return {key: value for key, value in base.items() if key not in gone}
+
+    def _settle_by_looking(self, newer):
+        """Somebody else's batch is there: whatever was in doubt before it is decided."""
+        for replacement in list(self.replacements):
+            left = [key for owner in self.bases for key in self.state(owner) if key in replacement["gone"] and key not in newer]
+            seen = {key for owner in self.bases for key in self.rows_of(owner)}
+            self._settle(replacement, not any(key in seen for key in left))
+
+    def take_over_what_is_there(self, added=None):
+        """Commits were undone: what is left of each owner must be a state of its past, whole."""
+        if self.world.violation is not None:
+            return
+        added = added or {}
+        for owner in {*self.bases, *self.history, *self.overlays}:
+            seen = self.rows_of(owner)
+            rows = self.overlays.get(owner)
+            past = [{**state, **added.get(owner, {})} for state in [*self.history[owner], *self.bases[owner]]]
+            past += [{**state, **rows} for state in past] if rows is not None else []
+            if seen not in past:
+                self.world.violate(f"owner {owner} is left with no state of its past: {self._difference(seen, past[-2:])}")
+                return
+            self.bases[owner] = [seen]
+            self.history[owner].append(seen)
 
     def state(self, owner):
         """What was acknowledged last."""
@@ -68,6 +111,8 @@ class Truth:
     def allowed(self, owner):
         """Every state that a reader may see."""
         bases, rows = self.bases[owner], self.overlays.get(owner)
+        for replacement in self.replacements:
+            bases = [*bases, *(self._without(base, replacement["gone"]) for base in bases)]
         return bases if rows is None else [*bases, *({**base, **rows} for base in bases)]
 
     def hold(self, time, paths):
@@ -126,7 +171,7 @@ class Truth:
     def check(self, why):
         """Compares what a reader sees now."""
         world = self.world
-        if world.violation is not None or self.changing:
+        if world.violation is not None or self.changing or self.undecided:
             return
         files = self.disk.files
         try:

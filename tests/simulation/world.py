@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from unittest import mock
 
 from table import clock, threads
+from table.settings import HeartbeatSettings
 
 SWITCH = 0.35  # how often another actor runs after a point
 STEPS_MOST = 60_000
@@ -257,7 +258,9 @@ class World:
             make_signal=lambda: _Signal(self),
             make_lock=lambda: _Lock(self),
             current_thread=lambda: self._current,
-        ), mock.patch("streaming.micro_batch.weakref.finalize"):  # what dies here lets go of nothing
+        ), mock.patch("streaming.micro_batch.weakref.finalize"), mock.patch(
+            "table.transaction.lease.HeartbeatSettings", lambda: HeartbeatSettings(300)
+        ):  # what dies here lets go of nothing
             yield
 
     def _start_thread(self, target, name, *, daemon=False):

@@ -7,8 +7,13 @@ from table.errors import HudiError
 
 from .actors import PARTITIONS, Backfill, Operator, Reader, Stream
 from .disk import Disk
+from .operators import UNDOING, finish_restore, random_jobs
 from .truth import Truth
 from .world import ViolationError, World
+
+# calls around which windows are: in some worlds processes die and pause there above all
+FOCI = (".hudistream/ends", ".commit", ".inflight", "publish", ".rollback", ".clean", "lease", ".temp", "is_open", "metadata")
+
 
 @dataclass
 class Luck:
@@ -25,6 +30,7 @@ class Luck:
     skewed: bool = False
     empties: float = 0.0
     foreign: float = 0.0
+    focus: str = ""
 
     def skew(self):
         """Milliseconds by which a machine's clock is off."""
@@ -45,8 +51,10 @@ def choose_luck(world):
         luck.late_task, luck.lost_task = r.choice((0.05, 0.3)), r.choice((0.0, 0.2))
         luck.speculative, luck.failed_job = r.choice((0.0, 0.3)), r.choice((0.0, 0.5))
     luck.skewed = r.random() < 0.2
-    luck.empties = r.choice((0.0, 0.0, 0.15))
+    luck.empties = r.choice((0.0, 0.0, 0.15, 0.4))
     luck.foreign = r.choice((0.0, 0.0, 0.0, 0.1))
+    if r.random() < 0.5:
+        luck.focus = r.choice(FOCI)
     return luck
 
 
@@ -62,11 +70,12 @@ class Faults:
             return
         if process.name.startswith(("shell-", "backfill")):
             return
-        if world.random.random() < luck.kill:
+        here = 30 if luck.focus and luck.focus in label else 1
+        if world.random.random() < luck.kill * here:
             self.left -= 1
             process.killed = True
             world.tell(f"{process.name} is killed at {label}")
-        elif world.random.random() < luck.pause:
+        elif world.random.random() < luck.pause * here:
             self.left -= 1
             process.paused_until = world.now_ms + world.random.randrange(20, 2500)
             world.tell(f"{process.name} is paused at {label} until {process.paused_until - world.now_ms} ms from now")
@@ -86,7 +95,7 @@ def insert_batches(world, owner, count):
 
 def upsert_batches(world, owner, count):
     """Batches that change the same few accounts again and again; a key stays in its partition."""
-    accounts = {f"{owner}{number:04d}": PARTITIONS[number % 3] for number in range(6)}
+    accounts = {f"{owner}{number:04d}": PARTITIONS[number % len(PARTITIONS)] for number in range(6)}
     made = []
     for batch in range(count):
         chosen = sorted(accounts)[:] if batch == 0 else world.random.sample(sorted(accounts), 3)
@@ -97,32 +106,45 @@ def upsert_batches(world, owner, count):
 def build(seed):
     """The world of a seed."""
     world = World(seed)
-    disk = Disk(world, world.random.choice(("folders", "tickets")))
+    r = world.random
+    disk = Disk(world, r.choice(("folders", "tickets")))
     truth = Truth(world, disk)
     luck = choose_luck(world)
     world.faults.append(Faults(luck))
-    r = world.random
-    _stream(world, disk, truth, "a", r.randrange(6, 22), luck)
+    options, retained = _choose_cleaning(world, luck)
+    _stream(world, disk, truth, "a", r.randrange(6, 22), luck, options)
     if r.random() < 0.4:
-        _stream(world, disk, truth, "b", r.randrange(2, 10), luck)
-    if r.random() < 0.3:
-        Backfill(world, disk, truth, "c", insert_batches(world, "c", r.randrange(1, 4)), luck)
-    if r.random() < 0.3:
-        Backfill(world, disk, truth, "d", insert_batches(world, "d", r.randrange(1, 4)), luck)
+        _stream(world, disk, truth, "b", r.randrange(2, 10), luck, options)
+    for owner in "cd":
+        if r.random() < 0.3:
+            Backfill(world, disk, truth, owner, insert_batches(world, owner, r.randrange(1, 4)), luck, options)
+    if retained and r.random() < 0.5:
+        Reader(world, disk, retained)
     if r.random() < 0.5:
-        Reader(world, disk, 2)
-    if r.random() < 0.5:
-        from .operators import random_jobs
-
-        Operator(world, disk, truth, luck, random_jobs(world))
+        jobs = random_jobs(world)
+        truth.may_undo = any(job in UNDOING for job in jobs)
+        Operator(world, disk, truth, luck, jobs, finish_restore)
     return world, truth
 
 
-def _stream(world, disk, truth, owner, count, luck):
+def _choose_cleaning(world, luck):
+    """Options, and how many commits a reader's files stay; None: readers are not promised any."""
+    if luck.empties and world.random.random() < 0.5:
+        # what was replaced goes at once, so that partitions are empty while the next batch writes into them
+        return {
+            "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS",
+            "hoodie.clean.fileversions.retained": "1",
+        }, None
+    if luck.empties and world.random.random() < 0.4:
+        return {"hudistream.clean.grace.ms": "100000000"}, 2  # nothing is old enough to go before archival comes
+    return {}, 2
+
+
+def _stream(world, disk, truth, owner, count, luck, cleaning):
     if world.random.random() < 0.5:
-        options = {"hoodie.datasource.write.operation": "upsert"}
+        options = {**cleaning, "hoodie.datasource.write.operation": "upsert"}
         return Stream(world, disk, truth, owner, upsert_batches(world, owner, count), luck, options)
-    options = {} if world.random.random() < 0.7 else {"hoodie.parquet.small.file.limit": "0"}
+    options = cleaning if world.random.random() < 0.7 else {**cleaning, "hoodie.parquet.small.file.limit": "0"}
     return Stream(world, disk, truth, owner, insert_batches(world, owner, count), luck, options)
 
 

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hudistream-setup
 
-.PHONY: help setup demo test test-all test-floors lint bench soak clean
+.PHONY: help setup demo test test-all test-floors lint bench soak torture clean
 
 help:
 	@echo "make demo      replay 336,776 real flights into a Hudi table, live (about two minutes)"
@@ -14,6 +14,7 @@ help:
 	@echo "make lint      ruff, mypy, import-linter"
 	@echo "make bench     measure against Hudi, Iceberg, Delta and bare Parquet (hours)"
 	@echo "make soak      2,000 batches: does anything grow? (a quarter of an hour)"
+	@echo "make torture   an hour of simulated worlds: two actors at once, crashes, late tasks (MINUTES=60)"
 	@echo "make setup     make .venv (the others do it by themselves)"
 
 setup: $(STAMP)
@@ -57,6 +58,12 @@ bench: setup
 # 2,000 batches with cleaning and archival on; figures and pictures go to docs/soak
 soak: setup
 	$(RUN) $(BIN)/python benchmarks/soak.py
+
+# worlds as long as time allows, then each rule of the protocol taken out; benchmarks/results/torture.json
+MINUTES ?= 60
+FIRST ?= 1000
+torture: setup
+	$(BIN)/python tests/simulation/torture.py --minutes $(MINUTES) --first $(FIRST) --rules
 
 clean:
 	rm -rf $(VENV) .venv-connect .venv-floors build *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -97,10 +97,11 @@ class BatchLedger:
             undone_sink, undone = end.undone
             if undone_sink == sink_id and known < undone < batch_id:
                 raise CommitConflictError(
-                    f"batch {batch_id} of sink {sink_id!r} comes after batch {undone}, which was undone by hand (commit "
-                    f"{time}, {rollback.file_name}): its rows are not in the table. Either delete commits/{known + 1} "
-                    "and later files from the checkpoint's folder, and start the stream: it replays them; or, if they "
-                    "are not wanted, give the sink another hoodie.datasource.write.streaming.checkpoint.identifier"
+                    f"batch {batch_id} of sink {sink_id!r} comes after batch {undone}, which was undone by hand "
+                    f"(commit {time}, {rollback.file_name}): its rows are not in the table. Either delete commits/"
+                    f"{known + 1} and later files from the checkpoint's folder, and start the stream: it replays them; "
+                    "or, if they are not wanted, give the sink another "
+                    "hoodie.datasource.write.streaming.checkpoint.identifier"
                 )
 
     def build_extra(

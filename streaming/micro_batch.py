@@ -266,7 +266,7 @@ class MicroBatchWriter:
     ) -> BatchJob:
         profile = self._profiles.load(timeline)
         operation = self._options.operation
-        pending = begin_commit(table, timeline, operation.upper(), identity, action_of(operation))
+        pending = begin_commit(table, timeline, operation.upper(), identity, self.lease, action_of(operation))
         self.lease.beat_for(pending.time, identity)
         plan = self._plan_tasks(table, timeline, profile, schema, pending, batch.parallelism)
         if self._quarantine is not None:

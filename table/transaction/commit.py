@@ -75,6 +75,7 @@ def begin_commit(
     timeline: Timeline,
     operation: str,
     identity: WriterIdentity,
+    lease: Lease,
     action: Action = Action.COMMIT,
 ) -> PendingCommit:
     """Requests a commit, and moves it to inflight with the writer's name in it.
@@ -86,6 +87,7 @@ def begin_commit(
         timeline: loaded after failed writes were rolled back.
         operation: Hudi's name, upper case.
         identity: who writes.
+        lease: its hold on the table.
         action: REPLACE_COMMIT for what takes file groups out of sight.
 
     Raises:
@@ -104,6 +106,7 @@ def begin_commit(
         for earlier in tried[:-1]:
             delete_heartbeat(storage, earlier)
         _check_alone(now, instant)
+        lease.confirm()
         _check_compactions(now, instant.time)
         profile = CommitMetadata(operation=operation, extra={WRITER_KEY: identity.encode().decode()})
         storage.open_staging(instant.time)

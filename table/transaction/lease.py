@@ -184,17 +184,9 @@ class Lease:
         Raises:
             CommitConflictError: another live writer holds the table, or has taken it over.
         """
-        if self._record is not None:
-            holder = find_holder(self._storage)
-            if holder is not None and holder == self._record and holder.identity == identity:
-                self.check()
-                return
-            if holder is not None and holder.number > self._record.number:
-                self._forget()
-                raise CommitConflictError(
-                    f"the table {self._storage.base_uri!r} was taken over by {_describe(holder)}: this writer stops; a "
-                    "stream that is started again takes its turn"
-                )
+        if self._record is not None and self._record.identity == identity:
+            self.confirm()
+            return
         self._renew()
         self._take(identity)
         if self._thread is None:
@@ -221,7 +213,7 @@ class Lease:
                 if create_settled(storage, path, data) != data:
                     continue
             except CommitOutcomeUnknownError as error:
-                raise StorageError(f"whether the lease of {storage.base_uri!r} was taken is not known: {error}") from error
+                raise StorageError(f"who has the lease of {storage.base_uri!r} is not known: {error}") from error
             if max(_numbers(storage), default=number) != number:
                 storage.delete_metafile(join(LEASE_FOLDER, str(number)))  # somebody was faster by more than one
                 continue
@@ -246,6 +238,25 @@ class Lease:
             if times.get(self.owner, 0) - modified_ms > _FORGOTTEN_AFTER * self._settings.expiry_ms:
                 self._storage.delete_metafile(join(ALIVE_FOLDER, owner))
 
+    def confirm(self) -> None:
+        """Looks on the store whether the lease is still held.
+
+        A writer asks when its request is on the timeline: whoever takes the table over later finds the request and
+        ends it; whoever took it over before has made commits that the batch was not planned from.
+
+        Raises:
+            CommitConflictError: another writer has taken the table over.
+        """
+        record = self._record
+        if record is None or max(_numbers(self._storage), default=0) != record.number:
+            self._forget()
+            holder = find_holder(self._storage)
+            who = _describe(holder) if holder is not None else "nobody"
+            raise CommitConflictError(
+                f"the table {self._storage.base_uri!r} was taken over by {who} while this writer gave no sign: the "
+                "batch is not visible and can be run again"
+            )
+
     def check(self) -> None:
         """Stops a writer that could not renew its lease in time: others may soon believe it dead.
 
@@ -261,13 +272,7 @@ class Lease:
                     f"the lease of {self._storage.base_uri!r} could not be renewed for {silent_ms / 1000:.1f} s "
                     f"({error}): another writer may take over; run the batch again"
                 ) from error
-            holder = find_holder(self._storage)
-            if holder != self._record:
-                self._forget()
-                raise CommitConflictError(
-                    f"the lease of {self._storage.base_uri!r} was not renewed for {silent_ms / 1000:.1f} s, and was "
-                    "taken over"
-                )
+            self.confirm()
 
     def beat_for(self, instant_time: str | None, identity: WriterIdentity | None = None) -> None:
         """Renewals touch the heartbeat of this instant, too: what other engines know a live writer by."""

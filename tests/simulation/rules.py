@@ -80,15 +80,19 @@ RULES = {
     "3: one object decides how an instant ends": [
         (commit, "decide_end", _decide_alone), (rollback, "decide_end", _decide_alone),
     ],
-    "4: the order of an end": [(commit, "carry_out_commit", _commit_first), (rollback, "carry_out_commit", _commit_first)],
+    "4: the order of an end": [
+        (commit, "carry_out_commit", _commit_first), (rollback, "carry_out_commit", _commit_first),
+    ],
     "5: the fence": [
-        (SimStorage, "fence", _no_fence), (SimStorage, "revoke", lambda *_: None), (SimStorage, "is_open", lambda *_: True),
+        (SimStorage, "fence", _no_fence), (SimStorage, "revoke", lambda *_: None),
+        (SimStorage, "is_open", lambda *_: True),
     ],
     "6: leftovers go before the line moves": [
         (archival, "find_held", lambda *_: frozenset()), (archival, "delete_leftovers", lambda *_: ()),
     ],
     "7: one writer means one": [
-        (lease.Lease, "hold", _hold_without_asking), (commit, "_check_alone", lambda *_: None),
+        (lease.Lease, "hold", _hold_without_asking), (lease.Lease, "confirm", lambda _: None),
+        (commit, "_check_alone", lambda *_: None),
     ],
     "8: renewals do nothing else": [(lease.Lease, "_keep", _keep_once)],
     "9: completion looks at what it was planned from": [(commit, "find_conflict", lambda _: None)],

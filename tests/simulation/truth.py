@@ -64,7 +64,7 @@ class Truth:
             if replacement["done"] is None:
                 self._settle(replacement, done)
                 self.check("replaced" if done else "not replaced")
-            elif replacement["done"] != done:
+            elif replacement["done"] not in (done, "either"):
                 self.world.violate("a replacement is not what its writer was told")
 
         return settle
@@ -84,9 +84,12 @@ class Truth:
     def _settle_by_looking(self, newer):
         """Somebody else's batch is there: whatever was in doubt before it is decided."""
         for replacement in list(self.replacements):
-            left = [key for owner in self.bases for key in self.state(owner) if key in replacement["gone"] and key not in newer]
+            gone = replacement["gone"] - set(newer)
+            left = [key for owner in self.bases for key in self.state(owner) if key in gone]
             seen = {key for owner in self.bases for key in self.rows_of(owner)}
             self._settle(replacement, not any(key in seen for key in left))
+            if not left:
+                replacement["done"] = "either"  # nothing shows which
 
     def take_over_what_is_there(self, added=None):
         """Commits were undone: what is left of each owner must be a state of its past, whole."""
@@ -99,7 +102,8 @@ class Truth:
             past = [{**state, **added.get(owner, {})} for state in [*self.history[owner], *self.bases[owner]]]
             past += [{**state, **rows} for state in past] if rows is not None else []
             if seen not in past:
-                self.world.violate(f"owner {owner} is left with no state of its past: {self._difference(seen, past[-2:])}")
+                told = self._difference(seen, past[-2:])
+                self.world.violate(f"owner {owner} is left with no state of its past: {told}")
                 return
             self.bases[owner] = [seen]
             self.history[owner].append(seen)

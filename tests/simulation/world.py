@@ -258,9 +258,9 @@ class World:
             make_signal=lambda: _Signal(self),
             make_lock=lambda: _Lock(self),
             current_thread=lambda: self._current,
-        ), mock.patch("streaming.micro_batch.weakref.finalize"), mock.patch(
-            "table.transaction.lease.HeartbeatSettings", lambda: HeartbeatSettings(300)
-        ):  # what dies here lets go of nothing
+        ), mock.patch("streaming.micro_batch.weakref.finalize"), mock.patch(  # what dies here lets go of nothing
+            "table.transaction.lease.HeartbeatSettings", return_value=HeartbeatSettings(300)
+        ):
             yield
 
     def _start_thread(self, target, name, *, daemon=False):

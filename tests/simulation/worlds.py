@@ -12,7 +12,7 @@ from .truth import Truth
 from .world import ViolationError, World
 
 # calls around which windows are: in some worlds processes die and pause there above all
-FOCI = (".hudistream/ends", ".commit", ".inflight", "publish", ".rollback", ".clean", "lease", ".temp", "is_open", "metadata")
+FOCI = ("ends/", ".commit", ".inflight", "publish", ".rollback", ".clean", "lease", ".temp", "is_open", "read")
 
 
 @dataclass

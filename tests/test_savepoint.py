@@ -1,5 +1,6 @@
 """Savepoints, restores and rollbacks of completed commits, stopped anywhere and read by Hudi."""
 
+import os
 import shutil
 
 import pytest
@@ -183,3 +184,35 @@ def test_hudi_and_we_honour_each_others_savepoints_and_restores(hudi, tmp_path):
     hudi.write(path, rows([1, 5000], ts=9), JVM)
     assert sorted(row["id"] for row in hudi.read(path)) == sorted([*numbers(40), "k5000"])
     assert key_set(read_table(path)) == sorted([*numbers(40), "k5000"])
+
+
+def test_a_table_goes_back_although_versions_between_the_savepoint_and_now_were_cleaned(tmp_path):
+    path = str(tmp_path / "t")
+    engine = Engine(path, {"hoodie.datasource.write.operation": "upsert"})
+    for number in range(2):
+        engine.write(number, rows(range(30), ts=number, v=str(number)))
+    table = HudiTable.open(path)
+    time = create_savepoint(table)
+    for number in range(2, 9):
+        engine.write(number, rows(range(30), ts=number, v=str(number)))
+    engine.writer.stop()
+    assert clean(table, CLEAN)
+    restore_to_savepoint(table, time, force=True)
+    found = read_table(path)
+    assert key_set(found) == key_set(rows(range(30)))
+    assert set(found.column("v").to_pylist()) == {"1"}
+    engine.write(2, rows(range(30), ts=2, v="2"))
+    assert set(read_table(path).column("v").to_pylist()) == {"2"}
+
+
+def test_a_savepoint_that_lost_a_file_is_not_gone_back_to(tmp_path):
+    path = str(tmp_path / "t")
+    table = fill(path, 0, 2)
+    time = create_savepoint(table)
+    held = [name for name in base_files(path) if time in name]
+    fill(path, 2, 3)
+    os.unlink(os.path.join(path, held[0]))
+    before = load_timeline(table.storage)
+    with pytest.raises(InvalidConfigError, match=f"{held[0]} is gone; nothing was undone"):
+        restore_to_savepoint(table, time, force=True)
+    assert load_timeline(table.storage) == before

@@ -29,7 +29,7 @@ from table.timeline.restore_metadata import (
     encode_restore_metadata,
     encode_restore_plan,
 )
-from table.timeline.savepoint_metadata import SavepointMetadata, encode_savepoint
+from table.timeline.savepoint_metadata import SavepointMetadata, decode_savepoint, encode_savepoint
 from table.timeline.service_metadata import (
     RollbackPlan,
     RollbackRequest,
@@ -127,12 +127,14 @@ def _find_hole(
             lost = [join(path, name) for path, names in files.items() for name in names if join(path, name) in taken]
             if lost:
                 return f"the clean {instant.time} deletes {lost[0]}"
-    for path, names in files.items():
-        there = {entry.name for entry in storage.list_dir(path)}
-        lost = [name for name in names if name not in there]
-        if lost:
-            return f"{join(path, lost[0])} was deleted"
-    return None
+    gone = _find_missing(table, files)
+    return f"{gone} was deleted" if gone is not None else None
+
+
+def _find_missing(table: HudiTable, files: Mapping[str, tuple[str, ...]]) -> str | None:
+    """A file of a savepoint that is not there, or None."""
+    there = {path: {entry.name for entry in table.storage.list_dir(path)} for path in files}
+    return next((join(path, name) for path, names in files.items() for name in names if name not in there[path]), None)
 
 
 def _until(timeline: Timeline, time: str) -> Timeline:
@@ -194,9 +196,13 @@ def _restore(table: HudiTable, time: str, owner: str, *, force: bool) -> Restore
     pending = timeline.pending_of(Action.RESTORE)
     if pending:
         return _finish_restore(table, timeline, pending[0], owner)
-    if not timeline.contains(Instant(time, Action.SAVEPOINT, State.COMPLETED)):
+    savepoint = Instant(time, Action.SAVEPOINT, State.COMPLETED)
+    if not timeline.contains(savepoint):
         known = ", ".join(i.time for i in timeline.completed_of(Action.SAVEPOINT)) or "none"
         raise InvalidConfigError(f"there is no savepoint {time}; there are: {known}")
+    gone = _find_missing(table, decode_savepoint(read_instant(storage, savepoint), savepoint.file_name).files)
+    if gone is not None:
+        raise InvalidConfigError(f"the savepoint {time} does not hold any more: {gone} is gone; nothing was undone")
     writes = timeline.pending_of(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
     if writes:
         raise CommitConflictError(
@@ -218,7 +224,8 @@ def _finish_restore(table: HudiTable, timeline: Timeline, pending: Instant, owne
     begun = begin_instant(storage, request)
     for time, action in plan.instants:
         timeline = load_timeline(storage)
-        undo_commit(table, timeline, time, Action(action), owner)
+        # versions between the savepoint and now may have been cleaned: what it holds is what readers see in the end
+        undo_commit(table, timeline, time, Action(action), owner, to_savepoint=True)
     timeline = load_timeline(storage)
     rollbacks = {}
     for rollback in timeline.completed_of(Action.ROLLBACK):
@@ -232,7 +239,9 @@ def _finish_restore(table: HudiTable, timeline: Timeline, pending: Instant, owne
     return plan
 
 
-def undo_commit(table: HudiTable, timeline: Timeline, time: str, action: Action, owner: str) -> None:
+def undo_commit(
+    table: HudiTable, timeline: Timeline, time: str, action: Action, owner: str, *, to_savepoint: bool = False
+) -> None:
     """Rolls back one commit, completed or not, by a listing of its files (ListingBasedRollbackStrategy).
 
     The end record is overruled once the plan is durable: until then the plan is dropped by whoever finds it, from
@@ -244,9 +253,11 @@ def undo_commit(table: HudiTable, timeline: Timeline, time: str, action: Action,
         time: the commit's.
         action: the commit's.
         owner: who undoes it.
+        to_savepoint: it is one of several, down to a savepoint; else readers see the version before it.
 
     Raises:
-        CommitConflictError: a clean under way deletes files that readers need then; nothing was undone.
+        InvalidConfigError, CommitConflictError: a file that readers need then was cleaned, or is about to be;
+            nothing was undone.
     """
     storage = table.storage
     rollback = next((i for i in timeline.pending_of(Action.ROLLBACK) if _undoes(table, timeline, i, time)), None)
@@ -264,7 +275,8 @@ def undo_commit(table: HudiTable, timeline: Timeline, time: str, action: Action,
         content = encode_rollback_plan(plan)
         rollback = request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, content)
         try:
-            _check_predecessors(table, time, action)
+            if not to_savepoint:
+                _check_predecessors(table, time, action)
         except HudiError:
             delete_instant_file(storage, rollback)
             raise

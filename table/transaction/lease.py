@@ -310,7 +310,7 @@ class Lease:
         self._forget()
         try:
             holder = find_holder(self._storage)
-            if holder is not None and holder.number == record.number:
+            if holder == record:  # not another one of the same number, in a table that was deleted and made anew
                 free = replace(record, number=record.number + 1, identity=None)
                 self._storage.create_exclusive(join(LEASE_FOLDER, str(free.number)), free.encode(), durable=True)
                 self._storage.delete_metafile(join(LEASE_FOLDER, str(record.number)))
@@ -342,5 +342,5 @@ def hold_table(storage: Storage, name: str, settings: HeartbeatSettings | None =
 def _describe(holder: LeaseRecord) -> str:
     who = holder.identity
     if who is None:
-        return "nobody"
+        return "a writer that has let go of it since"
     return f"sink {who.sink_id!r}, query {who.query_id!r} (process {holder.process}, hudistream {holder.version})"

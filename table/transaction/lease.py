@@ -15,6 +15,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from typing import NoReturn
 
 import structlog
 
@@ -184,8 +185,10 @@ class Lease:
         Raises:
             CommitConflictError: another live writer holds the table, or has taken it over.
         """
-        if self._record is not None and self._record.identity == identity:
-            self.confirm()
+        record = self._record
+        if record is not None and record.identity == identity:
+            if max(_numbers(self._storage), default=0) != record.number:
+                self._lose()
             return
         self._renew()
         self._take(identity)
@@ -247,15 +250,17 @@ class Lease:
         Raises:
             CommitConflictError: another writer has taken the table over.
         """
-        record = self._record
-        if record is None or max(_numbers(self._storage), default=0) != record.number:
-            self._forget()
-            holder = find_holder(self._storage)
-            who = _describe(holder) if holder is not None else "nobody"
-            raise CommitConflictError(
-                f"the table {self._storage.base_uri!r} was taken over by {who} while this writer gave no sign: the "
-                "batch is not visible and can be run again"
-            )
+        if self._record is None or find_holder(self._storage) != self._record:
+            self._lose()
+
+    def _lose(self) -> NoReturn:
+        self._forget()
+        holder = find_holder(self._storage)
+        who = _describe(holder) if holder is not None else "nobody"
+        raise CommitConflictError(
+            f"the table {self._storage.base_uri!r} was taken over by {who} while this writer gave no sign: the batch is "
+            "not visible and can be run again"
+        )
 
     def check(self) -> None:
         """Stops a writer that could not renew its lease in time: others may soon believe it dead.

@@ -258,8 +258,8 @@ class Lease:
         holder = find_holder(self._storage)
         who = _describe(holder) if holder is not None else "nobody"
         raise CommitConflictError(
-            f"the table {self._storage.base_uri!r} was taken over by {who} while this writer gave no sign: the batch is "
-            "not visible and can be run again"
+            f"the table {self._storage.base_uri!r} was taken over by {who} while this writer gave no sign: the batch "
+            "is not visible and can be run again"
         )
 
     def check(self) -> None:

@@ -111,6 +111,7 @@ def build(seed):
     truth = Truth(world, disk)
     luck = choose_luck(world)
     world.faults.append(Faults(luck))
+    truth.may_undo = luck.foreign > 0
     options, retained = _choose_cleaning(world, luck)
     _stream(world, disk, truth, "a", r.randrange(6, 22), luck, options)
     if r.random() < 0.4:
@@ -122,7 +123,7 @@ def build(seed):
         Reader(world, disk, retained)
     if r.random() < 0.5:
         jobs = random_jobs(world)
-        truth.may_undo = any(job in UNDOING for job in jobs)
+        truth.may_undo |= any(job in UNDOING for job in jobs)
         Operator(world, disk, truth, luck, jobs, finish_restore)
     return world, truth
 

@@ -154,6 +154,14 @@ class FsspecStorage(Storage):
         failed_ones = delete_objects(self._fs, [self._full(path) for path in checked])
         return frozenset(path for path in paths if path not in checked or self._full(path) in failed_ones)
 
+    def _delete_all(self, paths: Sequence[str]) -> None:
+        if not self._is_s3:
+            super()._delete_all(paths)
+        elif paths:
+            missed = delete_objects(self._fs, [self._full(path) for path in paths])
+            if missed:
+                raise StorageError(f"could not delete {min(missed)!r} and {len(missed) - 1} others")
+
     def remove_empty_dir(self, path: str) -> bool:
         """Object stores have no folders; the memory file system has."""
         try:

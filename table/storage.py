@@ -171,9 +171,13 @@ class Storage(ABC):
         inside = check_inside(path, self.base_uri)
         if not inside.startswith(METAFOLDER + "/"):
             raise InvalidConfigError(f"{path!r} does not lie in {METAFOLDER} of {self.base_uri!r}: it is not deleted")
-        for name in self.list_tree(inside):
-            self._delete(join(inside, name))
+        self._delete_all([join(inside, name) for name in self.list_tree(inside)])
         self._remove_empty_tree(inside)
+
+    def _delete_all(self, paths: Sequence[str]) -> None:
+        """Deletes files whose paths were checked."""
+        for path in paths:
+            self._delete(path)
 
     def _remove_empty_tree(self, path: str) -> None:
         """Removes a folder and the folders in it, as far as they are empty."""

@@ -2,7 +2,9 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from typing import Any
 
 from table.config import parse_properties
@@ -87,7 +89,8 @@ def run_check(given: argparse.Namespace) -> tuple[list[str], int]:
     Raises:
         HudiError: what `check` raises.
     """
-    report = check(HudiTable.open(given.path), repair=given.repair, sample=given.sample)
+    with redirect_stdout(sys.stderr):  # where the log goes; what is printed may be JSON for a program
+        report = check(HudiTable.open(given.path), repair=given.repair, sample=given.sample)
     lines = [json.dumps(report.to_json(), indent=1)] if given.format == "json" else _told(report)
     return lines, 0 if report.is_sound else 1
 

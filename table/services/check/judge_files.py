@@ -17,10 +17,15 @@ _ADVICE_STRAY = "stop all writers, then `hudistream check --repair`"
 
 def judge_files(look: Look) -> Iterator[Finding]:
     """Files that belong to nothing, files that are missing, replaced files, folders."""
-    yield from judge_strays(look)
-    yield from judge_missing(look)
+    strays, missing = list(judge_strays(look)), list(judge_missing(look))
+    yield from strays
+    yield from missing
     yield from judge_replaced(look)
-    yield from judge_folders(look)
+    yield from judge_folders(
+        look,
+        frozenset(finding.where for finding in strays if finding.kind is not Kind.UNPROVEN_FILES),
+        frozenset(finding.where.rpartition("/")[0] for finding in missing),
+    )
 
 
 def judge_strays(look: Look) -> Iterator[Finding]:
@@ -198,10 +203,16 @@ def judge_replaced(look: Look) -> Iterator[Finding]:
         )
 
 
-def judge_folders(look: Look) -> Iterator[Finding]:
-    """Partition metadata files that are missing, or stand alone."""
+def judge_folders(look: Look, strays: frozenset[str], lossy: frozenset[str]) -> Iterator[Finding]:
+    """Partition metadata files that are missing, or stand alone.
+
+    Args:
+        look: the table.
+        strays: paths of files that belong to nothing: no partition is made visible for them.
+        lossy: partition paths that lost a file, which may be brought back: they are not empty.
+    """
     for folder in look.folders.values():
-        if not folder.has_metafile and look.live_files(folder):
+        if not folder.has_metafile and any(file.path not in strays for file in look.live_files(folder)):
             yield Finding(
                 Kind.PARTITION_WITHOUT_METADATA,
                 Severity.ERROR,
@@ -210,7 +221,7 @@ def judge_folders(look: Look) -> Iterator[Finding]:
                 Repair.POSSIBLE,
                 advice="`hudistream check --repair` makes the file again",
             )
-        elif folder.path and folder.is_bare:
+        elif folder.path and folder.is_bare and folder.path not in lossy:
             yield Finding(
                 Kind.EMPTY_PARTITION,
                 Severity.NOTE,

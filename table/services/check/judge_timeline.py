@@ -34,7 +34,7 @@ def _judge_pending(look: Look, instant: Instant) -> Iterator[Finding]:
         if end is not None and end.is_commit:
             text, kind = f"{name} is decided to be committed, and was not yet", Kind.END_NOT_CARRIED_OUT
         else:
-            text, kind = f"{name} is of a writer that is dead", Kind.PENDING_WRITE
+            text, kind = f"{name} is of a writer that gives no sign of life", Kind.PENDING_WRITE
         yield Finding(kind, Severity.NOTE, instant.time, text, Repair.POSSIBLE, advice=_NEXT_BATCH)
         return
     if look.holder.is_alive and action is not Action.RESTORE:
@@ -126,7 +126,7 @@ def judge_leftovers(look: Look) -> Iterator[Finding]:
         if broken:
             text = f"{len(broken)} of its markers do not parse, {broken[0]!r} for one"
             yield _leftover(look, Kind.BROKEN_MARKERS, time, text, Severity.WARNING)
-        if time not in pending and not _may_be_ending(look, time):
+        if time not in pending and time not in left.kept_markers and not _may_be_ending(look, time):
             yield _leftover(look, Kind.ENDED_MARKERS, time, "its markers are still there")
     for kind, times, text in (
         (Kind.ENDED_HEARTBEAT, left.heartbeats, "its heartbeat is still there"),

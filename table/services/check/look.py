@@ -25,7 +25,7 @@ from table.timeline.end_record import ENDS_FOLDER, EndRecord, decode_end
 from table.timeline.instant import Action
 from table.timeline.savepoint_metadata import decode_savepoint
 from table.timeline.timeline import Timeline
-from table.transaction.commit import load_rolled_back_time
+from table.transaction.commit import is_older_than_any_task, load_rolled_back_time
 from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer
 from table.transaction.lease import LeaseRecord, find_holder, is_dead_here, read_age_ms
 from table.view.file_group import BaseFile, CommittedInstants, committed_instants
@@ -61,6 +61,7 @@ class Leftovers:
         ends: end records, without content, by the name of their file.
         broken_ends: name -> what is wrong with it.
         temporaries: paths of half-written files that are old.
+        kept_markers: instants whose markers stay as long as a task may live, because the store has no fence.
     """
 
     markers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -69,6 +70,7 @@ class Leftovers:
     ends: Mapping[str, EndRecord] = field(default_factory=dict)
     broken_ends: Mapping[str, str] = field(default_factory=dict)
     temporaries: tuple[str, ...] = ()
+    kept_markers: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,7 @@ def take_look(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> 
         HudiError: the store fails. Damaged files are findings.
     """
     storage = table.storage
-    leftovers = _list_leftovers(storage)
+    leftovers = _list_leftovers(storage, table.config.timezone)
     folders = {folder.path: folder for folder in _list_folders(storage, "")}
     timeline = load_timeline(storage)
     notes: dict[str, str] = {}
@@ -280,7 +282,7 @@ def _list_folders(storage: Storage, path: str) -> list[Folder]:
     return found + below
 
 
-def _list_leftovers(storage: Storage) -> Leftovers:
+def _list_leftovers(storage: Storage, zone: str) -> Leftovers:
     markers = {}
     for time in list_marked_instants(storage):
         try:
@@ -305,7 +307,8 @@ def _list_leftovers(storage: Storage) -> Leftovers:
         if entry.name.startswith(TEMPORARY_PREFIX) and not entry.is_dir and entry.modified_ms < stale_ms
     )
     heartbeats = tuple(entry.name for entry in storage.list_dir(HEARTBEAT_FOLDER) if not entry.is_dir)
-    return Leftovers(markers, heartbeats, tuple(storage.staged_instants()), ends, broken, temporaries)
+    kept = frozenset(time for time in markers if not storage.has_fence and not is_older_than_any_task(time, zone))
+    return Leftovers(markers, heartbeats, tuple(storage.staged_instants()), ends, broken, temporaries, kept)
 
 
 def _load_archive(table: HudiTable, present: set[str], notes: dict[str, str]) -> Archive:

@@ -78,7 +78,8 @@ def mend(
     """
     problems: Problems = {}
     possible = [finding for finding in found if finding.repair is Repair.POSSIBLE]
-    for finding in possible:
+    # strays first: no partition is made visible while one is in it
+    for finding in sorted(possible, key=lambda finding: finding.kind not in STRAYS):
         problems |= _tried([finding], partial(_mend_one, table, look, finding))
     swept = [finding for finding in possible if finding.kind in (Kind.ENDED_HEARTBEAT, Kind.TEMPORARY_FILE)]
     if swept:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from unittest import mock
 
@@ -581,6 +582,37 @@ def test_a_repair_stopped_at_any_call_is_finished_by_the_next_one(plain, tmp_pat
         assert key_set(read_table(path)) == later
         assert base_files(path) == files
         assert check(table).findings == ()
+        shutil.rmtree(path)
+
+
+def test_a_batch_and_an_archival_that_died_anywhere_are_no_damage(plain, tmp_path):
+    """What crashes leave is not an error, not even a warning: it goes away by itself, or by a repair."""
+    before = key_set(read_table(plain))
+    both = sorted(before + [f"k{number}" for number in range(40, 50)])
+
+    def batch(table):
+        engine = Engine(table.storage, {"hoodie.datasource.write.operation": "upsert"})
+        engine.write(4, rows(range(35, 50), v="new"))
+        engine.writer.stop()
+
+    def archival(table):
+        archive(table, ArchiveSettings(min_commits=2, max_commits=3), CLEAN)
+
+    for act in (batch, archival):
+        fuse, path = Fuse(), str(tmp_path / "one")
+        shutil.copytree(plain, path)
+        act(HudiTable(FaultyStorage(LocalStorage(path), fuse), HudiTable.open(path).config))
+        for number in range(1, len(fuse.calls) + 1):
+            shutil.rmtree(path)
+            shutil.copytree(plain, path)
+            table = HudiTable.open(path)
+            with dying_process(), suppress(PowerCut):
+                act(HudiTable(FaultyStorage(table.storage, Fuse(number)), table.config))
+            report = check(table)
+            assert {f.severity for f in report.findings} <= {NOTE}, (fuse.calls[number - 1], report.findings)
+            check(table, repair=True, sample=0)
+            assert {f.kind for f in check(table, sample=0).findings} <= {Kind.INSTANT_WITH_GAP}
+            assert key_set(read_table(path)) in (before, both)
         shutil.rmtree(path)
 
 

@@ -29,11 +29,11 @@ class ArchivedCommit:
 
 @dataclass(frozen=True)
 class ArchivedChange:
-    """What a completed write, or a completed rollback, did before it left the active timeline.
+    """What a completed instant did before it left the active timeline.
 
     Attributes:
         time: its instant time.
-        metadata: of a write: its files, and what it replaced; None for a rollback.
+        metadata: of a write: its files, and what it replaced; None for a service.
         undone: of a rollback: instants that it undid.
     """
 
@@ -74,7 +74,7 @@ def read_archived_files(storage: Storage, archive_folder: str) -> Iterator[list[
 
 
 def read_archived_changes(storage: Storage, archive_folder: str) -> Iterator[ArchivedChange]:
-    """Completed writes with their files, and completed rollbacks; in the memory is one file of the archive.
+    """Completed instants, writes with their files; in memory is one file of the archive.
 
     Raises:
         CorruptFileError: when a file is not in the log format.
@@ -124,7 +124,7 @@ def _completed_change(record: dict[str, Any]) -> ArchivedChange | None:
         return ArchivedChange(time, undone=texts_of(rollback.get("commitsRollback") or ()))
     content = record.get("hoodieCommitMetadata") or record.get("hoodieReplaceCommitMetadata")
     if not content:
-        return None
+        return ArchivedChange(time)
     by_path = content.get("partitionToWriteStats") or {}
     stats = tuple(stat_from_json(stat, path) for path, of_path in by_path.items() for stat in of_path)
     replaced = {path: texts_of(ids) for path, ids in (content.get("partitionToReplaceFileIds") or {}).items()}

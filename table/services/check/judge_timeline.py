@@ -68,7 +68,7 @@ def judge_gaps(look: Look) -> Iterator[Finding]:
         if instant.state is State.REQUESTED or not lacking:
             continue
         text = f"{instant.file_name} has no {' and no '.join(lacking)} file"
-        if instant.is_completed and instant.time in look.archive.times:
+        if instant.is_completed and instant.time in look.archive.recorded:
             advice = "nothing: an archival died, the next one finishes it"
             yield _gap(Severity.NOTE, instant.time, text, advice)
         else:
@@ -98,6 +98,8 @@ def judge_ends(look: Look) -> Iterator[Finding]:
     for end in look.leftovers.ends.values():
         where, is_pending = end_path(end.time, end.action), end.time in look.pending
         if line is not None and end.time < line and not is_pending:
+            if look.holder.is_alive:
+                continue  # its archival may be about to delete it
             text = "its instant is older than the active timeline"
             advice = "nothing: archival deletes it"
             yield Finding(Kind.ENDED_END_RECORD, Severity.NOTE, where, text, Repair.POSSIBLE, advice=advice)

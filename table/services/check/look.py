@@ -96,6 +96,7 @@ class Archive:
     """What the archive says of the files that are there.
 
     Attributes:
+        recorded: completed instants in it.
         times: completed writes in it.
         silent: those of them that do not tell all their files.
         named: paths of files there are that they name.
@@ -104,6 +105,7 @@ class Archive:
         undone: instants that its rollbacks undid.
     """
 
+    recorded: set[str] = field(default_factory=set)
     times: set[str] = field(default_factory=set)
     silent: set[str] = field(default_factory=set)
     named: set[str] = field(default_factory=set)
@@ -315,6 +317,7 @@ def _load_archive(table: HudiTable, present: set[str], notes: dict[str, str]) ->
     archive = Archive()
     with _damage_noted(notes, join(METAFOLDER, table.config.archive_folder)):
         for change in read_archived_changes(table.storage, table.config.archive_folder):
+            archive.recorded.add(change.time)
             archive.undone.update(change.undone)
             if change.metadata is None:
                 continue

@@ -20,15 +20,19 @@ from table.hudi_table import HudiTable, create_table
 from table.options import WriteOptions, parse_options
 from table.read.read_table import read_table
 from table.services.archival import archive
+from table.services.check.check import check
+from table.services.check.finding import CheckReport, Finding
 from table.services.clean import clean
 from table.services.savepoint import create_savepoint, delete_savepoint, restore_to_savepoint, roll_back
 
 __all__ = [
     "BatchRefusedError",
     "BrokenInvariantError",
+    "CheckReport",
     "CommitConflictError",
     "CommitOutcomeUnknownError",
     "CorruptFileError",
+    "Finding",
     "HudiError",
     "HudiTable",
     "InvalidConfigError",
@@ -41,6 +45,7 @@ __all__ = [
     "UnsupportedTableError",
     "WriteOptions",
     "archive",
+    "check",
     "clean",
     "create_savepoint",
     "create_table",

@@ -11,7 +11,7 @@ from table.hudi_table import HudiTable
 from table.options import parse_options
 from table.services.doctor import examine
 from table.timeline.instant import Instant
-from table.upkeep_cli import add_commands, run
+from table.upkeep_cli import add_commands, run, run_check
 from table.view.file_group import FileGroup
 from table.view.file_system_view import list_file_groups, list_partition_paths
 
@@ -160,8 +160,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.command == "doctor":
             return 0 if doctor(given.path, given.options) else 1
         if given.command != "show":
-            print("\n".join(run(given)))  # noqa: T201
-            return 0
+            lines, code = run_check(given) if given.command == "check" else (run(given), 0)
+            print("\n".join(lines))  # noqa: T201
+            return code
         show(given.path, given.limit)
     except (HudiError, OSError) as error:
         print(f"hudistream: {error}", file=sys.stderr)  # noqa: T201

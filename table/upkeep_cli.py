@@ -1,13 +1,18 @@
-"""Commands that keep a table: clean, archive, rollback, savepoint, explain. No Spark: a cron job will do."""
+"""Commands that keep a table: clean, archive, rollback, savepoint, explain, check. No Spark: a cron job will do."""
 
 import argparse
+import json
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from typing import Any
 
 from table.config import parse_properties
 from table.hudi_table import HudiTable
 from table.options import WriteOptions, parse_options
 from table.services.archival import archive
+from table.services.check.check import DEFAULT_SAMPLE, check
+from table.services.check.finding import CheckReport, Finding, Repair
 from table.services.clean import clean
 from table.services.clean_judgement import judge_files
 from table.services.explain import explain_batch, explain_files
@@ -59,6 +64,49 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     savepoint.add_argument("instant", nargs="?", help="a commit's instant time; create: the newest without it")
     savepoint.add_argument("--comment", default="", help="why")
     savepoint.add_argument("--force", action="store_true", help=f"restore: {FORCE}")
+
+
+    checker = commands.add_parser("check", help="look at the whole table; tell what does not fit, and mend it")
+    checker.add_argument("path", help="the table")
+    checker.add_argument("--repair", action="store_true", help="mend what is safe to mend; holds the table meanwhile")
+    checker.add_argument(
+        "--sample",
+        type=_sample,
+        default=DEFAULT_SAMPLE,
+        metavar="N|all",
+        help="how many files are read whole (default %(default)s)",
+    )
+    checker.add_argument("--format", choices=("text", "json"), default="text", help="default %(default)s")
+
+
+def _sample(text: str) -> int | None:
+    return None if text == "all" else max(0, int(text))
+
+
+def run_check(given: argparse.Namespace) -> tuple[list[str], int]:
+    """Checks a table. Returns lines to print, and the exit code: 1 where an error is left.
+
+    Raises:
+        HudiError: what `check` raises.
+    """
+    with redirect_stdout(sys.stderr):  # where the log goes; what is printed may be JSON for a program
+        report = check(HudiTable.open(given.path), repair=given.repair, sample=given.sample)
+    lines = [json.dumps(report.to_json(), indent=1)] if given.format == "json" else _told(report)
+    return lines, 0 if report.is_sound else 1
+
+
+def _told(report: CheckReport) -> list[str]:
+    return [*(line for finding in report.findings for line in _told_of(finding)), report.verdict]
+
+
+def _told_of(finding: Finding) -> list[str]:
+    head = f"{finding.severity.value:8}{finding.kind.value}  {finding.where or '(the table)'}"
+    lines = [head, f"        {finding.text}"]
+    if finding.repair is Repair.DONE:
+        return [*lines, "        mended"]
+    if finding.why:
+        lines.append(f"        not mended by --repair: {finding.why}")
+    return [*lines, f"        what to do: {finding.advice}"] if finding.advice else lines
 
 
 def run(given: argparse.Namespace) -> list[str]:

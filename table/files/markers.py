@@ -57,13 +57,18 @@ def delete_marker(storage: Storage, instant_time: str, marker: MarkerName) -> No
 
 def list_markers(storage: Storage, instant_time: str) -> list[MarkerName]:
     """Every marker of an instant, sorted; `data_file` is relative to the table."""
+    names = list_marker_names(storage, instant_time)
+    return sorted({marker for name in names if (marker := parse_marker(name)) is not None}, key=str)
+
+
+def list_marker_names(storage: Storage, instant_time: str) -> list[str]:
+    """What stands in the place of markers, whether it parses or not."""
     folder = marker_folder(instant_time)
     names = list(storage.list_tree(folder))
     if _TYPE_FILE in names:
         lists = [name for name in names if name.startswith("MARKERS") and name != _TYPE_FILE]
-        names = [line for name in lists for line in storage.read(join(folder, name)).decode().split("\n")]
-    markers = {marker for name in names if (marker := parse_marker(name)) is not None}
-    return sorted(markers, key=str)
+        names = [line for name in lists for line in storage.read(join(folder, name)).decode().split("\n") if line]
+    return names
 
 
 def delete_markers(storage: Storage, instant_time: str) -> None:

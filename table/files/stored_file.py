@@ -126,11 +126,27 @@ class StoredBaseFile:
         Raises:
             CorruptFileError, StorageError: when they cannot be decoded or read.
         """
+        try:
+            for rows in self.read_stored(schema.names, groups):
+                yield conform(rows, schema)
+        except pa.ArrowException as error:
+            raise CorruptFileError(f"{self._name} cannot be decoded: {error}") from error
+
+    def read_stored(self, names: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        """Rows with the types that the file has, some ten thousand at a time.
+
+        Args:
+            names: the columns wanted; ones that the file lacks are left out.
+            groups: numbers of the row groups wanted; None means all.
+
+        Raises:
+            CorruptFileError, StorageError: when they cannot be decoded or read.
+        """
         file = self._file()
-        columns = [name for name in schema.names if name in self._names]
+        columns = [name for name in names if name in self._names]
         try:
             for batch in file.iter_batches(READ_BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False):
-                yield conform(pa.Table.from_batches([batch]), schema)
+                yield pa.Table.from_batches([batch])
         except pa.ArrowException as error:
             raise CorruptFileError(f"{self._name} cannot be decoded: {error}") from error
         except OSError as error:  # the store's, or a decompressor's

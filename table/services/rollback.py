@@ -93,7 +93,7 @@ def _check_are_dead(
 ) -> None:
     now_ms = measure_now_ms(storage, identity.owner)
     for instant in timeline.pending_of(*WRITES):
-        if instant.action is Action.REPLACE_COMMIT and _is_clustering(storage, timeline, instant):
+        if instant.action is Action.REPLACE_COMMIT and is_clustering(storage, timeline, instant):
             raise CommitConflictError(
                 f"{instant.file_name} is a pending clustering of another writer: finish it there first"
             )
@@ -108,7 +108,7 @@ def _check_are_dead(
             )
 
 
-def _is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
+def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
     """Whether a replace commit's request holds a plan: those of overwrites hold none, or are empty."""
     request = requested(instant.time, instant.action)
     data = read_instant(storage, request) if timeline.contains(request) else b""
@@ -281,8 +281,8 @@ def _referenced_files(storage: Storage, timeline: Timeline, time: str) -> frozen
     for instant in timeline.completed_writes:
         if instant.time == time:
             data = find_instant(storage, instant)
-            if data is None:
-                return None  # archived since the timeline was listed
+            if not data:
+                return None  # archived since the timeline was listed; or empty, which means that nothing is known
             return frozenset(stat.path for stat in decode_commit(data, instant.file_name).stats)
     for rollback in timeline.completed_of(Action.ROLLBACK):
         if rollback.time > time and load_rolled_back_time(storage, timeline, rollback) == time:

@@ -6,8 +6,8 @@ from typing import Any
 
 from table.files.log_block import BlockType, read_avro_records, read_blocks
 from table.storage import METAFOLDER, Storage, join
-from table.timeline.commit_metadata import CommitMetadata
-from table.timeline.service_metadata import read_as, text_of
+from table.timeline.commit_metadata import CommitMetadata, stat_from_json
+from table.timeline.service_metadata import read_as, text_of, texts_of
 
 _PREFIX = ".commits_.archive."
 
@@ -25,6 +25,21 @@ class ArchivedCommit:
     time: str
     action: str
     metadata: CommitMetadata
+
+
+@dataclass(frozen=True)
+class ArchivedChange:
+    """What a completed instant did before it left the active timeline.
+
+    Attributes:
+        time: its instant time.
+        metadata: of a write: its files, and what it replaced; None for a service.
+        undone: of a rollback: instants that it undid.
+    """
+
+    time: str
+    metadata: CommitMetadata | None = None
+    undone: tuple[str, ...] = ()
 
 
 def list_archive_files(storage: Storage, archive_folder: str) -> list[str]:
@@ -53,10 +68,27 @@ def read_archived_files(storage: Storage, archive_folder: str) -> Iterator[list[
         CorruptFileError: when a file is not in the log format.
     """
     for path in list_archive_files(storage, archive_folder):
-        blocks = [block for block in read_blocks(storage.read(path), path) if block.type is BlockType.AVRO_DATA]
         with read_as("archived instant", path):
-            found = [_completed_commit(record) for block in blocks for record in read_avro_records(block, path)]
+            found = [_completed_commit(record) for record in _read_records(storage, path)]
         yield [commit for commit in found if commit is not None]
+
+
+def read_archived_changes(storage: Storage, archive_folder: str) -> Iterator[ArchivedChange]:
+    """Completed instants, writes with their files; in memory is one file of the archive.
+
+    Raises:
+        CorruptFileError: when a file is not in the log format.
+    """
+    for path in list_archive_files(storage, archive_folder):
+        with read_as("archived instant", path):
+            found = [_completed_change(record) for record in _read_records(storage, path)]
+        yield from (change for change in found if change is not None)
+
+
+def _read_records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
+    for block in read_blocks(storage.read(path), path):
+        if block.type is BlockType.AVRO_DATA:
+            yield from read_avro_records(block, path)
 
 
 def read_archived_commits(storage: Storage, archive_folder: str) -> Iterator[ArchivedCommit]:
@@ -81,3 +113,20 @@ def _completed_commit(record: dict[str, Any]) -> ArchivedCommit | None:
     extra = {key: text_of(value) for key, value in (content.get("extraMetadata") or {}).items() if value is not None}
     metadata = CommitMetadata(operation=text_of(content.get("operationType") or "UNKNOWN"), extra=extra)
     return ArchivedCommit(text_of(record["commitTime"]), text_of(record["actionType"]), metadata)
+
+
+def _completed_change(record: dict[str, Any]) -> ArchivedChange | None:
+    if record.get("actionState") != "COMPLETED":
+        return None
+    time = text_of(record["commitTime"])
+    rollback = record.get("hoodieRollbackMetadata")
+    if rollback:
+        return ArchivedChange(time, undone=texts_of(rollback.get("commitsRollback") or ()))
+    content = record.get("hoodieCommitMetadata") or record.get("hoodieReplaceCommitMetadata")
+    if not content:
+        return ArchivedChange(time)
+    by_path = content.get("partitionToWriteStats") or {}
+    stats = tuple(stat_from_json(stat, path) for path, of_path in by_path.items() for stat in of_path)
+    replaced = {path: texts_of(ids) for path, ids in (content.get("partitionToReplaceFileIds") or {}).items()}
+    operation = text_of(content.get("operationType") or "UNKNOWN")
+    return ArchivedChange(time, CommitMetadata(stats, operation, {}, replaced))

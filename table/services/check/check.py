@@ -1,0 +1,126 @@
+"""Check: looks at a table twice, tells what both looks found, and mends what is safe to mend.
+
+Without ``repair`` nothing is written, and writers may be at work: what only one look found is theirs. With it the
+check holds the table, so that no writer that knows leases is at work.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import structlog
+
+from table.errors import CorruptFileError, HudiError, UnsupportedTableError
+from table.hudi_table import HudiTable, check_can_write, check_copy_on_write
+from table.services.check.contents import check_contents, choose_files
+from table.services.check.finding import CheckReport, Finding, Kind, Repair, found_by_both, in_order
+from table.services.check.judge_files import judge_files
+from table.services.check.judge_timeline import judge_timeline
+from table.services.check.look import Holder, Look, find_standing_holder, take_look
+from table.services.check.repair import Problems, end_instants, mend
+from table.settings import HeartbeatSettings
+from table.transaction.lease import Lease, hold_table
+from table.view.file_group import BaseFile
+
+DEFAULT_SAMPLE = 20
+
+log = structlog.get_logger("hudistream.check")
+
+
+def check(table: HudiTable, *, repair: bool = False, sample: int | None = DEFAULT_SAMPLE) -> CheckReport:
+    """Looks at a whole table.
+
+    Args:
+        table: a copy-on-write table of version 6.
+        repair: mend what is safe to mend. The table is held meanwhile.
+        sample: how many files of the snapshot are read; None means all.
+
+    Returns:
+        What was found, and what became of it.
+
+    Raises:
+        UnsupportedTableError: the table is merge-on-read, or of another version.
+        CommitConflictError: a live writer holds the table, and `repair` is wanted.
+        HudiError: the store fails.
+    """
+    check_copy_on_write(table.config, "check")
+    if table.config.version != 6:
+        raise UnsupportedTableError(f"the table has hoodie.table.version={table.config.version}; version 6 is checked")
+    settings = HeartbeatSettings()
+    holder = find_standing_holder(table.storage, settings)
+    if repair:
+        check_can_write(table.config)
+        with hold_table(table.storage, "hudistream check --repair") as lease:
+            look, found = _repair(table, lease, replace(holder, is_alive=False), settings)
+    else:
+        look, found = _find(table, holder, settings)
+    chosen = choose_files(look, sample)
+    found = [*found, *_check_contents(table, look, chosen)]
+    files = sum(len(folder.files) for folder in look.folders.values())
+    report = CheckReport(table.storage.base_uri, in_order(found), files, len(chosen))
+    log.info("table_checked", table=report.table, sound=report.is_sound, findings=len(report.findings), files=files)
+    return report
+
+
+def _judge(look: Look) -> list[Finding]:
+    return [*judge_files(look), *judge_timeline(look)]
+
+
+def _find(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> tuple[Look, Sequence[Finding]]:
+    """The last look, and what both looks found; one look does where it finds nothing."""
+    look = take_look(table, holder, settings)
+    found: Sequence[Finding] = _judge(look)
+    if found:
+        look = take_look(table, holder, settings)
+        found = found_by_both(found, _judge(look))
+    return look, found
+
+
+def _repair(
+    table: HudiTable, lease: Lease, holder: Holder, settings: HeartbeatSettings
+) -> tuple[Look, Sequence[Finding]]:
+    look, found = _find(table, holder, settings)
+    if look.unreadable:
+        why = "the timeline cannot be read whole: nothing is deleted"
+        return look, [replace(f, repair=Repair.REFUSED, why=f.why or why) for f in found]
+    problems = end_instants(table, lease, found, settings)
+    if problems or any(f.repair is Repair.POSSIBLE for f in found):
+        look, now = _find(table, holder, settings)
+        if not look.unreadable:
+            problems |= mend(table, lease, look, now, settings)
+        look = take_look(table, Holder(), settings)
+        found = settle(found, [*now, *_judge(look)], _judge(look), problems)
+    return look, found
+
+
+def settle(
+    before: Sequence[Finding], between: Sequence[Finding], after: Sequence[Finding], problems: Problems
+) -> list[Finding]:
+    """What became of each finding (pure): mended is what a last look does not find any more.
+
+    Args:
+        before: what was found first.
+        between: what was found while it was mended.
+        after: what the last look found.
+        problems: why something was not mended.
+    """
+    left = {finding.key for finding in after}
+    every: Mapping[tuple[Kind, str], Finding] = {f.key: f for f in (*between, *before)}
+    settled = []
+    for finding in every.values():
+        if finding.key not in left:
+            settled.append(replace(finding, repair=Repair.DONE, why=""))
+        elif finding.repair is Repair.POSSIBLE and finding.key in problems:
+            settled.append(replace(finding, repair=Repair.REFUSED, why=problems[finding.key]))
+        else:
+            settled.append(finding)
+    return settled
+
+
+def _check_contents(table: HudiTable, look: Look, chosen: Sequence[BaseFile]) -> list[Finding]:
+    try:
+        schema = table.load_schema(look.timeline)
+    except HudiError as error:
+        if not isinstance(error, CorruptFileError):
+            raise
+        return []
+    return list(check_contents(table.storage, chosen, schema))

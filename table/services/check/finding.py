@@ -1,0 +1,149 @@
+"""What a check finds: typed findings and the verdict for the table (pure)."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import Any
+
+
+class Severity(str, Enum):
+    """How bad a finding is."""
+
+    ERROR = "error"  # readers see wrong rows, lose rows, or will when archival goes on
+    WARNING = "warning"  # a person should look
+    NOTE = "note"  # goes away by itself, or cannot be proven
+
+
+class Repair(str, Enum):
+    """What `--repair` does about a finding."""
+
+    DONE = "done"
+    POSSIBLE = "possible"
+    REFUSED = "refused"
+
+
+class Kind(str, Enum):
+    """What kind of thing a finding is."""
+
+    STRAY_BESIDE_COMMIT = "stray_beside_commit"
+    VISIBLE_STRAY = "visible_stray"
+    WOULD_TURN_VISIBLE = "would_turn_visible"
+    DANGLING_FILE = "dangling_file"
+    UNPROVEN_FILES = "unproven_files"
+    MISSING_FILE = "missing_file"
+    MISSING_FROM_SAVEPOINT = "missing_from_savepoint"
+    REPLACED_AND_VISIBLE = "replaced_and_visible"
+    REPLACED_STILL_THERE = "replaced_still_there"
+    PARTITION_WITHOUT_METADATA = "partition_without_metadata"
+    EMPTY_PARTITION = "empty_partition"
+    BROKEN_MARKERS = "broken_markers"
+    ENDED_MARKERS = "ended_markers"
+    ENDED_HEARTBEAT = "ended_heartbeat"
+    ENDED_STAGING = "ended_staging"
+    ENDED_END_RECORD = "ended_end_record"
+    BROKEN_END_RECORD = "broken_end_record"
+    CONTRADICTED_END_RECORD = "contradicted_end_record"
+    TEMPORARY_FILE = "temporary_file"
+    EXPIRED_LEASE = "expired_lease"
+    PENDING_WRITE = "pending_write"
+    END_NOT_CARRIED_OUT = "end_not_carried_out"
+    PENDING_SERVICE = "pending_service"
+    INSTANT_WITH_GAP = "instant_with_gap"
+    SAME_TIME = "same_time"
+    UNREADABLE_TIMELINE = "unreadable_timeline"
+    UNREADABLE_FILE = "unreadable_file"
+    WRONG_FILTER = "wrong_filter"
+    WRONG_KEY_RANGE = "wrong_key_range"
+    NO_HUDI_FOOTER = "no_hudi_footer"
+    SCHEMA_DOES_NOT_FIT = "schema_does_not_fit"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that does not fit.
+
+    Attributes:
+        kind: what it is.
+        severity: how bad it is.
+        where: path relative to the table, or instant time.
+        text: what is so.
+        repair: what `--repair` does, or did.
+        why: why it was refused; "" elsewhere.
+        advice: what a person can do.
+    """
+
+    kind: Kind
+    severity: Severity
+    where: str
+    text: str
+    repair: Repair
+    why: str = ""
+    advice: str = ""
+
+    @property
+    def key(self) -> tuple[Kind, str]:
+        """By what two looks tell that they found the same thing."""
+        return self.kind, self.where
+
+    def to_json(self) -> dict[str, Any]:
+        """As `--format json` shows it."""
+        return {name: getattr(value, "value", value) for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """What a check found.
+
+    Attributes:
+        table: its address.
+        findings: errors first, then warnings, then notes.
+        files: base files in the data folders.
+        files_read: base files whose footer and rows were read.
+    """
+
+    table: str
+    findings: tuple[Finding, ...]
+    files: int = 0
+    files_read: int = 0
+
+    def of(self, severity: Severity) -> tuple[Finding, ...]:
+        """Findings of this severity that were not mended."""
+        return tuple(f for f in self.findings if f.severity is severity and f.repair is not Repair.DONE)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether no error is left."""
+        return not self.of(Severity.ERROR)
+
+    @property
+    def verdict(self) -> str:
+        """One line for the table."""
+        counts = [(len(self.of(severity)), severity.value) for severity in Severity]
+        left = ", ".join(f"{count} {name}s" if count != 1 else f"1 {name}" for count, name in counts)
+        mended = sum(finding.repair is Repair.DONE for finding in self.findings)
+        said = f"{left} in {self.files} files, {self.files_read} of them read"
+        said += f"; {mended} mended" if mended else ""
+        return f"the table is sound: {said}" if self.is_sound else f"the table is not sound: {said}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As `--format json` shows it."""
+        return {
+            "table": self.table,
+            "sound": self.is_sound,
+            "verdict": self.verdict,
+            "files": self.files,
+            "files_read": self.files_read,
+            "findings": [finding.to_json() for finding in self.findings],
+        }
+
+
+def in_order(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Errors first; within a severity by kind and place."""
+    order = list(Severity)
+    return tuple(sorted(findings, key=lambda f: (order.index(f.severity), f.kind.value, f.where)))
+
+
+def found_by_both(first: Sequence[Finding], second: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings of the second look that the first had, too: what a concurrent writer did between is no finding."""
+    before = {finding.key for finding in first}
+    return in_order([finding for finding in second if finding.key in before])

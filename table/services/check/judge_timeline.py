@@ -1,0 +1,178 @@
+"""What one look says of the timeline, and of what writers leave below ``.hoodie`` (pure)."""
+
+from collections.abc import Iterator
+
+from table.services.check.finding import Finding, Kind, Repair, Severity
+from table.services.check.look import Look, tells_all
+from table.timeline.end_record import end_path
+from table.timeline.instant import COMPLETED_AS, WRITE_ACTIONS, Action, Instant, State
+
+_NEXT_BATCH = "nothing: the next batch does it; or `hudistream check --repair`"
+
+
+def judge_timeline(look: Look) -> Iterator[Finding]:
+    """Instants that are stuck or do not hold together, leftovers of those that are over."""
+    for name, said in look.unreadable.items():
+        yield Finding(
+            Kind.UNREADABLE_TIMELINE, Severity.ERROR, name, said, Repair.REFUSED, "it cannot be made again", (
+                "bring the file back from a backup; until then nothing is deleted"
+            )
+        )  # fmt: skip
+    for instant in look.timeline.pending:
+        yield from _judge_pending(look, instant)
+    yield from judge_gaps(look)
+    yield from judge_ends(look)
+    yield from judge_leftovers(look)
+
+
+def _judge_pending(look: Look, instant: Instant) -> Iterator[Finding]:
+    name, action = instant.file_name, instant.action
+    if instant.time in look.alive:
+        return
+    if action in WRITE_ACTIONS and instant.time not in look.clusterings:
+        end = look.leftovers.ends.get(f"{instant.time}.{action.value}")
+        if end is not None and end.is_commit:
+            text, kind = f"{name} is decided to be committed, and was not yet", Kind.END_NOT_CARRIED_OUT
+        else:
+            text, kind = f"{name} is of a writer that gives no sign of life", Kind.PENDING_WRITE
+        yield Finding(kind, Severity.NOTE, instant.time, text, Repair.POSSIBLE, advice=_NEXT_BATCH)
+        return
+    if look.holder.is_alive and action is not Action.RESTORE:
+        return  # may be under way
+    severity, repair, why = Severity.NOTE, Repair.REFUSED, "it is finished by its own command"
+    if action is Action.ROLLBACK:
+        repair, why, advice = Repair.POSSIBLE, "", _NEXT_BATCH
+    elif action is Action.CLEAN:
+        advice = "`hudistream clean PATH`, or nothing: the next clean finishes it"
+    elif action is Action.RESTORE:
+        severity = Severity.WARNING
+        advice = "`hudistream savepoint restore PATH INSTANT`; no batch is written until then"
+    elif action is Action.SAVEPOINT:
+        advice = f"make it again (`hudistream savepoint create PATH {instant.time}`), or delete it"
+    else:
+        severity, why = Severity.WARNING, "only the writer that began it can finish it"
+        advice = "finish it with the writer that began it"
+    yield Finding(Kind.PENDING_SERVICE, severity, instant.time, f"{name} is pending", repair, why, advice)
+
+
+def judge_gaps(look: Look) -> Iterator[Finding]:
+    """Instants that lack a lower state, and instants of the same time."""
+    timeline, actions = look.timeline, dict[str, list[str]]()
+    for instant in timeline:
+        if instant.action is Action.SAVEPOINT:
+            continue  # has the time of its commit, and no request
+        actions.setdefault(instant.time, []).append(instant.action.value)
+        states = {f.state for f in timeline.files if f.time == instant.time and _same(f.action, instant.action)}
+        below = [State.REQUESTED] + ([State.INFLIGHT] if instant.is_completed else [])
+        lacking = [state.value.lower() for state in below if state not in states]
+        if instant.state is State.REQUESTED or not lacking:
+            continue
+        text = f"{instant.file_name} has no {' and no '.join(lacking)} file"
+        if instant.is_completed and instant.time in look.archive.recorded:
+            advice = "nothing: an archival died, the next one finishes it"
+            yield _gap(Severity.NOTE, instant.time, text, advice)
+        else:
+            yield _gap(Severity.WARNING, instant.time, text, "find out who deleted it")
+    for time, several in actions.items():
+        if len(several) > 1:
+            text = f"{' and '.join(sorted(several))} have the same time"
+            advice = "let no two writers write the table without a lock"
+            why = "an instant cannot be renamed"
+            yield Finding(Kind.SAME_TIME, Severity.WARNING, time, text, Repair.REFUSED, why, advice)
+
+
+def _same(file: Action, instant: Action) -> bool:
+    return COMPLETED_AS.get(file, file) is COMPLETED_AS.get(instant, instant)
+
+
+def _gap(severity: Severity, time: str, text: str, advice: str) -> Finding:
+    return Finding(Kind.INSTANT_WITH_GAP, severity, time, text, Repair.REFUSED, "nobody needs the file", advice)
+
+
+def judge_ends(look: Look) -> Iterator[Finding]:
+    """End records that are over, broken, or contradicted by the timeline."""
+    line, completed = look.committed.first_time, look.committed.times
+    for name, said in look.leftovers.broken_ends.items():
+        advice = "the instant cannot be ended: delete its data files and its instant files by hand, or bring it back"
+        yield Finding(Kind.BROKEN_END_RECORD, Severity.ERROR, name, said, Repair.REFUSED, "it decides an end", advice)
+    for end in look.leftovers.ends.values():
+        where, is_pending = end_path(end.time, end.action), end.time in look.pending
+        if line is not None and end.time < line and not is_pending:
+            if look.holder.is_alive:
+                continue  # its archival may be about to delete it
+            text = "its instant is older than the active timeline"
+            advice = "nothing: archival deletes it"
+            yield Finding(Kind.ENDED_END_RECORD, Severity.NOTE, where, text, Repair.POSSIBLE, advice=advice)
+            continue
+        text = ""
+        if not end.is_commit and end.time in completed and end.time not in look.undone:
+            text = "it says rollback, and the instant is completed"
+        elif end.is_commit and end.time not in completed | look.undone | look.archive.times and not is_pending:
+            text = "it says commit, and the instant is not on the timeline"
+        if text:
+            yield Finding(
+                Kind.CONTRADICTED_END_RECORD,
+                Severity.WARNING,
+                where,
+                text,
+                Repair.REFUSED,
+                "another engine, or a person, did that",
+                "find out who; compare the rows with their source",
+            )
+
+
+def judge_leftovers(look: Look) -> Iterator[Finding]:
+    """Markers, heartbeats, folders of waiting files, temporaries and leases of what is over."""
+    left, pending = look.leftovers, look.pending
+    for time, broken in left.markers.items():
+        if broken:
+            text = f"{len(broken)} of its markers do not parse, {broken[0]!r} for one"
+            yield _leftover(look, Kind.BROKEN_MARKERS, time, text, Severity.WARNING)
+        if time not in pending and time not in left.kept_markers and not _may_be_ending(look, time):
+            yield _leftover(look, Kind.ENDED_MARKERS, time, "its markers are still there")
+    for kind, times, text in (
+        (Kind.ENDED_HEARTBEAT, left.heartbeats, "its heartbeat is still there"),
+        (Kind.ENDED_STAGING, left.staged, "its folder of waiting files is still there"),
+    ):
+        for time in times:
+            if time not in pending and not _may_be_ending(look, time):
+                yield Finding(kind, Severity.NOTE, time, text, Repair.POSSIBLE, advice=_NEXT_BATCH)
+    for path in left.temporaries:
+        text = "half-written by a process that died"
+        yield Finding(Kind.TEMPORARY_FILE, Severity.NOTE, path, text, Repair.POSSIBLE, advice=_NEXT_BATCH)
+    if look.holder.has_expired and look.holder.record is not None and look.holder.record.identity is not None:
+        who = look.holder.record.identity
+        text = f"sink {who.sink_id!r}, query {who.query_id!r} held the table and is dead"
+        advice = "nothing: the next writer takes over"
+        yield Finding(Kind.EXPIRED_LEASE, Severity.NOTE, who.owner, text, Repair.POSSIBLE, advice=advice)
+
+
+def _may_be_ending(look: Look, time: str) -> bool:
+    """Whether a live writer may be about to sweep what that instant left."""
+    return look.holder.is_alive and time >= look.last_write
+
+
+def _leftover(look: Look, kind: Kind, time: str, text: str, severity: Severity = Severity.NOTE) -> Finding:
+    if is_decided(look, time) or time in look.pending:
+        repair = Repair.REFUSED if time in look.alive else Repair.POSSIBLE
+        why = "its writer is alive" if time in look.alive else ""
+        return Finding(kind, severity, time, text, repair, why, _NEXT_BATCH)
+    return Finding(
+        kind,
+        Severity.WARNING,
+        time,
+        text,
+        Repair.REFUSED,
+        "neither timeline nor archive tells what its commit wrote",
+        "look at the files that the markers name, then delete the markers by hand",
+    )
+
+
+def is_decided(look: Look, time: str) -> bool:
+    """Whether it is known which files of an instant that is over count."""
+    if time in look.committed.times:
+        return time in look.commits and tells_all(look.commits[time])
+    line = look.committed.first_time
+    if time in look.undone or line is None or time > line:
+        return True
+    return (time in look.archive.times and time not in look.archive.silent) or time in look.archive.undone

@@ -1,0 +1,354 @@
+"""One look at a whole table: read once, judged by the modules beside this one.
+
+In memory are the names of the table's base files, the write stats of the active timeline, and one file of the
+archive at a time. What may be swept is listed first, then the data folders, the timeline last: the request of
+each file that was listed was there before the file was, so a timeline loaded later shows it.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from table import clock
+from table.errors import CorruptFileError, HudiError
+from table.files.file_names import parse_base_file, parse_marker
+from table.files.markers import list_marked_instants, list_marker_names
+from table.files.partition_metadata import PARTITION_METAFILE
+from table.hudi_table import HudiTable
+from table.services.rollback import WRITES, is_clustering
+from table.settings import HeartbeatSettings
+from table.storage import METAFOLDER, TEMPORARY_PREFIX, Storage, join
+from table.timeline.active_timeline import STALE_TEMPORARY_MS, find_instant, load_timeline
+from table.timeline.archived_timeline import read_archived_changes
+from table.timeline.commit_metadata import CommitMetadata, decode_commit
+from table.timeline.end_record import ENDS_FOLDER, EndRecord, decode_end
+from table.timeline.instant import Action
+from table.timeline.savepoint_metadata import decode_savepoint
+from table.timeline.timeline import Timeline
+from table.transaction.commit import is_older_than_any_task, load_rolled_back_time
+from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer
+from table.transaction.lease import LeaseRecord, find_holder, is_dead_here, read_age_ms
+from table.view.file_group import BaseFile, CommittedInstants, committed_instants
+
+Group = tuple[str, str]  # partition path, file id
+
+
+@dataclass(frozen=True)
+class Folder:
+    """One data folder.
+
+    Attributes:
+        path: relative to the table.
+        files: its base files, by name.
+        has_metafile: whether it is a partition for Java readers.
+        is_bare: whether it holds nothing but that file.
+    """
+
+    path: str
+    files: tuple[BaseFile, ...]
+    has_metafile: bool
+    is_bare: bool
+
+
+@dataclass(frozen=True)
+class Leftovers:
+    """What writers leave below ``.hoodie`` while they write.
+
+    Attributes:
+        markers: instant time -> what stands in the place of markers and is none.
+        heartbeats: instants that have one.
+        staged: instants that have room for waiting files.
+        ends: end records, without content, by the name of their file.
+        broken_ends: name -> what is wrong with it.
+        temporaries: paths of half-written files that are old.
+        kept_markers: instants whose markers stay as long as a task may live, because the store has no fence.
+    """
+
+    markers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    heartbeats: tuple[str, ...] = ()
+    staged: tuple[str, ...] = ()
+    ends: Mapping[str, EndRecord] = field(default_factory=dict)
+    broken_ends: Mapping[str, str] = field(default_factory=dict)
+    temporaries: tuple[str, ...] = ()
+    kept_markers: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who holds the table, before the check itself does.
+
+    Attributes:
+        record: the lease; None where nobody ever held it.
+        is_alive: whether it counts.
+    """
+
+    record: LeaseRecord | None = None
+    is_alive: bool = False
+
+    @property
+    def has_expired(self) -> bool:
+        """Whether a writer left the lease behind."""
+        return self.record is not None and self.record.identity is not None and not self.is_alive
+
+
+@dataclass
+class Archive:
+    """What the archive says of the files that are there.
+
+    Attributes:
+        recorded: completed instants in it.
+        times: completed writes in it.
+        silent: those of them that do not tell all their files.
+        named: paths of files there are that they name.
+        newest: file group -> (time, path) of its newest version there.
+        replaced: file group -> the replace commit that took it out of sight.
+        undone: instants that its rollbacks undid.
+    """
+
+    recorded: set[str] = field(default_factory=set)
+    times: set[str] = field(default_factory=set)
+    silent: set[str] = field(default_factory=set)
+    named: set[str] = field(default_factory=set)
+    newest: dict[Group, tuple[str, str]] = field(default_factory=dict)
+    replaced: dict[Group, str] = field(default_factory=dict)
+    undone: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one look shows.
+
+    Attributes:
+        folders: data folders that hold base files or a partition metadata file, by path.
+        timeline: loaded after they were listed.
+        commits: completed writes of the timeline whose file could be read, by time.
+        committed: which files are visible.
+        undone: instants that rollbacks of the timeline undo or have undone.
+        held: savepoint -> paths that it holds.
+        unreadable: instant file, or archive -> what is wrong with it.
+        archive: what left the timeline.
+        leftovers: what writers leave behind.
+        alive: pending instants that a live writer writes.
+        clusterings: pending clusterings.
+        holder: of the table's lease.
+    """
+
+    folders: Mapping[str, Folder]
+    timeline: Timeline
+    commits: Mapping[str, CommitMetadata]
+    committed: CommittedInstants
+    undone: frozenset[str]
+    held: Mapping[str, frozenset[str]]
+    unreadable: Mapping[str, str]
+    archive: Archive
+    leftovers: Leftovers
+    alive: frozenset[str]
+    clusterings: frozenset[str]
+    holder: Holder
+
+    @property
+    def pending(self) -> frozenset[str]:
+        """Times of pending instants."""
+        return frozenset(instant.time for instant in self.timeline.pending)
+
+    @property
+    def last_write(self) -> str:
+        """The newest completed write, or ""."""
+        return max(self.timeline.committed_times, default="")
+
+    def visible_files(self, folder: Folder) -> list[BaseFile]:
+        """Base files of a folder that some reader may see."""
+        return [
+            file
+            for file in folder.files
+            if self.committed.includes(file.instant_time) and not self.committed.is_replaced(folder.path, file.file_id)
+        ]
+
+    def live_files(self, folder: Folder) -> list[BaseFile]:
+        """Base files of a folder that readers of the snapshot see."""
+        newest: dict[str, BaseFile] = {}
+        for file in sorted(self.visible_files(folder), key=lambda file: (file.instant_time, file.name)):
+            newest[file.file_id] = file
+        return list(newest.values())
+
+
+def find_standing_holder(storage: Storage, settings: HeartbeatSettings) -> Holder:
+    """Who holds the table, and whether that counts; writes nothing."""
+    record = find_holder(storage)
+    if record is None or record.identity is None:
+        return Holder(record)
+    age_ms = read_age_ms(storage, record.identity.owner)
+    return Holder(record, age_ms is not None and age_ms <= settings.expiry_ms and not is_dead_here(record))
+
+
+def take_look(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> Look:
+    """Looks at the table once.
+
+    Args:
+        table: the table.
+        holder: of its lease, but for the check itself.
+        settings: when a heartbeat counts as expired.
+
+    Raises:
+        HudiError: the store fails. Damaged files are findings.
+    """
+    storage = table.storage
+    leftovers = _list_leftovers(storage, table.config.timezone)
+    folders = {folder.path: folder for folder in _list_folders(storage, "")}
+    timeline = load_timeline(storage)
+    notes: dict[str, str] = {}
+    commits = _load_commits(storage, timeline, notes)
+    replaced: dict[str, set[str]] = {}
+    for metadata in commits.values():
+        for path, file_ids in metadata.replaced.items():
+            replaced.setdefault(path, set()).update(file_ids)
+    return Look(
+        folders=folders,
+        timeline=timeline,
+        commits=commits,
+        committed=committed_instants(timeline, replaced),
+        undone=_load_undone(storage, timeline, notes),
+        held=_load_held(storage, timeline, notes),
+        archive=_load_archive(table, {file.path for folder in folders.values() for file in folder.files}, notes),
+        leftovers=leftovers,
+        alive=_find_alive(storage, timeline, holder, settings),
+        clusterings=_find_clusterings(storage, timeline, notes),
+        holder=holder,
+        unreadable=notes,
+    )
+
+
+@contextmanager
+def _damage_noted(notes: dict[str, str], name: str) -> Iterator[None]:
+    """Keeps what is wrong with a damaged file, instead of raising it."""
+    try:
+        yield
+    except CorruptFileError as error:
+        notes[name] = str(error)
+
+
+def _load_commits(storage: Storage, timeline: Timeline, notes: dict[str, str]) -> dict[str, CommitMetadata]:
+    commits: dict[str, CommitMetadata] = {}
+    for instant in timeline.completed_writes:
+        with _damage_noted(notes, instant.file_name):
+            data = find_instant(storage, instant)
+            if data is not None:  # else it was archived since
+                commits[instant.time] = replace(decode_commit(data, instant.file_name), extra={})
+    return commits
+
+
+def _load_undone(storage: Storage, timeline: Timeline, notes: dict[str, str]) -> frozenset[str]:
+    undone: set[str] = set()
+    for rollback in timeline:
+        if rollback.action is Action.ROLLBACK:
+            with _damage_noted(notes, rollback.file_name):
+                undone.add(load_rolled_back_time(storage, timeline, rollback))
+    return frozenset(undone - {""})
+
+
+def _load_held(storage: Storage, timeline: Timeline, notes: dict[str, str]) -> dict[str, frozenset[str]]:
+    held: dict[str, frozenset[str]] = {}
+    for savepoint in timeline.completed_of(Action.SAVEPOINT):
+        with _damage_noted(notes, savepoint.file_name):
+            data = find_instant(storage, savepoint)
+            files = decode_savepoint(data, savepoint.file_name).files if data is not None else {}
+            held[savepoint.time] = frozenset(join(path, name) for path, names in files.items() for name in names)
+    return held
+
+
+def _find_clusterings(storage: Storage, timeline: Timeline, notes: dict[str, str]) -> frozenset[str]:
+    clusterings: set[str] = set()
+    for instant in timeline.pending_of(Action.REPLACE_COMMIT):
+        with _damage_noted(notes, instant.file_name):
+            if is_clustering(storage, timeline, instant):
+                clusterings.add(instant.time)
+    return frozenset(clusterings)
+
+
+def _list_folders(storage: Storage, path: str) -> list[Folder]:
+    """Data folders that mean something, this one and below it; each is listed once."""
+    entries = storage.list_dir(path)
+    files, below = [], []
+    for entry in entries:
+        if entry.is_dir:
+            if join(path, entry.name) != METAFOLDER:
+                below += _list_folders(storage, join(path, entry.name))
+            continue
+        name = parse_base_file(entry.name)
+        if name is not None:
+            files.append(BaseFile(path, entry.name, name.file_id, name.instant_time, entry.size_bytes))
+    names = {entry.name for entry in entries if path or entry.name != METAFOLDER}
+    has_metafile = PARTITION_METAFILE in names
+    is_bare = has_metafile and not names - {PARTITION_METAFILE, f".{PARTITION_METAFILE}.crc"}
+    found = [Folder(path, tuple(files), has_metafile, is_bare)] if files or has_metafile else []
+    return found + below
+
+
+def _list_leftovers(storage: Storage, zone: str) -> Leftovers:
+    markers = {}
+    for time in list_marked_instants(storage):
+        try:
+            names = list_marker_names(storage, time)
+            markers[time] = tuple(sorted(name for name in names if parse_marker(name) is None))
+        except (FileNotFoundError, UnicodeDecodeError) as error:
+            markers[time] = (f"a list of markers that cannot be read: {error}",)
+    ends, broken = {}, {}
+    for entry in storage.list_dir(ENDS_FOLDER):
+        time, _, action = entry.name.partition(".")
+        try:
+            end = decode_end(time, Action(action), storage.read(join(ENDS_FOLDER, entry.name)))
+            ends[entry.name] = replace(end, content=b"")
+        except FileNotFoundError:
+            continue  # its instant was archived meanwhile
+        except (HudiError, ValueError) as error:
+            broken[entry.name] = str(error)
+    stale_ms = clock.now_ms() - STALE_TEMPORARY_MS
+    temporaries = tuple(
+        join(METAFOLDER, entry.name)
+        for entry in storage.list_dir(METAFOLDER)
+        if entry.name.startswith(TEMPORARY_PREFIX) and not entry.is_dir and entry.modified_ms < stale_ms
+    )
+    heartbeats = tuple(entry.name for entry in storage.list_dir(HEARTBEAT_FOLDER) if not entry.is_dir)
+    kept = frozenset(time for time in markers if not storage.has_fence and not is_older_than_any_task(time, zone))
+    return Leftovers(markers, heartbeats, tuple(storage.staged_instants()), ends, broken, temporaries, kept)
+
+
+def _load_archive(table: HudiTable, present: set[str], notes: dict[str, str]) -> Archive:
+    archive = Archive()
+    with _damage_noted(notes, join(METAFOLDER, table.config.archive_folder)):
+        for change in read_archived_changes(table.storage, table.config.archive_folder):
+            archive.recorded.add(change.time)
+            archive.undone.update(change.undone)
+            if change.metadata is None:
+                continue
+            archive.times.add(change.time)
+            if not tells_all(change.metadata):
+                archive.silent.add(change.time)
+            for stat in change.metadata.stats:
+                group, known = (stat.partition_path, stat.file_id), archive.newest
+                if stat.path in present:
+                    archive.named.add(stat.path)
+                if parse_base_file(stat.path.rpartition("/")[2]) and known.get(group, ("", ""))[0] < change.time:
+                    known[group] = (change.time, stat.path)
+            for path, file_ids in change.metadata.replaced.items():
+                for file_id in file_ids:
+                    archive.replaced[path, file_id] = max(change.time, archive.replaced.get((path, file_id), ""))
+    return archive
+
+
+def tells_all(metadata: CommitMetadata) -> bool:
+    """Whether a commit tells all its files: an empty one means that nothing is known, not that it has none (pure)."""
+    return metadata.operation != "UNKNOWN" and all(stat.path for stat in metadata.stats)
+
+
+def _find_alive(
+    storage: Storage, timeline: Timeline, holder: Holder, settings: HeartbeatSettings
+) -> frozenset[str]:
+    """Pending writes of writers that are alive: those that know leases live while they hold the table."""
+    owner = holder.record.identity.owner if holder.is_alive and holder.record and holder.record.identity else None
+    alive = set()
+    for instant in timeline.pending_of(*WRITES):
+        writer = find_live_writer(storage, instant.time, settings, clock.now_ms())
+        if writer is not None and (not writer.owner or writer.owner == owner):
+            alive.add(instant.time)
+    return frozenset(alive)

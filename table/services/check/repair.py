@@ -1,0 +1,140 @@
+"""What a check mends: what is proven to belong to nothing, what has been decided, what can be made again.
+
+The caller holds the table. Every step can be repeated, and none depends on an earlier one: a repair that died is
+done again. Files are deleted one by one, each by its name, and only where two looks agree that nobody names it.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import structlog
+
+from table.errors import CommitConflictError, HudiError
+from table.files.markers import delete_markers
+from table.files.partition_metadata import create_partition_metadata
+from table.hudi_table import HudiTable
+from table.services.check.finding import Finding, Kind, Repair
+from table.services.check.judge_timeline import is_decided
+from table.services.check.look import Look
+from table.services.partitions import remove_emptied_partitions
+from table.services.rollback import roll_back_failed_writes
+from table.settings import HeartbeatSettings
+from table.timeline.active_timeline import sweep_temporaries
+from table.timeline.end_record import delete_end
+from table.transaction.commit import delete_strays, is_older_than_any_task
+from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, sweep_heartbeats
+from table.transaction.lease import Lease, measure_now_ms
+
+log = structlog.get_logger("hudistream.check")
+
+ENDS = frozenset(
+    {
+        Kind.PENDING_WRITE,
+        Kind.END_NOT_CARRIED_OUT,
+        Kind.PENDING_SERVICE,
+        Kind.ENDED_MARKERS,
+        Kind.BROKEN_MARKERS,
+        Kind.ENDED_STAGING,
+    }
+)
+STRAYS = frozenset({Kind.STRAY_BESIDE_COMMIT, Kind.VISIBLE_STRAY, Kind.WOULD_TURN_VISIBLE, Kind.DANGLING_FILE})
+
+Problems = dict[tuple[Kind, str], str]
+
+
+def end_instants(table: HudiTable, lease: Lease, found: Sequence[Finding], heartbeat: HeartbeatSettings) -> Problems:
+    """Ends what dead writers left, as the next batch would.
+
+    Args:
+        table: the table.
+        lease: held by the caller.
+        found: what two looks found.
+        heartbeat: when a writer that knows no leases counts as dead.
+
+    Returns:
+        What could not be mended, and why.
+    """
+    mine = [finding for finding in found if finding.kind in ENDS and finding.repair is Repair.POSSIBLE]
+    if not mine:
+        return {}
+    identity = WriterIdentity("hudistream check", None, lease.owner)
+    return _tried(mine, partial(roll_back_failed_writes, table, identity, heartbeat))
+
+
+def mend(
+    table: HudiTable, lease: Lease, look: Look, found: Sequence[Finding], heartbeat: HeartbeatSettings
+) -> Problems:
+    """Mends what two looks found, the later one after everything pending was ended.
+
+    Args:
+        table: the table.
+        lease: held by the caller.
+        look: the later one.
+        found: what both found.
+        heartbeat: when a writer that knows no leases counts as dead.
+
+    Returns:
+        What could not be mended, and why.
+    """
+    problems: Problems = {}
+    possible = [finding for finding in found if finding.repair is Repair.POSSIBLE]
+    # strays first: no partition is made visible while one is in it
+    for finding in sorted(possible, key=lambda finding: finding.kind not in STRAYS):
+        problems |= _tried([finding], partial(_mend_one, table, look, finding))
+    swept = [finding for finding in possible if finding.kind in (Kind.ENDED_HEARTBEAT, Kind.TEMPORARY_FILE)]
+    if swept:
+        problems |= _tried(swept, partial(_sweep_small_files, table, lease, look, heartbeat))
+    return problems
+
+
+def _tried(found: Sequence[Finding], mended: Callable[[], object]) -> Problems:
+    try:
+        mended()
+    except HudiError as error:
+        return {finding.key: str(error) for finding in found}
+    return {}
+
+
+def _mend_one(table: HudiTable, look: Look, finding: Finding) -> None:
+    where = finding.where
+    if finding.kind in STRAYS:
+        _delete_stray(table, look, where)
+    elif finding.kind is Kind.PARTITION_WITHOUT_METADATA:
+        first = min(file.instant_time for file in look.live_files(look.folders[where]))
+        create_partition_metadata(table.storage, where, first)
+    elif finding.kind is Kind.ENDED_END_RECORD:
+        end = look.leftovers.ends[where.rpartition("/")[2]]
+        delete_end(table.storage, end.time, end.action)
+    elif finding.kind in (Kind.ENDED_MARKERS, Kind.BROKEN_MARKERS):
+        _sweep_markers(table, look, where)
+    elif finding.kind is Kind.EMPTY_PARTITION:
+        if look.pending:
+            raise CommitConflictError("an instant is pending: it may be about to write there")
+        remove_emptied_partitions(table, [where])
+
+
+def _delete_stray(table: HudiTable, look: Look, path: str) -> None:
+    file = next(file for folder in look.folders.values() for file in folder.files if file.path == path)
+    table.storage.fence(file.instant_time)
+    table.storage.delete(path)
+    log.warning("stray_file_deleted", table=table.storage.base_uri, instant_time=file.instant_time, path=path)
+
+
+def _sweep_markers(table: HudiTable, look: Look, time: str) -> None:
+    """Deletes markers of an instant that is over, and what they announce unless a commit names it."""
+    if time in look.pending or not is_decided(look, time):
+        return
+    storage, commit = table.storage, look.commits.get(time)
+    named = frozenset(stat.path for stat in commit.stats) if commit is not None else frozenset(look.archive.named)
+    held = frozenset[str]().union(*look.held.values())
+    storage.fence(time)
+    delete_strays(storage, time, named | held)
+    delete_heartbeat(storage, time)
+    if storage.has_fence or is_older_than_any_task(time, table.config.timezone):
+        delete_markers(storage, time)
+
+
+def _sweep_small_files(table: HudiTable, lease: Lease, look: Look, heartbeat: HeartbeatSettings) -> None:
+    now_ms = measure_now_ms(table.storage, lease.owner)
+    sweep_heartbeats(table.storage, look.pending, heartbeat, now_ms)
+    sweep_temporaries(table.storage, now_ms)

@@ -163,6 +163,7 @@ def test_a_table_without_partitions_that_was_emptied_and_cleaned_is_still_a_tabl
     assert clean(HudiTable.open(path), LAST_VERSION)[0].deleted[""]
     assert glob(f"{path}/*.parquet") == []
     assert os.path.exists(f"{path}/.hoodie/hoodie.properties")
+    assert os.path.exists(f"{path}/.hoodie_partition_metadata")
     assert len(read_table(path)) == 0
     Engine(path, flat, query_id=None).write(None, batch)
     assert key_set(read_table(path)) == key_set(rows(range(10)))

@@ -130,7 +130,7 @@ class LocalStorage(Storage):
         try:
             _delete_checksum_sibling(full)
             os.unlink(full)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
             raise failed("delete", path, error) from error

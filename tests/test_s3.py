@@ -12,7 +12,7 @@ from streaming import HudiSink
 from table import StorageError, archive, clean, read_table
 from table.hudi_table import HudiTable
 from table.open_storage import open_storage
-from table.settings import ArchiveSettings, CleanSettings
+from table.settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from table.storage import ByteRange
 from table.timeline.instant import Action
 
@@ -219,3 +219,23 @@ def test_cleaning_on_s3_deletes_in_bulk(s3, monkeypatch):
     assert len(table.load_timeline().completed_writes) == 3
     engine.write(6, rows([100]))
     assert len(key_set(read_table(path, storage_options=s3))) == len(wanted) + 1
+
+
+@pytest.mark.parametrize("strange", ["?", "*", "x[1]"])
+def test_partition_paths_that_look_like_patterns_take_nothing_else_with_them_on_s3(s3, strange):
+    path = f"s3a://lake/pattern{ord(strange[0])}{len(strange)}"
+    storage = open_storage(path, s3)
+    upsert = Engine(storage, {"hoodie.datasource.write.operation": "upsert"})
+    for number in range(3):
+        upsert.write(number, rows(range(30), lambda key: [strange, "A", "x1"][key % 3], ts=number))
+    upsert.writer.stop()
+    table = HudiTable.open(path, s3)
+    (outcome,) = clean(table, CleanSettings(commits_retained=1))
+    assert [len(outcome.deleted[name]) for name in (strange, "A", "x1")] == [1, 1, 1]
+    assert not outcome.failed
+    assert key_set(read_table(path, storage_options=s3)) == key_set(rows(range(30)))
+    emptying = {"hoodie.datasource.write.operation": "insert_overwrite_table"}
+    Engine(storage, emptying, query_id=None).write(None, rows(range(30, 60), lambda key: ["A", "x1"][key % 2]))
+    clean(table, CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=1))
+    assert storage.list_dir(strange) == []
+    assert key_set(read_table(path, storage_options=s3)) == key_set(rows(range(30, 60)))

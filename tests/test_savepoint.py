@@ -216,3 +216,19 @@ def test_a_savepoint_that_lost_a_file_is_not_gone_back_to(tmp_path):
     with pytest.raises(InvalidConfigError, match=f"{held[0]} is gone; nothing was undone"):
         restore_to_savepoint(table, time, force=True)
     assert load_timeline(table.storage) == before
+
+
+def test_a_restore_takes_nothing_from_a_later_savepoint(tmp_path):
+    path = str(tmp_path / "t")
+    table = fill(path, 0, 2)
+    first = create_savepoint(table)
+    fill(path, 2, 3)
+    second = create_savepoint(table)
+    fill(path, 3, 4)
+    files = base_files(path)
+    with pytest.raises(InvalidConfigError, match=f"a savepoint holds {second}.*delete it first"):
+        restore_to_savepoint(table, first, force=True)
+    assert base_files(path) == files
+    delete_savepoint(table, second)
+    restore_to_savepoint(table, first, force=True)
+    assert key_set(read_table(path)) == numbers(20)

@@ -89,6 +89,15 @@ def test_where_links_are_not_supported_a_file_is_still_created_once(tmp_path, mo
     assert os.listdir(tmp_path / ".hoodie") == []
 
 
+def test_what_lies_below_a_file_is_not_there(tmp_path):
+    storage = LocalStorage(str(tmp_path))
+    (tmp_path / "a").write_text("a file where a folder is meant")
+    assert not storage.delete("a/b")
+    assert (storage.list_dir("a"), storage.exists("a/b")) == ([], False)
+    with pytest.raises(FileNotFoundError):
+        storage.read("a/b")
+
+
 def test_hadoops_checksum_of_a_replaced_file_is_removed(tmp_path):
     storage = LocalStorage(str(tmp_path))
     storage.create_exclusive("a", b"1")

@@ -102,7 +102,8 @@ def _held_files(table: HudiTable, timeline: Timeline, time: str) -> dict[str, tu
         timeline.first_active_time,
         {},
     )
-    replaced = table.load_committed(_until(timeline, time)).replaced
+    until = Timeline(tuple(i for i in timeline.instants if i.time <= time), timeline.files)
+    replaced = table.load_committed(until).replaced
     files = {}
     for path in list_partition_paths(table.storage):
         groups = build_file_groups(path, table.storage.list_dir(path), seen)
@@ -135,10 +136,6 @@ def _find_missing(table: HudiTable, files: Mapping[str, tuple[str, ...]]) -> str
     """A file of a savepoint that is not there, or None."""
     there = {path: {entry.name for entry in table.storage.list_dir(path)} for path in files}
     return next((join(path, name) for path, names in files.items() for name in names if name not in there[path]), None)
-
-
-def _until(timeline: Timeline, time: str) -> Timeline:
-    return Timeline(tuple(i for i in timeline.instants if i.time <= time), timeline.files)
 
 
 def _check_not_cleaned(table: HudiTable, timeline: Timeline, chosen: Instant) -> None:
@@ -200,6 +197,9 @@ def _restore(table: HudiTable, time: str, owner: str, *, force: bool) -> Restore
     if not timeline.contains(savepoint):
         known = ", ".join(i.time for i in timeline.completed_of(Action.SAVEPOINT)) or "none"
         raise InvalidConfigError(f"there is no savepoint {time}; there are: {known}")
+    later = [i.time for i in timeline.completed_of(Action.SAVEPOINT) if i.time > time]
+    if later:
+        raise InvalidConfigError(f"a savepoint holds {later[0]}, which is to be undone: delete it first")
     gone = _find_missing(table, decode_savepoint(read_instant(storage, savepoint), savepoint.file_name).files)
     if gone is not None:
         raise InvalidConfigError(f"the savepoint {time} does not hold any more: {gone} is gone; nothing was undone")

@@ -1,0 +1,74 @@
+"""Our sink of two checkouts, side by side: `python benchmarks/paired.py OTHER_CHECKOUT [--workload A] [--rounds 5]`.
+
+Rounds alternate. Wall time is the median of the later half of the batches; processor time is that of the whole
+process tree, driver, JVM and workers, so that a busy machine does not decide.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+from workloads import generate
+
+HERE = Path(__file__).parent
+
+
+def run(checkout, folder, out, options):
+    """One run of one checkout. Returns its figures, with the processor seconds of all its processes."""
+    env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(checkout)}
+    command = [sys.executable, str(checkout / "benchmarks" / "candidate.py"), "hudistream", folder, out, *options]
+    spent = {}
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, stdout=said, stderr=subprocess.DEVNULL, env=env, cwd=checkout)
+        me = psutil.Process(process.pid)
+        while process.poll() is None:
+            try:
+                for one in [me, *me.children(recursive=True)]:
+                    times = one.cpu_times()
+                    spent[one.pid] = times.user + times.system
+            except psutil.Error:
+                pass
+            time.sleep(0.1)
+        said.seek(0)
+        if process.returncode:
+            sys.exit(f"{checkout} failed")
+        result = json.loads(said.read().decode().strip().splitlines()[-1])
+    return {"steady_s": result["steady_s"], "cpu_s": round(sum(spent.values()), 2), "rows": result["rows"]}
+
+
+def main():
+    """Prints a line each round, and the ratios."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("other", type=Path)
+    parser.add_argument("--workload", action="append")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--batches", type=int)
+    given = parser.parse_args()
+    for workload in given.workload or ["A", "A2", "B"]:
+        options = ["hoodie.datasource.write.operation=" + ("upsert" if workload.startswith("B") else "insert")]
+        ratios = {"steady_s": [], "cpu_s": []}
+        with tempfile.TemporaryDirectory() as place:
+            folder = os.path.join(place, "in")
+            generate(workload, folder, given.batches)
+            for number in range(given.rounds):
+                pair = [given.other.resolve(), HERE.parent]
+                order = pair if number % 2 == 0 else pair[::-1]
+                found = {checkout: run(checkout, folder, os.path.join(place, "out"), options) for checkout in order}
+                before, after = found[pair[0]], found[pair[1]]
+                for name, kept in ratios.items():
+                    kept.append(after[name] / before[name])
+                print(f"{workload} round {number + 1}: before {before}, after {after}", flush=True)
+        for name, kept in ratios.items():
+            spread = f"{min(kept):.3f} to {max(kept):.3f}"
+            print(f"{workload} {name}: after / before, median {statistics.median(kept):.3f} ({spread})", flush=True)
+
+
+if __name__ == "__main__":
+    main()

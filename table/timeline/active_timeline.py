@@ -154,9 +154,14 @@ def create_settled(storage: Storage, path: str, data: bytes) -> bytes:
         if attempt:
             clock.sleep_s(0.05 * 2**attempt)
         try:
-            return data if storage.create_exclusive(path, data, durable=True) else storage.read(path)
-        except (StorageError, FileNotFoundError) as error:
+            if storage.create_exclusive(path, data, durable=True):
+                return data
+        except StorageError as error:
             failure = error
+        try:
+            return storage.read(path)
+        except (StorageError, FileNotFoundError) as error:
+            failure = failure or error
     raise CommitOutcomeUnknownError(f"whether {path} was created is not known: {failure}") from failure
 
 

@@ -27,6 +27,7 @@ from table.s3_copy import MIN_PART_BYTES, S3Upload, abort_upload, begin_upload, 
 from table.storage import ByteRange, FileInfo, OutputFile, Stage, Storage, failed, join, joined_ranges
 
 _CONFLICT_RETRIES = 5
+_LISTINGS_AT_ONCE = 16
 _S3 = ("s3", "s3a")
 
 
@@ -181,6 +182,10 @@ class FsspecStorage(Storage):
     def open_input(self, path: str) -> pa.NativeFile:  # noqa: D102
         with _told("open", path):
             return pa.PythonFile(self._fs.open(self._full(path), "rb"), mode="r")
+
+    @property
+    def calls_at_once(self) -> int:  # noqa: D102
+        return _LISTINGS_AT_ONCE if self._is_s3 or self.protocol in ("gs", "gcs", "abfs", "az") else 1
 
     @property
     def has_fence(self) -> bool:  # noqa: D102

@@ -247,6 +247,11 @@ class Storage(ABC):
         """The file, open for random reads by Arrow."""
 
     @property
+    def calls_at_once(self) -> int:
+        """How many listings are worth sending side by side: a request to an object store waits, a disk does not."""
+        return 1
+
+    @property
     def time_granularity_ms(self) -> int:
         """How exact the store's modification times are."""
         return 1000

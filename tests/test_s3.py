@@ -197,6 +197,29 @@ def test_files_grow_by_copying_on_s3(s3):
     assert read_table(path, storage_options=s3).num_rows == 18_000
 
 
+def test_folders_of_a_table_are_listed_side_by_side(s3, monkeypatch):
+    from table.view.file_system_view import list_partition_paths
+
+    storage = open_storage("s3a://lake/wide", s3)
+    Engine(storage).write(0, rows(range(40), lambda number: f"a/p{number % 20}"))
+    under_way, most, lock = [0], [0], threading.Lock()
+    inner = type(storage).list_dir
+
+    def counted(self, path):
+        with lock:
+            under_way[0] += 1
+            most[0] = max(most[0], under_way[0])
+        try:
+            return inner(self, path)
+        finally:
+            with lock:
+                under_way[0] -= 1
+
+    monkeypatch.setattr(type(storage), "list_dir", counted)
+    assert list_partition_paths(storage) == sorted(f"a/p{number}" for number in range(20))
+    assert most[0] > 1
+
+
 def test_cleaning_on_s3_deletes_in_bulk(s3, monkeypatch):
     path = "s3a://lake/cleaned"
     storage = open_storage(path, s3)

@@ -1,7 +1,9 @@
 """What is where: lists a partition once and says what its listing means (AbstractTableFileSystemView)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
+from table import threads
 from table.files.partition_metadata import PARTITION_METAFILE
 from table.storage import METAFOLDER, FileInfo, Storage, join
 from table.timeline.active_timeline import find_instant
@@ -36,14 +38,14 @@ def list_latest_base_files(storage: Storage, partition_path: str, committed: Com
 
 def list_partition_paths(storage: Storage) -> list[str]:
     """Every partition of the table, sorted: the folders that hold a partition metadata file."""
-    return sorted(path for path, _ in _walk_partitions(storage, ""))
+    return sorted(path for path, _ in _walk_partitions(storage))
 
 
 def walk_latest_base_files(
     storage: Storage, committed: CommittedInstants
 ) -> Iterator[tuple[str, tuple[BaseFile, ...]]]:
     """Every partition of the table and the base files a snapshot reader sees there; each folder is listed once."""
-    for path, entries in _walk_partitions(storage, ""):
+    for path, entries in _walk_partitions(storage):
         yield path, _latest(build_file_groups(path, entries, committed))
 
 
@@ -51,10 +53,21 @@ def _latest(groups: Iterable[FileGroup]) -> tuple[BaseFile, ...]:
     return tuple(group.latest for group in groups if group.latest is not None)
 
 
-def _walk_partitions(storage: Storage, folder: str) -> Iterator[tuple[str, Sequence[FileInfo]]]:
-    entries = storage.list_dir(folder)
-    if any(entry.name == PARTITION_METAFILE for entry in entries):
-        yield folder, entries
-    for entry in entries:
-        if entry.is_dir and not (folder == "" and entry.name == METAFOLDER):
-            yield from _walk_partitions(storage, join(folder, entry.name))
+def _walk_partitions(storage: Storage) -> Iterator[tuple[str, Sequence[FileInfo]]]:
+    """Partition paths and their entries, level by level; several folders at a time where a listing is a request."""
+    if storage.calls_at_once == 1:
+        yield from _walk_levels(storage, map)
+        return
+    with threads.make_pool(storage.calls_at_once, "hudistream-list") as pool:
+        yield from _walk_levels(storage, pool.map)
+
+
+def _walk_levels(storage: Storage, each: Callable[..., Iterable[Any]]) -> Iterator[tuple[str, Sequence[FileInfo]]]:
+    level = [""]
+    while level:
+        below: list[str] = []
+        for folder, entries in zip(level, each(storage.list_dir, level), strict=True):
+            if any(entry.name == PARTITION_METAFILE for entry in entries):
+                yield folder, entries
+            below += [join(folder, e.name) for e in entries if e.is_dir and (folder or e.name != METAFOLDER)]
+        level = below

@@ -1,8 +1,6 @@
 """What operators do, and what it means for the truth."""
 
-import re
-
-from table.errors import HudiError
+from table.errors import CommitConflictError, HudiError, InvalidConfigError
 from table.services.archival import archive
 from table.services.clean import clean
 from table.services.savepoint import create_savepoint, delete_savepoint, restore_to_savepoint, roll_back
@@ -60,19 +58,19 @@ def _undo(operator, act):
     """Commits go one by one, newest first, so that readers see states in between; then everybody starts from there."""
     truth = operator.truth
     truth.changing += 1
-    settled = False
+    undecided = True  # until it is known to be done, or refused before anything was
     try:
         act()
-        settled = True
-    except HudiError as error:
+        truth.take_over_what_is_there()
+        undecided = False
+    except (CommitConflictError, InvalidConfigError) as error:
         operator.world.tell(f"undoing refused: {type(error).__name__} {error}"[:200])
-        settled = not re.search("pending|not known", str(error))
+        undecided = "under way" in str(error)
+    except HudiError as error:
+        operator.world.tell(f"undoing fails: {type(error).__name__} {error}"[:200])
     finally:
         truth.changing -= 1
-        if settled:
-            truth.take_over_what_is_there()
-        else:
-            truth.undecided = True
+        truth.undecided |= undecided
 
 
 JOBS = [do_clean, do_archive, do_savepoint, do_delete_savepoint]

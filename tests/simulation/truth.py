@@ -96,7 +96,7 @@ class Truth:
         if self.world.violation is not None:
             return
         added = added or {}
-        for owner in {*self.bases, *self.history, *self.overlays}:
+        for owner in {*self.bases, *self.history, *self.overlays, *added}:
             seen = self.rows_of(owner)
             rows = self.overlays.get(owner)
             past = [{**state, **added.get(owner, {})} for state in [*self.history[owner], *self.bases[owner]]]

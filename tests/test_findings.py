@@ -18,6 +18,7 @@ from table.services.archival import archive
 from table.services.clean import clean
 from table.services.savepoint import create_savepoint, delete_savepoint
 from table.settings import ArchiveSettings, CleanSettings
+from table.storage import Storage
 from table.timeline.active_timeline import load_timeline
 from table.write import bucket_file
 from table.write.context import Attempt, Bucket, BucketType
@@ -56,8 +57,8 @@ class Unfenced(LocalStorage):
             sink.write(data[piece.start : piece.start + piece.length])
         return sink
 
-    def open_staging(self, instant_time):
-        """Nothing waits."""
+    open_staging, is_open, fence = Storage.open_staging, Storage.is_open, Storage.fence
+    staged_instants, stage = Storage.staged_instants, Storage.stage
 
     def publish(self, path, stage, output):
         """It is there."""

@@ -116,7 +116,8 @@ def test_our_rollback_of_hudis_dead_commit_is_accepted(hudi, golden, name):
     timeline = HudiTable.open(path).load_timeline()
     assert timeline.pending == ()
     assert [i.action for i in timeline if i.action is Action.ROLLBACK] == [Action.ROLLBACK]
-    assert [name for _, _, names in os.walk(path) for name in names if dead in name] == []
+    left = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names if dead in name]
+    assert [name for name in left if ".hudistream" not in name] == []  # the end record stays until it is archived
     wanted = expected["rows"] + more.to_pylist()
     assert multiset(hudi.read(path), columns) == multiset(wanted, columns)
     theirs = {**JVM, "hoodie.table.name": name, "hoodie.datasource.write.partitionpath.field": "region"}

@@ -1,6 +1,6 @@
 """Savepoints, and going back to one (SavepointActionExecutor, CopyOnWriteRestoreActionExecutor)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import structlog
 
@@ -9,6 +9,7 @@ from table.errors import CommitConflictError, HudiError, InvalidConfigError
 from table.files.file_names import parse_base_file
 from table.hudi_table import HudiTable, check_copy_on_write
 from table.services.rollback import WRITES, end_pending, execute_rollback
+from table.services.undo_checks import check_batches, check_predecessors
 from table.storage import METAFOLDER, join
 from table.timeline.active_timeline import (
     begin_instant,
@@ -210,7 +211,7 @@ def _restore(table: HudiTable, time: str, owner: str, *, force: bool) -> Restore
         )
     undone = [i for i in reversed(timeline.completed_writes) if i.time > time]
     if not force:
-        _check_batches(table, undone)
+        check_batches(table, undone)
     plan = RestorePlan(time, tuple((i.time, i.action.value) for i in undone))
     request_instant(storage, timeline, Action.RESTORE, table.config.timezone, encode_restore_plan(plan))
     timeline = load_timeline(storage)
@@ -276,7 +277,7 @@ def undo_commit(
         rollback = request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, content)
         try:
             if not to_savepoint:
-                _check_predecessors(table, time, action)
+                check_predecessors(table, time, action)
         except HudiError:
             delete_instant_file(storage, rollback)
             raise
@@ -303,63 +304,6 @@ def _plan_of(table: HudiTable, rollback: Instant) -> RollbackPlan:
 def _undoes(table: HudiTable, timeline: Timeline, rollback: Instant, time: str) -> bool:
     plan = requested(rollback.time, Action.ROLLBACK)
     return timeline.contains(plan) and _plan_of(table, rollback).instant_time == time
-
-
-def _check_predecessors(table: HudiTable, time: str, action: Action) -> None:
-    """Whether everything is there that readers see once a completed commit is undone (rule 10).
-
-    Called when the rollback's plan is durable: a clean that is planned later sees it, an earlier one is seen here.
-
-    Raises:
-        InvalidConfigError: a file was deleted since: the rows of its file group would be lost.
-        CommitConflictError: a clean is under way.
-    """
-    storage, timeline = table.storage, load_timeline(table.storage)
-    done = Instant(time, action, State.COMPLETED)
-    if not timeline.contains(done):
-        return
-    cleans = timeline.pending_of(Action.CLEAN)
-    if cleans:
-        raise CommitConflictError(
-            f"the clean {cleans[0].time} is under way: finish it (`hudistream clean`), then roll back; nothing was "
-            "undone"
-        )
-    metadata = decode_commit(read_instant(storage, done), done.file_name)
-    for stat in metadata.stats:
-        before = join(stat.partition_path, stat.prev_base_file or "")
-        if stat.prev_base_file and not storage.exists(before):
-            raise InvalidConfigError(
-                f"{time} cannot be rolled back: {before}, the version before it, was cleaned, and its rows would be "
-                "lost; restore a savepoint instead, or write the rows anew; nothing was undone"
-            )
-    for path, file_ids in metadata.replaced.items():
-        names = (parse_base_file(entry.name) for entry in storage.list_dir(path))
-        lost = set(file_ids) - {name.file_id for name in names if name is not None}
-        if lost:
-            raise InvalidConfigError(
-                f"{time} cannot be rolled back: file group {min(lost)} of {path!r}, which it replaced, was cleaned; "
-                "restore a savepoint instead, or write the rows anew; nothing was undone"
-            )
-
-
-def _check_batches(table: HudiTable, commits: Iterable[Instant]) -> None:
-    """Refuses to undo batches of streams: their checkpoints take them for done, so that the rows would be lost.
-
-    Raises:
-        InvalidConfigError: names the newest batch, and the way to get its rows again.
-    """
-    for instant in commits:
-        extra = decode_commit(read_instant(table.storage, instant), instant.file_name).extra
-        batch = batch_of_commit(extra)
-        if batch is not None:
-            sink_id, committed = batch
-            raise InvalidConfigError(
-                f"commit {instant.time} is batch {committed.batch_id} of the stream with sink id {sink_id!r} (query "
-                f"{committed.query_id}). The stream's checkpoint takes that batch for done and does not send its rows "
-                f"again. To undo it all the same: --force (force=True); then stop the stream, delete commits/"
-                f"{committed.batch_id} and later files from its checkpoint's folder, and start it: it replays them. "
-                "Nothing was undone"
-            )
 
 
 def roll_back(table: HudiTable, time: str, *, force: bool = False) -> None:
@@ -402,5 +346,5 @@ def _roll_back(table: HudiTable, time: str, owner: str, *, force: bool) -> None:
     if pending:
         raise CommitConflictError(f"{pending[0].file_name} is pending: `hudistream rollback` it first")
     if not force:
-        _check_batches(table, [chosen])
+        check_batches(table, [chosen])
     undo_commit(table, timeline, time, chosen.action, owner)

@@ -186,7 +186,8 @@ class Lease:
             CommitConflictError: another live writer holds the table, or has taken it over.
         """
         record = self._record
-        if record is not None and record.identity == identity:
+        if record is not None and (identity.query_id is None or record.identity == identity):
+            # a write beside the stream of the same sink takes nothing over from it
             if max(_numbers(self._storage), default=0) != record.number:
                 self._lose()
             return

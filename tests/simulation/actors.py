@@ -7,7 +7,7 @@ import pyarrow as pa
 from engine import SCHEMA, Engine
 
 from streaming.micro_batch import MicroBatchWriter
-from table.errors import CommitOutcomeUnknownError, HudiError
+from table.errors import CommitOutcomeUnknownError, HudiError, TaskFailedError
 from table.hudi_table import HudiTable
 from table.storage import join
 from table.timeline.commit_metadata import decode_commit
@@ -140,7 +140,7 @@ class _Job:
             if not lacking and len(self.results) == len(self.todo):
                 return list(self.results.values())
             if again >= 3 or world.random.random() < self.engine.luck.failed_job:
-                raise HudiJobError("the job failed; other tasks of it may still run")
+                raise TaskFailedError("the job failed; other tasks of it may still run")
             again += 1
             for task in lacking:
                 self._attempt(task)
@@ -149,10 +149,6 @@ class _Job:
         return len(self.results) == len(self.todo) or any(
             not self.open[task] and task not in self.results for task in self.todo
         )
-
-
-class HudiJobError(HudiError):
-    """What Spark raises when a job fails."""
 
 
 class Stream:

@@ -110,3 +110,35 @@ def test_a_long_batch_says_how_far_it_is(tmp_path, monkeypatch, logs):
     said = [entry for entry in logs if entry["event"] == "batch_running"]
     assert len(said) >= 2
     assert said[-1]["seconds"] >= said[0]["seconds"]
+
+
+def test_who_may_write_after_a_crash_is_said(tmp_path):
+    from dataclasses import replace
+
+    from faults import dying_process
+
+    from table.local_storage import LocalStorage
+    from table.services.doctor import examine
+    from table.transaction.lease import LEASE_FOLDER, find_holder
+
+    path = str(tmp_path / "t")
+    engine = Engine(path)
+    engine.write(0, rows(range(3)))
+    said = [finding.text for finding in examine(path).findings]
+    (told,) = [text for text in said if "holds the table" in text]
+    assert "the same query may start again at once, and others in 1" in told
+    engine.writer.stop()
+    assert not [finding for finding in examine(path).findings if "holds the table" in finding.text]
+    with dying_process():
+        engine = Engine(path)
+        engine.write(1, rows(range(3)))
+    (told,) = [finding for finding in examine(path).findings if "holds the table" in finding.text]
+    assert (told.level, "is dead: the next writer takes over" in told.text) == ("ok", True)
+    # a backfill on another machine
+    storage = LocalStorage(path)
+    holder = find_holder(storage)
+    elsewhere = replace(holder, machine="", identity=replace(holder.identity, query_id=None))
+    storage.put(f"{LEASE_FOLDER}/{holder.number}", elsewhere.encode())
+    (told,) = [finding for finding in examine(path).findings if "holds the table" in finding.text]
+    assert told.level == "stop"
+    assert "once it has ended, or in 1" in told.text

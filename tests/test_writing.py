@@ -16,7 +16,7 @@ from table.local_storage import LocalStorage
 from table.read.read_table import list_snapshot_files
 from table.timeline.active_timeline import begin_instant, load_timeline, request_instant
 from table.timeline.commit_metadata import CommitMetadata, WriteStat
-from table.timeline.instant import Action
+from table.timeline.instant import Action, Instant
 from table.timeline.service_metadata import RollbackPlan, encode_rollback_plan
 from table.transaction.conflicts import CommitFacts, find_conflict
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat
@@ -405,3 +405,50 @@ def test_columns_that_the_tables_schema_requires_stay_required(tmp_path):
     assert key_set(read_table(path)) == key_set(rows(range(6)))
     with open(f"{path}/.hoodie/{load_timeline(LocalStorage(path)).completed_writes[1].file_name}") as handle:
         assert json.loads(json.load(handle)["extraMetadata"]["schema"])["fields"][3] == {"name": "v", "type": "string"}
+
+
+def test_a_batch_does_not_begin_beside_a_later_pending_compaction_and_leaves_nothing(tmp_path):
+    path = str(tmp_path / "t")
+    Engine(path).write(0, rows(range(3)))
+    compaction = f"{path}/.hoodie/20990101000000000.compaction.requested"
+    with open(compaction, "wb"):
+        pass
+    before = sorted(os.listdir(f"{path}/.hoodie"))
+    with pytest.raises(CommitConflictError, match="pending compaction 20990101000000000 is not earlier"):
+        Engine(path).write(1, rows(range(3, 6)))
+    assert sorted(os.listdir(f"{path}/.hoodie")) == before
+    os.unlink(compaction)
+    Engine(path).write(1, rows(range(3, 6)))
+    assert key_set(read_table(path)) == key_set(rows(range(6)))
+
+
+def test_a_compaction_that_was_scheduled_while_a_batch_began_is_noticed(tmp_path, monkeypatch):
+    from table.timeline.instant import State
+    from table.timeline.timeline import build_timeline
+    from table.transaction.commit import _check_compactions
+
+    pending = [Instant("20260101000000005", Action.COMPACTION, State.REQUESTED)]
+    _check_compactions(build_timeline(pending), "20260101000000006")
+    with pytest.raises(CommitConflictError, match="20260101000000005 is not earlier than 20260101000000004"):
+        _check_compactions(build_timeline(pending), "20260101000000004")
+
+
+def test_a_begin_that_fails_leaves_nothing_behind(tmp_path):
+    path = str(tmp_path / "t")
+    Engine(path).write(0, rows(range(3)))
+
+    class NoInflight(LocalStorage):
+        def create_exclusive(self, path, data, *, durable=False):
+            if path.endswith(".inflight"):
+                raise StorageError(f"could not create {path!r}")
+            return super().create_exclusive(path, data, durable=durable)
+
+    def instants():
+        return sorted(name for name in os.listdir(f"{path}/.hoodie") if name[:2] == "20")
+
+    before = instants()
+    with pytest.raises(StorageError, match="inflight"):
+        Engine(NoInflight(path)).write(1, rows(range(3, 6)))
+    assert instants() == before
+    assert os.listdir(f"{path}/.hoodie/.heartbeat") == []
+    assert LocalStorage(path).staged_instants() == []

@@ -60,6 +60,11 @@ def check_session(spark: SparkSession) -> None:
         )
 
 
+def is_query_over(spark: SparkSession, query_id: str | None) -> bool:
+    """Whether a streaming query of this application is not active any more. A write outside a stream never is over."""
+    return query_id is not None and query_id not in {query.id for query in spark.streams.active}
+
+
 def load_environment(spark: SparkSession, options: WriteOptions) -> Environment:
     """Asks the workers, once.
 

@@ -162,10 +162,12 @@ class MicroBatchWriter:
         table = open_table(self._storage, self._options, self._default_name, schema)
         was_held = self.lease.is_held
         self.lease.hold(identity)
+        self.lease.is_busy = True
         try:
             batch = _Batch(batch_id, schema, parallelism, distribute, ask_query_id, ask_paths)
             return self._write_held(without_metadata_table(table), batch, identity, timing)
         finally:
+            self.lease.is_busy = False
             if batch_id is None and not was_held:
                 self.lease.release()  # a stream keeps it until its next batch
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from structlog.contextvars import bound_contextvars
 
 from streaming.batch_summary import BatchSummary
-from streaming.environment import Environment, check_query_id, check_session, load_environment
+from streaming.environment import Environment, check_query_id, check_session, is_query_over, load_environment
 from streaming.exchange import collect_paths, exchange_and_write
 from streaming.failed_batch import FailedBatch
 from streaming.micro_batch import MicroBatchWriter
@@ -142,6 +142,7 @@ class HudiSink:
             self._check_streams()
             spark = batch.sparkSession
             check_session(spark)
+            self._writer.lease.is_over = lambda writer: is_query_over(spark, writer.query_id)
             environment = self._load_environment(spark, of_stream=True)
             summary = self._writer.write(
                 batch_id,
@@ -179,6 +180,7 @@ class HudiSink:
         with self._one_batch(), self._watched(None):
             spark = rows.sparkSession
             check_session(spark)
+            self._writer.lease.is_over = lambda writer: is_query_over(spark, writer.query_id)
             parallelism = self._load_environment(spark).parallelism
             writer = self._writer
             if operation is not None and operation != self._options.operation:

@@ -224,7 +224,8 @@ def test_a_table_that_is_too_large_to_remember_is_listed_as_before(tmp_path, mon
 def test_what_the_archival_retired_is_forgotten(tmp_path):
     path = str(tmp_path / "t")
     engine = Engine(path, {"hoodie.clean.automatic": "true", "hoodie.clean.async.enabled": "true",
-                           "hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2",
+                           "hoodie.archive.automatic": "true", "hoodie.clean.commits.retained": "1",
+                           "hoodie.keep.min.commits": "2",
                            "hoodie.keep.max.commits": "3"})  # fmt: skip
     for number in range(12):
         engine.write(number, rows(range(number, number + 2)))

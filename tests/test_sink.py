@@ -388,3 +388,31 @@ def test_workers_without_pyarrow_are_diagnosed_before_anything_is_requested(tmp_
     said = done.stdout
     assert "SAID InvalidConfigError Spark's Python workers lack the module" in said, done.stderr[-2000:]
     assert not (tmp_path / "t").exists()
+
+
+def test_a_sink_whose_query_is_over_holds_no_table_against_others_of_its_process(spark, tmp_path):
+    path = str(tmp_path / "t")
+    over = HudiSink(path, OPTIONS)
+    run(source(spark, str(tmp_path / "in"), 1), over, str(tmp_path / "c"))
+    assert over._writer.lease.is_held  # kept by Spark, and by us
+    HudiSink(path, OPTIONS).write(frame(spark, 5000, 5010))
+    assert keys(path) == sorted([*expected(0, 50), *expected(5000, 5010)])
+
+
+def test_a_sink_whose_query_is_active_does(spark, tmp_path):
+    path = str(tmp_path / "t")
+    sink = HudiSink(path, OPTIONS)
+    query = (
+        source(spark, str(tmp_path / "in"), 1)
+        .writeStream.foreachBatch(sink)
+        .option("checkpointLocation", str(tmp_path / "c"))
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+        with pytest.raises(CommitConflictError, match="being written by a live writer"):
+            HudiSink(path, OPTIONS).write(frame(spark, 5000, 5010))
+        sink.write(frame(spark, 5000, 5010))  # its own sink may, between two batches
+    finally:
+        query.stop()
+    assert keys(path) == sorted([*expected(0, 50), *expected(5000, 5010)])

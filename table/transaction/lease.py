@@ -12,9 +12,11 @@ times of the store, the owner's and one just made, so no machine's clock matters
 
 import json
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import NoReturn
 
 import structlog
@@ -106,17 +108,31 @@ def measure_now_ms(storage: Storage, me: str) -> int:
 
 
 def may_take_over(
-    holder: LeaseRecord | None, me: WriterIdentity, age_ms: Callable[[str], int | None], expiry_ms: int
+    holder: LeaseRecord | None,
+    me: WriterIdentity,
+    age_ms: Callable[[str], int | None],
+    expiry_ms: int,
+    is_over: Callable[[WriterIdentity], bool] = lambda _: False,
 ) -> bool:
-    """Whether a table is free for a writer (pure but for `age_ms`).
+    """Whether a table is free for a writer (pure but for what it is given to ask).
 
     It is when nobody holds it, when the holder has given no sign for the time of its lease, when the
-    holder's process is known to be dead, or when the holder is an earlier run of the same streaming
-    query: the end records protect from what is left of it.
+    holder's process is known to be dead, when it is an earlier run of the same streaming query (the end
+    records protect from what is left of it), or a sink of this process that does nothing and whose query is over.
+
+    Args:
+        holder: who holds the table, or nobody.
+        me: who wants it.
+        age_ms: how long ago an owner gave a sign.
+        expiry_ms: how long a lease lasts.
+        is_over: whether the streaming query of a writer in this process has ended.
     """
     if holder is None or holder.identity is None or holder.identity.owner == me.owner:
         return True
     if holder.identity.is_same_stream(me) or is_dead_here(holder):
+        return True
+    here = _OF_THIS_PROCESS.get(holder.identity.owner)
+    if here is not None and not here.is_busy and is_over(holder.identity):
         return True
     age = age_ms(holder.identity.owner)
     return age is None or age > expiry_ms
@@ -149,6 +165,10 @@ def this_machine() -> str:
         return ""
 
 
+# owner -> the lease, for writers of this process
+_OF_THIS_PROCESS: weakref.WeakValueDictionary[str, "Lease"] = weakref.WeakValueDictionary()
+
+
 class Lease:
     """A writer's hold on a table, kept between batches by a thread that does nothing else.
 
@@ -159,12 +179,18 @@ class Lease:
     Attributes:
         owner: this writer's identity, of its own for each writer.
         missed: renewals that failed.
+        is_busy: whether a batch is under way.
+        is_over: told whether the streaming query of another writer in this process has ended: Spark keeps the sinks
+            of queries that have.
     """
 
     def __init__(self, storage: Storage, settings: HeartbeatSettings) -> None:
         self._storage, self._settings = storage, settings
         self.owner = clock.fresh_uuid()
         self.missed = 0
+        self.is_busy = False
+        self.is_over: Callable[[WriterIdentity], bool] = lambda _: False
+        _OF_THIS_PROCESS[self.owner] = self
         self._record: LeaseRecord | None = None
         self._renewed_s = 0.0
         self._stopped: threads.Signal | None = None
@@ -203,7 +229,8 @@ class Lease:
         for _ in range(_TRIES):
             holder = find_holder(storage)
             expiry_ms = self._settings.expiry_ms + storage.time_granularity_ms
-            if not may_take_over(holder, identity, lambda who: measure_age_ms(storage, who, self.owner), expiry_ms):
+            ages = partial(measure_age_ms, storage, me=self.owner)
+            if not may_take_over(holder, identity, ages, expiry_ms, self.is_over):
                 assert holder is not None
                 raise CommitConflictError(
                     f"the table {storage.base_uri!r} is being written by a live writer, {_describe(holder)}; this is "

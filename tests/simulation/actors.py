@@ -250,6 +250,7 @@ class Stream:
             if missing:
                 # what the message advises: the checkpoint is set back, and the batches come again
                 self.committed = int(missing[1])
+                truth.refuse(self.owner)  # what was in doubt was ended before this was found
             return False
         if engine.process.killed:
             raise Killed

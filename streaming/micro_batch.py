@@ -168,7 +168,7 @@ class MicroBatchWriter:
             return self._write_held(without_metadata_table(table), batch, identity, timing)
         finally:
             self.lease.is_busy = False
-            if batch_id is None and not was_held:
+            if (batch_id is None or query_id is None) and not was_held:
                 self.lease.release()  # a stream keeps it until its next batch
 
     def _write_held(

@@ -289,6 +289,7 @@ def test_random_changes_give_what_a_dictionary_gives(tmp_path, monkeypatch, inde
     }
     sink = engine(tmp_path / "t", **options)
     delete = engine(tmp_path / "t", **options, **{"hoodie.datasource.write.operation": "delete"})
+    delete.writer.lease = sink.writer.lease  # as the same sink's `write` with another operation
     everywhere = index in GLOBALS
     known = {}
     for number in range(8):
@@ -384,6 +385,7 @@ def test_a_file_that_lost_all_its_rows_takes_new_ones(tmp_path):
 def test_a_filter_that_deletes_have_filled_is_built_anew(tmp_path):
     sink = engine(tmp_path / "t")
     delete = engine(tmp_path / "t", **{"hoodie.datasource.write.operation": "delete"})
+    delete.writer.lease = sink.writer.lease
     for number in range(12):
         sink.write(number, rows(range(number * 100, number * 100 + 100), lambda _: "p"))
         delete.write(None, rows(range(number * 100, number * 100 + 90), lambda _: "p").select(["id", "p"]))

@@ -5,14 +5,12 @@ anew before. What it deletes is checked against a timeline loaded after the plan
 current snapshot and of savepoints stay, whatever a plan says (rules 1 and 10).
 """
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import structlog
 
 from table import clock, threads
 from table.errors import (
-    BrokenInvariantError,
     CommitConflictError,
     CorruptFileError,
     InvalidConfigError,
@@ -40,7 +38,7 @@ from table.timeline.clean_metadata import (
 from table.timeline.instant import Action, Instant, State
 from table.timeline.timeline import Timeline, inflight, requested
 from table.transaction.lease import hold_table
-from table.view.file_group import build_file_groups
+from table.view.file_system_view import list_latest_base_files
 
 log = structlog.get_logger("hudistream.clean")
 
@@ -130,9 +128,6 @@ def execute_clean(
     Returns:
         What it did; None where it was dropped: it had no plan (it died before it had one), or commits that it
         was planned from are being undone.
-
-    Raises:
-        BrokenInvariantError: the plan names a file of the current snapshot; nothing is deleted.
     """
     storage = table.storage
     started_ms = clock.now_ms()
@@ -145,12 +140,11 @@ def execute_clean(
             delete_instant_file(storage, state)
         return None
     plan = decode_clean_plan(data, plan_file.file_name)
-    if _is_being_undone(timeline, pending):
+    wanted, refused, is_outdated = _sort_out(table, timeline, plan)
+    if pending.state is State.REQUESTED and (is_outdated or _is_being_undone(timeline)):
         delete_instant_file(storage, plan_file)
         log.warning("clean_withdrawn", table=storage.base_uri, instant_time=pending.time)
         return None
-    wanted, refused = _sort_out(table, timeline, plan)
-    _check_snapshot(table, timeline, wanted)
     begun = begin_instant(storage, plan_file, encode_clean_plan(plan))
     deleted: dict[str, tuple[str, ...]] = {}
     failed: dict[str, tuple[str, ...]] = {}
@@ -190,48 +184,43 @@ def _complete(table: HudiTable, begun: Instant, outcome: CleanMetadata) -> None:
     )
 
 
-def _is_being_undone(timeline: Timeline, pending: Instant) -> bool:
+def _is_being_undone(timeline: Timeline) -> bool:
     """Whether commits are being undone, so that what the plan takes for old may be current again (rule 10).
 
     Whoever undoes one looks for cleans after its own plan is durable: of the two, one sees the other.
     """
-    if timeline.contains(inflight(pending.time, Action.CLEAN)):
-        return False
     return bool(timeline.pending_of(Action.RESTORE, Action.ROLLBACK))
 
 
 def _sort_out(
     table: HudiTable, timeline: Timeline, plan: CleanPlan
-) -> tuple[dict[str, list[str]], dict[str, tuple[str, ...]]]:
+) -> tuple[dict[str, list[str]], dict[str, tuple[str, ...]], bool]:
     """A plan's files by partition: those to be deleted, relative to the table, and those that must stay.
 
-    Must stay: what a savepoint holds that was made since the plan was, and what does not lie in the table.
+    The third value says whether some are in the current snapshot: then commits that the plan was made from were undone.
+
+    Must stay, whoever made the plan: what is in the current snapshot (a commit was undone since, and what was old is
+    current again), what a savepoint holds that was made since, and what does not lie in the table.
     """
     storage = table.storage
-    held = load_savepointed(table, timeline)
+    held, committed = load_savepointed(table, timeline), table.load_committed(timeline)
     wanted: dict[str, list[str]] = {}
     refused: dict[str, tuple[str, ...]] = {}
+    is_outdated = False
     for path, files in plan.files.items():
+        current = {file.name for file in list_latest_base_files(storage, path, committed)}
         for file in files:
             try:
                 relative = storage.relative(file)
             except InvalidConfigError as error:
-                log.warning("file_not_cleaned", table=storage.base_uri, path=file, why=str(error))
+                why = str(error)
             else:
-                if relative.rsplit("/", 1)[-1] not in held.get(path, ()):
+                name = relative.rsplit("/", 1)[-1]
+                if name not in current and name not in held.get(path, ()):
                     wanted.setdefault(path, []).append(relative)
                     continue
-                log.info("file_not_cleaned", table=storage.base_uri, path=relative, why="a savepoint holds it")
+                is_outdated |= name in current
+                why = "it is in the current snapshot" if name in current else "a savepoint holds it"
+            log.warning("file_not_cleaned", table=storage.base_uri, path=file, why=why)
             refused[path] = (*refused.get(path, ()), file)
-    return wanted, refused
-
-
-def _check_snapshot(table: HudiTable, timeline: Timeline, wanted: Mapping[str, Sequence[str]]) -> None:
-    committed = table.load_committed(timeline)
-    for path, files in wanted.items():
-        names = {file.rsplit("/", 1)[-1] for file in files}
-        for group in build_file_groups(path, table.storage.list_dir(path), committed):
-            if group.latest is not None and group.latest.name in names:
-                raise BrokenInvariantError(
-                    f"a clean plan names {group.latest.path}, which is in the current snapshot: nothing was deleted"
-                )
+    return wanted, refused, is_outdated

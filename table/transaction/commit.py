@@ -306,9 +306,12 @@ def _load_facts(
     known = {(i.time, i.action) for i in seen if i.is_completed}
     newer = [i for i in timeline.completed_writes if (i.time, i.action) not in known]
     new_rollbacks = [i for i in timeline if i.action is Action.ROLLBACK and (i.time, i.action) not in known]
+    # a clean that was pending already, and still is, looks at the snapshot before it deletes
+    waiting = {i.time for i in seen.pending_of(Action.CLEAN)} & {i.time for i in timeline.pending_of(Action.CLEAN)}
     cleaned: set[str] = set()
     for instant in timeline:
-        if instant.action is Action.CLEAN and (instant.time, instant.action) not in known:
+        is_new = (instant.time, instant.action) not in known and instant.time not in waiting
+        if instant.action is Action.CLEAN and is_new:
             cleaned.update(load_cleaned(storage, timeline, instant))
     return CommitFacts(
         instant_time=pending.time,

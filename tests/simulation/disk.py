@@ -20,7 +20,7 @@ class Disk:
 
     def __init__(self, world, fence="folders"):
         self.world, self.files, self.listeners, self.watchers = world, {}, [], []
-        self.fence, self.open_stages, self.uploads = fence, set(), {}
+        self.fence, self.open_stages, self.uploads, self.upload_number = fence, set(), {}, 0
 
     def set(self, path, data):
         self.files[path] = (bytes(data), self.world.now_ms)
@@ -147,7 +147,8 @@ class SimStorage(Storage):
         def effect():
             if self.disk.fence != "tickets":
                 return Stage(instant_time)
-            ticket = f"upload{len(self.disk.uploads)}"
+            self.disk.upload_number += 1  # an id is never given twice
+            ticket = f"upload{self.disk.upload_number}"
             self.disk.uploads[ticket] = path
             return Stage(instant_time, ticket)
 

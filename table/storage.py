@@ -156,10 +156,7 @@ class Storage(ABC):
             InvalidConfigError: the path leads elsewhere; nothing is deleted.
             StorageError: when the store fails.
         """
-        inside = check_inside(path, self.base_uri)
-        if not inside.startswith(METAFOLDER + "/"):
-            raise InvalidConfigError(f"{path!r} does not lie in {METAFOLDER} of {self.base_uri!r}: it is not deleted")
-        return self._delete(inside)
+        return self._delete(self._check_metapath(path))
 
     def delete_metafolder(self, path: str) -> None:
         """Deletes what lies in a folder below ``.hoodie``, each file by its name, then the folders if they are empty.
@@ -168,11 +165,16 @@ class Storage(ABC):
             InvalidConfigError: the path leads elsewhere; nothing is deleted.
             StorageError: when the store fails.
         """
+        inside = self._check_metapath(path)
+        self._delete_all([join(inside, name) for name in self.list_tree(inside)])
+        self._remove_empty_tree(inside)
+
+    def _check_metapath(self, path: str) -> str:
+        """The path, if it lies below ``.hoodie``."""
         inside = check_inside(path, self.base_uri)
         if not inside.startswith(METAFOLDER + "/"):
             raise InvalidConfigError(f"{path!r} does not lie in {METAFOLDER} of {self.base_uri!r}: it is not deleted")
-        self._delete_all([join(inside, name) for name in self.list_tree(inside)])
-        self._remove_empty_tree(inside)
+        return inside
 
     def _delete_all(self, paths: Sequence[str]) -> None:
         """Deletes files whose paths were checked."""

@@ -14,7 +14,7 @@ from table.errors import CommitConflictError
 
 HUDI_KEY = "_hudi_streaming_sink_checkpoint"
 OUR_KEY = "hudistream.checkpoint"
-SINK_KEY = "hudistream.sink"  # whose batch a commit is; "" in writes outside of a stream
+SINK_KEY = "hudistream.sink"  # whose batch a commit is; writes outside of a stream have none
 
 
 @dataclass(frozen=True, slots=True)

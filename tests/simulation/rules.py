@@ -5,8 +5,7 @@ from unittest import mock
 
 from streaming import micro_batch, table_services
 from table.services import archival, clean, rollback, savepoint
-from table.storage import Storage, join
-from table.timeline import end_record
+from table.storage import join
 from table.transaction import commit, lease
 
 from .disk import SimStorage
@@ -100,5 +99,3 @@ RULES = {
         (savepoint, "_find_hole", lambda *_: None), (clean, "load_savepointed", lambda *_: {}),
     ],
 }  # fmt: skip
-
-__all__ = ["RULES", "Storage", "end_record", "patched"]

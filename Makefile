@@ -49,7 +49,7 @@ test-all: lint
 test-floors: setup
 	$(PYTHON) -m venv --clear .venv-floors
 	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --constraint .ci/floors.txt --editable '.[spark,cli,metrics,s3]' 'pyspark<3.6' 'moto[server]' hypothesis psutil 'pytest<9'
-	PYSPARK_PYTHON="$(CURDIR)/.venv-floors/bin/python" JAVA_HOME="$$($(BIN)/python .ci/java_home.py)" .venv-floors/bin/python -m pytest -m "not hudi and not slow" --deselect tests/test_connect.py
+	PYSPARK_PYTHON="$(CURDIR)/.venv-floors/bin/python" JAVA_HOME="$$($(BIN)/python .ci/java_home.py)" .venv-floors/bin/python -m pytest -m "not hudi and not slow" --deselect tests/streaming/spark/test_connect.py
 
 bench: setup
 	$(RUN) $(BIN)/python benchmarks/run.py
@@ -63,7 +63,7 @@ soak: setup
 MINUTES ?= 60
 FIRST ?= 1000
 torture: setup
-	$(BIN)/python tests/simulation/torture.py --minutes $(MINUTES) --first $(FIRST) --rules
+	$(BIN)/python tests/support/simulation/torture.py --minutes $(MINUTES) --first $(FIRST) --rules
 
 clean:
 	rm -rf $(VENV) .venv-connect .venv-floors build *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache

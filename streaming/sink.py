@@ -11,21 +11,21 @@ import structlog
 from pyspark.sql import DataFrame, SparkSession
 from structlog.contextvars import bound_contextvars
 
-from streaming.batch_summary import BatchSummary
-from streaming.environment import Environment, check_query_id, check_session, is_query_over, load_environment
-from streaming.exchange import collect_paths, exchange_and_write
-from streaming.failed_batch import FailedBatch
-from streaming.micro_batch import MicroBatchWriter
-from streaming.replacement import REPLACING
-from streaming.spark_schema import to_arrow_schema
-from streaming.table_services import TableServices
-from streaming.upkeep_summary import UpkeepSummary
+from streaming.batch.failed_batch import FailedBatch
+from streaming.batch.micro_batch import MicroBatchWriter
+from streaming.batch.services import TableServices
+from streaming.batch.summary import BatchSummary
+from streaming.batch.upkeep_summary import UpkeepSummary
+from streaming.plan.replacement import REPLACING
+from streaming.spark.environment import Environment, check_query_id, check_session, is_query_over, load_environment
+from streaming.spark.exchange import collect_paths, exchange_and_write
+from streaming.spark.schema import to_arrow_schema
 from streaming.validators import Validator
 from table import threads
 from table.errors import InvalidConfigError
 from table.failures import describe
-from table.open_storage import open_storage
-from table.options import WriteOptions, parse_operation, parse_options
+from table.options.write_options import WriteOptions, parse_operation, parse_options
+from table.storage.opening import open_storage
 
 Callback = Callable[[BatchSummary], None]
 FailureHook = Callable[[FailedBatch], None]

@@ -7,15 +7,21 @@ from typing import Any
 
 import pyarrow as pa
 
-from table.config import SUPPORTED_KEYGENS, TABLE_VERSION, TableConfig, create_table_config, load_table_config
+from table.config.table_config import (
+    SUPPORTED_KEYGENS,
+    TABLE_VERSION,
+    TableConfig,
+    create_table_config,
+    load_table_config,
+)
 from table.errors import TableExistsError, TableNotFoundError, UnsupportedTableError
-from table.files.file_names import BASE_FILE_EXTENSION
-from table.files.stored_file import StoredBaseFile
-from table.open_storage import open_storage
-from table.schema import META_FIELDS, RECORD_KEY, from_avro, without_meta_columns
-from table.storage import METAFOLDER, Storage, join
+from table.files.base.stored_file import StoredBaseFile
+from table.files.names import BASE_FILE_EXTENSION
+from table.schema.avro_schema import META_FIELDS, RECORD_KEY, from_avro, without_meta_columns
+from table.storage.interface import METAFOLDER, Storage, join
+from table.storage.opening import open_storage
 from table.timeline.active_timeline import load_timeline, read_instant
-from table.timeline.commit_metadata import decode_commit
+from table.timeline.metadata.commit import decode_commit
 from table.timeline.timeline import Timeline
 from table.view.file_group import CommittedInstants
 from table.view.file_system_view import load_committed_instants
@@ -36,7 +42,7 @@ class HudiTable:
         """Opens the table at a path.
 
         Args:
-            path: a folder or an address; see `table.open_storage.open_storage`.
+            path: a folder or an address; see `table.storage.opening.open_storage`.
             storage_options: for fsspec.
 
         Raises:

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from table.failures import failing_at
-from table.files.bloom_filter import AnyBloomFilter
-from table.files.hudi_footer import has_high_characters
-from table.files.key_hashes import screen_hashes
+from table.files.base.hudi_footer import has_high_characters
+from table.files.bloom.bloom_filter import AnyBloomFilter
+from table.files.bloom.key_hashes import screen_hashes
 from table.index.key_cache import KeyCache, LookedIntoFile
-from table.storage import Storage
+from table.storage.interface import Storage
 from table.view.file_group import BaseFile
 
 BLOOM, SIMPLE, BUCKET, GLOBAL_BLOOM, GLOBAL_SIMPLE = "BLOOM", "SIMPLE", "BUCKET", "GLOBAL_BLOOM", "GLOBAL_SIMPLE"

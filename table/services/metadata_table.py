@@ -5,9 +5,9 @@ Property first, folder second: a reader that still sees the property finds the f
 
 import structlog
 
-from table.config import update_properties
+from table.config.table_config import update_properties
 from table.hudi_table import HudiTable
-from table.storage import METAFOLDER, join
+from table.storage.interface import METAFOLDER, join
 
 METADATA_FOLDER = join(METAFOLDER, "metadata")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from table import clock
 from table.errors import CommitOutcomeUnknownError, CorruptFileError, StorageError
-from table.storage import METAFOLDER, TEMPORARY_PREFIX, Storage, join
+from table.storage.interface import METAFOLDER, TEMPORARY_PREFIX, Storage, join
 from table.timeline.instant import Action, Instant, State, parse_instant
 from table.timeline.timeline import Timeline, build_timeline, requested
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from table.files.log_block import BlockType, read_avro_records, read_blocks
-from table.storage import METAFOLDER, Storage, join
-from table.timeline.commit_metadata import CommitMetadata, stat_from_json
-from table.timeline.service_metadata import read_as, text_of, texts_of
+from table.files.log.block import BlockType, read_avro_records, read_blocks
+from table.storage.interface import METAFOLDER, Storage, join
+from table.timeline.metadata.commit import CommitMetadata, stat_from_json
+from table.timeline.metadata.service import read_as, text_of, texts_of
 
 _PREFIX = ".commits_.archive."
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from table import clock
-from table.config import TableConfig, load_table_config
+from table.config.table_config import TableConfig, load_table_config
 from table.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
@@ -20,7 +20,7 @@ from table.errors import (
 )
 from table.files.markers import delete_announced, delete_marker, delete_markers, list_markers
 from table.hudi_table import HudiTable
-from table.storage import Storage, join
+from table.storage.interface import Storage, join
 from table.timeline.active_timeline import (
     begin_instant,
     complete_instant,
@@ -32,11 +32,11 @@ from table.timeline.active_timeline import (
     request_and_list,
 )
 from table.timeline.archived_timeline import is_archived
-from table.timeline.clean_metadata import decode_clean_metadata, decode_clean_plan
-from table.timeline.commit_metadata import CommitMetadata, WriteStat, decode_commit, encode_commit
 from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, overrule_end
 from table.timeline.instant import Action, Instant, State
-from table.timeline.service_metadata import decode_rollback_metadata, decode_rollback_plan
+from table.timeline.metadata.clean import decode_clean_metadata, decode_clean_plan
+from table.timeline.metadata.commit import CommitMetadata, WriteStat, decode_commit, encode_commit
+from table.timeline.metadata.service import decode_rollback_metadata, decode_rollback_plan
 from table.timeline.timeline import Timeline, inflight, requested
 from table.transaction.conflicts import CommitFacts, find_conflict
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat

@@ -23,8 +23,8 @@ import structlog
 
 from table import clock, threads
 from table.errors import CommitConflictError, CommitOutcomeUnknownError, StorageError
-from table.settings import HeartbeatSettings
-from table.storage import OWN_FOLDER, Storage, join
+from table.options.groups import HeartbeatSettings
+from table.storage.interface import OWN_FOLDER, Storage, join
 from table.timeline.active_timeline import create_settled
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat
 from table.version import VERSION

@@ -12,16 +12,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from table.files.base_file import file_schema, restamp_carried_rows
-from table.files.base_file_summary import NEW, BaseFileSummary, Carrying
-from table.files.base_file_writer import BaseFileWriter
-from table.files.copy_checks import why_encoded_anew
-from table.files.hudi_footer import filter_of_footer
-from table.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from table.timeline.commit_metadata import WriteStat
+from table.files.base.base_file import file_schema, restamp_carried_rows
+from table.files.base.hudi_footer import filter_of_footer
+from table.files.base.summary import NEW, BaseFileSummary, Carrying
+from table.files.base.writer import BaseFileWriter
+from table.files.parquet.copy_checks import why_encoded_anew
+from table.records.merge import EVENT_TIME, changed_columns, decide_merge, delete_flags, merge_rows
+from table.schema.avro_schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from table.timeline.metadata.commit import WriteStat
 from table.write.bucket_file import BucketFile
 from table.write.context import Attempt, Bucket, WriteContext
-from table.write.merge import EVENT_TIME, changed_columns, decide_merge, delete_flags, merge_rows
 from table.write.merge_plan import MergePlan, plan_merge
 
 Positions = npt.NDArray[np.int64]

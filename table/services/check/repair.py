@@ -13,12 +13,12 @@ from table.errors import CommitConflictError, HudiError
 from table.files.markers import delete_markers
 from table.files.partition_metadata import create_partition_metadata
 from table.hudi_table import HudiTable
+from table.options.groups import HeartbeatSettings
 from table.services.check.finding import Finding, Kind, Repair
 from table.services.check.judge_timeline import is_decided
 from table.services.check.look import Look
-from table.services.partitions import remove_emptied_partitions
-from table.services.rollback import roll_back_failed_writes
-from table.settings import HeartbeatSettings
+from table.services.clean.emptied_partitions import remove_emptied_partitions
+from table.services.rollback.rollback import roll_back_failed_writes
 from table.timeline.active_timeline import sweep_temporaries
 from table.timeline.end_record import delete_end
 from table.transaction.commit import delete_strays, is_older_than_any_task

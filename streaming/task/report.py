@@ -1,0 +1,141 @@
+"""What a task adds up on its way: files written, bad rows met. It ends as a `TaskResult`."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.batch.quarantine import QuarantineWriter
+from streaming.plan.bucket_assigner import LiveFile
+from streaming.plan.task_plan import EXAMPLES, PROBLEM_COLUMN, TaskPlan, TaskResult
+from streaming.plan.write_profile import FILES_REMEMBERED
+from table.columns.text_bytes import find_bad_text, made_readable
+from table.files.base.summary import COPIED, NEW, BaseFileSummary
+from table.index.key_lookup import LookupCounts
+from table.schema.avro_schema import RECORD_KEY
+from table.timeline.metadata.commit import WriteStat
+
+
+class TaskReport:
+    """Collects what one task did.
+
+    Args:
+        plan: the task's.
+        write_token: this attempt's.
+
+    Attributes:
+        listed: live files of the paths that were listed.
+        lookup: what looking for keys cost.
+    """
+
+    def __init__(self, plan: TaskPlan, write_token: str) -> None:
+        self._plan = plan
+        self._stats: list[WriteStat] = []
+        self._footer_bytes = self._copied_bytes = 0
+        self._reencoded: Counter[str] = Counter()
+        self.listed: dict[str, tuple[LiveFile, ...]] = {}
+        self.lookup = LookupCounts()
+        self._bad_rows = 0
+        self._examples: list[str] = []
+        self._bad = QuarantineWriter(plan.quarantine, write_token) if plan.quarantine else None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing of the batch will be committed: then the rest of it is only looked through."""
+        return bool(self._bad_rows) and self._bad is None
+
+    def add_file(self, stat: WriteStat, summary: BaseFileSummary) -> None:
+        """Counts a finished file."""
+        self._stats.append(stat)
+        self._footer_bytes += summary.footer_bytes
+        self._copied_bytes += summary.copied_bytes
+        if summary.way not in (NEW, COPIED):
+            self._reencoded[summary.way] += 1
+
+    def without_bad_rows(
+        self, rows: pa.Table, required: Mapping[str, str], exempt: npt.NDArray[np.bool_] | None = None
+    ) -> pa.Table:
+        """The rows that can be stored; the others are counted and put aside.
+
+        Args:
+            rows: with ``_hoodie_record_key``.
+            required: columns that must not be null -> why.
+            exempt: rows of which nothing but the key is needed.
+        """
+        bad = pc.equal(pc.fill_null(pc.utf8_length(rows.column(RECORD_KEY)), 0), 0)
+        for name in required:
+            bad = pc.or_(bad, pc.is_null(rows.column(name)))
+        if exempt is not None and exempt.any():
+            bad = pc.and_not(bad, pa.chunked_array([pa.array(exempt)]))
+        if pc.any(bad).as_py():
+            reason = "; ".join(dict.fromkeys(("the record key is null or empty", *required.values())))
+            self.count_bad(rows.filter(bad), reason)
+            rows = rows.filter(pc.invert(bad))
+        return rows.slice(0, 0) if self.is_lost else rows
+
+    def without_bad_text(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows whose text is text; those with bytes that are not UTF-8 are counted and put aside at once.
+
+        Args:
+            batches: as they arrive, before anything has looked at their keys and paths.
+        """
+        for batch in batches:
+            rows = pa.Table.from_batches([batch])
+            bad = find_bad_text(rows)
+            if not bad:
+                yield batch
+                continue
+            left = np.ones(len(rows), np.bool_)
+            for part in bad:
+                mine = part.rows & left
+                if mine.any():
+                    self.count_bad(made_readable(rows.filter(pa.array(mine))), part.reason)
+                    left &= ~mine
+            yield from rows.filter(pa.array(left)).to_batches()
+
+    def without_problems(self, rows: pa.Table) -> pa.Table:
+        """The rows that no task before this one has found bad; the others are counted and put aside."""
+        said = rows.column(PROBLEM_COLUMN)
+        if said.null_count == len(said):
+            return rows
+        for reason in said.drop_null().unique().to_pylist():
+            self.count_bad(rows.filter(pc.fill_null(pc.equal(said, reason), False)), reason)
+        return rows.filter(pc.is_null(said))
+
+    def count_bad(self, rows: pa.Table, reason: str) -> None:
+        """Rows that cannot be stored, and why."""
+        self._bad_rows += len(rows)
+        columns = [name for name in rows.column_names if name in self._plan.context.schema.names]
+        if self._bad is not None:
+            self._bad.write(rows.select(columns), reason)
+        shown = rows.select(columns).slice(0, EXAMPLES - len(self._examples))
+        self._examples += [f"{_shown(shown.slice(number, 1))} ({reason})" for number in range(len(shown))]
+
+    def finish(self) -> TaskResult:
+        """All of it."""
+        put_aside = self._bad.close() if self._bad is not None else None
+        return TaskResult(
+            tuple(self._stats),
+            self._footer_bytes,
+            self._copied_bytes,
+            dict(self._reencoded),
+            {path: files for path, files in self.listed.items() if len(files) <= FILES_REMEMBERED},
+            self._bad_rows,
+            tuple(self._examples),
+            (put_aside,) if put_aside else (),
+            lookup=self.lookup,
+        )
+
+
+def _shown(row: pa.Table) -> str:
+    """One row as text. Values that Python has no form for (a date in the year 12921) show as their column's name."""
+    values = {}
+    for name in row.column_names:
+        try:
+            values[name] = row.column(name)[0].as_py()
+        except (OverflowError, ValueError):
+            values[name] = f"<{row.column(name).type}>"
+    return str(values)

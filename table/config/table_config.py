@@ -1,0 +1,354 @@
+"""TableConfig <-> ``.hoodie/hoodie.properties`` (HoodieTableConfig, table version 6).
+
+The file is Java ``Properties`` text with a CRC32 over ``<database>.<table>`` in
+``hoodie.table.checksum``. Readers try the file, then its backup.
+"""
+
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from types import MappingProxyType
+
+from table import clock
+from table.errors import CorruptFileError, StorageError, UnsupportedTableError
+from table.storage.interface import METAFOLDER, Storage, join
+
+PROPERTIES_FILE = join(METAFOLDER, "hoodie.properties")
+BACKUP_FILE = join(METAFOLDER, "hoodie.properties.backup")
+
+TABLE_VERSION = 6
+EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"  # the payload class decides
+COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
+DEFAULT_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+OVERWRITE_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
+PARTIAL_UPDATE_PAYLOAD = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
+PAYLOADS = (DEFAULT_PAYLOAD, OVERWRITE_PAYLOAD, PARTIAL_UPDATE_PAYLOAD)
+
+KEYGEN_CLASSES: Mapping[str, str] = MappingProxyType(
+    {
+        "SIMPLE": "org.apache.hudi.keygen.SimpleKeyGenerator",
+        "NON_PARTITION": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+        "COMPLEX": "org.apache.hudi.keygen.ComplexKeyGenerator",
+        "TIMESTAMP": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+        "CUSTOM": "org.apache.hudi.keygen.CustomKeyGenerator",
+        "GLOBAL_DELETE": "org.apache.hudi.keygen.GlobalDeleteKeyGenerator",
+    }
+)
+
+
+SUPPORTED_KEYGENS = ("SIMPLE", "NON_PARTITION", "COMPLEX", "TIMESTAMP", "CUSTOM")
+
+
+def keygen_type_of(text: str) -> str | None:
+    """The key generator's type (``SIMPLE``) for a type or a class name as users write them, or None."""
+    upper = text.strip().upper()
+    if upper in KEYGEN_CLASSES:
+        return upper
+    short = text.strip().rsplit(".", 1)[-1].replace("AvroKeyGenerator", "KeyGenerator")
+    for name, full in KEYGEN_CLASSES.items():
+        if full.rsplit(".", 1)[-1] == short:
+            return name
+    return None
+
+
+def checksum(table_name: str, database: str = "") -> int:
+    """CRC32 that protects the file's identity (HoodieTableConfig.generateChecksum)."""
+    return zlib.crc32(f"{database}.{table_name}".encode())
+
+
+@dataclass(frozen=True)
+class TableConfig:
+    """What ``hoodie.properties`` says, typed; `extra` keeps the keys that have no field here.
+
+    Attributes:
+        name: ``hoodie.table.name``.
+        table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
+        version: ``hoodie.table.version``; 6 is what this project writes.
+        record_key_fields: columns of the record key, in order.
+        partition_fields: columns of the partition path, in order; empty when non-partitioned.
+        ordering_field: ``hoodie.table.precombine.field`` or None.
+        keygen_type: ``SIMPLE``, ``NON_PARTITION``, …
+        hive_style: ``region=eu`` instead of ``eu``.
+        url_encode: special characters of partition values become ``%XX``.
+        timezone: ``UTC`` or ``LOCAL``: the zone of the instant times.
+        archive_folder: folder of retired instants below ``.hoodie``.
+        payload_class: merge semantics of version 6.
+
+    Raises:
+        UnsupportedTableError: when the archive would lie outside of ``.hoodie``.
+    """
+
+    name: str
+    record_key_fields: tuple[str, ...]
+    partition_fields: tuple[str, ...] = ()
+    ordering_field: str | None = None
+    table_type: str = "COPY_ON_WRITE"
+    version: int = TABLE_VERSION
+    layout_version: int = 1
+    keygen_type: str = "SIMPLE"
+    hive_style: bool = False
+    url_encode: bool = False
+    timezone: str = "UTC"
+    archive_folder: str = "archived"
+    payload_class: str = DEFAULT_PAYLOAD
+    base_file_format: str = "PARQUET"
+    populate_meta_fields: bool = True
+    drop_partition_columns: bool = False
+    cdc_enabled: bool = False
+    metadata_partitions: str = ""
+    extra: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        if any(part in ("", ".", "..") for part in self.archive_folder.split("/")):
+            raise UnsupportedTableError(
+                f"hoodie.archivelog.folder={self.archive_folder}: the archive must lie within .hoodie; give the name "
+                "of a folder there, the one that the table's writers have"
+            )
+
+    def to_properties(self) -> dict[str, str]:
+        """The file's keys and values, checksum included."""
+        strategies = {OVERWRITE_PAYLOAD: COMMIT_TIME_STRATEGY, DEFAULT_PAYLOAD: EVENT_TIME_STRATEGY}
+        strategy = strategies.get(self.payload_class, PAYLOAD_STRATEGY)
+        properties = {
+            "hoodie.table.name": self.name,
+            "hoodie.table.type": self.table_type,
+            "hoodie.table.version": str(self.version),
+            "hoodie.timeline.layout.version": str(self.layout_version),
+            "hoodie.table.recordkey.fields": ",".join(self.record_key_fields),
+            "hoodie.table.partition.fields": ",".join(self.partition_fields),
+            # 1.x reads the type, 0.x the class
+            "hoodie.table.keygenerator.type": self.keygen_type,
+            "hoodie.table.keygenerator.class": KEYGEN_CLASSES.get(self.keygen_type, self.keygen_type),
+            "hoodie.table.base.file.format": self.base_file_format,
+            "hoodie.populate.meta.fields": _text(self.populate_meta_fields),
+            "hoodie.datasource.write.hive_style_partitioning": _text(self.hive_style),
+            "hoodie.datasource.write.partitionpath.urlencode": _text(self.url_encode),
+            "hoodie.datasource.write.drop.partition.columns": _text(self.drop_partition_columns),
+            "hoodie.partition.metafile.use.base.format": "false",
+            "hoodie.table.timeline.timezone": self.timezone,
+            "hoodie.archivelog.folder": self.archive_folder,
+            "hoodie.compaction.payload.class": self.payload_class,
+            "hoodie.record.merge.strategy.id": strategy,
+            "hoodie.table.cdc.enabled": _text(self.cdc_enabled),
+            "hoodie.table.checksum": str(checksum(self.name, self.extra.get("hoodie.database.name", ""))),
+        }
+        if self.ordering_field:
+            properties["hoodie.table.precombine.field"] = self.ordering_field
+        return {**self.extra, **properties}
+
+
+def config_from_properties(properties: Mapping[str, str]) -> TableConfig:
+    """Typed view of the properties; unknown keys are kept in `extra`.
+
+    Raises:
+        UnsupportedTableError: when the table's name is missing (its checksum needs it), or its archive would lie
+            outside of ``.hoodie``.
+    """
+    get = properties.get
+    name = get("hoodie.table.name")
+    if not name:
+        raise UnsupportedTableError("hoodie.properties has no hoodie.table.name: it is no Hudi table")
+    keygen = get("hoodie.table.keygenerator.type") or get("hoodie.table.keygenerator.class") or ""
+    partition_fields = _names(get("hoodie.table.partition.fields", ""))
+    keygen_type = keygen_type_of(keygen) or keygen or ("SIMPLE" if partition_fields else "NON_PARTITION")
+    return TableConfig(
+        name=name,
+        record_key_fields=_names(get("hoodie.table.recordkey.fields", "")),
+        partition_fields=partition_fields,
+        ordering_field=get("hoodie.table.precombine.field") or None,
+        table_type=get("hoodie.table.type", "COPY_ON_WRITE").upper(),
+        # a missing version means "the newest" to Hudi 1.x, and that is not ours
+        version=int(get("hoodie.table.version") or 8),
+        layout_version=int(get("hoodie.timeline.layout.version") or 1),
+        keygen_type=keygen_type,
+        hive_style=_flag(get("hoodie.datasource.write.hive_style_partitioning")),
+        url_encode=_flag(get("hoodie.datasource.write.partitionpath.urlencode")),
+        timezone=get("hoodie.table.timeline.timezone", "LOCAL").upper(),
+        archive_folder=get("hoodie.archivelog.folder") or "archived",
+        payload_class=get("hoodie.compaction.payload.class") or DEFAULT_PAYLOAD,
+        base_file_format=get("hoodie.table.base.file.format", "PARQUET").upper(),
+        populate_meta_fields=_flag(get("hoodie.populate.meta.fields"), default=True),
+        drop_partition_columns=_flag(get("hoodie.datasource.write.drop.partition.columns")),
+        cdc_enabled=_flag(get("hoodie.table.cdc.enabled")),
+        metadata_partitions=get("hoodie.table.metadata.partitions", ""),
+        extra=dict(properties),
+    )
+
+
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def parse_properties(data: bytes) -> dict[str, str]:
+    """Reads Java ``Properties`` text (ISO-8859-1, backslash escapes, ``=`` or ``:`` or a blank).
+
+    Raises:
+        CorruptFileError: when an escape is cut short.
+    """
+    properties: dict[str, str] = {}
+    logical = ""
+    for raw in re.split(r"\r\n|\n|\r", data.decode("latin-1")):
+        line = raw.lstrip(" \t\f")
+        if not logical and line[:1] in ("", "#", "!"):
+            continue
+        logical += line
+        trailing = len(logical) - len(logical.rstrip("\\"))
+        if trailing % 2:
+            logical = logical[:-1]
+            continue
+        key, value = _split_property(logical)
+        properties[key] = value
+        logical = ""
+    return properties
+
+
+def _split_property(line: str) -> tuple[str, str]:
+    end, separator = len(line), len(line)
+    escaped = False
+    for index, char in enumerate(line):
+        if not escaped and char in "=: \t\f":
+            end = index
+            rest = line[index:].lstrip(" \t\f")
+            separator = len(line) - len(rest)
+            if rest[:1] in ("=", ":"):
+                separator += 1 + len(rest[1:]) - len(rest[1:].lstrip(" \t\f"))
+            break
+        escaped = char == "\\" and not escaped
+    return _unescape(line[:end]), _unescape(line[separator:])
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    out, index = [], 0
+    while index < len(text):
+        char = text[index]
+        if char != "\\" or index + 1 == len(text):
+            out.append(char)
+            index += 1
+            continue
+        escape = text[index + 1]
+        if escape == "u":
+            digits = text[index + 2 : index + 6]
+            if not re.fullmatch(r"[0-9a-fA-F]{4}", digits):
+                raise CorruptFileError(f"hoodie.properties holds a broken escape: {text!r}")
+            out.append(chr(int(digits, 16)))
+            index += 6
+        else:
+            out.append(_ESCAPES.get(escape, escape))
+            index += 2
+    # characters outside the BMP are stored as two escaped surrogates
+    return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def format_properties(properties: Mapping[str, str], saved_ms: int, verb: str = "Properties saved on") -> bytes:
+    """Java ``Properties`` text, keys in order, with the two comment lines that Hudi writes."""
+    moment = datetime.fromtimestamp(saved_ms / 1000, tz=timezone.utc)
+    lines = [f"#{verb} {moment.isoformat().replace('+00:00', 'Z')}", moment.strftime("#%a %b %d %H:%M:%S UTC %Y")]
+    lines += [f"{_escape(key, key=True)}={_escape(value)}" for key, value in sorted(properties.items())]
+    return ("\n".join(lines) + "\n").encode("ascii")
+
+
+def _escape(text: str, *, key: bool = False) -> str:
+    out = []
+    for index, char in enumerate(text):
+        if char == " " and (key or index == 0):
+            out.append("\\ ")
+        elif char in "\\=:#!":
+            out.append("\\" + char)
+        elif char in "\t\n\r\f":
+            out.append("\\" + {"\t": "t", "\n": "n", "\r": "r", "\f": "f"}[char])
+        elif " " <= char <= "~":
+            out.append(char)
+        else:
+            units = char.encode("utf-16-be", "surrogatepass")
+            out += [f"\\u{units[i]:02X}{units[i + 1]:02X}" for i in range(0, len(units), 2)]
+    return "".join(out)
+
+
+def is_valid(properties: Mapping[str, str]) -> bool:
+    """Whether the content is whole: it has a name, and its checksum, if there is one, agrees."""
+    name = properties.get("hoodie.table.name")
+    if not name:
+        return False
+    stored = properties.get("hoodie.table.checksum")
+    return stored is None or stored == str(checksum(name, properties.get("hoodie.database.name", "")))
+
+
+def load_properties(storage: Storage) -> dict[str, str] | None:
+    """The properties, from the file or else from its backup; None where there is neither.
+
+    Raises:
+        CorruptFileError: when a file is there and neither it nor its backup is whole.
+    """
+    broken = None
+    for path in (PROPERTIES_FILE, BACKUP_FILE):
+        try:
+            properties = parse_properties(storage.read(path))
+        except FileNotFoundError:
+            continue
+        except CorruptFileError:
+            broken = path
+            continue
+        if is_valid(properties):
+            return properties
+        broken = broken or path
+    if broken is None:
+        return None
+    raise CorruptFileError(
+        f"{broken} of {storage.base_uri!r} is damaged (no table name, or its checksum is wrong) and there is no "
+        "whole backup: restore the file from a copy; no data has been touched"
+    )
+
+
+def load_table_config(storage: Storage) -> TableConfig | None:
+    """The table's configuration, or None where there is no table."""
+    properties = load_properties(storage)
+    return None if properties is None else config_from_properties(properties)
+
+
+def create_table_config(storage: Storage, config: TableConfig) -> bool:
+    """Writes the properties of a new table unless there are some. Returns whether this call did."""
+    data = format_properties(config.to_properties(), clock.now_ms())
+    return storage.create_exclusive(PROPERTIES_FILE, data, durable=True)
+
+
+def update_properties(storage: Storage, changes: Mapping[str, str]) -> TableConfig:
+    """Changes properties of a table, protected by a backup (HoodieTableConfig.modify).
+
+    Raises:
+        StorageError: when the new file does not read back whole.
+    """
+    current = load_properties(storage)
+    if current is None:
+        raise StorageError(f"{PROPERTIES_FILE} of {storage.base_uri!r} is gone")
+    if not storage.exists(PROPERTIES_FILE):
+        storage.put(PROPERTIES_FILE, storage.read(BACKUP_FILE))
+    storage.delete_metafile(BACKUP_FILE)
+    changed = {**current, **changes}
+    changed["hoodie.table.checksum"] = str(
+        checksum(changed["hoodie.table.name"], changed.get("hoodie.database.name", ""))
+    )
+    storage.create_exclusive(BACKUP_FILE, storage.read(PROPERTIES_FILE), durable=True)
+    storage.delete_metafile(PROPERTIES_FILE)
+    data = format_properties(changed, clock.now_ms(), "Updated at")
+    storage.create_exclusive(PROPERTIES_FILE, data, durable=True)
+    if parse_properties(storage.read(PROPERTIES_FILE)) != changed:
+        storage.delete_metafile(PROPERTIES_FILE)
+        raise StorageError(f"{PROPERTIES_FILE} did not read back as written; its backup is in force")
+    storage.delete_metafile(BACKUP_FILE)
+    return config_from_properties(changed)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _flag(text: str | None, *, default: bool = False) -> bool:
+    return default if text is None or text == "" else text.strip().lower() == "true"
+
+
+def _text(flag: object) -> str:
+    return "true" if flag else "false"

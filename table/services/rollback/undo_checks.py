@@ -1,0 +1,69 @@
+"""May commits be undone by hand? What readers would see then must be there, and no stream may lose rows by it."""
+
+from collections.abc import Iterable
+
+from table.errors import CommitConflictError, InvalidConfigError
+from table.files.names import parse_base_file
+from table.hudi_table import HudiTable
+from table.storage.interface import join
+from table.timeline.active_timeline import load_timeline, read_instant
+from table.timeline.instant import Action, Instant, State
+from table.timeline.metadata.commit import decode_commit
+from table.transaction.checkpoint import batch_of_commit
+
+
+def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
+    """Whether everything is there that readers see once a completed commit is undone (rule 10).
+
+    Called when the rollback's plan is durable: a clean that is planned later sees it, an earlier one is seen here.
+
+    Raises:
+        InvalidConfigError: a file was deleted since: the rows of its file group would be lost.
+        CommitConflictError: a clean is under way.
+    """
+    storage, timeline = table.storage, load_timeline(table.storage)
+    done = Instant(time, action, State.COMPLETED)
+    if not timeline.contains(done):
+        return
+    cleans = timeline.pending_of(Action.CLEAN)
+    if cleans:
+        raise CommitConflictError(
+            f"the clean {cleans[0].time} is under way: finish it (`hudistream clean`), then roll back; nothing was "
+            "undone"
+        )
+    metadata = decode_commit(read_instant(storage, done), done.file_name)
+    for stat in metadata.stats:
+        before = join(stat.partition_path, stat.prev_base_file or "")
+        if stat.prev_base_file and not storage.exists(before):
+            raise InvalidConfigError(
+                f"{time} cannot be rolled back: {before}, the version before it, was cleaned, and its rows would be "
+                "lost; restore a savepoint instead, or write the rows anew; nothing was undone"
+            )
+    for path, file_ids in metadata.replaced.items():
+        names = (parse_base_file(entry.name) for entry in storage.list_dir(path))
+        lost = set(file_ids) - {name.file_id for name in names if name is not None}
+        if lost:
+            raise InvalidConfigError(
+                f"{time} cannot be rolled back: file group {min(lost)} of {path!r}, which it replaced, was cleaned; "
+                "restore a savepoint instead, or write the rows anew; nothing was undone"
+            )
+
+
+def check_batches(table: HudiTable, commits: Iterable[Instant]) -> None:
+    """Refuses to undo batches of streams: their checkpoints take them for done, so that the rows would be lost.
+
+    Raises:
+        InvalidConfigError: names the newest batch, and the way to get its rows again.
+    """
+    for instant in commits:
+        extra = decode_commit(read_instant(table.storage, instant), instant.file_name).extra
+        batch = batch_of_commit(extra)
+        if batch is not None:
+            sink_id, committed = batch
+            raise InvalidConfigError(
+                f"commit {instant.time} is batch {committed.batch_id} of the stream with sink id {sink_id!r} (query "
+                f"{committed.query_id}). The stream's checkpoint takes that batch for done and does not send its rows "
+                f"again. To undo it all the same: --force (force=True); then stop the stream, delete commits/"
+                f"{committed.batch_id} and later files from its checkpoint's folder, and start it: it replays them. "
+                "Nothing was undone"
+            )

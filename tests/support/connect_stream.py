@@ -1,0 +1,75 @@
+"""A stream under Spark Connect; run by `test_connect.py` in an environment of its own.
+
+connect_stream.py FOLDER TABLE CHECKPOINT
+"""
+
+import glob
+import os
+import sys
+
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import lit
+
+from streaming import HudiSink
+from streaming.spark import read_hudi
+from table import CorruptFileError
+
+folder, table, checkpoint = sys.argv[1:]
+spark = (
+    SparkSession.builder.remote("local[2]")
+    .config("spark.sql.shuffle.partitions", "4")
+    .config("spark.ui.enabled", "false")
+    .getOrCreate()
+)
+print("SESSION", type(spark).__module__, flush=True)
+options = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hudistream.checkpoint.location": checkpoint,
+}
+sink = HudiSink(table, options)
+
+
+def run():
+    stream = spark.readStream.schema("id string, p string, ts bigint").option("maxFilesPerTrigger", 1).parquet(folder)
+    query = (
+        stream.writeStream.foreachBatch(sink)
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    failure = query.exception()
+    print("QUERY", query.id, failure, flush=True)
+
+
+run()
+frame = spark.range(1000, 1010).selectExpr("concat('k', id) id", "'p0' p", "id ts")
+print("WRITE", sink.write(frame).rows, flush=True)
+print("COUNT", read_hudi(spark, table).count(), flush=True)
+changes = {"hoodie.datasource.write.operation": "upsert", "hoodie.index.type": "GLOBAL_BLOOM"}
+moved = HudiSink(table, {**options, **changes}).write(
+    spark.range(1000, 1020).selectExpr("concat('k', id) id", "'p9' p", "id + 1 ts")
+)
+print("UPSERT", moved.rows, moved.rows_deleted, flush=True)
+file = max(glob.glob(f"{table}/p9/*.parquet"), key=os.path.getmtime)
+with open(file, "r+b") as stored:
+    whole = stored.read()
+    stored.truncate(len(whole) - 1)
+try:
+    HudiSink(table, options).write(frame.withColumn("p", lit("p9")))
+except CorruptFileError as error:
+    print("FAILED", error.partition_path, error.file_group in file, type(error.__cause__).__name__, flush=True)
+with open(file, "wb") as stored:
+    stored.write(whole)
+try:
+    HudiSink(table, {**options, "hudistream.checkpoint.location": ""})
+except ValueError as error:
+    print("EMPTY", error, flush=True)
+del options["hudistream.checkpoint.location"]
+try:
+    HudiSink(table, options)(frame, 99)
+except ValueError as error:
+    print("WITHOUT", error, flush=True)
+spark.stop()

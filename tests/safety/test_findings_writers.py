@@ -11,11 +11,11 @@ from conftest import require
 from engine import Engine, key_set, rows
 from faults import dying_process
 
-import table.services.rollback.rollback
 from streaming.batch import micro_batch
 from table import CommitConflictError, clock, read_table
 from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
+from table.services.rollback import rollback
 from table.services.savepoint.savepoint import roll_back
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import (
@@ -155,7 +155,7 @@ def test_a_sweep_keeps_the_files_of_a_batch_that_was_committed_while_it_looked(t
         first.writer.stop()
         first.writer.lease.hold(WriterIdentity("a", "a", first.writer.lease.owner))
     monkeypatch.setattr(LocalStorage, "list_dir", list_dir)
-    table.services.rollback.roll_back_failed_writes(
+    rollback.roll_back_failed_writes(
         HudiTable(LocalStorage(path), HudiTable.open(path).config),
         WriterIdentity("a", "a", first.writer.lease.owner),
         HeartbeatSettings(),

@@ -85,7 +85,8 @@ def test_why_a_file_takes_rows_or_not():
 
 
 def test_the_commands_need_no_spark(path):
-    code = f"import sys; sys.modules['pyspark'] = None; from table.cli.main import main; sys.exit(main(['clean', {path!r}]))"
+    run = f"sys.exit(main(['clean', {path!r}]))"
+    code = f"import sys; sys.modules['pyspark'] = None; from table.cli.main import main; {run}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -4,7 +4,6 @@ A hook of MkDocs (`mkdocs.yml`). Each function that ends in ``_page`` returns Ma
 """
 
 import argparse
-import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -164,15 +163,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/changelog.md": changelog_page,
     f"{DECISIONS}/index.md": decisions_page,
 }
-
-
-def on_config(config: Any) -> Any:
-    """Lists the decision records in the navigation."""
-    records = [{re.sub(r"^(\d+)\. ", r"\1 ", title): f"{DECISIONS}/{name}"} for name, title in decision_titles().items()]
-    for entry in config.nav:
-        if entry.get("Decisions") == f"{DECISIONS}/":
-            entry["Decisions"] = [{"All decisions": f"{DECISIONS}/index.md"}, *records]
-    return config
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -91,9 +91,9 @@ def options_page() -> str:
     lines = [
         "# Options",
         "",
-        "Option keys are those of Hudi and of its Flink connector; keys of this project begin with `hudistream.`. Each key "
-        "is in one of three classes: [honoured](#honoured), [refused](#refused) or [without effect](#without-effect). A "
-        "key in none of them is an error that names the nearest key.",
+        "Keys are those of Hudi and of its Flink connector. Keys of this project begin with `hudistream.`.",
+        "Each key is in one of three classes: [honoured](#honoured), [refused](#refused) or",
+        "[without effect](#without-effect). A key in none of them is an error that names the nearest key.",
         "",
         "This page is generated from the code.",
         "",
@@ -108,15 +108,22 @@ def options_page() -> str:
             value = getattr(value, part, None)
         others = ", ".join(f"`{_cell(name)}`" for name in spellings[key])
         lines.append(f"| `{key}` | {_default(value)} | {others} |")
-    lines += ["", "## Refused", "", "A refused key would change results here. Values that change nothing are accepted.", ""]
-    lines += ["| key | accepted values | reason |", "|---|---|---|"]
+    lines += [
+        "",
+        "## Refused",
+        "",
+        "A refused key would change results here. Values that change nothing are accepted.",
+        "",
+    ]
+    lines += ["| key | accepted values | reason | other spellings |", "|---|---|---|---|"]
     for key, (harmless, reason) in REFUSED.items():
         accepted = ", ".join(f"`{value}`" for value in harmless if value)
-        lines.append(f"| `{key}` | {accepted} | {_cell(reason)} |")
+        others = ", ".join(f"`{_cell(name)}`" for name in spellings[key])
+        lines.append(f"| `{key}` | {accepted} | {_cell(reason)} | {others} |")
     lines += ["", "## Without effect", "", "These keys are accepted. The log names each one once, with the reason.", ""]
     by_reason = defaultdict(list)
     for key, reason in WITHOUT_EFFECT.items():
-        by_reason[reason].append(key)
+        by_reason[reason] += [key, *spellings[key]]
     for prefix, reason in WITHOUT_EFFECT_PREFIXES.items():
         by_reason[reason].append(f"{prefix}*")
     for reason, keys in by_reason.items():
@@ -152,7 +159,12 @@ def decision_titles() -> dict[str, str]:
 
 def decisions_page() -> str:
     """All decision records."""
-    lines = ["# Decisions", "", "Each record gives the context, the decision, what was refused, and the consequences.", ""]
+    lines = [
+        "# Decisions",
+        "",
+        "Each record gives the context, the decision, what was refused, and the consequences.",
+        "",
+    ]
     return "\n".join([*lines, *(f"- [{title}]({name})" for name, title in decision_titles().items()), ""])
 
 

@@ -204,7 +204,7 @@ def test_show_does_not_take_folders_for_markup(tmp_path, capsys):
 
 
 def test_the_command_names_what_a_store_says(capsys, monkeypatch):
-    from table.cli.main import main as cli
+    from table.cli import main as cli
 
     class NoCredentialsError(Exception):
         pass

@@ -1,6 +1,5 @@
 """Fixtures: one Spark session a run, real Hudi in its own process, golden tables, oracles that must not be skipped."""
 
-import importlib
 import json
 import os
 import sys
@@ -13,21 +12,14 @@ import structlog
 
 GOLDEN = Path(__file__).with_name("golden")
 
+# their asserts say what they compared, too
+pytest.register_assert_rewrite("engine", "command_line", "snapshots", "upkeep", "oracles", "simulation")
+
 
 def pytest_configure():
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["TZ"] = "America/New_York"  # a machine that is not in UTC finds what relies on it
     time.tzset()
-
-
-def require(module):
-    """An oracle: under CI a missing one is a failure, elsewhere a reason to skip."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"the oracle {module} is not installed: {error}")
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,20 @@ GOLDEN = Path(__file__).with_name("golden")
 pytest.register_assert_rewrite("engine", "command_line", "snapshots", "upkeep", "oracles", "simulation")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    from processes import ByJvm
+
+    return ByJvm(config, log)
+
+
+def pytest_collection_modifyitems(config, items):
+    if hasattr(config, "workerinput"):  # one of several processes
+        from processes import heaviest_first
+
+        items.sort(key=lambda item: heaviest_first(item.nodeid))
+
+
 def pytest_configure():
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["TZ"] = "America/New_York"  # a machine that is not in UTC finds what relies on it

@@ -9,8 +9,7 @@ import pytest
 from oracles import hudi_rs
 from values import plain, rows_of, shown
 
-from streaming import HudiSink
-from streaming.spark import read_hudi
+from streaming import HudiSink, read_hudi
 from table import UnsupportedTableError, read_table
 from table.config.table_config import load_table_config, update_properties
 from table.hudi_table import HudiTable

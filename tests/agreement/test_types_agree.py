@@ -7,8 +7,7 @@ from oracles import hudi_rs
 from pyspark.sql import types as T
 from values import rows_of, shown
 
-from streaming import HudiSink
-from streaming.spark import read_hudi
+from streaming import HudiSink, read_hudi
 from table import SchemaMismatchError, read_table
 from table.schema.avro_schema import META_COLUMNS
 

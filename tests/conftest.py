@@ -23,7 +23,19 @@ def pytest_xdist_make_scheduler(config, log):
     return ByJvm(config, log)
 
 
+def is_pure(item):
+    """Whether a test only decides over values: nothing on disk, no Spark, no Hudi, no simulated world."""
+    outside = {"tmp_path", "tmp_path_factory", "golden", "s3", "spark", "hudi"} & set(item.fixturenames)
+    marked = any(item.get_closest_marker(name) for name in ("spark", "hudi", "slow"))
+    # a test case of a class makes its own folder, and tests/safety simulates whole tables
+    return not outside and not marked and item.cls is None and "safety" not in item.path.parts
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if is_pure(item):
+            item.add_marker(pytest.mark.pure)
     if hasattr(config, "workerinput"):  # one of several processes
         from processes import heaviest_first
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from engine import Engine, key_set, rows
-from test_clean import base_files
+from snapshots import base_files
 
 from streaming.batch.services import Cleaning, TableServices, choose_cleaning, retention_s
 from table import read_table
@@ -233,7 +233,7 @@ engine.write(0, rows([1]))
 
 def test_a_reader_that_holds_its_files_is_not_disturbed_within_the_retention(tmp_path):
     import pyarrow.parquet as pq
-    from test_clean import snapshot_files
+    from snapshots import snapshot_files
 
     path = str(tmp_path / "t")
     options = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "3"}

@@ -20,7 +20,7 @@ from streaming.batch.quarantine import Quarantine, encode_extra, finish_quaranti
 from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary, PhaseClock, summarize
 from streaming.plan.plan_tasks import Scene, check_ordering, looks_everywhere, plan_tasks, remembered_below
-from streaming.plan.replacement import DELETE_PARTITION, REPLACING, action_of, list_replaced, matching_paths
+from streaming.plan.replacement import action_of, list_replaced, matching_paths
 from streaming.plan.task_plan import TaskPlan, TaskResult, combine_results
 from streaming.plan.write_profile import WriteProfile
 from streaming.validators import PendingBatch, Validator, find_refusal
@@ -158,7 +158,7 @@ class MicroBatchWriter:
         timing = PhaseClock()
         self.progress.reset()
         self.services.check()
-        identity = WriterIdentity(self._options.sink_id, query_id, self.lease.owner)
+        identity = WriterIdentity(self._options.sink.id, query_id, self.lease.owner)
         table = open_table(self._storage, self._options, self._default_name, schema)
         was_held = self.lease.is_held
         self.lease.hold(identity)
@@ -215,7 +215,7 @@ class MicroBatchWriter:
             self._undo(job)
             raise
         timing.end("commit")
-        if self._options.operation in REPLACING:
+        if self._options.effective_operation.replaces:
             self._profiles.drop()  # what it knows of small files is out of sight
         else:
             self._profiles.advance(job.profile, job.pending.time, result)
@@ -267,8 +267,8 @@ class MicroBatchWriter:
         identity: WriterIdentity,
     ) -> BatchJob:
         profile = self._profiles.load(timeline)
-        operation = self._options.operation
-        pending = begin_commit(table, timeline, operation.upper(), identity, self.lease, action_of(operation))
+        operation = self._options.effective_operation
+        pending = begin_commit(table, timeline, operation.hudi_name, identity, self.lease, action_of(operation))
         self.lease.beat_for(pending.time, identity)
         plan = self._plan_tasks(table, timeline, profile, schema, pending, batch.parallelism)
         if self._quarantine is not None:
@@ -294,16 +294,16 @@ class MicroBatchWriter:
     def _find_leaving(self, keys: KeyExpressions, ask_paths: AskPaths | None) -> tuple[str, ...] | None:
         """Partition paths that are to be deleted; None where rows are written."""
         options = self._options
-        if options.operation != DELETE_PARTITION:
+        if not options.effective_operation.removes_partitions:
             return None
-        asked = options.partitions_to_delete or (ask_paths(keys) if ask_paths is not None else ())
+        asked = options.overwrite.partitions_to_delete or (ask_paths(keys) if ask_paths is not None else ())
         return matching_paths(asked, list_partition_paths(self._storage))
 
     def _list_replaced(
         self, job: BatchJob, result: TaskResult, leaving: tuple[str, ...] | None
     ) -> Mapping[str, tuple[str, ...]]:
-        operation = self._options.operation
-        if operation not in REPLACING:
+        operation = self._options.effective_operation
+        if not operation.replaces:
             return {}
         paths = leaving if leaving is not None else [stat.partition_path for stat in result.stats]
         return list_replaced(self._storage, job.plan.committed, operation, paths)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from table.files.base.base_file import rows_bytes
+from table.columns.memory_size import rows_bytes
 from table.schema.avro_schema import PARTITION_PATH
 
 SLOT_COLUMN = "_hudistream_slot"

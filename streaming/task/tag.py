@@ -25,9 +25,10 @@ from streaming.task.locate_keys import distinct_keys, list_live_files, locate, o
 from streaming.task.place_rows import in_lots
 from streaming.task.regroup import SLOT_COLUMN, regroup
 from streaming.task.upsert import required_for_changes, whole_slots
+from table.columns.conform import conform
+from table.columns.memory_size import rows_bytes
 from table.columns.text_bytes import find_bad_text, made_readable
 from table.failures import failing_at
-from table.files.base.base_file import conform, rows_bytes
 from table.files.base.stored_file import StoredBaseFile
 from table.files.bloom.key_hashes import screen_hashes
 from table.index.bucket import bucket_numbers

@@ -18,8 +18,8 @@ from streaming.task.place_rows import Found, Placed, Placer, in_lots
 from streaming.task.regroup import NO_PATH, Group, regroup
 from streaming.task.report import TaskReport
 from table import clock
+from table.columns.memory_size import rows_bytes
 from table.failures import failing_at
-from table.files.base.base_file import rows_bytes
 from table.files.base.summary import BaseFileSummary
 from table.index.bucket import bucket_numbers
 from table.index.key_cache import cache_of_process

@@ -6,8 +6,8 @@ from typing import Any
 
 from table.files.log.block import BlockType, read_avro_records, read_blocks
 from table.storage.interface import METAFOLDER, Storage, join
+from table.timeline.metadata.avro_record import read_as, text_of, texts_of
 from table.timeline.metadata.commit import CommitMetadata, stat_from_json
-from table.timeline.metadata.service import read_as, text_of, texts_of
 
 _PREFIX = ".commits_.archive."
 

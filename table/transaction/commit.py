@@ -36,7 +36,7 @@ from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, o
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.clean import decode_clean_metadata, decode_clean_plan
 from table.timeline.metadata.commit import CommitMetadata, WriteStat, decode_commit, encode_commit
-from table.timeline.metadata.service import decode_rollback_metadata, decode_rollback_plan
+from table.timeline.metadata.rollback import decode_rollback_metadata, decode_rollback_plan
 from table.timeline.timeline import Timeline, inflight, requested
 from table.transaction.conflicts import CommitFacts, find_conflict
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat

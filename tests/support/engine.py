@@ -11,7 +11,7 @@ from streaming.task.append import write_rows
 from streaming.task.regroup import SLOT_COLUMN
 from streaming.task.tag import tag_rows, tasks_of
 from streaming.task.upsert import write_changes
-from table.files.base.base_file import conform
+from table.columns.conform import conform
 from table.options.write_options import parse_options
 from table.records.merge import ARRIVAL_COLUMN
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY

@@ -14,9 +14,10 @@ from typing import Any
 import structlog
 
 from table import clock
+from table.config.writable import check_copy_on_write
 from table.errors import BrokenInvariantError, CorruptFileError, HudiError
 from table.files.log.block import encode_avro_block
-from table.hudi_table import HudiTable, check_copy_on_write
+from table.hudi_table import HudiTable
 from table.options.groups import ArchiveSettings, CleanSettings
 from table.services.archival.plan import ArchivalPlan, plan_archival
 from table.services.rollback.leftovers import delete_leftovers, find_held
@@ -25,7 +26,7 @@ from table.timeline.active_timeline import delete_instant_file, instant_path, lo
 from table.timeline.archived_timeline import next_archive_file
 from table.timeline.end_record import ENDS_FOLDER, delete_end
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
-from table.timeline.metadata.service import decode_record, load_schema_text
+from table.timeline.metadata.avro_record import decode_record, load_schema_text
 from table.timeline.timeline import Timeline
 
 log = structlog.get_logger("hudistream.archival")

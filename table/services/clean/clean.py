@@ -10,13 +10,14 @@ from dataclasses import replace
 import structlog
 
 from table import clock, threads
+from table.config.writable import check_copy_on_write
 from table.errors import (
     CommitConflictError,
     CorruptFileError,
     InvalidConfigError,
     StorageError,
 )
-from table.hudi_table import HudiTable, check_copy_on_write
+from table.hudi_table import HudiTable
 from table.options.groups import CleanSettings
 from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.clean.judgement import load_savepointed, plan_clean

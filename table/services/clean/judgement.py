@@ -22,10 +22,10 @@ from table.services.clean.plan import (
 from table.storage.interface import FileInfo, join
 from table.timeline.active_timeline import find_instant, load_timeline, read_instant
 from table.timeline.instant import Action, Instant
+from table.timeline.metadata.avro_record import decode_record, read_as
 from table.timeline.metadata.clean import CleanMetadata, CleanPlan, decode_clean_metadata
 from table.timeline.metadata.commit import decode_commit
 from table.timeline.metadata.savepoint import decode_savepoint
-from table.timeline.metadata.service import decode_record, read_as
 from table.timeline.timeline import Timeline, requested
 from table.view.file_group import CommittedInstants, build_file_groups
 from table.view.file_system_view import list_partition_paths

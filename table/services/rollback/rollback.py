@@ -24,11 +24,11 @@ from table.timeline.active_timeline import (
 )
 from table.timeline.end_record import ROLLBACK, EndRecord, decide_end, find_end, overrule_end
 from table.timeline.instant import Action, Instant, State
+from table.timeline.metadata.avro_record import decode_record
 from table.timeline.metadata.commit import decode_commit
-from table.timeline.metadata.service import (
+from table.timeline.metadata.rollback import (
     RollbackMetadata,
     RollbackPlan,
-    decode_record,
     decode_rollback_plan,
     encode_rollback_metadata,
     encode_rollback_plan,

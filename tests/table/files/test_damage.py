@@ -23,6 +23,7 @@ from table.storage.interface import join
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import read_instant
 from table.timeline.archived_timeline import read_archived_commits
+from table.timeline.metadata.avro_record import decode_record
 from table.timeline.metadata.clean import (
     CleanMetadata,
     CleanPlan,
@@ -33,17 +34,16 @@ from table.timeline.metadata.clean import (
 )
 from table.timeline.metadata.commit import decode_commit
 from table.timeline.metadata.restore import RestorePlan, decode_restore_plan, encode_restore_plan
-from table.timeline.metadata.savepoint import SavepointMetadata, decode_savepoint, encode_savepoint
-from table.timeline.metadata.service import (
+from table.timeline.metadata.rollback import (
     RollbackMetadata,
     RollbackPlan,
     RollbackRequest,
-    decode_record,
     decode_rollback_metadata,
     decode_rollback_plan,
     encode_rollback_metadata,
     encode_rollback_plan,
 )
+from table.timeline.metadata.savepoint import SavepointMetadata, decode_savepoint, encode_savepoint
 
 TIME, FILES = (
     "20260101000000001",

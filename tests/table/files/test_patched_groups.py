@@ -14,9 +14,10 @@ from test_top_up import EVERY_TYPE, comparable, live_files, random_batch, rows_o
 
 import table.files.base.writer as writer_module
 from table import read_table
+from table.columns.memory_size import rows_bytes
 from table.columns.same_values import same_column
 from table.errors import CorruptFileError
-from table.files.base.base_file import file_schema, rows_bytes
+from table.files.base.repeated_columns import file_schema
 from table.files.base.stored_file import StoredBaseFile
 from table.files.parquet.footer import find_footer
 from table.files.parquet.patched_group import write_patched_group

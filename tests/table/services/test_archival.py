@@ -139,7 +139,7 @@ def test_orphans_of_rolled_back_writes_go_before_they_would_become_visible(tmp_p
     table = HudiTable.open(path)
     (rollback,) = load_timeline(table.storage).completed_of(Action.ROLLBACK)
     from table.timeline.active_timeline import read_instant
-    from table.timeline.metadata.service import decode_rollback_metadata
+    from table.timeline.metadata.rollback import decode_rollback_metadata
 
     files = [f for fs in decode_rollback_metadata(read_instant(table.storage, rollback)).deleted.values() for f in fs]
     assert files

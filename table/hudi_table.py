@@ -16,6 +16,8 @@ from table.schema.avro_schema import META_FIELDS, RECORD_KEY, from_avro, without
 from table.storage.interface import METAFOLDER, Storage, join
 from table.storage.opening import open_storage
 from table.timeline.active_timeline import load_timeline, read_instant
+from table.timeline.archived_timeline import Archive
+from table.timeline.layout import TimelineLayout, layout_of
 from table.timeline.metadata.commit import decode_commit
 from table.timeline.timeline import Timeline
 from table.view.file_group import CommittedInstants
@@ -50,9 +52,23 @@ class HudiTable:
             raise TableNotFoundError(f"there is no Hudi table at {os.fspath(path)!r} (no .hoodie/hoodie.properties)")
         return HudiTable(storage, config)
 
+    @property
+    def layout(self) -> TimelineLayout:
+        """How its timeline is spelled.
+
+        Raises:
+            UnsupportedTableError: this project does not know the layout.
+        """
+        return layout_of(self.config.layout_version)
+
+    @property
+    def archive(self) -> Archive:
+        """Its retired instants."""
+        return self.layout.open_archive(self.storage, self.config.archive_folder)
+
     def load_timeline(self) -> Timeline:
         """The active timeline, from one listing."""
-        return load_timeline(self.storage)
+        return load_timeline(self.storage, self.layout)
 
     def load_committed(self, timeline: Timeline) -> CommittedInstants:
         """Which files a snapshot of that timeline shows."""

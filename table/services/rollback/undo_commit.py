@@ -12,7 +12,6 @@ from table.storage.interface import join
 from table.timeline.active_timeline import (
     delete_instant_file,
     find_instant,
-    load_timeline,
     read_instant,
     request_instant,
 )
@@ -20,7 +19,7 @@ from table.timeline.end_record import ROLLBACK, EndRecord, overrule_end
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.commit import decode_commit
 from table.timeline.metadata.rollback import RollbackPlan, RollbackRequest, decode_rollback_plan, encode_rollback_plan
-from table.timeline.timeline import Timeline, requested
+from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import batch_of_commit
 from table.transaction.lease import hold_table
 from table.view.file_system_view import list_partition_paths
@@ -72,8 +71,8 @@ def undo_commit(
     else:
         plan = _plan_of(table, rollback)
     overrule_end(storage, EndRecord(time, action, ROLLBACK, owner, undone=_batch_of(table, timeline, time)))
-    delete_instant_file(storage, Instant(time, action, State.COMPLETED))
-    execute_rollback(table, requested(rollback.time, Action.ROLLBACK), plan)
+    delete_instant_file(storage, timeline.completed_file(time, action))
+    execute_rollback(table, rollback.at(State.REQUESTED), plan)
 
 
 def _batch_of(table: HudiTable, timeline: Timeline, time: str) -> tuple[str, int] | None:
@@ -85,12 +84,12 @@ def _batch_of(table: HudiTable, timeline: Timeline, time: str) -> tuple[str, int
 
 
 def _plan_of(table: HudiTable, rollback: Instant) -> RollbackPlan:
-    request = requested(rollback.time, Action.ROLLBACK)
+    request = rollback.at(State.REQUESTED)
     return decode_rollback_plan(read_instant(table.storage, request), request.file_name)
 
 
 def _undoes(table: HudiTable, timeline: Timeline, rollback: Instant, time: str) -> bool:
-    plan = requested(rollback.time, Action.ROLLBACK)
+    plan = rollback.at(State.REQUESTED)
     return timeline.contains(plan) and _plan_of(table, rollback).instant_time == time
 
 
@@ -114,7 +113,7 @@ def roll_back(table: HudiTable, time: str, *, force: bool = False) -> None:
 
 
 def _roll_back(table: HudiTable, time: str, owner: str, *, force: bool) -> None:
-    timeline = load_timeline(table.storage)
+    timeline = table.load_timeline()
     writes = [i for i in timeline if i.action in (Action.COMMIT, Action.REPLACE_COMMIT)]
     chosen = next((i for i in writes if i.time == time), None)
     if chosen is None:
@@ -125,7 +124,7 @@ def _roll_back(table: HudiTable, time: str, owner: str, *, force: bool) -> None:
     if not chosen.is_completed:
         end_pending(table, timeline, chosen, owner)
         return
-    later = [i.time for i in timeline.completed_writes if i.time > time]
+    later = [i.time for i in timeline.writes_after(chosen)]
     if later:
         raise InvalidConfigError(
             f"{len(later)} commits came after {time}: roll back the newest ({later[-1]}) first, or restore a savepoint"

@@ -12,7 +12,6 @@ from table.services.savepoint.savepoint import find_missing_file
 from table.timeline.active_timeline import (
     begin_instant,
     complete_instant,
-    load_timeline,
     read_instant,
     request_instant,
 )
@@ -25,7 +24,7 @@ from table.timeline.metadata.restore import (
     encode_restore_plan,
 )
 from table.timeline.metadata.savepoint import decode_savepoint
-from table.timeline.timeline import Timeline, requested
+from table.timeline.timeline import Timeline
 from table.transaction.lease import hold_table
 
 log = structlog.get_logger("hudistream.restore")
@@ -54,11 +53,11 @@ def restore_to_savepoint(table: HudiTable, time: str, *, force: bool = False) ->
 
 
 def _restore(table: HudiTable, time: str, owner: str, *, force: bool) -> RestorePlan:
-    storage, timeline = table.storage, load_timeline(table.storage)
+    storage, timeline = table.storage, table.load_timeline()
     pending = timeline.pending_of(Action.RESTORE)
     if pending:
         return _finish_restore(table, timeline, pending[0], owner)
-    savepoint = Instant(time, Action.SAVEPOINT, State.COMPLETED)
+    savepoint = timeline.completed_file(time, Action.SAVEPOINT)
     if not timeline.contains(savepoint):
         known = ", ".join(i.time for i in timeline.completed_of(Action.SAVEPOINT)) or "none"
         raise InvalidConfigError(f"there is no savepoint {time}; there are: {known}")
@@ -78,20 +77,20 @@ def _restore(table: HudiTable, time: str, owner: str, *, force: bool) -> Restore
         check_batches(table, undone)
     plan = RestorePlan(time, tuple((i.time, i.action.value) for i in undone))
     request_instant(storage, timeline, Action.RESTORE, table.config.timezone, encode_restore_plan(plan))
-    timeline = load_timeline(storage)
+    timeline = table.load_timeline()
     return _finish_restore(table, timeline, timeline.pending_of(Action.RESTORE)[0], owner)
 
 
 def _finish_restore(table: HudiTable, timeline: Timeline, pending: Instant, owner: str) -> RestorePlan:
     storage, started_ms = table.storage, clock.now_ms()
-    request = requested(pending.time, Action.RESTORE)
+    request = pending.at(State.REQUESTED)
     plan = decode_restore_plan(read_instant(storage, request), request.file_name)
     begun = begin_instant(storage, request)
     for time, action in plan.instants:
-        timeline = load_timeline(storage)
+        timeline = table.load_timeline()
         # versions between the savepoint and now may have been cleaned: what it holds is what readers see in the end
         undo_commit(table, timeline, time, Action(action), owner, to_savepoint=True)
-    timeline = load_timeline(storage)
+    timeline = table.load_timeline()
     rollbacks = {}
     for rollback in timeline.completed_of(Action.ROLLBACK):
         if rollback.time > pending.time:

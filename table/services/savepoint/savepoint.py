@@ -8,14 +8,14 @@ from table import clock
 from table.config.writable import check_copy_on_write
 from table.errors import CommitConflictError, InvalidConfigError
 from table.hudi_table import HudiTable
-from table.storage.interface import METAFOLDER, join
+from table.storage.interface import join
 from table.timeline.active_timeline import (
     complete_instant,
     delete_instant_file,
-    load_timeline,
     read_instant,
 )
 from table.timeline.instant import Action, Instant, State
+from table.timeline.layout import name_instant
 from table.timeline.metadata.clean import decode_clean_metadata
 from table.timeline.metadata.savepoint import SavepointMetadata, encode_savepoint
 from table.timeline.timeline import Timeline
@@ -46,7 +46,7 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
         CommitConflictError: a clean that is under way deletes some of its files; the savepoint was withdrawn.
     """
     check_copy_on_write(table.config, "make a savepoint of")
-    storage, timeline = table.storage, load_timeline(table.storage)
+    storage, timeline = table.storage, table.load_timeline()
     commits = timeline.completed_writes
     chosen = next((i for i in reversed(commits) if time is None or i.time == time), None)
     if chosen is None:
@@ -54,16 +54,16 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
         raise InvalidConfigError(
             f"there is no completed commit {time or ''}on the active timeline; the newest: {known}"
         )
-    if timeline.contains(Instant(chosen.time, Action.SAVEPOINT, State.COMPLETED)):
+    if timeline.contains(timeline.completed_file(chosen.time, Action.SAVEPOINT)):
         return chosen.time
     _check_not_cleaned(table, timeline, chosen)
     files = _held_files(table, timeline, chosen.time)
-    begun = Instant(chosen.time, Action.SAVEPOINT, State.INFLIGHT)
-    storage.create_exclusive(join(METAFOLDER, begun.file_name), b"", durable=True)
+    begun = name_instant(timeline.layout, chosen.time, Action.SAVEPOINT, State.INFLIGHT)
+    storage.create_exclusive(begun.path, b"", durable=True)
     complete_instant(storage, begun, encode_savepoint(SavepointMetadata(user, clock.now_ms(), comment, files)))
     problem = _find_hole(table, timeline, chosen, files)
     if problem is not None:
-        for file in reversed(load_timeline(storage).files_of(chosen.time, Action.SAVEPOINT)):
+        for file in reversed(table.load_timeline().files_of(chosen.time, Action.SAVEPOINT)):
             delete_instant_file(storage, file)
         raise CommitConflictError(
             f"{problem} while the savepoint of {chosen.time} was made: it was withdrawn; finish the clean "
@@ -94,7 +94,7 @@ def _held_files(table: HudiTable, timeline: Timeline, time: str) -> dict[str, tu
 def _find_hole(table: HudiTable, before: Timeline, chosen: Instant, files: Mapping[str, tuple[str, ...]]) -> str | None:
     """Why a savepoint that is durable does not hold, or None."""
     storage = table.storage
-    now = load_timeline(storage)
+    now = table.load_timeline()
     if now.find(chosen.time, chosen.action) is None:
         return f"commit {chosen.time} was undone or archived"
     known = {i.time for i in before.completed_of(Action.CLEAN)}
@@ -137,7 +137,7 @@ def delete_savepoint(table: HudiTable, time: str) -> None:
     Raises:
         InvalidConfigError: there is none at that commit.
     """
-    timeline = load_timeline(table.storage)
+    timeline = table.load_timeline()
     files = timeline.files_of(time, Action.SAVEPOINT)
     if not files:
         known = ", ".join(i.time for i in timeline.completed_of(Action.SAVEPOINT)) or "none"

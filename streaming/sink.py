@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import structlog
 from pyspark.sql import DataFrame, SparkSession
 from structlog.contextvars import bound_contextvars
 
@@ -24,13 +23,14 @@ from streaming.validators import Validator
 from table import threads
 from table.errors import InvalidConfigError
 from table.failures import describe
+from table.log import get_logger
 from table.options.write_options import WriteOptions, parse_operation, parse_options
 from table.storage.opening import open_storage
 
 Callback = Callable[[BatchSummary], None]
 FailureHook = Callable[[FailedBatch], None]
 
-log = structlog.get_logger("hudistream.sink")
+log = get_logger("hudistream.sink")
 
 
 class HudiSink:

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import structlog
 
 from table import clock
 from table.files.base.hudi_footer import CALENDAR
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.storage.interface import Storage, join
 from table.timeline.active_timeline import read_instant
 from table.timeline.archived_timeline import read_archived_commits
@@ -32,7 +32,7 @@ REASON, BATCH_ID, SINK_ID, TIME = (
     "_hudistream_time",
 )
 
-log = structlog.get_logger("hudistream.quarantine")
+log = get_logger("hudistream.quarantine")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Instants: what can happen to a table, in which state it is, and how that is spelled as a file name.
+"""Instants: what can happen to a table, in which state it is, and how that is spelled as a file name (pure).
 
 Layout version 1 (InstantFileNameGeneratorV1, InstantGeneratorV1). The names, all in ``.hoodie/``::
 

@@ -1,4 +1,4 @@
-"""Timeline: an immutable, ordered collection of instants, and the questions one asks it."""
+"""Timeline: an immutable, ordered collection of instants, and the questions one asks it (pure)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -11,12 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
-
 from table import clock
 from table.errors import BrokenInvariantError, CorruptFileError, HudiError
 from table.files.log.block import encode_avro_block
 from table.hudi_table import HudiTable, check_copy_on_write
+from table.log import get_logger
 from table.options.groups import ArchiveSettings, CleanSettings
 from table.services.archival.plan import ArchivalPlan, plan_archival
 from table.services.rollback.leftovers import delete_leftovers, find_held
@@ -28,7 +27,7 @@ from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from table.timeline.metadata.service import decode_record, load_schema_text
 from table.timeline.timeline import Timeline
 
-log = structlog.get_logger("hudistream.archival")
+log = get_logger("hudistream.archival")
 
 _COMMIT, _REPLACE = "hoodieCommitMetadata", "hoodieReplaceCommitMetadata"
 WRITE_NAMES = frozenset(action.value for action in WRITE_ACTIONS)
@@ -68,7 +67,7 @@ def archive(table: HudiTable, settings: ArchiveSettings, clean: CleanSettings) -
         return ArchivalOutcome()
     held = find_held(table, timeline, plan)
     if held:
-        log.info("archival_held", table=storage.base_uri, instants=sorted(held))
+        log.debug("archival_held", table=storage.base_uri, instants=sorted(held))
         plan = plan_archival(timeline, settings, held)
     if not plan.instants:
         return ArchivalOutcome()
@@ -83,7 +82,7 @@ def archive(table: HudiTable, settings: ArchiveSettings, clean: CleanSettings) -
     _forget_ends(table, timeline, plan)
     if orphans:
         orphans += delete_leftovers(table, timeline, plan, clean)
-    log.info(
+    log.debug(
         "instants_archived",
         table=table.storage.base_uri,
         instants=len(plan.instants),

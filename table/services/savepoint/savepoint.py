@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 
-import structlog
-
 from table import clock
 from table.errors import CommitConflictError, HudiError, InvalidConfigError
 from table.files.names import parse_base_file
 from table.hudi_table import HudiTable, check_copy_on_write
+from table.log import get_logger
 from table.services.rollback.rollback import WRITES, end_pending, execute_rollback
 from table.services.rollback.undo_checks import check_batches, check_predecessors
 from table.storage.interface import METAFOLDER, join
@@ -46,7 +45,7 @@ from table.transaction.lease import hold_table
 from table.view.file_group import CommittedInstants, build_file_groups
 from table.view.file_system_view import list_partition_paths
 
-log = structlog.get_logger("hudistream.savepoint")
+log = get_logger("hudistream.savepoint")
 
 
 def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", comment: str = "") -> str:

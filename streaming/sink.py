@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,10 +14,10 @@ from streaming.batch.micro_batch import MicroBatchWriter
 from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary
 from streaming.batch.upkeep_summary import UpkeepSummary
+from streaming.batch.workers import Batch
 from streaming.plan.replacement import REPLACING
 from streaming.spark.environment import Environment, check_query_id, check_session, is_query_over, load_environment
-from streaming.spark.exchange import collect_paths, exchange_and_write
-from streaming.spark.schema import to_arrow_schema
+from streaming.spark.workers import SparkWorkers
 from streaming.validators import Validator
 from table import threads
 from table.errors import InvalidConfigError
@@ -145,14 +144,17 @@ class HudiSink:
             self._writer.lease.is_over = lambda writer: is_query_over(spark, writer.query_id)
             environment = self._load_environment(spark, of_stream=True)
             summary = self._writer.write(
-                batch_id,
-                to_arrow_schema(batch.schema),
-                check_query_id(spark, environment, self._options),
-                environment.parallelism,
-                partial(exchange_and_write, batch),
-                lambda: check_query_id(spark, self._load_environment(spark, of_stream=True, anew=True), self._options),
+                Batch(
+                    SparkWorkers(batch, environment.parallelism),
+                    batch_id,
+                    check_query_id(spark, environment, self._options),
+                    lambda: self._ask_query_id(spark),
+                )
             )
             self._tell(summary)
+
+    def _ask_query_id(self, spark: SparkSession) -> str | None:
+        return check_query_id(spark, self._load_environment(spark, of_stream=True, anew=True), self._options)
 
     def _check_streams(self) -> None:
         operation = self._options.operation
@@ -189,11 +191,7 @@ class HudiSink:
                 writer.services = self._writer.services  # one clean at a time
                 writer.lease = self._writer.lease  # the same writer
                 writer.progress = self._writer.progress
-            distribute = partial(exchange_and_write, rows)
-            ask_paths = partial(collect_paths, rows)
-            summary = writer.write(
-                None, to_arrow_schema(rows.schema), None, parallelism, distribute, ask_paths=ask_paths
-            )
+            summary = writer.write(Batch(SparkWorkers(rows, parallelism)))
             self._tell(summary)
             return summary
 

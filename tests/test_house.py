@@ -53,7 +53,7 @@ def test_streaming_uses_the_dataframe_api_alone(path):
 
 
 def says_pure(path):
-    """Whether a module's docstring calls it pure, in brackets: ``(pure)``, ``(pure; HudiClass)``, ``(HudiClass; pure)``."""
+    """Whether a module's docstring calls it pure, in brackets: ``(pure)`` or ``(pure; HudiClass)``."""
     doc = ast.get_docstring(ast.parse(path.read_text())) or ""
     return re.search(r"\((?:[^()]*; )?pure(?:; [^()]*)?\)", doc) is not None
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.live_files import as_live_files
-from streaming.plan.task_plan import TaskResult
+from streaming.plan.task_result import TaskResult
 from streaming.plan.write_profile import (
     COMMITS_REMEMBERED,
     FILES_REMEMBERED,

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from streaming.spark.exchange import QUERY_ID_PROPERTY
+from streaming.spark.workers import QUERY_ID_PROPERTY
 from table.errors import InvalidConfigError
 from table.options.write_options import WriteOptions
 from table.storage.opening import open_storage

@@ -44,9 +44,9 @@ class MergedRows:
     """Outcome of merging a run of stored rows with incoming ones.
 
     Attributes:
-        rows: the stored rows in their order, some replaced, some gone.
+        rows: the stored rows in their order, some replaced, some deleted.
         updated: how many were replaced.
-        deleted: how many are gone.
+        deleted: how many are deleted.
     """
 
     rows: pa.Table
@@ -61,7 +61,7 @@ class MergeOutcome:
     Attributes:
         rows: positions of these stored rows, ascending.
         wins: which of them another row takes the place of.
-        lost: which of them are gone.
+        lost: which of them are deleted.
         fresh: where those other rows are.
         chosen: for each stored row its position in `fresh`.
     """
@@ -105,7 +105,7 @@ def sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def merge_rows(
-    stored: pa.Table, incoming: pa.Table, found: Positions, rules: MergeRules, gone: Flags | None = None
+    stored: pa.Table, incoming: pa.Table, found: Positions, rules: MergeRules, removes: Flags | None = None
 ) -> MergedRows:
     """Replaces or removes stored rows.
 
@@ -114,9 +114,9 @@ def merge_rows(
         incoming: rows of the same schema, no key twice.
         found: for each stored row the position of its key in `incoming`, or -1.
         rules: who wins. On ties, and where the stored row has no ordering value, the incoming one does.
-        gone: incoming records that remove their key whatever the order.
+        removes: incoming records that remove their key whatever the order.
     """
-    outcome = decide_merge(stored, incoming, found, rules, gone)
+    outcome = decide_merge(stored, incoming, found, rules, removes)
     if not len(outcome.rows):
         return MergedRows(stored, 0, 0)
     keep = np.ones(len(stored), np.bool_)
@@ -126,7 +126,7 @@ def merge_rows(
 
 
 def decide_merge(
-    stored: pa.Table, incoming: pa.Table, found: Positions, rules: MergeRules, gone: Flags | None = None
+    stored: pa.Table, incoming: pa.Table, found: Positions, rules: MergeRules, removes: Flags | None = None
 ) -> MergeOutcome:
     """Who wins, where stored rows and incoming ones have a key in common; the arguments are those of `merge_rows`.
 
@@ -140,8 +140,8 @@ def decide_merge(
         old, new = stored.select(order).take(pa.array(hit)), incoming.select(order).take(pa.array(chosen))
         newer = newer_than_stored(old, new, rules)
     deletes = delete_flags(incoming, rules)[chosen]
-    if gone is not None:
-        newer, deletes = newer | gone[chosen], deletes | gone[chosen]
+    if removes is not None:
+        newer, deletes = newer | removes[chosen], deletes | removes[chosen]
     if rules.mode == PARTIAL_UPDATE and not rules.deletes_all:
         # a delete does not look at the order there
         records = incoming.select(stored.column_names).take(pa.array(chosen))
@@ -155,7 +155,7 @@ def changed_columns(stored: pa.Table, outcome: MergeOutcome) -> pa.Table:
 
     Args:
         stored: rows of a base file, with the columns that may change.
-        outcome: of merging them, in which no row is gone.
+        outcome: of merging them, in which no row is deleted.
     """
     if not outcome.wins.any():
         return stored.select([])

@@ -35,13 +35,13 @@ class Changes:
         incoming: table columns and ``_hoodie_record_key``, no key twice.
         rows: positions in the file of the rows that hold these keys, ascending.
         matches: for each the position of its record in `incoming`.
-        gone: incoming records that remove their key whatever the order.
+        removes: which incoming records remove their key whatever the order.
     """
 
     incoming: pa.Table
     rows: Positions
     matches: Positions
-    gone: npt.NDArray[np.bool_]
+    removes: npt.NDArray[np.bool_]
 
 
 def merge_bucket(
@@ -79,7 +79,7 @@ def _one_record_a_row(changes: Changes) -> Changes:
     if len(np.unique(matches)) == len(matches):
         return changes
     incoming = changes.incoming.take(pa.array(matches))
-    return Changes(incoming, changes.rows, np.arange(len(matches)), changes.gone[matches])
+    return Changes(incoming, changes.rows, np.arange(len(matches)), changes.removes[matches])
 
 
 class _Merge:
@@ -104,7 +104,7 @@ class _Merge:
         if self._reason is not None:
             return self._plan_anew()
         changes, rules = self._changes, self._context.merge
-        removes = (delete_flags(changes.incoming, rules) | changes.gone)[changes.matches]
+        removes = (delete_flags(changes.incoming, rules) | changes.removes)[changes.matches]
         return plan_merge(
             self._stored.group_rows,
             self._groups_of(changes.rows),
@@ -186,7 +186,7 @@ class _Merge:
         at = int(self._starts[group])
         for chunk in self._stored.read_batches(file_schema(self._file.schema), [group]):
             rows, found = restamp_carried_rows(chunk, self._file.name), self._found(at, len(chunk))
-            merged = merge_rows(rows, self._stamped, found, self._context.merge, self._changes.gone)
+            merged = merge_rows(rows, self._stamped, found, self._context.merge, self._changes.removes)
             writer.write(merged.rows, carried=True)
             at += len(chunk)
             self.updated, self.deleted = self.updated + merged.updated, self.deleted + merged.deleted

@@ -93,7 +93,7 @@ def test_ours_goes_on_in_a_table_that_hudi_made(hudi, golden):
 
 
 def one_path(table):
-    from streaming.task.regroup import SLOT_COLUMN
+    from streaming.plan.columns import SLOT_COLUMN
     from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 
     table = table.append_column(RECORD_KEY, table.column("id"))

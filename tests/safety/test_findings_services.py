@@ -164,14 +164,14 @@ def test_bad_rows_whose_commit_was_archived_before_they_were_published_are_publi
 def test_two_tables_that_share_a_folder_for_bad_rows_leave_each_others_alone(tmp_path):
     aside = LocalStorage(str(tmp_path / "bad"))
     first, second = (Engine(str(tmp_path / name), QUARANTINE, aside=aside) for name in "ab")
-    inner = first._distribute
+    inner = first.distribute
 
     def distribute(plan, table):
         results = inner(plan, table)
         second.write(0, rows(range(5)))  # the other stream's batch, while these rows wait for their commit
         return results
 
-    first._distribute = distribute
+    first.distribute = distribute
     summary = first.write(0, BAD)
     assert (summary.bad_rows, summary.upkeep_errors) == (1, ())
     assert len(files_below(aside.base_uri)) == 1

@@ -53,15 +53,15 @@ def stream(storage, name, **options):
 
 def during(engine, act):
     """Has something happen when the tasks of a batch are done and the batch is not complete."""
-    inner = engine._distribute
+    inner = engine.distribute
 
     def distribute(plan, table):
         results = inner(plan, table)
-        engine._distribute = inner
+        engine.distribute = inner
         act()
         return results
 
-    engine._distribute = distribute
+    engine.distribute = distribute
 
 
 def refused(engine, batch_id):

@@ -112,7 +112,7 @@ def test_a_task_that_is_done_while_its_batch_is_rolled_back_publishes_nothing(tm
         late.append(writer)
         raise StorageError("another task of the job fails")
 
-    engine._distribute = distribute
+    engine.distribute = distribute
     with pytest.raises(StorageError):
         engine.write(1, rows(range(3, 6), lambda n: "a"), parallelism=1)
     assert late

@@ -143,7 +143,7 @@ def test_a_late_task_writes_nothing_and_its_marker_is_swept_at_the_next_batch(tm
     engine = build(path)
     summary = engine.write(0, FIRST)
     plan = engine.plans[-1]
-    late = [batches for batches in engine._route(plan.routes, FIRST, plan) if batches][0]
+    late = [batches for batches in engine.route(plan, FIRST) if batches][0]
     from streaming.task.append import write_rows
 
     with pytest.raises(StorageError, match="was ended"):

@@ -48,9 +48,9 @@ class Counting(Engine):
         at_workers = FaultyStorage(LocalStorage(path), self.on_workers)
         super().__init__(FaultyStorage(LocalStorage(path), self.on_driver), {**BUCKETS, **options}, at_workers)
 
-    def _distribute(self, plan, table):
+    def distribute(self, plan, table):
         changes = plan.changes and replace(plan.changes, files=sent(plan.changes.files))
-        return super()._distribute(replace(plan, small_files=sent(plan.small_files), changes=changes), table)
+        return super().distribute(replace(plan, small_files=sent(plan.small_files), changes=changes), table)
 
     def take_listed(self):
         taken = [data_folders(fuse.calls) for fuse in (self.on_driver, self.on_workers)]

@@ -516,11 +516,11 @@ def test_a_live_writer_is_left_alone(plain):
     seen = []
 
     def distribute(plan, table):
-        result = Engine._distribute(engine, plan, table)
+        result = Engine.distribute(engine, plan, table)
         seen.append(look(plain).findings)
         return result
 
-    with mock.patch.object(engine, "_distribute", distribute):
+    with mock.patch.object(engine, "distribute", distribute):
         engine.write(5, rows(range(50, 60)))
     assert seen == [()]
 

@@ -68,7 +68,7 @@ def test_batches_rollback_and_replay_on_s3(s3):
         raise Died
 
     engine = Engine(open_storage(path, s3))
-    inner, engine._distribute = engine._distribute, dies
+    inner, engine.distribute = engine.distribute, dies
     engine.writer._undo = lambda *_args: None  # a process that is gone undoes nothing
     with pytest.raises(Died):
         engine.write(1, rows(range(30, 60)))

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import pyarrow as pa
-import structlog
 
 from streaming.batch.failed_batch import BatchProgress
 from streaming.batch.ledger import BatchLedger
@@ -22,7 +21,7 @@ from streaming.batch.summary import BatchSummary, PhaseClock, summarize
 from streaming.batch.workers import Batch, Workers
 from streaming.plan.plan_tasks import Scene, check_ordering, looks_everywhere, plan_tasks, remembered_below
 from streaming.plan.quarantine import Quarantine, table_key
-from streaming.plan.replacement import DELETE_PARTITION, REPLACING, action_of, list_replaced, matching_paths
+from streaming.plan.replacement import action_of, list_replaced, matching_paths
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult, sum_results
 from streaming.plan.write_profile import WriteProfile
@@ -37,6 +36,7 @@ from table.errors import (
 )
 from table.hudi_table import HudiTable, find_stored_key
 from table.keys.keygen import KeyExpressions, check_key_encoding
+from table.log import get_logger
 from table.options.write_options import WriteOptions
 from table.schema.avro_schema import schema_json
 from table.services.clean.emptied_partitions import remove_emptied_partitions
@@ -57,7 +57,7 @@ from table.transaction.heartbeat import WriterIdentity, sweep_heartbeats
 from table.transaction.lease import Lease, measure_now_ms
 from table.view.file_system_view import list_partition_paths
 
-log = structlog.get_logger("hudistream.sink")
+log = get_logger("hudistream.sink")
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class MicroBatchWriter:
         timing = PhaseClock()
         self.progress.reset()
         self.services.check()
-        identity = WriterIdentity(self._options.sink_id, batch.query_id, self.lease.owner)
+        identity = WriterIdentity(self._options.sink.id, batch.query_id, self.lease.owner)
         table = open_table(self._storage, self._options, self._default_name, batch.workers.schema)
         was_held = self.lease.is_held
         self.lease.hold(identity)
@@ -164,13 +164,15 @@ class MicroBatchWriter:
         job = self._begin(table, timeline, write_schema, batch, identity)
         self.progress.instant_time = job.pending.time
         timing.end("prepare")
+        progress = Progress(self._storage.base_uri, batch_id, job.pending.time)
         try:
-            with Progress(self._storage.base_uri, batch_id, job.pending.time):
+            with progress:
                 result = TaskResult() if leaving is not None else sum_results(batch.workers.write(keys, job.plan))
                 timing.end("write")
+                progress.note_written(result.stats)
                 if not self._commit(job, result, self._list_replaced(job, result, leaving)):
                     self._profiles.learn(job.profile, result)
-                    return BatchSummary(self._storage.base_uri, batch_id, None)
+                    return _logged(BatchSummary(self._storage.base_uri, batch_id, None))
         except CommitOutcomeUnknownError:
             self.lease.beat_for(None)
             # the commit file may yet appear: deleting what it names would be worse than waiting
@@ -180,16 +182,14 @@ class MicroBatchWriter:
             self._undo(job)
             raise
         timing.end("commit")
-        if self._options.operation in REPLACING:
+        if self._options.effective_operation.replaces:
             self._profiles.drop()  # what it knows of small files is out of sight
         else:
             self._profiles.advance(job.profile, job.pending.time, result)
         upkeep_errors = self._after_commit(job, result)
         self.services.after_commit(table.config, timeline)
         timing.end("after")
-        summary = summarize(self._storage.base_uri, batch_id, job.pending.time, result, timing, upkeep_errors)
-        log.info("batch_committed", **asdict(summary))
-        return summary
+        return _logged(summarize(self._storage.base_uri, batch_id, job.pending.time, result, timing, upkeep_errors))
 
     def _is_committed(
         self, table: HudiTable, timeline: Timeline, batch_id: int | None, identity: WriterIdentity
@@ -232,8 +232,8 @@ class MicroBatchWriter:
         identity: WriterIdentity,
     ) -> BatchJob:
         profile = self._profiles.load(timeline)
-        operation = self._options.operation
-        pending = begin_commit(table, timeline, operation.upper(), identity, self.lease, action_of(operation))
+        operation = self._options.effective_operation
+        pending = begin_commit(table, timeline, operation.hudi_name, identity, self.lease, action_of(operation))
         self.lease.beat_for(pending.time, identity)
         plan = self._plan_tasks(table, timeline, profile, schema, pending, batch.workers.parallelism)
         if self._quarantine is not None:
@@ -259,16 +259,16 @@ class MicroBatchWriter:
     def _find_leaving(self, keys: KeyExpressions, workers: Workers) -> tuple[str, ...] | None:
         """Partition paths that are to be deleted; None where rows are written."""
         options = self._options
-        if options.operation != DELETE_PARTITION:
+        if not options.effective_operation.removes_partitions:
             return None
-        asked = options.partitions_to_delete or workers.list_partition_paths(keys)
+        asked = options.overwrite.partitions_to_delete or workers.list_partition_paths(keys)
         return matching_paths(asked, list_partition_paths(self._storage))
 
     def _list_replaced(
         self, job: BatchJob, result: TaskResult, leaving: tuple[str, ...] | None
     ) -> Mapping[str, tuple[str, ...]]:
-        operation = self._options.operation
-        if operation not in REPLACING:
+        operation = self._options.effective_operation
+        if not operation.replaces:
             return {}
         paths = leaving if leaving is not None else [stat.partition_path for stat in result.stats]
         return list_replaced(self._storage, job.plan.committed, operation, paths)
@@ -333,6 +333,16 @@ class MicroBatchWriter:
             log.warning("upkeep_failed", table=self._storage.base_uri, instant_time=time, error=str(error))
             return (str(error),)
         return ()
+
+
+def _logged(summary: BatchSummary) -> BatchSummary:
+    """The batch's one line at INFO; the whole summary at DEBUG."""
+    if summary.instant_time is None:
+        log.info("batch_empty", table=summary.table, batch_id=summary.batch_id)
+        return summary
+    log.info("batch_committed", **summary.short)
+    log.debug("batch_summary", **asdict(summary))
+    return summary
 
 
 def _bad_rows_error(result: TaskResult, config: TableConfig) -> InvalidRecordError:

@@ -11,7 +11,7 @@ from table import errors
 
 ROOT = Path(__file__).parent.parent
 TESTS = sorted(Path(__file__).parent.rglob("*.py"))
-SOURCES = sorted([*ROOT.joinpath("table").rglob("*.py"), *ROOT.joinpath("streaming").rglob("*.py")])
+SOURCES = sorted(path for room in ("table", "streaming", "hudistream") for path in ROOT.joinpath(room).rglob("*.py"))
 
 
 def source_id(path):

@@ -31,6 +31,7 @@ STRICT = {"hudistream.schema.mode": "strict"}
 OPTIONS = {
     "hoodie.table.name": "events",
     "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.operation": "insert",
     "hoodie.datasource.write.partitionpath.field": "p",
     "hoodie.datasource.write.precombine.field": "ts",
 }

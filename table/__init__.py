@@ -16,7 +16,24 @@ from table.errors import (
     TaskFailedError,
     UnsupportedTableError,
 )
+from table.config.merge_mode import MergeMode
 from table.hudi_table import HudiTable, create_table
+from table.options.choices import IndexType
+from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, HeartbeatSettings
+from table.options.list_options import OptionRow, list_options
+from table.options.operation import Operation
+from table.options.write_groups import (
+    BadRowSettings,
+    DuplicateSettings,
+    IndexSettings,
+    KeySettings,
+    OverwriteSettings,
+    SchemaSettings,
+    SinkSettings,
+    SizeSettings,
+    TableSettings,
+    TaskSettings,
+)
 from table.options.write_options import WriteOptions, parse_options
 from table.scan.read_table import read_table
 from table.services.archival.archival import archive
@@ -26,22 +43,40 @@ from table.services.clean.clean import clean
 from table.services.savepoint.savepoint import create_savepoint, delete_savepoint, restore_to_savepoint, roll_back
 
 __all__ = [
+    "ArchiveSettings",
+    "BadRowSettings",
+    "BaseFileSettings",
     "BatchRefusedError",
     "BrokenInvariantError",
     "CheckReport",
+    "CleanSettings",
     "CommitConflictError",
     "CommitOutcomeUnknownError",
     "CorruptFileError",
+    "DuplicateSettings",
     "Finding",
+    "HeartbeatSettings",
     "HudiError",
     "HudiTable",
+    "IndexSettings",
+    "IndexType",
     "InvalidConfigError",
     "InvalidRecordError",
+    "KeySettings",
+    "MergeMode",
+    "Operation",
+    "OptionRow",
+    "OverwriteSettings",
     "SchemaMismatchError",
+    "SchemaSettings",
+    "SinkSettings",
+    "SizeSettings",
     "StorageError",
     "TableExistsError",
     "TableNotFoundError",
+    "TableSettings",
     "TaskFailedError",
+    "TaskSettings",
     "UnsupportedTableError",
     "WriteOptions",
     "archive",
@@ -50,6 +85,7 @@ __all__ = [
     "create_savepoint",
     "create_table",
     "delete_savepoint",
+    "list_options",
     "parse_options",
     "read_table",
     "restore_to_savepoint",

@@ -1,5 +1,6 @@
 """The Hudi table format, and everything a table can do to itself, without Spark."""
 
+from table.config.merge_mode import MergeMode
 from table.errors import (
     BatchRefusedError,
     BrokenInvariantError,
@@ -16,7 +17,6 @@ from table.errors import (
     TaskFailedError,
     UnsupportedTableError,
 )
-from table.config.merge_mode import MergeMode
 from table.hudi_table import HudiTable, create_table
 from table.options.choices import IndexType
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, HeartbeatSettings

@@ -7,8 +7,9 @@ import structlog
 
 from streaming.plan.plan_tasks import plan_changes
 from table.config.table_config import TableConfig, load_table_config
+from table.config.writable import check_can_write
 from table.errors import InvalidConfigError
-from table.hudi_table import HudiTable, check_can_write, create_table
+from table.hudi_table import HudiTable, create_table
 from table.keys.keygen import KeyExpressions, build_key_expressions, check_keys_keep_their_types
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
 from table.schema.avro_schema import check_batch_columns

@@ -26,9 +26,9 @@ from streaming.task.locate_keys import Located, Locator, list_live_files, owner_
 from streaming.task.moves import Ways, decide_ways
 from streaming.task.route_rows import encode_paths, hash_keys, slots_of
 from streaming.task.upsert import required_for_changes
+from table.columns.conform import conform
 from table.columns.text_bytes import find_bad_text, made_readable
 from table.failures import failing_at
-from table.files.base.base_file import conform
 from table.files.base.stored_file import StoredBaseFile
 from table.index.bucket import bucket_numbers
 from table.index.key_cache import cache_of_process

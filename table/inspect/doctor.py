@@ -7,8 +7,9 @@ from typing import Any
 
 from table import clock
 from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TableConfig, load_table_config
+from table.config.writable import check_can_write, check_path_is_free
 from table.errors import HudiError
-from table.hudi_table import HudiTable, check_can_write, check_path_is_free, find_stored_key
+from table.hudi_table import HudiTable, find_stored_key
 from table.keys.keygen import check_key_encoding
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
 from table.scan.read_table import list_snapshot_files

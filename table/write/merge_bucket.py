@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from table.config.merge_mode import MergeMode
-from table.files.base.base_file import file_schema, restamp_carried_rows
 from table.files.base.hudi_footer import filter_of_footer
+from table.files.base.repeated_columns import file_schema, restamp_carried_rows
 from table.files.base.summary import NEW, BaseFileSummary, Carrying
 from table.files.base.writer import BaseFileWriter
 from table.files.parquet.copy_checks import why_encoded_anew

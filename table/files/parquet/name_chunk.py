@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from table.files.base.base_file import constant_column
+from table.files.base.repeated_columns import constant_column
 from table.files.parquet.footer import MAGIC
 from table.files.parquet.row_group_writer import RowGroupWriter
 from table.files.parquet.row_groups import chunks_of, moved_chunk, with_statistics_replaced

@@ -5,7 +5,7 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
-from test_sink import OPTIONS, expected, frame, keys, run, source
+from stream import OPTIONS, expected, frame, keys, run, source
 
 from streaming import HudiSink
 from table import InvalidConfigError

@@ -5,7 +5,7 @@ import decimal
 
 import pytest
 from oracles import hudi_rs
-from test_sink import OPTIONS, run
+from stream import OPTIONS, run
 
 from streaming import HudiSink
 from table import InvalidConfigError, read_table

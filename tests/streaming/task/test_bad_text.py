@@ -9,7 +9,7 @@ import pytest
 from engine import SCHEMA, Engine, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_sink import OPTIONS
+from stream import OPTIONS
 
 from streaming import HudiSink
 from table import InvalidRecordError, read_table

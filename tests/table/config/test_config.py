@@ -4,17 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from table.config.properties import format_properties, parse_properties
 from table.config.table_config import (
     BACKUP_FILE,
     PROPERTIES_FILE,
     TableConfig,
     checksum,
     config_from_properties,
-    format_properties,
     keygen_type_of,
     load_properties,
     load_table_config,
-    parse_properties,
     update_properties,
 )
 from table.errors import CorruptFileError, InvalidConfigError, UnsupportedTableError

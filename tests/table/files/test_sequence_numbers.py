@@ -8,7 +8,7 @@ from engine import Engine, rows
 from faults import FaultyStorage, Fuse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_sink import OPTIONS
+from stream import OPTIONS
 
 from streaming import HudiSink
 from table import StorageError, read_table

@@ -80,14 +80,12 @@ def _cell(text: str) -> str:
 
 
 def options_page() -> str:
-    """Every option key, in one of three classes."""
-    from table.options.keys import ALIASES, HONOURED, REFUSED
-    from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
-    from table.options.write_options import WriteOptions
+    """Every option key, in one of three classes; honoured ones by the group of `WriteOptions` that they fill."""
+    from table.options.list_options import OptionClass, list_options
+    from table.options.without_effect import WITHOUT_EFFECT_PREFIXES
+    from table.options.write_groups import GROUPS
 
-    spellings = defaultdict(list)
-    for other, key in ALIASES.items():
-        spellings[key].append(other)
+    rows = list_options()
     lines = [
         "# Options",
         "",
@@ -95,35 +93,38 @@ def options_page() -> str:
         "Each key is in one of three classes: [honoured](#honoured), [refused](#refused) or",
         "[without effect](#without-effect). A key in none of them is an error that names the nearest key.",
         "",
+        "The same options have fields in [`WriteOptions`](api.md#hudistream.WriteOptions), which the tables name.",
+        "",
         "This page is generated from the code.",
         "",
         "## Honoured",
         "",
-        "| key | default | other spellings |",
-        "|---|---|---|",
     ]
-    for key, (field, _) in HONOURED.items():
-        value: Any = WriteOptions()
-        for part in field.split("."):
-            value = getattr(value, part, None)
-        others = ", ".join(f"`{_cell(name)}`" for name in spellings[key])
-        lines.append(f"| `{key}` | {_default(value)} | {others} |")
-    lines += [
-        "",
-        "## Refused",
-        "",
-        "A refused key would change results here. Values that change nothing are accepted.",
-        "",
-    ]
+    by_group = defaultdict(list)
+    for row in rows:
+        if row.option_class is OptionClass.HONOURED:
+            by_group[row.field.partition(".")[0] if "." in row.field else ""].append(row)
+    for name in ["", *GROUPS]:
+        if not by_group[name]:
+            continue
+        title = (GROUPS[name].__doc__ or "").partition("\n")[0] if name else "What a batch does, and where."
+        lines += [f"### {name or 'operation'}", "", title, ""]
+        lines += ["| key | default | meaning |", "|---|---|---|"]
+        for row in by_group[name]:
+            default = f"`{_cell(row.default)}`" if row.default else ""
+            lines.append(f"| `{row.key}` | {default} | {_meaning(row)} |")
+        lines.append("")
+    lines += ["## Refused", "", "A refused key would change results here. The values named change nothing.", ""]
     lines += ["| key | accepted values | reason | other spellings |", "|---|---|---|---|"]
-    for key, (harmless, reason) in REFUSED.items():
-        accepted = ", ".join(f"`{value}`" for value in harmless if value)
-        others = ", ".join(f"`{_cell(name)}`" for name in spellings[key])
-        lines.append(f"| `{key}` | {accepted} | {_cell(reason)} | {others} |")
+    for row in rows:
+        if row.option_class is OptionClass.REFUSED:
+            accepted = ", ".join(f"`{value}`" for value in row.choices.split(", ") if value)
+            lines.append(f"| `{row.key}` | {accepted} | {_cell(row.description)} | {_spellings(row)} |")
     lines += ["", "## Without effect", "", "These keys are accepted. The log names each one once, with the reason.", ""]
     by_reason = defaultdict(list)
-    for key, reason in WITHOUT_EFFECT.items():
-        by_reason[reason] += [key, *spellings[key]]
+    for row in rows:
+        if row.option_class is OptionClass.WITHOUT_EFFECT:
+            by_reason[row.description] += [row.key, *row.aliases]
     for prefix, reason in WITHOUT_EFFECT_PREFIXES.items():
         by_reason[reason].append(f"{prefix}*")
     for reason, keys in by_reason.items():
@@ -131,12 +132,19 @@ def options_page() -> str:
     return "\n".join(lines)
 
 
-def _default(value: Any) -> str:
-    if value is None or value == ():
-        return ""
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+def _meaning(row: Any) -> str:
+    parts = [_cell(row.description)]
+    if row.choices not in ("", "text"):
+        parts.append(f"Values: {_cell(row.choices)}.")
+    if "." in row.field:
+        parts.append(f"Field: `{row.field}`.")
+    if row.aliases:
+        parts.append(f"Other spellings: {_spellings(row)}.")
+    return " ".join(parts)
+
+
+def _spellings(row: Any) -> str:
+    return ", ".join(f"`{_cell(name)}`" for name in row.aliases)
 
 
 def benchmarks_page() -> str:

@@ -82,10 +82,10 @@ def _cell(text: str) -> str:
 def options_page() -> str:
     """Every option key, in one of three classes; honoured ones by the group of `WriteOptions` that they fill."""
     from table.options.list_options import OptionClass, list_options
-    from table.options.without_effect import WITHOUT_EFFECT_PREFIXES
-    from table.options.write_groups import GROUPS
 
-    rows = list_options()
+    rows: dict[Any, list[Any]] = defaultdict(list)
+    for row in list_options():
+        rows[row.option_class].append(row)
     lines = [
         "# Options",
         "",
@@ -99,37 +99,55 @@ def options_page() -> str:
         "",
         "## Honoured",
         "",
+        *_honoured(rows[OptionClass.HONOURED]),
+        "## Refused",
+        "",
+        "A refused key would change results here. The accepted values change nothing.",
+        "",
+        "| key | accepted values | reason | other spellings |",
+        "|---|---|---|---|",
+        *_refused(rows[OptionClass.REFUSED]),
+        "",
+        "## Without effect",
+        "",
+        "These keys are accepted. The log names each one once, with the reason.",
+        "",
+        *_without_effect(rows[OptionClass.WITHOUT_EFFECT]),
     ]
+    return "\n".join(lines)
+
+
+def _honoured(rows: list[Any]) -> Iterator[str]:
+    from table.options.write_groups import GROUPS
+
     by_group = defaultdict(list)
     for row in rows:
-        if row.option_class is OptionClass.HONOURED:
-            by_group[row.field.partition(".")[0] if "." in row.field else ""].append(row)
+        by_group[row.field.partition(".")[0] if "." in row.field else ""].append(row)
     for name in ["", *GROUPS]:
-        if not by_group[name]:
-            continue
         title = (GROUPS[name].__doc__ or "").partition("\n")[0] if name else "What a batch does, and where."
-        lines += [f"### {name or 'operation'}", "", title, ""]
-        lines += ["| key | default | meaning |", "|---|---|---|"]
+        yield from (f"### {name or 'operation'}", "", title, "", "| key | default | meaning |", "|---|---|---|")
         for row in by_group[name]:
             default = f"`{_cell(row.default)}`" if row.default else ""
-            lines.append(f"| `{row.key}` | {default} | {_meaning(row)} |")
-        lines.append("")
-    lines += ["## Refused", "", "A refused key would change results here. The values named change nothing.", ""]
-    lines += ["| key | accepted values | reason | other spellings |", "|---|---|---|---|"]
+            yield f"| `{row.key}` | {default} | {_meaning(row)} |"
+        yield ""
+
+
+def _refused(rows: list[Any]) -> Iterator[str]:
     for row in rows:
-        if row.option_class is OptionClass.REFUSED:
-            accepted = ", ".join(f"`{value}`" for value in row.choices.split(", ") if value)
-            lines.append(f"| `{row.key}` | {accepted} | {_cell(row.description)} | {_spellings(row)} |")
-    lines += ["", "## Without effect", "", "These keys are accepted. The log names each one once, with the reason.", ""]
+        accepted = ", ".join(f"`{value}`" for value in row.choices.split(", ") if value)
+        yield f"| `{row.key}` | {accepted} | {_cell(row.description)} | {_spellings(row)} |"
+
+
+def _without_effect(rows: list[Any]) -> Iterator[str]:
+    from table.options.without_effect import WITHOUT_EFFECT_PREFIXES
+
     by_reason = defaultdict(list)
     for row in rows:
-        if row.option_class is OptionClass.WITHOUT_EFFECT:
-            by_reason[row.description] += [row.key, *row.aliases]
+        by_reason[row.description] += [row.key, *row.aliases]
     for prefix, reason in WITHOUT_EFFECT_PREFIXES.items():
         by_reason[reason].append(f"{prefix}*")
     for reason, keys in by_reason.items():
-        lines += [f"**{reason[:1].upper()}{reason[1:]}**", "", ", ".join(f"`{key}`" for key in sorted(keys)), ""]
-    return "\n".join(lines)
+        yield from (f"**{reason[:1].upper()}{reason[1:]}**", "", ", ".join(f"`{key}`" for key in sorted(keys)), "")
 
 
 def _meaning(row: Any) -> str:

@@ -37,7 +37,7 @@ def is_of_a_package(node):
     if isinstance(node, ast.FunctionDef):
         return node.name in ("__getattr__", "__dir__")
     if isinstance(node, ast.If):  # for type checkers and editors
-        only_imports = all(isinstance(inner, ast.ImportFrom) for inner in (*node.body, *node.orelse))
+        only_imports = all(isinstance(inner, ast.ImportFrom) for inner in [*node.body, *node.orelse])
         return ast.unparse(node.test) == "TYPE_CHECKING" and only_imports
     return isinstance(node, (ast.Expr, ast.Import, ast.ImportFrom, ast.Assign))
 

@@ -120,13 +120,19 @@ def options_page() -> str:
 def _honoured(rows: list[Any]) -> Iterator[str]:
     from table.options.write_groups import GROUPS
 
-    by_group = defaultdict(list)
+    titles = {name: (group.__doc__ or "").partition("\n")[0] for name, group in GROUPS.items()}
+    sections = {"operation": "What a batch does, and where."}
+    for name, title in titles.items():
+        sections[name] = title
+        if name == "keys":
+            sections["keys.timebased"] = "Settings of the timestamp-based key generator."
+    by_section = defaultdict(list)
     for row in rows:
-        by_group[row.field.partition(".")[0] if "." in row.field else ""].append(row)
-    for name in ["", *GROUPS]:
-        title = (GROUPS[name].__doc__ or "").partition("\n")[0] if name else "What a batch does, and where."
-        yield from (f"### {name or 'operation'}", "", title, "", "| key | default | meaning |", "|---|---|---|")
-        for row in by_group[name]:
+        group = row.field.partition(".")[0] if "." in row.field else "operation"
+        by_section[row.field if row.field in sections else group].append(row)
+    for name, title in sections.items():
+        yield from (f"### {name}", "", title, "", "| key | default | meaning |", "|---|---|---|")
+        for row in by_section[name]:
             default = f"`{_cell(row.default)}`" if row.default else ""
             yield f"| `{row.key}` | {default} | {_meaning(row)} |"
         yield ""

@@ -81,13 +81,10 @@ def _cell(text: str) -> str:
 
 def options_page() -> str:
     """Every option key, in one of three classes."""
-    from table.options.keys import ALIASES, HONOURED, REFUSED
-    from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
-    from table.options.write_options import WriteOptions
+    from table.options.list_options import OptionClass, list_options
+    from table.options.without_effect import WITHOUT_EFFECT_PREFIXES
 
-    spellings = defaultdict(list)
-    for other, key in ALIASES.items():
-        spellings[key].append(other)
+    rows = list_options()
     lines = [
         "# Options",
         "",
@@ -99,15 +96,15 @@ def options_page() -> str:
         "",
         "## Honoured",
         "",
-        "| key | default | other spellings |",
-        "|---|---|---|",
+        "The field is that of `WriteOptions`, which says the same with types.",
+        "",
+        "| key | default | values | meaning | field | other spellings |",
+        "|---|---|---|---|---|---|",
     ]
-    for key, (field, _) in HONOURED.items():
-        value: Any = WriteOptions()
-        for part in field.split("."):
-            value = getattr(value, part, None)
-        others = ", ".join(f"`{_cell(name)}`" for name in spellings[key])
-        lines.append(f"| `{key}` | {_default(value)} | {others} |")
+    for row in rows:
+        if row.option_class is OptionClass.HONOURED:
+            cells = (_code(row.key), _code(row.default), row.choices, row.description, _code(row.field))
+            lines.append(f"| {' | '.join(map(_cell, cells))} | {_others(row.aliases)} |")
     lines += [
         "",
         "## Refused",
@@ -116,14 +113,15 @@ def options_page() -> str:
         "",
     ]
     lines += ["| key | accepted values | reason | other spellings |", "|---|---|---|---|"]
-    for key, (harmless, reason) in REFUSED.items():
-        accepted = ", ".join(f"`{value}`" for value in harmless if value)
-        others = ", ".join(f"`{_cell(name)}`" for name in spellings[key])
-        lines.append(f"| `{key}` | {accepted} | {_cell(reason)} | {others} |")
+    for row in rows:
+        if row.option_class is OptionClass.REFUSED:
+            accepted = ", ".join(f"`{value}`" for value in row.choices.split(", ") if value)
+            lines.append(f"| `{row.key}` | {accepted} | {_cell(row.description)} | {_others(row.aliases)} |")
     lines += ["", "## Without effect", "", "These keys are accepted. The log names each one once, with the reason.", ""]
     by_reason = defaultdict(list)
-    for key, reason in WITHOUT_EFFECT.items():
-        by_reason[reason] += [key, *spellings[key]]
+    for row in rows:
+        if row.option_class is OptionClass.WITHOUT_EFFECT:
+            by_reason[row.description] += [row.key, *row.aliases]
     for prefix, reason in WITHOUT_EFFECT_PREFIXES.items():
         by_reason[reason].append(f"{prefix}*")
     for reason, keys in by_reason.items():
@@ -131,12 +129,12 @@ def options_page() -> str:
     return "\n".join(lines)
 
 
-def _default(value: Any) -> str:
-    if value is None or value == ():
-        return ""
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _others(aliases: tuple[str, ...]) -> str:
+    return ", ".join(f"`{_cell(name)}`" for name in aliases)
 
 
 def benchmarks_page() -> str:

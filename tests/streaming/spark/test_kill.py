@@ -34,6 +34,7 @@ spark.sparkContext.setLogLevel("OFF")
 sink = HudiSink(path, {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.operation": "insert",
     "hoodie.datasource.write.partitionpath.field": "p",
     "hoodie.parquet.max.file.size": "60000",
 })
@@ -136,6 +137,7 @@ spark.sparkContext.setLogLevel("OFF")
 sink = HudiSink(path, {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.operation": "insert",
     "hoodie.datasource.write.partitionpath.field": "p",
     "hoodie.insert.shuffle.parallelism": "2",
 })

@@ -17,7 +17,7 @@ from streaming.plan.write_profile import (
     learn_listed,
 )
 from table.errors import HudiError
-from table.files.base.base_file import read_footer_bytes
+from table.files.base.stored_file import read_footer_bytes
 from table.log import get_logger
 from table.storage.interface import Storage
 from table.timeline.active_timeline import read_instant

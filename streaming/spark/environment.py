@@ -60,6 +60,27 @@ def check_session(spark: SparkSession) -> None:
         )
 
 
+def check_is_written_at_once(rows: object) -> None:
+    """Refuses what is no Spark DataFrame, and one of a stream, whose rows Spark does not hand out at once.
+
+    Args:
+        rows: what a caller gave as a DataFrame of classic Spark or Spark Connect.
+
+    Raises:
+        InvalidConfigError: names its type and the way out.
+    """
+    if not hasattr(rows, "sparkSession"):
+        kind = f"{type(rows).__module__}.{type(rows).__qualname__}".removeprefix("builtins.")
+        raise InvalidConfigError(
+            f"HudiSink.write takes a Spark DataFrame, not a {kind}: make one of it, as with spark.createDataFrame(rows)"
+        )
+    if getattr(rows, "isStreaming", False):
+        raise InvalidConfigError(
+            "HudiSink.write takes a DataFrame that is not streaming: write a stream with "
+            "df.writeStream.foreachBatch(sink).start()"
+        )
+
+
 def is_query_over(spark: SparkSession, query_id: str | None) -> bool:
     """Whether a streaming query of this application is not active any more. A write outside a stream never is over."""
     return query_id is not None and query_id not in {query.id for query in spark.streams.active}
@@ -73,7 +94,7 @@ def load_environment(spark: SparkSession, options: WriteOptions) -> Environment:
     """
     facts = _probe(spark)
     conf = {name: spark.conf.get(name, default) for name, default in _ASKED.items()}
-    parallelism = choose_parallelism(conf, options.parallelism, os.cpu_count() or 1)
+    parallelism = choose_parallelism(conf, options.tasks.insert_parallelism, os.cpu_count() or 1)
     return Environment(facts.get("query_id"), parallelism)
 
 
@@ -83,8 +104,8 @@ def check_query_id(spark: SparkSession, environment: Environment, options: Write
     Raises:
         InvalidConfigError: under Spark Connect without ``hudistream.checkpoint.location``.
     """
-    if options.checkpoint_location:
-        return read_query_id(options.checkpoint_location)
+    if options.sink.checkpoint_location:
+        return read_query_id(options.sink.checkpoint_location)
     if environment.query_id is None and type(spark).__module__.startswith("pyspark.sql.connect"):
         raise InvalidConfigError(
             "under Spark Connect the streaming query's id is not known to the sink: set hudistream.checkpoint.location "

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from table.config.table_config import parse_properties
+from table.config.properties import parse_properties
 from table.hudi_table import HudiTable
 from table.options.write_options import WriteOptions, parse_options
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from table.cli.arguments import add_command, add_format, load_storage_options
 from table.cli.output import plural, say, say_json, size_text
-from table.config.table_config import parse_properties
+from table.config.properties import parse_properties
 from table.inspect.doctor import examine
 from table.inspect.overview import CommitFigures, TableOverview, load_overview
 from table.options.write_options import parse_options

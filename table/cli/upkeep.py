@@ -12,7 +12,9 @@ from table.services.check.check import DEFAULT_SAMPLE, check
 from table.services.check.finding import CheckReport, Finding, Repair
 from table.services.clean.clean import clean
 from table.services.clean.judgement import judge_files
-from table.services.savepoint.savepoint import create_savepoint, delete_savepoint, restore_to_savepoint, roll_back
+from table.services.rollback.undo_commit import roll_back
+from table.services.savepoint.restore import restore_to_savepoint
+from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
 from table.timeline.instant import Action
 
 FORCE = "also undo batches of streams, whose checkpoints go on taking them for done"
@@ -199,7 +201,7 @@ def _named_savepoint(given: argparse.Namespace) -> str:
 def _explain(given: argparse.Namespace) -> int:
     table, options = open_table(given), load_options(given)
     if given.batch is not None:
-        told = explain_batch(table, options.sink_id, given.batch, given.query)
+        told = explain_batch(table, options.sink.id, given.batch, given.query)
         if given.format == "json":
             say_json({"table": table.storage.base_uri, "verdict": told.verdict, "reason": told.reason})
         else:

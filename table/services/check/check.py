@@ -7,8 +7,9 @@ check holds the table, so that no writer that knows leases is at work.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from table.config.writable import check_can_write, check_copy_on_write
 from table.errors import CorruptFileError, HudiError, UnsupportedTableError
-from table.hudi_table import HudiTable, check_can_write, check_copy_on_write
+from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.groups import HeartbeatSettings
 from table.services.check.contents import check_contents, choose_files

@@ -34,7 +34,7 @@ def path(tmp_path_factory):
     return path
 
 
-def said(capsys, *arguments, code=0):
+def answered(capsys, *arguments, code=0):
     """What a command says on standard output; on standard error it says nothing."""
     assert main(arguments) == code
     out, err = capsys.readouterr()
@@ -122,7 +122,7 @@ def test_version(capsys):
 
 
 def test_show_says_what_each_commit_did(path, capsys):
-    lines = said(capsys, "show", path).splitlines()
+    lines = answered(capsys, "show", path).splitlines()
     assert "3 live files" in lines[0]
     commits = [re.split(r"\s{2,}", line) for line in lines if "COMPLETED" in line]
     figures = [commit[3:8] for commit in commits]
@@ -140,7 +140,7 @@ def test_show_cuts_no_file_id_off(path, columns):
 
 
 def test_show_as_json(path, capsys):
-    told = json.loads(said(capsys, "show", path, "--format", "json", "--limit", "2"))
+    told = json.loads(answered(capsys, "show", path, "--format", "json", "--limit", "2"))
     assert (told["live_files"], told["total_files"], told["partition_paths"]) == (3, 9, 3)
     assert [(i["rows_added"], i["rows_updated"], i["operation"]) for i in told["instants"]] == [
         (9, 3, "UPSERT"),
@@ -169,21 +169,21 @@ def test_a_damaged_commit_does_not_keep_show_from_the_rest(tmp_path, capsys):
     first = HudiTable.open(path).load_timeline().completed_writes[0]
     with open(os.path.join(path, ".hoodie", first.file_name), "w") as file:
         file.write("{")
-    lines = said(capsys, "show", path).splitlines()
+    lines = answered(capsys, "show", path).splitlines()
     (damaged,) = [line for line in lines if first.time in line and "COMPLETED" in line]
     assert "INSERT" not in damaged
     assert sum("INSERT" in line for line in lines) == 1
 
 
 def test_a_dry_run_has_a_layout_a_summary_and_json(path, capsys):
-    lines = said(capsys, "clean", path, "--dry-run", *RETAIN).splitlines()
+    lines = answered(capsys, "clean", path, "--dry-run", *RETAIN).splitlines()
     headings = [line for line in lines[:-1] if not line.startswith("  ")]
     assert [heading.split(":")[0] for heading in headings] == ["p0", "p1", "p2"]
     assert all("3 files" in heading and "1 would be deleted" in heading for heading in headings)
     files = [line.split(maxsplit=4) for line in lines if line.startswith("  ")]
     assert [verdict for verdict, *_ in files].count("delete") == 3
     assert len(files) == 9
-    told = json.loads(said(capsys, "clean", path, "--dry-run", "--format", "json", *RETAIN))
+    told = json.loads(answered(capsys, "clean", path, "--dry-run", "--format", "json", *RETAIN))
     assert [(f["path"], f["deleted"]) for f in told["files"]] == [(f[3], f[0] == "delete") for f in files]
     assert {os.path.getsize(os.path.join(path, f["path"])) == f["size_bytes"] for f in told["files"]} == {True}
     summary = told["summary"]
@@ -193,14 +193,14 @@ def test_a_dry_run_has_a_layout_a_summary_and_json(path, capsys):
 
 
 def test_explain_as_json(path, capsys):
-    told = json.loads(said(capsys, "explain", path, "--format", "json", *RETAIN))
+    told = json.loads(answered(capsys, "explain", path, "--format", "json", *RETAIN))
     assert told["summary"]["files_that_take_rows"] == 3
     assert told["summary"]["files_deleted"] == 3
     newest = [f for f in told["files"] if f["takes_rows"]]
     assert {f["instant_time"] for f in newest} == {HudiTable.open(path).load_timeline().completed_writes[-1].time}
     assert all(f["packing"].startswith("small: ") and not f["deleted"] and f["rule"] for f in newest)
     assert all(f["packing"] is None for f in told["files"] if not f["takes_rows"])
-    told = json.loads(said(capsys, "explain", path, "--batch", "2", "--format", "json"))
+    told = json.loads(answered(capsys, "explain", path, "--batch", "2", "--format", "json"))
     assert (told["verdict"], told["table"]) == ("skip", path)
 
 
@@ -212,8 +212,8 @@ def test_explain_of_an_empty_list_is_no_error(tmp_path, capsys):
     full = str(tmp_path / "full")
     Engine(full).write(0, rows([1]))
     create_table(LocalStorage(str(tmp_path / "t")), load_table_config(LocalStorage(full)))
-    assert said(capsys, "explain", str(tmp_path / "t")).startswith("0 files, 0 B")
-    assert said(capsys, "clean", str(tmp_path / "t"), "--dry-run").startswith("0 of 0 files")
+    assert answered(capsys, "explain", str(tmp_path / "t")).startswith("0 files, 0 B")
+    assert answered(capsys, "clean", str(tmp_path / "t"), "--dry-run").startswith("0 of 0 files")
 
 
 @pytest.mark.parametrize("arguments", [("show",), ("explain",), ("clean", "--dry-run"), ("check", "--format", "json")])

@@ -17,8 +17,8 @@ from streaming.batch.upkeep_summary import UpkeepSummary
 from streaming.batch.workers import Batch
 from streaming.spark.environment import (
     Environment,
-    check_query_id,
     check_is_written_at_once,
+    check_query_id,
     check_session,
     is_query_over,
     load_environment,

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from table.errors import CommitConflictError
 from table.hudi_table import HudiTable
 from table.timeline.active_timeline import find_instant
-from table.timeline.archived_timeline import read_archived_files
 from table.timeline.end_record import find_end
 from table.timeline.instant import Action
 from table.timeline.metadata.commit import decode_commit
@@ -50,7 +49,7 @@ class BatchLedger:
         first = timeline.first_active_time or ""
         if self._archive_read_until == first:
             return
-        for commits in read_archived_files(table.storage, table.config.archive_folder):
+        for commits in table.archive.read_files():
             found = [decode_checkpoints(commit.metadata.extra) for commit in commits]
             self._retired = merge_checkpoints([*found, self._retired])
             if any(OUR_KEY in commit.metadata.extra for commit in commits):

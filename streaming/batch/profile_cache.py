@@ -19,7 +19,7 @@ from streaming.plan.write_profile import (
     learn_listed,
 )
 from table.errors import HudiError
-from table.files.base.base_file import read_footer_bytes
+from table.files.base.stored_file import read_footer_bytes
 from table.storage.interface import Storage
 from table.timeline.active_timeline import read_instant
 from table.timeline.instant import Action

@@ -59,7 +59,7 @@ def finish_quarantine(storage: Storage, key: str, table: HudiTable, timeline: Ti
             extra = decode_commit(read_instant(table.storage, instant), instant.file_name).extra
         elif entry.name < (timeline.first_active_time or ""):
             if archived is None:
-                found = read_archived_commits(table.storage, table.config.archive_folder)
+                found = read_archived_commits(table.archive)
                 archived = {commit.time: commit.metadata.extra for commit in found}
             extra = archived.get(entry.name, {})
         files = tuple(json.loads(extra.get(EXTRA_KEY, "[]")))

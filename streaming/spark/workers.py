@@ -27,7 +27,7 @@ from streaming.task.failure import read_failure, told_to_the_driver
 from streaming.task.route_rows import tasks_of
 from streaming.task.run import run_task
 from streaming.task.tag import tag_rows
-from table.files.base.base_file import conform
+from table.columns.conform import conform
 from table.files.names import build_write_token
 from table.keys.keygen import KeyExpressions
 from table.keys.sql_text import quote_text

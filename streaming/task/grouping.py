@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from streaming.plan.columns import SLOT_COLUMN
 from streaming.task.route_rows import hash_keys
-from table.files.base.base_file import rows_bytes
+from table.columns.memory_size import rows_bytes
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 
 NO_PATH = "\0"  # rows of which no partition path can be made

@@ -16,12 +16,14 @@ from table.options.groups import CleanSettings
 from table.services.archival.archival import archive
 from table.services.clean import clean as cleaning
 from table.services.clean.clean import clean
-from table.services.savepoint.savepoint import create_savepoint, restore_to_savepoint, roll_back
+from table.services.rollback.undo_commit import roll_back
+from table.services.savepoint.restore import restore_to_savepoint
+from table.services.savepoint.savepoint import create_savepoint
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import load_timeline, request_instant
 from table.timeline.instant import Action
 from table.timeline.metadata.clean import CleanPlan, encode_clean_plan
-from table.timeline.metadata.service import RollbackPlan, RollbackRequest, encode_rollback_plan
+from table.timeline.metadata.rollback import RollbackPlan, RollbackRequest, encode_rollback_plan
 
 
 def test_a_savepoint_of_what_a_pending_clean_deletes_is_withdrawn(tmp_path):

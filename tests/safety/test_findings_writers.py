@@ -16,7 +16,7 @@ from table import CommitConflictError, clock, read_table
 from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
 from table.services.rollback import rollback
-from table.services.savepoint.savepoint import roll_back
+from table.services.rollback.undo_commit import roll_back
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import (
     begin_instant,
@@ -26,7 +26,7 @@ from table.timeline.active_timeline import (
     request_instant,
 )
 from table.timeline.instant import Action, Instant, State
-from table.timeline.metadata.service import (
+from table.timeline.metadata.rollback import (
     RollbackMetadata,
     RollbackPlan,
     encode_rollback_metadata,

@@ -161,7 +161,7 @@ def test_the_sink_is_picklable_and_goes_on_elsewhere(spark, tmp_path):
 
 
 def test_typed_options_and_a_file_uri(spark, tmp_path):
-    options = WriteOptions(record_key_fields=("id",), keygen_type="NON_PARTITION")
+    options = WriteOptions(operation="insert", keys={"record_key_fields": "id", "keygen_type": "non_partition"})
     HudiSink(f"file://{tmp_path}/t", options)(frame(spark, 0, 10), 0)
     assert keys(tmp_path / "t") == expected(0, 10)
     assert HudiTable.open(tmp_path / "t").config.name == "t"

@@ -17,7 +17,7 @@ from table.storage.local import LocalStorage
 from table.timeline.active_timeline import begin_instant, load_timeline, request_instant
 from table.timeline.instant import Action, Instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
-from table.timeline.metadata.service import RollbackPlan, encode_rollback_plan
+from table.timeline.metadata.rollback import RollbackPlan, encode_rollback_plan
 from table.transaction.conflicts import CommitFacts, find_conflict
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat
 

@@ -13,7 +13,7 @@ from table.errors import CommitOutcomeUnknownError, HudiError, TaskFailedError
 from table.hudi_table import HudiTable
 from table.storage.interface import join
 from table.timeline.metadata.commit import decode_commit
-from table.timeline.metadata.service import RollbackMetadata, encode_rollback_metadata
+from table.timeline.metadata.rollback import RollbackMetadata, encode_rollback_metadata
 
 from .disk import SimStorage
 from .reader import visible_files

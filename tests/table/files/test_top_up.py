@@ -19,8 +19,8 @@ from values import rows_of, shown
 
 from table import read_table
 from table.errors import CorruptFileError, StorageError
-from table.files.base.base_file import constant_column, file_schema
 from table.files.base.hudi_footer import AVRO_SCHEMA_KEY, MAX_KEY, MIN_KEY, filter_of_footer
+from table.files.base.repeated_columns import constant_column, file_schema
 from table.files.base.stored_file import StoredBaseFile
 from table.files.base.writer import BaseFileWriter
 from table.files.parquet.footer import SEAL_KEY, decode_footer, find_footer

@@ -28,7 +28,7 @@ from table.services.archival.archival import archive
 from table.services.check import check as check_module
 from table.services.check.finding import Finding, Kind, Repair, Severity, found_by_both
 from table.services.clean.clean import clean
-from table.services.savepoint.savepoint import roll_back
+from table.services.rollback.undo_commit import roll_back
 from table.storage.local import LocalStorage
 from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, end_path
 from table.timeline.instant import Action

@@ -21,7 +21,9 @@ from table.hudi_table import HudiTable
 from table.options.groups import CleanSettings
 from table.services.clean.clean import clean
 from table.services.clean.plan import earliest_to_retain
-from table.services.savepoint.savepoint import create_savepoint, delete_savepoint, restore_to_savepoint, roll_back
+from table.services.rollback.undo_commit import roll_back
+from table.services.savepoint.restore import restore_to_savepoint
+from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
 from table.timeline.active_timeline import load_timeline
 from table.timeline.instant import Action
 

@@ -35,7 +35,7 @@ def instants_of(archive):
         else:
             kinds.setdefault(time, "a pending commit")
     ordered = Counter(kinds[time] for time in sorted(kinds))
-    return ", ".join(kind if count == 1 else f"{kind} ×{count}" for kind, count in ordered.items())
+    return ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in ordered.items())
 
 
 def test_every_table_is_in_the_catalogue():

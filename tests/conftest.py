@@ -63,10 +63,12 @@ def _no_wait_for_the_disk():
 def _quiet_log():
     with structlog.testing.capture_logs():
         yield
+    structlog.reset_defaults()  # else structlog counts as configured by the application
 
 
 @pytest.fixture
 def logs():
+    """Events of every level, with all their fields."""
     with structlog.testing.capture_logs() as entries:
         # what a batch binds is part of its events, as with structlog's default configuration
         structlog.get_config()["processors"].insert(0, structlog.contextvars.merge_contextvars)

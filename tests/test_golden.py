@@ -12,7 +12,9 @@ TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
 TABLES = sorted(file.stem for file in GOLDEN.glob("*.zip"))
 TEST_FILES = {file.name: file for file in TESTS.rglob("test_*.py")}
-ROW = re.compile(r"^\| `(?P<name>\w+)` \| (?P<instants>[^|]*) \| (?P<rows>\d+) \| (?P<special>[^|]*) \| (?P<tests>[^|]*) \|$")
+ROW = re.compile(
+    r"^\| `(?P<name>\w+)` \| (?P<instants>[^|]*) \| (?P<rows>\d+) \| (?P<special>[^|]*) \| (?P<tests>[^|]*) \|$"
+)
 
 
 def catalogue():

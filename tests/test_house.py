@@ -11,7 +11,7 @@ from table import errors
 
 ROOT = Path(__file__).parent.parent
 TESTS = sorted(Path(__file__).parent.rglob("*.py"))
-SOURCES = sorted([*ROOT.joinpath("table").rglob("*.py"), *ROOT.joinpath("streaming").rglob("*.py")])
+SOURCES = sorted(path for room in ("table", "streaming", "hudistream") for path in ROOT.joinpath(room).rglob("*.py"))
 
 
 def source_id(path):
@@ -37,8 +37,8 @@ def is_of_a_package(node):
     if isinstance(node, ast.FunctionDef):
         return node.name in ("__getattr__", "__dir__")
     if isinstance(node, ast.If):  # for type checkers and editors
-        only_imports = all(isinstance(inner, ast.ImportFrom) for inner in node.body)
-        return ast.unparse(node.test) == "TYPE_CHECKING" and only_imports and not node.orelse
+        only_imports = all(isinstance(inner, ast.ImportFrom) for inner in [*node.body, *node.orelse])
+        return ast.unparse(node.test) == "TYPE_CHECKING" and only_imports
     return isinstance(node, (ast.Expr, ast.Import, ast.ImportFrom, ast.Assign))
 
 

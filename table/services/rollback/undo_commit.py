@@ -22,6 +22,7 @@ from table.timeline.metadata.rollback import RollbackPlan, RollbackRequest, deco
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import batch_of_commit
 from table.transaction.lease import hold_table
+from table.transaction.lock import Step, guarded
 from table.view.file_system_view import list_partition_paths
 
 log = structlog.get_logger("hudistream.rollback")
@@ -52,27 +53,33 @@ def undo_commit(
     if rollback is None:
         if not any(i.time == time for i in timeline if i.action is action):
             return  # undone before a crash
-        requests = []
-        for path in list_partition_paths(storage):
-            for entry in storage.list_dir(path):
-                base = parse_base_file(entry.name)
-                if base is not None and base.instant_time == time:
-                    file = storage.absolute(join(path, entry.name))
-                    requests.append(RollbackRequest(path, base.file_id, time, (file,)))
-        plan = RollbackPlan(time, action.value, tuple(requests))
-        content = encode_rollback_plan(plan)
-        rollback = request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, content)
-        try:
-            if not to_savepoint:
-                check_predecessors(table, time, action)
-        except HudiError:
-            delete_instant_file(storage, rollback)
-            raise
+        with guarded(table, Step.SCHEDULE):
+            plan = _plan_from_listing(table, time, action)
+            content = encode_rollback_plan(plan)
+            rollback = request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, content)
+            try:
+                if not to_savepoint:
+                    check_predecessors(table, time, action)
+            except HudiError:
+                delete_instant_file(storage, rollback)
+                raise
     else:
         plan = _plan_of(table, rollback)
     overrule_end(storage, EndRecord(time, action, ROLLBACK, owner, undone=_batch_of(table, timeline, time)))
     delete_instant_file(storage, timeline.completed_file(time, action))
     execute_rollback(table, rollback.at(State.REQUESTED), plan)
+
+
+def _plan_from_listing(table: HudiTable, time: str, action: Action) -> RollbackPlan:
+    """Every base file of a commit: markers are not there any more."""
+    storage, requests = table.storage, []
+    for path in list_partition_paths(storage):
+        for entry in storage.list_dir(path):
+            base = parse_base_file(entry.name)
+            if base is not None and base.instant_time == time:
+                file = storage.absolute(join(path, entry.name))
+                requests.append(RollbackRequest(path, base.file_id, time, (file,)))
+    return RollbackPlan(time, action.value, tuple(requests))
 
 
 def _batch_of(table: HudiTable, timeline: Timeline, time: str) -> tuple[str, int] | None:

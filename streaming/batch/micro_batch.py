@@ -22,7 +22,7 @@ from streaming.batch.summary import BatchSummary, PhaseClock, summarize
 from streaming.batch.workers import Batch, Workers
 from streaming.plan.plan_tasks import Scene, check_ordering, looks_everywhere, plan_tasks, remembered_below
 from streaming.plan.quarantine import Quarantine, table_key
-from streaming.plan.replacement import DELETE_PARTITION, REPLACING, action_of, list_replaced, matching_paths
+from streaming.plan.replacement import action_of, list_replaced, matching_paths
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult, sum_results
 from streaming.plan.write_profile import WriteProfile
@@ -126,7 +126,7 @@ class MicroBatchWriter:
         timing = PhaseClock()
         self.progress.reset()
         self.services.check()
-        identity = WriterIdentity(self._options.sink_id, batch.query_id, self.lease.owner)
+        identity = WriterIdentity(self._options.sink.id, batch.query_id, self.lease.owner)
         table = open_table(self._storage, self._options, self._default_name, batch.workers.schema)
         was_held = self.lease.is_held
         self.lease.hold(identity)
@@ -180,7 +180,7 @@ class MicroBatchWriter:
             self._undo(job)
             raise
         timing.end("commit")
-        if self._options.operation in REPLACING:
+        if self._options.effective_operation.replaces:
             self._profiles.drop()  # what it knows of small files is out of sight
         else:
             self._profiles.advance(job.profile, job.pending.time, result)
@@ -232,8 +232,8 @@ class MicroBatchWriter:
         identity: WriterIdentity,
     ) -> BatchJob:
         profile = self._profiles.load(timeline)
-        operation = self._options.operation
-        pending = begin_commit(table, timeline, operation.upper(), identity, self.lease, action_of(operation))
+        operation = self._options.effective_operation
+        pending = begin_commit(table, timeline, operation.hudi_name, identity, self.lease, action_of(operation))
         self.lease.beat_for(pending.time, identity)
         plan = self._plan_tasks(table, timeline, profile, schema, pending, batch.workers.parallelism)
         if self._quarantine is not None:
@@ -259,16 +259,16 @@ class MicroBatchWriter:
     def _find_leaving(self, keys: KeyExpressions, workers: Workers) -> tuple[str, ...] | None:
         """Partition paths that are to be deleted; None where rows are written."""
         options = self._options
-        if options.operation != DELETE_PARTITION:
+        if not options.effective_operation.removes_partitions:
             return None
-        asked = options.partitions_to_delete or workers.list_partition_paths(keys)
+        asked = options.overwrite.partitions_to_delete or workers.list_partition_paths(keys)
         return matching_paths(asked, list_partition_paths(self._storage))
 
     def _list_replaced(
         self, job: BatchJob, result: TaskResult, leaving: tuple[str, ...] | None
     ) -> Mapping[str, tuple[str, ...]]:
-        operation = self._options.operation
-        if operation not in REPLACING:
+        operation = self._options.effective_operation
+        if not operation.replaces:
             return {}
         paths = leaving if leaving is not None else [stat.partition_path for stat in result.stats]
         return list_replaced(self._storage, job.plan.committed, operation, paths)

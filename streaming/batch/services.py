@@ -16,6 +16,7 @@ from table import clock, threads
 from table.config.table_config import TableConfig
 from table.errors import HudiError
 from table.hudi_table import HudiTable
+from table.options.choices import CleanFailure
 from table.options.write_options import WriteOptions
 from table.services.after_commit import services_of
 from table.services.clean.service import CLEANING
@@ -48,7 +49,7 @@ class TableServices:
         self.services: Sequence[TableService[Any]] = services_of(options)
         self._run = run or self._run_due
         self._due: Sequence[TableService[Any]] = ()
-        self._policy = ""
+        self._policy = CleanFailure.WARN
         self._thread: threads.RunningThread | None = None
         self._stopped = self._paused = False
         self._pending_error: Exception | None = None
@@ -137,7 +138,7 @@ class TableServices:
             for listener in self.listeners:
                 listener(self._done)
 
-    def _note_failure(self, error: Exception, policy: str) -> None:
+    def _note_failure(self, error: Exception, policy: CleanFailure) -> None:
         self.failures += 1
         self.last_error = error
         log.warning(
@@ -145,10 +146,10 @@ class TableServices:
             table=self._storage.base_uri,
             error=repr(error),
             failures=self.failures,
-            then=policy,
+            then=policy.value,
         )
-        self._paused = policy == "pause"
-        if policy == "fail":
+        self._paused = policy is CleanFailure.PAUSE
+        if policy is CleanFailure.FAIL:
             self._pending_error = error
 
     def start_no_more(self) -> None:

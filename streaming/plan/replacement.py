@@ -4,19 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from table.errors import InvalidConfigError
+from table.options.operation import Operation
 from table.storage.interface import Storage
 from table.timeline.instant import Action
 from table.view.file_group import CommittedInstants
 from table.view.file_system_view import list_latest_base_files, list_partition_paths
 
-OVERWRITE, OVERWRITE_TABLE, DELETE_PARTITION = "insert_overwrite", "insert_overwrite_table", "delete_partition"
-OVERWRITES = (OVERWRITE, OVERWRITE_TABLE)
-REPLACING = (*OVERWRITES, DELETE_PARTITION)
 
-
-def action_of(operation: str) -> Action:
+def action_of(operation: Operation) -> Action:
     """What the commit of an operation is called on the timeline."""
-    return Action.REPLACE_COMMIT if operation in REPLACING else Action.COMMIT
+    return Action.REPLACE_COMMIT if operation.replaces else Action.COMMIT
 
 
 def matching_paths(wanted: Iterable[str], existing: Sequence[str]) -> tuple[str, ...]:
@@ -38,16 +35,16 @@ def matching_paths(wanted: Iterable[str], existing: Sequence[str]) -> tuple[str,
 
 
 def list_replaced(
-    storage: Storage, committed: CommittedInstants, operation: str, paths: Iterable[str]
+    storage: Storage, committed: CommittedInstants, operation: Operation, paths: Iterable[str]
 ) -> Mapping[str, tuple[str, ...]]:
     """The live file groups that a commit replaces.
 
     Args:
         storage: the table's.
         committed: what is visible without the commit.
-        operation: one of `REPLACING`.
+        operation: one that replaces.
         paths: partition paths that the batch writes, or deletes; overwriting the table means all there are.
     """
-    chosen = list_partition_paths(storage) if operation == OVERWRITE_TABLE else sorted(set(paths))
+    chosen = list_partition_paths(storage) if operation.overwrites_table else sorted(set(paths))
     live = {path: list_latest_base_files(storage, path, committed) for path in chosen}
     return {path: tuple(file.file_id for file in files) for path, files in live.items() if files}

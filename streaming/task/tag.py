@@ -34,7 +34,7 @@ from table.index.bucket import bucket_numbers
 from table.index.key_cache import cache_of_process
 from table.index.key_lookup import LookupCounts
 from table.keys.keygen import partition_path_problem
-from table.records.merge import PARTIAL_UPDATE, combine_rows, delete_flags, filled_from_older, newer_than_stored
+from table.records.merge import combine_rows, delete_flags, filled_from_older, newer_than_stored
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 from table.view.file_group import BaseFile
 
@@ -186,7 +186,7 @@ class _Tagger:
         A partial record moves its key even when it is late: Hudi 1.0.2 has the incoming record's meta columns win.
         """
         rules, schema = self._plan.context.merge, self._plan.context.schema
-        if rules.mode != PARTIAL_UPDATE and (rules.ordering_field is None or rules.deletes_all):
+        if not rules.mode.fills_nulls and not rules.compares:
             return incoming, np.ones(len(incoming), np.bool_)
         with (
             failing_at(partition_path=file.partition_path, file_group=file.file_id),
@@ -194,7 +194,7 @@ class _Tagger:
         ):
             old = _rows_at(stored, schema, stored_rows)
         newer = newer_than_stored(old, incoming, rules)
-        if rules.mode != PARTIAL_UPDATE:
+        if not rules.mode.fills_nulls:
             return incoming, newer
         filled = filled_from_older(old, incoming.select(schema.names), newer)
         rest = [name for name in incoming.column_names if name not in schema.names]

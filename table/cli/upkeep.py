@@ -129,7 +129,7 @@ def run(given: argparse.Namespace) -> list[str]:
         outcome = archive(table, options.archive, options.clean)
         return [f"archived {len(outcome.instants)} instants" + (f" to {outcome.path}" if outcome.path else "")]
     if given.batch is not None:
-        told = explain_batch(table, options.sink_id, given.batch, given.query)
+        told = explain_batch(table, options.sink.id, given.batch, given.query)
         return [f"{told.verdict}: {told.reason}"]
     return [
         f"{e.file.path}  {e.file.size_bytes} bytes  {e.cleaning}" + (f"  |  {e.packing}" if e.packing else "")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from table import clock
+from table.config.merge_mode import PAYLOAD_STRATEGY, MergeMode, merge_mode_of
 from table.config.properties import format_properties, parse_properties
 from table.errors import CorruptFileError, StorageError, UnsupportedTableError
 from table.storage.interface import METAFOLDER, Storage, join
@@ -18,13 +19,7 @@ PROPERTIES_FILE = join(METAFOLDER, "hoodie.properties")
 BACKUP_FILE = join(METAFOLDER, "hoodie.properties.backup")
 
 TABLE_VERSION = 6
-EVENT_TIME_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
-PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"  # the payload class decides
-COMMIT_TIME_STRATEGY = "ce9acb64-bde0-424c-9b91-f6ebba25356d"
-DEFAULT_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
-OVERWRITE_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
-PARTIAL_UPDATE_PAYLOAD = "org.apache.hudi.common.model.PartialUpdateAvroPayload"
-PAYLOADS = (DEFAULT_PAYLOAD, OVERWRITE_PAYLOAD, PARTIAL_UPDATE_PAYLOAD)
+DEFAULT_PAYLOAD = MergeMode.EVENT_TIME.payload_class
 
 KEYGEN_CLASSES: Mapping[str, str] = MappingProxyType(
     {
@@ -109,8 +104,8 @@ class TableConfig:
 
     def to_properties(self) -> dict[str, str]:
         """The file's keys and values, checksum included."""
-        strategies = {OVERWRITE_PAYLOAD: COMMIT_TIME_STRATEGY, DEFAULT_PAYLOAD: EVENT_TIME_STRATEGY}
-        strategy = strategies.get(self.payload_class, PAYLOAD_STRATEGY)
+        mode = merge_mode_of(self.payload_class)
+        strategy = PAYLOAD_STRATEGY if mode is None else mode.strategy_id
         properties = {
             "hoodie.table.name": self.name,
             "hoodie.table.type": self.table_type,

@@ -98,7 +98,7 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
     config = table.config
     kind = f"table {config.name!r}: version {config.version}, {config.table_type}, keys by {config.keygen_type}"
     findings = [Finding("ok", kind)]
-    drops = options is not None and options.metadata_enabled is False
+    drops = options is not None and options.table.metadata_enabled is False
     checked = replace(config, metadata_partitions="") if drops else config
     if drops and config.metadata_partitions.strip():
         findings.append(Finding("note", f"the metadata table ({config.metadata_partitions}) will be dropped"))

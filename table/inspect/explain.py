@@ -43,7 +43,7 @@ def explain_packing(file: BaseFile, options: WriteOptions) -> str:
         file: the newest version of a file group.
         options: sizes.
     """
-    limit, most = options.small_file_limit_bytes, options.max_file_size_bytes
+    limit, most = options.sizes.small_file_limit_bytes, options.sizes.max_file_bytes
     if limit <= 0:
         return "packing is off (hoodie.parquet.small.file.limit)"
     if file.size_bytes >= limit:

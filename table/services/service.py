@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
+from table.options.choices import CleanFailure
 from table.timeline.timeline import Timeline
 
 PlanT = TypeVar("PlanT")
@@ -51,8 +52,8 @@ class TableService(Protocol[PlanT]):
         """For logs and summaries."""
 
     @property
-    def on_failure(self) -> str:
-        """What its failure does: ``warn``, ``pause`` (no more services by this sink) or ``fail`` (the next batch)."""
+    def on_failure(self) -> CleanFailure:
+        """What its failure leads to: PAUSE stops all services of this sink."""
 
     def trigger(self, config: TableConfig) -> Trigger:
         """When it runs after a commit to a table with these properties; pure."""

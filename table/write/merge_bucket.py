@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from table.config.merge_mode import MergeMode
 from table.files.base.hudi_footer import filter_of_footer
 from table.files.base.repeated_columns import file_schema, restamp_carried_rows
 from table.files.base.summary import NEW, BaseFileSummary, Carrying
 from table.files.base.writer import BaseFileWriter
 from table.files.parquet.copy_checks import why_encoded_anew
-from table.records.merge import EVENT_TIME, changed_columns, decide_merge, delete_flags, merge_rows
+from table.records.merge import changed_columns, decide_merge, delete_flags, merge_rows
 from table.schema.avro_schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from table.timeline.metadata.commit import WriteStat
 from table.write.bucket_file import BucketFile
@@ -164,7 +165,7 @@ class _Merge:
         same = (FILE_NAME, RECORD_KEY, PARTITION_PATH, self._context.key_column)
         names = [name for name in self._file.schema.names if name not in same or name == rules.ordering_field]
         # where the order decides, one column tells whether anything changes at all
-        decisive = [rules.ordering_field] if rules.ordering_field and rules.mode == EVENT_TIME else names
+        decisive = [rules.ordering_field] if rules.ordering_field and rules.mode is MergeMode.EVENT_TIME else names
         found = self._found(int(self._starts[group]), self._stored.group_rows[group])
         if not (found >= 0).any():
             writer.patch(group, pa.table({}))

@@ -8,7 +8,7 @@ from glob import glob
 import pyarrow as pa
 import pytest
 from engine import Engine, key_set, rows
-from test_findings_services import LAST_VERSION, NARROW, OPERATION, UPSERT, data_files, request_clean
+from upkeep import LAST_VERSION, NARROW, OPERATION, UPSERT, data_files, request_clean
 
 from streaming.task.in_process import InProcessWorkers
 from table import StorageError, read_table

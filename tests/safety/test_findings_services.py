@@ -7,15 +7,15 @@ from glob import glob
 import pyarrow as pa
 import pytest
 from engine import Engine, key_set, rows
+from upkeep import LAST_VERSION, NARROW, OPERATION, UPSERT, data_files, request_clean
 
 from streaming.batch import micro_batch
 from table import CommitConflictError, InvalidConfigError, clock, read_table
 from table.hudi_table import HudiTable
-from table.options.groups import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
+from table.options.groups import CleanSettings
 from table.services.archival.archival import archive
 from table.services.clean import clean as cleaning
 from table.services.clean.clean import clean
-from table.services.clean.judgement import plan_clean
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint
@@ -24,22 +24,6 @@ from table.timeline.active_timeline import load_timeline, request_instant
 from table.timeline.instant import Action
 from table.timeline.metadata.clean import CleanPlan, encode_clean_plan
 from table.timeline.metadata.rollback import RollbackPlan, RollbackRequest, encode_rollback_plan
-
-OPERATION = "hoodie.datasource.write.operation"
-UPSERT = {OPERATION: "upsert"}
-LAST_VERSION = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=1)
-NARROW = ArchiveSettings(min_commits=2, max_commits=3)
-
-
-def request_clean(table, settings):
-    """A clean whose process dies, or whose thread pauses, when its plan is durable."""
-    timeline = load_timeline(table.storage)
-    plan = plan_clean(table, timeline, settings)
-    return request_instant(table.storage, timeline, Action.CLEAN, table.config.timezone, encode_clean_plan(plan))
-
-
-def data_files(path, partition="*"):
-    return sorted(glob(os.path.join(path, partition, "*.parquet")))
 
 
 def test_a_savepoint_of_what_a_pending_clean_deletes_is_withdrawn(tmp_path):

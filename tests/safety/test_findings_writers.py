@@ -7,9 +7,9 @@ from glob import glob
 from types import SimpleNamespace
 
 import pytest
-from conftest import require
 from engine import Engine, key_set, rows
 from faults import dying_process
+from needs import require
 
 from streaming.batch import micro_batch
 from table import CommitConflictError, clock, read_table

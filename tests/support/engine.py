@@ -15,6 +15,7 @@ OPTIONS = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "p",
     "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.operation": "insert",
     # a thread beside the batch would make the order of storage calls a matter of luck
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",

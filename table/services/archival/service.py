@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
+from table.options.choices import CleanFailure
 from table.options.groups import ArchiveSettings, CleanSettings
 from table.services.archival.archival import ScheduledArchival, carry_out_archival, schedule_archival
 from table.services.service import ServiceOutcome, Trigger
@@ -24,7 +25,7 @@ class ArchivalService:
     name: str = "archival"
 
     @property
-    def on_failure(self) -> str:
+    def on_failure(self) -> CleanFailure:
         """As of cleaning: one option speaks of both."""
         return self.clean.on_failure
 

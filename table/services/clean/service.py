@@ -4,6 +4,7 @@ import structlog
 
 from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
+from table.options.choices import CleanFailure, CleanPolicy
 from table.options.groups import CleanSettings
 from table.services.clean.clean import carry_out_cleans, schedule_clean
 from table.services.clean.trigger import Cleaning, choose_cleaning, retention_s
@@ -32,7 +33,7 @@ class CleaningService:
         self._warned = self._told = False
 
     @property
-    def on_failure(self) -> str:
+    def on_failure(self) -> CleanFailure:
         """``hudistream.clean.on.failure``."""
         return self._settings.on_failure
 
@@ -68,7 +69,7 @@ class CleaningService:
 
     def _warn_of_short_retention(self, table: HudiTable, timeline: Timeline) -> None:
         settings = self._settings
-        if self._warned or settings.policy != "KEEP_LATEST_COMMITS":
+        if self._warned or settings.policy is not CleanPolicy.KEEP_LATEST_COMMITS:
             return
         seconds = retention_s([instant.time for instant in timeline.completed_writes], settings.commits_retained)
         if seconds is not None and seconds < SAFE_RETENTION_S:

@@ -6,12 +6,13 @@ import threading
 
 import pytest
 from engine import Engine, key_set, rows
-from test_clean import base_files
+from snapshots import base_files
 
 from streaming.batch.services import TableServices
 from table import read_table
 from table.errors import HudiError, InvalidConfigError
 from table.hudi_table import HudiTable
+from table.options.choices import CleanFailure
 from table.options.write_options import parse_options
 from table.services.archival.service import ArchivalService
 from table.services.clean.service import CleaningService
@@ -234,7 +235,7 @@ engine.write(0, rows([1]))
 
 def test_a_reader_that_holds_its_files_is_not_disturbed_within_the_retention(tmp_path):
     import pyarrow.parquet as pq
-    from test_clean import snapshot_files
+    from snapshots import snapshot_files
 
     path = str(tmp_path / "t")
     options = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "3"}
@@ -257,7 +258,7 @@ def test_a_reader_that_holds_its_files_is_not_disturbed_within_the_retention(tmp
 class Compacting:
     """A service that somebody adds to the list."""
 
-    name, on_failure = "compacting", "pause"
+    name, on_failure = "compacting", CleanFailure.PAUSE
 
     def __init__(self, when, plan="a plan"):
         self.when, self.next_plan, self.done = when, plan, []
@@ -303,8 +304,8 @@ def test_what_one_service_fails_at_those_after_it_do_not_do_and_its_own_policy_c
 
     upkeep = services({**ON, "hudistream.clean.on.failure": "fail"}, None, Place())
     before, failing, after = (Compacting(Trigger.INLINE) for _ in range(3))
-    failing.next_plan, failing.on_failure = HudiError("no room"), "warn"
-    before.on_failure = after.on_failure = "fail"
+    failing.next_plan, failing.on_failure = HudiError("no room"), CleanFailure.WARN
+    before.on_failure = after.on_failure = CleanFailure.FAIL
     upkeep.services = (before, failing, after)
     for _ in range(2):
         upkeep.after_commit(TableConfig("t", ("id",)), build_timeline([]))

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from engine import Engine, rows
 from faults import FaultyStorage, Fuse
+from snapshots import contents
 
 from streaming.batch.profile_cache import ProfileCache
 from streaming.plan import write_profile
@@ -21,7 +22,7 @@ from streaming.plan.write_profile import (
     learn_listed,
     sent_files,
 )
-from table import read_table, roll_back
+from table import roll_back
 from table.hudi_table import HudiTable
 from table.storage.local import LocalStorage
 from table.timeline.metadata.commit import WriteStat
@@ -66,11 +67,6 @@ def sent(files):
 def data_folders(calls):
     folders = [call.removeprefix("list_dir").strip() for call in calls if call.startswith("list_dir")]
     return sorted(folder for folder in folders if not folder.startswith(".hoodie"))
-
-
-def contents(path):
-    found = read_table(path).select(["id", "p", "ts", "v"]).to_pylist()
-    return sorted(tuple(row.values()) for row in found)
 
 
 def batch_of(stream, number, parts=3):

@@ -9,8 +9,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from engine import OPTIONS, Engine
+from every_type import EVERY_TYPE, comparable, random_batch
 from oracles import hudi_rs
-from test_top_up import EVERY_TYPE, comparable, live_files, random_batch, rows_of, shown
+from snapshots import live_files
+from values import rows_of, shown
 
 import table.files.base.writer as writer_module
 from table import read_table

@@ -177,8 +177,7 @@ def test_bounds_that_nobody_gave_follow_the_commits_retained():
 @pytest.mark.hudi
 @pytest.mark.usefixtures("utc")
 def test_hudi_reads_our_archive_and_goes_on(hudi, tmp_path):
-    from test_hudi_agrees import JVM
-    from test_upkeep_agrees import call
+    from oracles.hudi import JVM
 
     path = str(tmp_path / "t")
     fill(path)
@@ -186,7 +185,7 @@ def test_hudi_reads_our_archive_and_goes_on(hudi, tmp_path):
     clean(table, CLEAN)
     outcome = archive(table, SETTINGS, CLEAN)
     assert outcome.instants
-    shown = call(hudi, path, "archived_commits")
+    shown = hudi.client(path, "archived_commits")
     for instant in outcome.instants:
         assert any(instant.time in text for text in shown)
     hudi.write(path, rows([1, 2, 500], ts=9), {**JVM, "hoodie.clean.automatic": "false"})

@@ -13,9 +13,9 @@ from unittest import mock
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import said
 from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut, dying_process
-from test_upkeep_cli import said
 
 from table import CommitConflictError, UnsupportedTableError, check, create_savepoint, read_table
 from table.files.base.hudi_footer import AVRO_SCHEMA_KEY, BLOOM_KEY, MAX_KEY, MIN_KEY

@@ -14,7 +14,7 @@ from faults import FaultyStorage, Fuse, PowerCut, dying_process
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from test_clean import base_files, snapshot_files
+from snapshots import base_files, snapshot_files
 
 from table import read_table
 from table.hudi_table import HudiTable

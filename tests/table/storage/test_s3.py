@@ -5,8 +5,8 @@ import threading
 
 import pyarrow as pa
 import pytest
-from conftest import require
 from engine import OPTIONS, Engine, key_set, rows
+from needs import require
 
 from streaming import HudiSink
 from table import StorageError, archive, clean, read_table

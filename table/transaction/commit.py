@@ -34,7 +34,7 @@ from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, o
 from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import name_instant
 from table.timeline.metadata.clean import decode_clean_metadata, decode_clean_plan
-from table.timeline.metadata.commit import CommitMetadata, WriteStat, decode_commit
+from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.metadata.rollback import decode_rollback_metadata, decode_rollback_plan
 from table.timeline.timeline import Timeline
 from table.transaction.conflicts import CommitFacts, find_conflict
@@ -330,7 +330,7 @@ def _load_facts(
         seen=seen.committed_times,
         missing=missing_since(seen, timeline),
         cleaned=frozenset(cleaned),
-        others={i.time: decode_commit(read_instant(storage, i), i.file_name) for i in newer},
+        others={i.time: timeline.layout.decode_commit(read_instant(storage, i), i.file_name) for i in newer},
         config_before=pending.config,
         config_now=load_table_config(storage),
     )

@@ -21,7 +21,7 @@ from table.storage.interface import METAFOLDER, TEMPORARY_PREFIX, Storage, join
 from table.timeline.active_timeline import STALE_TEMPORARY_MS, find_instant
 from table.timeline.end_record import ENDS_FOLDER, EndRecord, decode_end
 from table.timeline.instant import Action
-from table.timeline.metadata.commit import CommitMetadata, decode_commit
+from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
 from table.transaction.commit import is_older_than_any_task, load_rolled_back_time
@@ -232,7 +232,7 @@ def _load_commits(storage: Storage, timeline: Timeline, notes: dict[str, str]) -
         with _damage_noted(notes, instant.file_name):
             data = find_instant(storage, instant)
             if data is not None:  # else it was archived since
-                commits[instant.time] = replace(decode_commit(data, instant.file_name), extra={})
+                commits[instant.time] = replace(timeline.layout.decode_commit(data, instant.file_name), extra={})
     return commits
 
 

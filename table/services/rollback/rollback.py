@@ -25,7 +25,6 @@ from table.timeline.end_record import ROLLBACK, EndRecord, decide_end, find_end,
 from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import name_instant
 from table.timeline.metadata.avro_record import decode_record
-from table.timeline.metadata.commit import decode_commit
 from table.timeline.metadata.rollback import (
     RollbackMetadata,
     RollbackPlan,
@@ -286,7 +285,7 @@ def _referenced_files(storage: Storage, timeline: Timeline, time: str) -> frozen
             data = find_instant(storage, instant)
             if not data:
                 return None  # archived since the timeline was listed; or empty, which means that nothing is known
-            return frozenset(stat.path for stat in decode_commit(data, instant.file_name).stats)
+            return frozenset(stat.path for stat in timeline.layout.decode_commit(data, instant.file_name).stats)
     for rollback in timeline.completed_of(Action.ROLLBACK):
         if rollback.time > time and load_rolled_back_time(storage, timeline, rollback) == time:
             return frozenset()

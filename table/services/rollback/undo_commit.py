@@ -17,7 +17,6 @@ from table.timeline.active_timeline import (
 )
 from table.timeline.end_record import ROLLBACK, EndRecord, overrule_end
 from table.timeline.instant import Action, Instant, State
-from table.timeline.metadata.commit import decode_commit
 from table.timeline.metadata.rollback import RollbackPlan, RollbackRequest, decode_rollback_plan, encode_rollback_plan
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import batch_of_commit
@@ -86,7 +85,7 @@ def _batch_of(table: HudiTable, timeline: Timeline, time: str) -> tuple[str, int
     """Sink id and batch id of a completed commit that is a stream's batch."""
     done = next((i for i in timeline.completed_writes if i.time == time), None)
     data = find_instant(table.storage, done) if done is not None else None
-    batch = batch_of_commit(decode_commit(data, time).extra) if data else None
+    batch = batch_of_commit(table.layout.decode_commit(data, time).extra) if data else None
     return (batch[0], batch[1].batch_id) if batch is not None else None
 
 

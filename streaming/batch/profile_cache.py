@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-import structlog
-
 from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.live_files import as_live_files
 from streaming.plan.task_result import TaskResult
@@ -20,6 +18,7 @@ from streaming.plan.write_profile import (
 )
 from table.errors import HudiError
 from table.files.base.stored_file import read_footer_bytes
+from table.log import get_logger
 from table.storage.interface import Storage
 from table.timeline.active_timeline import read_instant
 from table.timeline.instant import Action
@@ -29,7 +28,7 @@ from table.view.file_system_view import load_committed_instants, walk_latest_bas
 
 FOOTERS_SAMPLED = 3
 
-log = structlog.get_logger("hudistream.profile")
+log = get_logger("hudistream.profile")
 
 
 class ProfileCache:
@@ -50,7 +49,7 @@ class ProfileCache:
         committed = timeline.committed_times
         if self._profile is None or self._profile.is_stale(committed):
             self._profile = self._build(timeline)
-            log.info("write_profile_built", table=self._storage.base_uri, commits=len(committed))
+            log.debug("write_profile_built", table=self._storage.base_uri, commits=len(committed))
         else:
             # equal but for what the archival retired, of which there would be more and more
             self._profile = replace(self._profile, seen=committed)
@@ -74,9 +73,9 @@ class ProfileCache:
             found[path] = as_live_files(of_path)
             files += len(of_path)
             if len(found) > PATHS_REMEMBERED or files > FILES_REMEMBERED:
-                log.info("too_many_files_to_remember", table=self._storage.base_uri, most=FILES_REMEMBERED)
+                log.debug("too_many_files_to_remember", table=self._storage.base_uri, most=FILES_REMEMBERED)
                 return None
-        log.info("table_listed", table=self._storage.base_uri, partition_paths=len(found), files=files)
+        log.debug("table_listed", table=self._storage.base_uri, partition_paths=len(found), files=files)
         return found
 
     def _sample_footers(self, metadata: CommitMetadata) -> int:
@@ -103,7 +102,7 @@ class ProfileCache:
 
     def _log_listed(self, result: TaskResult) -> None:
         for path, files in result.listed.items():
-            log.info("partition_path_listed", table=self._storage.base_uri, partition_path=path, files=len(files))
+            log.debug("partition_path_listed", table=self._storage.base_uri, partition_path=path, files=len(files))
 
     def drop(self) -> None:
         """Forgets the profile: what a failed batch left is not known."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-import structlog
 from structlog.contextvars import bound_contextvars
 
 from streaming.batch.upkeep_summary import UpkeepSummary
@@ -16,6 +15,7 @@ from table import clock, threads
 from table.config.table_config import TableConfig
 from table.errors import HudiError
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.options.choices import CleanFailure
 from table.options.write_options import WriteOptions
 from table.services.after_commit import services_of
@@ -24,7 +24,7 @@ from table.services.service import ServiceOutcome, TableService, Trigger
 from table.storage.interface import Storage
 from table.timeline.timeline import Timeline
 
-log = structlog.get_logger("hudistream.services")
+log = get_logger("hudistream.services")
 
 
 class TableServices:

@@ -7,8 +7,6 @@ record (rule 3): commit or rollback, whoever comes first.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-import structlog
-
 from table import clock
 from table.config.table_config import TableConfig, load_table_config
 from table.errors import (
@@ -20,6 +18,7 @@ from table.errors import (
 )
 from table.files.markers import delete_announced, delete_marker, delete_markers, list_markers
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.storage.interface import Storage, join
 from table.timeline.active_timeline import (
     begin_instant,
@@ -45,7 +44,7 @@ from table.transaction.lock import Step, guarded
 WRITER_KEY = "hudistream.writer"
 LONGEST_TASK_MS = 24 * 3_600_000
 
-log = structlog.get_logger("hudistream.commit")
+log = get_logger("hudistream.commit")
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def begin_commit(
     except BaseException:
         _withdraw_begin(table, tried, action)
         raise
-    log.info("commit_begun", table=storage.base_uri, instant_time=instant.time, operation=operation)
+    log.debug("commit_begun", table=storage.base_uri, instant_time=instant.time, operation=operation)
     return PendingCommit(begun, operation, timeline, table.config)
 
 
@@ -199,7 +198,7 @@ def complete_commit(
             raise CommitConflictError(f"{conflict}; the batch is not visible and can be run again")
         content = table.layout.encode_commit(replace(metadata, extra={**build_extra(timeline), "schema": schema}))
         completed = _decide_and_complete(table, pending, content, lease)
-    log.info("commit_completed", table=table.storage.base_uri, instant_time=pending.time, files=len(stats))
+    log.debug("commit_completed", table=table.storage.base_uri, instant_time=pending.time, files=len(stats))
     return completed
 
 

@@ -1,4 +1,4 @@
-"""Which files a clean deletes, and why: pure (CleanPlanner, CleanerUtils of Hudi 1.0.2).
+"""Which files a clean deletes, and why (pure; CleanPlanner, CleanerUtils of Hudi 1.0.2).
 
 Copy-on-write: a file slice is a base file. The policies say which versions of a file group are still
 wanted; savepoints, pending compactions and the newest version are above every policy.

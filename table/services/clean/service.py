@@ -1,21 +1,22 @@
 """Cleaning as a service after commits."""
 
-import structlog
-
+from table.clock import parse_instant_time
 from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.options.choices import CleanFailure, CleanPolicy
 from table.options.groups import CleanSettings
 from table.services.clean.clean import carry_out_cleans, schedule_clean
-from table.services.clean.trigger import Cleaning, choose_cleaning, retention_s
+from table.services.clean.trigger import Cleaning, choose_cleaning
 from table.services.service import ServiceOutcome, Trigger
 from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
 
 CLEANING = "cleaning"
 SAFE_RETENTION_S = 600
+COMMITS_SEEN = 5
 
-log = structlog.get_logger("hudistream.services")
+log = get_logger("hudistream.services")
 
 
 class CleaningService:
@@ -97,3 +98,12 @@ class CleaningService:
             files_failed=sum(len(names) for outcome in done for names in outcome.failed.values()),
             emptied=tuple(path for outcome in done for path in outcome.plan.emptied),
         )
+
+
+def retention_s(commit_times: list[str], commits_retained: int) -> float | None:
+    """For about how many seconds a reader's files stay, by the pace of the last commits; None: too few to tell."""
+    last = commit_times[-COMMITS_SEEN:]
+    if len(last) < COMMITS_SEEN:
+        return None
+    pace_ms = (parse_instant_time(last[-1]) - parse_instant_time(last[0])) / (len(last) - 1)
+    return pace_ms / 1000 * commits_retained

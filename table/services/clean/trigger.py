@@ -1,11 +1,8 @@
-"""When a table is cleaned after a commit, and how long a reader's files stay (pure)."""
+"""When a table is cleaned after a commit (pure)."""
 
 from enum import Enum
 
-from table.clock import parse_instant_time
 from table.services.service import Trigger
-
-COMMITS_SEEN = 5
 
 
 class Cleaning(str, Enum):
@@ -53,12 +50,3 @@ def choose_cleaning(
     if table_type == "MERGE_ON_READ" and compaction_async:
         return Cleaning.AFTER_COMPACTION
     return Cleaning.NEVER
-
-
-def retention_s(commit_times: list[str], commits_retained: int) -> float | None:
-    """For about how many seconds a reader's files stay, by the pace of the last commits; None: too few to tell."""
-    last = commit_times[-COMMITS_SEEN:]
-    if len(last) < COMMITS_SEEN:
-        return None
-    pace_ms = (parse_instant_time(last[-1]) - parse_instant_time(last[0])) / (len(last) - 1)
-    return pace_ms / 1000 * commits_retained

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 
-import structlog
-
 from table import clock
 from table.config.writable import check_copy_on_write
 from table.errors import CommitConflictError, InvalidConfigError
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.storage.interface import join
 from table.timeline.active_timeline import (
     complete_instant,
@@ -23,7 +22,7 @@ from table.transaction.commit import load_cleaned
 from table.view.file_group import CommittedInstants, build_file_groups
 from table.view.file_system_view import list_partition_paths
 
-log = structlog.get_logger("hudistream.savepoint")
+log = get_logger("hudistream.savepoint")
 
 
 def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", comment: str = "") -> str:

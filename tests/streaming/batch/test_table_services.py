@@ -15,8 +15,8 @@ from table.hudi_table import HudiTable
 from table.options.choices import CleanFailure
 from table.options.write_options import parse_options
 from table.services.archival.service import ArchivalService
-from table.services.clean.service import CleaningService
-from table.services.clean.trigger import Cleaning, choose_cleaning, retention_s
+from table.services.clean.service import CleaningService, retention_s
+from table.services.clean.trigger import Cleaning, choose_cleaning
 from table.services.service import ServiceOutcome, Trigger
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import load_timeline

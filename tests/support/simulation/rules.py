@@ -3,13 +3,14 @@
 from contextlib import ExitStack, contextmanager
 from unittest import mock
 
+from instants import inflight
+
 from streaming.batch import micro_batch
 from table.services.archival import archival
 from table.services.clean import clean, service
 from table.services.rollback import rollback
 from table.services.savepoint import savepoint
 from table.storage.interface import join
-from table.timeline.timeline import inflight
 from table.transaction import commit, lease
 
 from .disk import SimStorage

@@ -207,7 +207,7 @@ class MicroBatchWriter:
         timeline = roll_back_failed_writes(table, identity, self._options.heartbeat)
         if not self._swept:
             now_ms = measure_now_ms(self._storage, self.lease.owner)
-            sweep_temporaries(self._storage, now_ms)
+            sweep_temporaries(self._storage, now_ms, table.layout)
             times = {instant.time for instant in timeline.pending}
             sweep_heartbeats(self._storage, times, self._options.heartbeat, now_ms)
             self._swept = True

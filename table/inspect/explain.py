@@ -9,7 +9,6 @@ from table.options.write_options import WriteOptions
 from table.services.clean.judgement import judge_files
 from table.timeline.active_timeline import find_instant
 from table.timeline.archived_timeline import read_archived_commits
-from table.timeline.metadata.commit import decode_commit
 from table.transaction.checkpoint import (
     CommittedBatch,
     Verdict,
@@ -99,7 +98,7 @@ def explain_batch(table: HudiTable, sink_id: str, batch_id: int, query_id: str |
     active = []
     for instant in table.load_timeline().completed_writes:
         data = find_instant(table.storage, instant)
-        active.append(decode_checkpoints(decode_commit(data or b"", instant.file_name).extra))
+        active.append(decode_checkpoints(table.layout.decode_commit(data or b"", instant.file_name).extra))
     last = merge_checkpoints(active).get(sink_id)
     if last is None:
         archived = read_archived_commits(table.archive)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from streaming.plan.bucket_assigner import LiveFile
-from streaming.plan.live_files import as_live_files
+from streaming.plan.live_files import live_files_of
 from streaming.plan.task_plan import ChangePlan, TaskPlan
 from table import clock
 from table.errors import InvalidConfigError
@@ -19,7 +19,8 @@ from table.index.key_lookup import FileHits, LookupCounts, find_keys
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import Storage
 from table.view.file_group import BaseFile
-from table.view.file_system_view import list_latest_base_files
+from table.view.file_system_view import list_latest_slices
+from table.view.listing import StorageListing
 
 Positions = npt.NDArray[np.int64]
 
@@ -94,7 +95,7 @@ def list_live_files(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
     # on an empty timeline nothing counts, and nothing need be listed (S21)
     if not plan.committed.times:
         return ()
-    return as_live_files(list_latest_base_files(plan.context.storage, path, plan.committed))
+    return live_files_of(list_latest_slices(StorageListing(plan.context.storage), path, plan.committed))
 
 
 def distinct_keys(rows: pa.Table) -> tuple[pa.Array, Positions]:

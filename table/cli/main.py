@@ -11,9 +11,9 @@ from table.errors import HudiError
 from table.hudi_table import HudiTable
 from table.inspect.doctor import examine
 from table.options.write_options import parse_options
+from table.snapshot import Snapshot
 from table.timeline.instant import Instant
 from table.view.file_group import FileGroup
-from table.view.file_system_view import list_file_groups, list_partition_paths
 
 try:
     from rich.console import Console
@@ -46,7 +46,7 @@ class TableOverview:
     @property
     def live_files(self) -> int:
         """Base files that a snapshot reader opens."""
-        return sum(group.latest is not None for groups in self.partitions.values() for group in groups)
+        return sum(bool(group.base_files) for groups in self.partitions.values() for group in groups)
 
     @property
     def total_files(self) -> int:
@@ -56,7 +56,7 @@ class TableOverview:
     @property
     def live_bytes(self) -> int:
         """Bytes of the live files."""
-        return sum(g.latest.size_bytes for groups in self.partitions.values() for g in groups if g.latest is not None)
+        return sum(g.base_files[0].size_bytes for groups in self.partitions.values() for g in groups if g.base_files)
 
     @property
     def total_bytes(self) -> int:
@@ -71,14 +71,10 @@ def load_overview(path: str) -> TableOverview:
         TableNotFoundError: when there is none.
     """
     table = HudiTable.open(path)
-    timeline = table.load_timeline()
-    committed = table.load_committed(timeline)
-    partitions = {
-        partition: list_file_groups(table.storage, partition, committed)
-        for partition in list_partition_paths(table.storage)
-    }
+    snapshot = Snapshot.load(table)
+    partitions = dict(sorted(snapshot.walk_file_groups()))
     return TableOverview(
-        table.config.name, table.config.version, table.config.table_type, timeline.instants, partitions
+        table.config.name, table.config.version, table.config.table_type, snapshot.timeline.instants, partitions
     )
 
 
@@ -101,8 +97,8 @@ def show(path: str, shown: int = SHOWN) -> None:
     files = Grid(*columns, title="file groups", title_justify="left")
     rows = [(partition, group) for partition, groups in overview.partitions.items() for group in groups]
     for partition, group in rows[:shown]:
-        if group.latest is not None:
-            newest, size = group.latest.instant_time, size_text(group.latest.size_bytes)
+        if group.latest_base_file is not None:
+            newest, size = group.latest_base_file.instant_time, size_text(group.latest_base_file.size_bytes)
             files.add_row(escape(partition) or "(none)", group.file_id, str(len(group.base_files)), newest, size)
     console.print(files)
     if len(rows) > shown:

@@ -70,6 +70,19 @@ class PendingCommit:
         return self.instant.time
 
 
+@dataclass(frozen=True)
+class CompletedCommit:
+    """A commit that is visible.
+
+    Attributes:
+        instant: completed.
+        metadata: what its file holds.
+    """
+
+    instant: Instant
+    metadata: CommitMetadata
+
+
 def begin_commit(
     table: HudiTable,
     timeline: Timeline,
@@ -173,7 +186,7 @@ def complete_commit(
     build_extra: Callable[[Timeline], Mapping[str, str]],
     lease: Lease,
     replaced: Mapping[str, tuple[str, ...]] | None = None,
-) -> Instant:
+) -> CompletedCommit:
     """Makes a commit visible, or raises and leaves it invisible.
 
     Args:
@@ -195,8 +208,8 @@ def complete_commit(
     conflict = find_conflict(_load_facts(storage, timeline, pending, metadata, schema))
     if conflict is not None:
         raise CommitConflictError(f"{conflict}; the batch is not visible and can be run again")
-    extra = {**build_extra(timeline), "schema": schema}
-    content = encode_commit(replace(metadata, extra=extra))
+    metadata = replace(metadata, extra={**build_extra(timeline), "schema": schema})
+    content = encode_commit(metadata)
     lease.check()
     end = decide_end(storage, EndRecord(pending.time, pending.instant.action, COMMIT, lease.owner, content))
     if not end.is_commit:
@@ -211,7 +224,7 @@ def complete_commit(
             f"instant {pending.time} is to be committed, and was not yet ({error}): the next batch carries it out"
         ) from error
     log.info("commit_completed", table=storage.base_uri, instant_time=pending.time, files=len(stats))
-    return completed
+    return CompletedCommit(completed, metadata)
 
 
 def carry_out_commit(table: HudiTable, end: EndRecord) -> Instant:

@@ -10,6 +10,7 @@ from table.files.names import parse_base_file
 from table.hudi_table import HudiTable, check_copy_on_write
 from table.services.rollback.rollback import WRITES, end_pending, execute_rollback
 from table.services.rollback.undo_checks import check_batches, check_predecessors
+from table.snapshot import Snapshot
 from table.storage.interface import METAFOLDER, join
 from table.timeline.active_timeline import (
     begin_instant,
@@ -43,8 +44,7 @@ from table.timeline.timeline import Timeline, requested
 from table.transaction.checkpoint import batch_of_commit
 from table.transaction.commit import load_cleaned
 from table.transaction.lease import hold_table
-from table.view.file_group import CommittedInstants, build_file_groups
-from table.view.file_system_view import list_partition_paths
+from table.view.listing import StorageListing
 
 log = structlog.get_logger("hudistream.savepoint")
 
@@ -98,19 +98,12 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
 
 def _held_files(table: HudiTable, timeline: Timeline, time: str) -> dict[str, tuple[str, ...]]:
     """Partition path -> names of the files that readers of a commit see."""
-    seen = CommittedInstants(
-        frozenset(i.time for i in timeline.completed_writes if i.time <= time),
-        timeline.first_active_time,
-        {},
-    )
-    until = Timeline(tuple(i for i in timeline.instants if i.time <= time), timeline.files)
-    replaced = table.load_committed(until).replaced
+    snapshot = Snapshot(table, timeline, as_of=time)
     files = {}
-    for path in list_partition_paths(table.storage):
-        groups = build_file_groups(path, table.storage.list_dir(path), seen)
-        held = [g.latest.name for g in groups if g.latest is not None and g.file_id not in replaced.get(path, ())]
+    for path in snapshot.list_partition_paths():
+        held = tuple(file.name for group in snapshot.list_file_groups(path) for file in group.latest_slice.files)
         if held:
-            files[path] = tuple(held)
+            files[path] = held
     return files
 
 
@@ -133,7 +126,7 @@ def _find_hole(table: HudiTable, before: Timeline, chosen: Instant, files: Mappi
 
 def _find_missing(table: HudiTable, files: Mapping[str, tuple[str, ...]]) -> str | None:
     """A file of a savepoint that is not there, or None."""
-    there = {path: {entry.name for entry in table.storage.list_dir(path)} for path in files}
+    there = {path: {entry.name for entry in table.listing.list_files(path)} for path in files}
     return next((join(path, name) for path, names in files.items() for name in names if name not in there[path]), None)
 
 
@@ -264,8 +257,9 @@ def undo_commit(
         if not any(i.time == time for i in timeline if i.action is action):
             return  # undone before a crash
         requests = []
-        for path in list_partition_paths(storage):
-            for entry in storage.list_dir(path):
+        there = StorageListing(storage)  # a rollback deletes what is there, whoever knows of it
+        for path in there.list_partition_paths():
+            for entry in there.list_files(path):
                 base = parse_base_file(entry.name)
                 if base is not None and base.instant_time == time:
                     file = storage.absolute(join(path, entry.name))

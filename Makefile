@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hudistream-setup
 
-.PHONY: help setup demo test test-all test-floors lint bench soak torture clean
+.PHONY: help setup demo check pure test test-all test-floors lint bench soak torture clean
 
 help:
 	@echo "make demo      replay 336,776 real flights into a Hudi table, live (about two minutes)"
-	@echo "make test      everything that must hold, in a quarter of an hour"
+	@echo "make check     lint, types, and the tests of pure rules (under a minute)"
+	@echo "make test      everything that CI runs, in two processes (at most a quarter of an hour)"
 	@echo "make test-all  the slow suites as well"
 	@echo "make test-floors  the tests with the least versions that are promised"
 	@echo "make lint      ruff, mypy, import-linter"
@@ -35,15 +36,27 @@ demo: setup
 
 lint: setup
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# what decides over values: no table on disk, no Spark, no Hudi
+pure: setup
+	$(BIN)/python -m pytest -q -m pure
+
+# side by side: neither needs more than one core
+check: setup
+	@$(MAKE) --no-print-directory -j2 lint pure
+
+# one process has real Hudi, one has Spark, and both share the rest (tests/support/processes.py)
+PROCESSES ?= 2
+
 test: lint
-	$(RUN) $(BIN)/python -m pytest -m "not slow"
+	$(RUN) $(BIN)/python -m pytest -n $(PROCESSES) -m "not slow"
 
 # its last result is committed as benchmarks/results/test-all.txt
 test-all: lint
-	$(RUN) $(BIN)/python -m pytest
+	$(RUN) $(BIN)/python -m pytest -n $(PROCESSES)
 
 # the least versions that pyproject.toml promises, on a Python that still has them (3.10 or 3.11)
 test-floors: setup

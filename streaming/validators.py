@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from table.columns.conform import conform
 from table.errors import InvalidConfigError
-from table.files.base.base_file import conform
 from table.files.base.stored_file import StoredBaseFile
 from table.schema.avro_schema import COMMIT_TIME, with_meta_columns
 from table.storage.interface import Storage

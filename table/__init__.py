@@ -23,7 +23,9 @@ from table.services.archival.archival import archive
 from table.services.check.check import check
 from table.services.check.finding import CheckReport, Finding
 from table.services.clean.clean import clean
-from table.services.savepoint.savepoint import create_savepoint, delete_savepoint, restore_to_savepoint, roll_back
+from table.services.rollback.undo_commit import roll_back
+from table.services.savepoint.restore import restore_to_savepoint
+from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
 
 __all__ = [
     "BatchRefusedError",

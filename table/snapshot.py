@@ -44,7 +44,7 @@ class Snapshot:
             )
         self.table, self.as_of = table, as_of
         self.timeline = timeline if as_of is None else timeline.until(as_of)
-        self._commits = commits if commits is not None else CommitCache(table.storage)
+        self._commits = commits if commits is not None else table.open_commits()
 
     @staticmethod
     def load(table: HudiTable, as_of: str | None = None) -> "Snapshot":

@@ -10,6 +10,7 @@ import pytest
 from table import errors
 
 ROOT = Path(__file__).parent.parent
+TESTS = sorted(Path(__file__).parent.rglob("*.py"))
 SOURCES = sorted([*ROOT.joinpath("table").rglob("*.py"), *ROOT.joinpath("streaming").rglob("*.py")])
 
 
@@ -85,3 +86,19 @@ WITHOUT_SPARK = [p for p in SOURCES if "table" in p.parts or {"plan", "task", "b
 @pytest.mark.parametrize("path", WITHOUT_SPARK, ids=source_id)
 def test_whoever_plans_and_works_does_not_import_pyspark(path):
     assert not re.search(r"^\s*(from|import) pyspark", path.read_text(), re.MULTILINE)
+
+
+def imported_modules(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from [node.module or "", *(f"{node.module or ''}.{alias.name}" for alias in node.names)]
+
+
+@pytest.mark.parametrize("path", TESTS, ids=source_id)
+def test_no_test_is_imported(path):
+    # what tests share stands in tests/support
+    tests = {test.stem for test in TESTS if test.stem.startswith("test_")} | {"conftest"}
+    found = [name for name in imported_modules(path) if tests & set(name.split("."))]
+    assert not found, f"{found} stand in test modules: move what is shared to tests/support"

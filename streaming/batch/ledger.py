@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from table.errors import CommitConflictError
 from table.hudi_table import HudiTable
-from table.timeline.archived_timeline import read_archived_files
 from table.timeline.commit_cache import CommitCache
 from table.timeline.end_record import find_end
 from table.timeline.instant import Action
@@ -53,7 +52,7 @@ class BatchLedger:
         first = timeline.first_active_time or ""
         if self._archive_read_until == first:
             return
-        for commits in read_archived_files(table.storage, table.config.archive_folder):
+        for commits in table.archive.read_files():
             found = [decode_checkpoints(commit.metadata.extra) for commit in commits]
             self._retired = merge_checkpoints([*found, self._retired])
             if any(OUR_KEY in commit.metadata.extra for commit in commits):

@@ -5,7 +5,7 @@ written, a file is announced before it is opened, and one file at the end makes 
 """
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import pyarrow as pa
@@ -16,12 +16,15 @@ from streaming.batch.ledger import BatchLedger
 from streaming.batch.opening import build_keys, choose_schema, open_table, without_metadata_table
 from streaming.batch.profile_cache import ProfileCache
 from streaming.batch.progress import Progress
-from streaming.batch.quarantine import Quarantine, encode_extra, finish_quarantine, now_us, publish, table_key
+from streaming.batch.quarantine import encode_extra, finish_quarantine, now_us, publish
 from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary, PhaseClock, summarize
+from streaming.batch.workers import Batch, Workers
 from streaming.plan.plan_tasks import Scene, check_ordering, looks_everywhere, plan_tasks, remembered_below
-from streaming.plan.replacement import DELETE_PARTITION, REPLACING, action_of, list_replaced, matching_paths
-from streaming.plan.task_plan import TaskPlan, TaskResult, combine_results
+from streaming.plan.quarantine import Quarantine, table_key
+from streaming.plan.replacement import action_of, list_replaced, matching_paths
+from streaming.plan.task_plan import TaskPlan
+from streaming.plan.task_result import TaskResult, sum_results
 from streaming.plan.write_profile import WriteProfile
 from streaming.validators import PendingBatch, Validator, find_refusal
 from table.config.table_config import TableConfig
@@ -54,10 +57,6 @@ from table.transaction.commit import (
 from table.transaction.heartbeat import WriterIdentity, sweep_heartbeats
 from table.transaction.lease import Lease, measure_now_ms
 
-# rows of the batch to their tasks, and what they wrote: Spark in production, a loop in tests
-Distribute = Callable[[KeyExpressions, TaskPlan], list[TaskResult]]
-AskPaths = Callable[[KeyExpressions], Sequence[str]]
-
 log = structlog.get_logger("hudistream.sink")
 
 
@@ -72,18 +71,6 @@ class BatchJob:
     profile: WriteProfile
     pending: PendingCommit
     plan: TaskPlan
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """What the caller hands in; see `MicroBatchWriter.write`."""
-
-    batch_id: int | None
-    schema: pa.Schema
-    parallelism: int
-    distribute: Distribute
-    ask_query_id: Callable[[], str | None] | None
-    ask_paths: AskPaths | None
 
 
 class MicroBatchWriter:
@@ -133,27 +120,8 @@ class MicroBatchWriter:
         self.services.stop()
         self.lease.release()
 
-    def write(
-        self,
-        batch_id: int | None,
-        schema: pa.Schema,
-        query_id: str | None,
-        parallelism: int,
-        distribute: Distribute,
-        ask_query_id: Callable[[], str | None] | None = None,
-        ask_paths: AskPaths | None = None,
-    ) -> BatchSummary:
+    def write(self, batch: Batch) -> BatchSummary:
         """Writes one batch, or finds that it was written.
-
-        Args:
-            batch_id: Spark's id; None outside a stream: such a write is never taken for one seen before.
-            schema: the batch's columns (Arrow).
-            query_id: the streaming query, or None.
-            parallelism: most tasks.
-            distribute: moves the rows to tasks and has them written.
-            ask_query_id: asks for the query's id anew, before a batch is skipped or refused because of
-                it: the same sink may have been given to another query.
-            ask_paths: asks for the partition paths of the rows, when nothing else of them is wanted.
 
         Raises:
             HudiError: nothing of the batch is visible, unless the message says otherwise.
@@ -161,22 +129,19 @@ class MicroBatchWriter:
         timing = PhaseClock()
         self.progress.reset()
         self.services.check()
-        identity = WriterIdentity(self._options.sink_id, query_id, self.lease.owner)
-        table = open_table(self._storage, self._options, self._default_name, schema)
+        identity = WriterIdentity(self._options.sink.id, batch.query_id, self.lease.owner)
+        table = open_table(self._storage, self._options, self._default_name, batch.workers.schema)
         was_held = self.lease.is_held
         self.lease.hold(identity)
         self.lease.is_busy = True
         try:
-            batch = _Batch(batch_id, schema, parallelism, distribute, ask_query_id, ask_paths)
             return self._write_held(without_metadata_table(table), batch, identity, timing)
         finally:
             self.lease.is_busy = False
-            if (batch_id is None or query_id is None) and not was_held:
+            if (batch.batch_id is None or batch.query_id is None) and not was_held:
                 self.lease.release()  # a stream keeps it until its next batch
 
-    def _write_held(
-        self, table: HudiTable, batch: "_Batch", identity: WriterIdentity, timing: PhaseClock
-    ) -> BatchSummary:
+    def _write_held(self, table: HudiTable, batch: Batch, identity: WriterIdentity, timing: PhaseClock) -> BatchSummary:
         """The batch of a writer that holds the table."""
         batch_id = batch.batch_id
         # what was decided is carried out before anybody asks what is committed
@@ -195,18 +160,17 @@ class MicroBatchWriter:
             log.info("batch_skipped", table=self._storage.base_uri, batch_id=batch_id, sink_id=identity.sink_id)
             return BatchSummary(self._storage.base_uri, batch_id, None, skipped=True)
         self.progress.is_new = True
-        write_schema = choose_schema(
-            self._options, table.config, batch.schema, table.load_schema(timeline, self._commits)
-        )
-        keys = build_keys(self._options, table.config, batch.schema)
+        stored = table.load_schema(timeline, self._commits)
+        write_schema = choose_schema(self._options, table.config, batch.workers.schema, stored)
+        keys = build_keys(self._options, table.config, batch.workers.schema)
         check_ordering(self._options, table.config, write_schema)
-        leaving = self._find_leaving(table, keys, batch.ask_paths)
+        leaving = self._find_leaving(table, keys, batch.workers)
         job = self._begin(table, timeline, write_schema, batch, identity)
         self.progress.instant_time = job.pending.time
         timing.end("prepare")
         try:
             with Progress(self._storage.base_uri, batch_id, job.pending.time):
-                result = TaskResult() if leaving is not None else combine_results(batch.distribute(keys, job.plan))
+                result = TaskResult() if leaving is not None else sum_results(batch.workers.write(keys, job.plan))
                 timing.end("write")
                 if not self._commit(job, result, self._list_replaced(job, result, leaving)):
                     self._profiles.learn(job.profile, result)
@@ -220,7 +184,7 @@ class MicroBatchWriter:
             self._undo(job)
             raise
         timing.end("commit")
-        if self._options.operation in REPLACING:
+        if self._options.effective_operation.replaces:
             self._profiles.drop()  # what it knows of small files is out of sight
         else:
             self._profiles.advance(job.profile, job.pending.time, result)
@@ -268,14 +232,14 @@ class MicroBatchWriter:
         table: HudiTable,
         timeline: Timeline,
         schema: pa.Schema,
-        batch: "_Batch",
+        batch: Batch,
         identity: WriterIdentity,
     ) -> BatchJob:
         profile = self._profiles.load(timeline)
-        operation = self._options.operation
-        pending = begin_commit(table, timeline, operation.upper(), identity, self.lease, action_of(operation))
+        operation = self._options.effective_operation
+        pending = begin_commit(table, timeline, operation.hudi_name, identity, self.lease, action_of(operation))
         self.lease.beat_for(pending.time, identity)
-        plan = self._plan_tasks(table, timeline, profile, schema, pending, batch.parallelism)
+        plan = self._plan_tasks(table, timeline, profile, schema, pending, batch.workers.parallelism)
         if self._quarantine is not None:
             key = self._table_key(table)
             aside = Quarantine(self._quarantine, key, pending.time, batch.batch_id, identity.sink_id, now_us())
@@ -297,21 +261,19 @@ class MicroBatchWriter:
         scene = Scene(self._storage, pending.time, committed, tuple(paths))
         return plan_tasks(self._options, table.config, profile, schema, scene, parallelism)
 
-    def _find_leaving(
-        self, table: HudiTable, keys: KeyExpressions, ask_paths: AskPaths | None
-    ) -> tuple[str, ...] | None:
+    def _find_leaving(self, table: HudiTable, keys: KeyExpressions, workers: Workers) -> tuple[str, ...] | None:
         """Partition paths that are to be deleted; None where rows are written."""
         options = self._options
-        if options.operation != DELETE_PARTITION:
+        if not options.effective_operation.removes_partitions:
             return None
-        asked = options.partitions_to_delete or (ask_paths(keys) if ask_paths is not None else ())
+        asked = options.overwrite.partitions_to_delete or workers.list_partition_paths(keys)
         return matching_paths(asked, table.listing.list_partition_paths())
 
     def _list_replaced(
         self, job: BatchJob, result: TaskResult, leaving: tuple[str, ...] | None
     ) -> Mapping[str, tuple[str, ...]]:
-        operation = self._options.operation
-        if operation not in REPLACING:
+        operation = self._options.effective_operation
+        if not operation.replaces:
             return {}
         paths = leaving if leaving is not None else [stat.partition_path for stat in result.stats]
         return list_replaced(job.table.listing, job.plan.committed, operation, paths)

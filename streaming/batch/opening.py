@@ -6,10 +6,10 @@ import pyarrow as pa
 import structlog
 
 from streaming.plan.plan_tasks import plan_changes
-from streaming.plan.replacement import DELETE_PARTITION
 from table.config.table_config import TableConfig, load_table_config
+from table.config.writable import check_can_write
 from table.errors import InvalidConfigError
-from table.hudi_table import HudiTable, check_can_write, create_table
+from table.hudi_table import HudiTable, create_table
 from table.keys.keygen import KeyExpressions, build_key_expressions, check_keys_keep_their_types
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
 from table.schema.avro_schema import check_batch_columns
@@ -18,8 +18,6 @@ from table.services.metadata_table import drop_metadata_table
 from table.storage.interface import Storage
 
 log = structlog.get_logger("hudistream.sink")
-
-_TAKE_KEYS_ALONE = ("delete", DELETE_PARTITION)
 
 
 def open_table(storage: Storage, options: WriteOptions, default_name: str, schema: pa.Schema) -> HudiTable:
@@ -44,7 +42,7 @@ def open_table(storage: Storage, options: WriteOptions, default_name: str, schem
     else:
         table = HudiTable(storage, config)
     check_options_agree(options, table.config)
-    drops = options.metadata_enabled is False
+    drops = options.table.metadata_enabled is False
     check_can_write(replace(table.config, metadata_partitions="") if drops else table.config)
     plan_changes(options, table.config)
     return table
@@ -70,18 +68,20 @@ def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, 
     Raises:
         SchemaMismatchError, InvalidConfigError: the two cannot be reconciled.
     """
-    if options.operation not in _TAKE_KEYS_ALONE:
+    if not options.effective_operation.takes_keys_alone:
         evolved = evolve_schema(
             batch,
             table,
-            options.schema_mode,
-            fill_missing=options.fill_missing,
+            options.schema.mode,
+            fill_missing=options.schema.fill_missing,
             ordering_field=config.ordering_field,
         )
         check_keys_keep_their_types(config, batch, table)
         return evolved
     if table is None:
-        raise InvalidConfigError(f"hoodie.datasource.write.operation={options.operation}: the table has no rows yet")
+        raise InvalidConfigError(
+            f"hoodie.datasource.write.operation={options.effective_operation}: the table has no rows yet"
+        )
     check_batch_columns(batch)
     check_keys_keep_their_types(config, batch, table)
     return table
@@ -89,6 +89,6 @@ def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, 
 
 def build_keys(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> KeyExpressions:
     """Record key and partition path of a batch's rows, as SQL."""
-    if options.operation in _TAKE_KEYS_ALONE:
+    if options.effective_operation.takes_keys_alone:
         config = replace(config, ordering_field=None)  # a delete needs no more than its key
-    return build_key_expressions(config, schema, options.partition_kinds, dict(options.timebased))
+    return build_key_expressions(config, schema, options.keys.partition_kinds, dict(options.keys.timebased))

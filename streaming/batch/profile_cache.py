@@ -7,7 +7,7 @@ import structlog
 
 from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.live_files import live_files_of
-from streaming.plan.task_plan import TaskResult
+from streaming.plan.task_result import TaskResult
 from streaming.plan.write_profile import (
     COMMITS_REMEMBERED,
     FILES_REMEMBERED,
@@ -21,7 +21,7 @@ from streaming.plan.write_profile import (
     learn_listed,
 )
 from table.errors import HudiError
-from table.files.base.base_file import read_footer_bytes
+from table.files.base.stored_file import read_footer_bytes
 from table.storage.interface import Storage
 from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import Action

@@ -17,6 +17,7 @@ from table.clock import parse_instant_time
 from table.config.table_config import TableConfig
 from table.errors import HudiError
 from table.hudi_table import HudiTable
+from table.options.choices import CleanFailure, CleanPolicy
 from table.options.write_options import WriteOptions
 from table.services.archival.archival import archive
 from table.services.clean.clean import run_clean
@@ -172,7 +173,7 @@ class TableServices:
 
     def _warn_of_short_retention(self, timeline: Timeline) -> None:
         settings = self._options.clean
-        if self._warned or settings.policy != "KEEP_LATEST_COMMITS":
+        if self._warned or settings.policy is not CleanPolicy.KEEP_LATEST_COMMITS:
             return
         seconds = retention_s([instant.time for instant in timeline.completed_writes], settings.commits_retained)
         if seconds is not None and seconds < SAFE_RETENTION_S:
@@ -228,10 +229,10 @@ class TableServices:
             table=self._storage.base_uri,
             error=repr(error),
             failures=self.failures,
-            then=policy,
+            then=policy.value,
         )
-        self._paused = policy == "pause"
-        if policy == "fail":
+        self._paused = policy is CleanFailure.PAUSE
+        if policy is CleanFailure.FAIL:
             self._pending_error = error
 
     def start_no_more(self) -> None:

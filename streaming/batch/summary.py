@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from streaming.plan.task_plan import TaskResult
+from streaming.plan.task_result import TaskResult
 from table import clock
 from table.index.key_lookup import LookupCounts
 from table.timeline.metadata.commit import total_rows

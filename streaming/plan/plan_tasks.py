@@ -6,29 +6,25 @@ import pyarrow as pa
 
 from streaming.plan.bucket_assigner import AssignRules, drop_costly, find_small_files
 from streaming.plan.live_files import LiveFiles
-from streaming.plan.replacement import OVERWRITES
 from streaming.plan.routes import Routes, plan_change_routes, plan_routes
 from streaming.plan.task_plan import ChangePlan, TaskPlan
 from streaming.plan.write_profile import FILES_REMEMBERED, FILES_SENT, WriteProfile, assign_rules, sent_files
-from table.config.table_config import OVERWRITE_PAYLOAD, PARTIAL_UPDATE_PAYLOAD, TableConfig
+from table.config.merge_mode import MergeMode, merge_mode_of
+from table.config.table_config import TableConfig
 from table.errors import InvalidConfigError
-from table.index.key_lookup import BUCKET, GLOBAL_BLOOM, GLOBAL_INDEXES
 from table.keys.keygen import find_key_column
 from table.options.write_options import WriteOptions
-from table.records.merge import COMMIT_TIME, EVENT_TIME, PARTIAL_UPDATE, MergeRules, can_order
+from table.records.merge import MergeRules, can_order
 from table.schema.avro_schema import relaxed, required_columns, schema_json, with_meta_columns
 from table.storage.interface import Storage
 from table.view.file_group import CommittedInstants
 from table.write.context import WriteContext
 
-_LOOKS_FOR_KEYS = ("upsert", "delete")
-
 
 def merge_rules(options: WriteOptions, config: TableConfig) -> MergeRules:
     """How records of one key become one, as the table's payload class and the operation say."""
-    modes = {OVERWRITE_PAYLOAD: COMMIT_TIME, PARTIAL_UPDATE_PAYLOAD: PARTIAL_UPDATE}
-    mode = modes.get(config.payload_class, EVENT_TIME)
-    return MergeRules(mode, config.ordering_field, deletes_all=options.operation == "delete")
+    mode = merge_mode_of(config.payload_class) or MergeMode.EVENT_TIME
+    return MergeRules(mode, config.ordering_field, deletes_all=options.effective_operation.deletes_all)
 
 
 def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | None:
@@ -37,45 +33,40 @@ def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | Non
     Raises:
         InvalidConfigError: when operation and index do not go together.
     """
-    operation, index = options.operation, options.index_type
-    drops_known, in_buckets = _drops_known(options), index == BUCKET
+    operation, index = options.effective_operation, options.index
+    drops_known, in_buckets = _drops_known(options), index.type.has_buckets
     if not _meets_records(options):
         return None
-    if operation not in (*_LOOKS_FOR_KEYS, "insert"):
+    if not operation.can_write_buckets:
         raise InvalidConfigError(
             f"hoodie.datasource.write.operation={operation} with hoodie.index.type=BUCKET is not supported: rows would "
             "not lie in their buckets; use insert or upsert"
         )
-    combines = {
-        "upsert": options.combine_before_upsert,
-        "delete": options.combine_before_delete,
-        "insert": options.combine_before_insert or drops_known,
-    }[operation]
     return ChangePlan(
-        index=index,
-        prune_by_ranges=options.prune_by_ranges,
-        combines=combines,
+        index=index.type,
+        prune_by_ranges=index.prune_by_ranges,
+        combines=options.duplicates.combine_before(operation) or drops_known,
         drops_known=drops_known,
-        adds_only=operation == "insert" and not drops_known and options.allow_duplicates,
-        moves=options.bloom_moves if index == GLOBAL_BLOOM else options.simple_moves,
+        adds_only=not operation.looks_for_keys and not drops_known and options.duplicates.allow_on_insert,
+        moves=index.updates_partition_path,
         buckets=_checked_buckets(options, config) if in_buckets else 0,
         bucket_fields=_bucket_fields(options, config) if in_buckets else (),
-        cache_bytes=options.index_cache_bytes,
+        cache_bytes=index.cache_bytes,
     )
 
 
 def _checked_buckets(options: WriteOptions, config: TableConfig) -> int:
     stored = config.extra.get("hoodie.bucket.index.num.buckets")
-    if stored is not None and stored != str(options.buckets):
+    if stored is not None and stored != str(options.index.buckets):
         raise InvalidConfigError(
-            f"hoodie.bucket.index.num.buckets={options.buckets} contradicts the table, which has {stored}: the number "
-            "of buckets is fixed when a table is made"
+            f"hoodie.bucket.index.num.buckets={options.index.buckets} contradicts the table, which has {stored}: the "
+            "number of buckets is fixed when a table is made"
         )
-    return options.buckets
+    return options.index.buckets
 
 
 def _bucket_fields(options: WriteOptions, config: TableConfig) -> tuple[str, ...]:
-    hashed = options.bucket_hash_fields or config.record_key_fields
+    hashed = options.index.bucket_hash_fields or config.record_key_fields
     strangers = [name for name in hashed if name not in config.record_key_fields]
     if strangers:
         raise InvalidConfigError(
@@ -87,21 +78,22 @@ def _bucket_fields(options: WriteOptions, config: TableConfig) -> tuple[str, ...
 
 def remembered_below(options: WriteOptions) -> int | None:
     """The size from which a file need not be remembered; None where keys are looked for: then every file counts."""
-    return None if _meets_records(options) else options.small_file_limit_bytes
+    return None if _meets_records(options) else options.sizes.small_file_limit_bytes
 
 
 def looks_everywhere(options: WriteOptions) -> bool:
     """Whether keys are looked for in every partition path of the table."""
-    return options.index_type in GLOBAL_INDEXES and _meets_records(options)
+    return options.index.type.is_global and _meets_records(options)
 
 
 def _meets_records(options: WriteOptions) -> bool:
     """Whether the rows of a batch meet those of the table, or lie where an index has them."""
-    return options.operation in _LOOKS_FOR_KEYS or _drops_known(options) or options.index_type == BUCKET
+    looks_for_keys = options.effective_operation.looks_for_keys
+    return looks_for_keys or _drops_known(options) or options.index.type.has_buckets
 
 
 def _drops_known(options: WriteOptions) -> bool:
-    return options.operation == "insert" and options.insert_drop_duplicates
+    return options.effective_operation.may_drop_duplicates and options.duplicates.drop_on_insert
 
 
 def check_ordering(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> None:
@@ -117,7 +109,7 @@ def check_ordering(options: WriteOptions, config: TableConfig, schema: pa.Schema
     """
     rules, changes = merge_rules(options, config), plan_changes(options, config)
     name = rules.ordering_field
-    compares = not options.allow_duplicates if changes is None else not changes.adds_only
+    compares = not options.duplicates.allow_on_insert if changes is None else not changes.adds_only
     if name is None or not compares or rules.deletes_all:
         return
     if name not in schema.names:
@@ -167,22 +159,20 @@ def plan_tasks(
         scene: what the commit finds.
         parallelism: most tasks.
     """
-    bulk = options.operation == "bulk_insert"
+    operation, duplicates = options.effective_operation, options.duplicates
     changes = plan_changes(options, config)
     rules = assign_rules(profile, options)
-    if bulk or options.operation in OVERWRITES:
-        # every task opens files of its own; none is topped up
+    if not operation.fills_small_files:  # every task opens files of its own
         rules = replace(rules, small_file_limit_bytes=0)
-    of_operation = {"upsert": options.upsert_parallelism, "delete": options.delete_parallelism}
-    most = of_operation.get(options.operation) or options.parallelism or parallelism
-    if bulk:
-        routes = Routes(options.bulk_parallelism or parallelism)
+    most = options.tasks.most_tasks(operation) or parallelism
+    if operation.is_bulk:
+        routes = Routes(most)
     elif changes is not None:
         routes, apart = plan_change_routes(profile, rules, most, spread=changes.is_global)
         files = sent_files(profile, FILES_REMEMBERED if changes.is_global else FILES_SENT)
         changes = replace(changes, apart=apart, files=files, partition_paths=scene.partition_paths)
     else:
-        routes = plan_routes(profile, rules, most, options.slots_per_partition)
+        routes = plan_routes(profile, rules, most, options.tasks.slots_per_partition)
     context = WriteContext(
         storage=scene.storage,
         instant_time=scene.instant_time,
@@ -192,17 +182,17 @@ def plan_tasks(
         settings=options.base_file,
         merge=merge_rules(options, config),
         key_column=find_key_column(config, schema),
-        allow_duplicates=options.allow_duplicates or bulk,
-        combine_before_insert=options.combine_before_insert and not bulk,
+        allow_duplicates=duplicates.allow_on_insert or operation.is_bulk,
+        combine_before_insert=duplicates.combine_before_insert and not operation.is_bulk,
     )
     return TaskPlan(
         context,
         routes,
         rules,
-        _small_files(profile, rules, options.max_rewrite_ratio) if changes is None else LiveFiles(),
+        _small_files(profile, rules, options.sizes.max_rewrite_ratio) if changes is None else LiveFiles(),
         scene.committed,
-        options.sort_mode if bulk else None,
-        memory_bytes=options.task_memory_bytes,
+        options.tasks.bulk_insert_sort if operation.is_bulk else None,
+        memory_bytes=options.tasks.memory_bytes,
         changes=changes,
     )
 

@@ -4,19 +4,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from table.errors import InvalidConfigError
+from table.options.operation import Operation
 from table.timeline.instant import Action
 from table.view.file_group import CommittedInstants
 from table.view.file_system_view import list_latest_slices
 from table.view.listing import Listing
 
-OVERWRITE, OVERWRITE_TABLE, DELETE_PARTITION = "insert_overwrite", "insert_overwrite_table", "delete_partition"
-OVERWRITES = (OVERWRITE, OVERWRITE_TABLE)
-REPLACING = (*OVERWRITES, DELETE_PARTITION)
 
-
-def action_of(operation: str) -> Action:
+def action_of(operation: Operation) -> Action:
     """What the commit of an operation is called on the timeline."""
-    return Action.REPLACE_COMMIT if operation in REPLACING else Action.COMMIT
+    return Action.REPLACE_COMMIT if operation.replaces else Action.COMMIT
 
 
 def matching_paths(wanted: Iterable[str], existing: Sequence[str]) -> tuple[str, ...]:
@@ -38,16 +35,16 @@ def matching_paths(wanted: Iterable[str], existing: Sequence[str]) -> tuple[str,
 
 
 def list_replaced(
-    listing: Listing, committed: CommittedInstants, operation: str, paths: Iterable[str]
+    listing: Listing, committed: CommittedInstants, operation: Operation, paths: Iterable[str]
 ) -> Mapping[str, tuple[str, ...]]:
     """The live file groups that a commit replaces.
 
     Args:
         listing: the table's.
         committed: what is visible without the commit.
-        operation: one of `REPLACING`.
+        operation: one that replaces.
         paths: partition paths that the batch writes, or deletes; overwriting the table means all there are.
     """
-    chosen = listing.list_partition_paths() if operation == OVERWRITE_TABLE else sorted(set(paths))
+    chosen = listing.list_partition_paths() if operation.overwrites_table else sorted(set(paths))
     live = {path: list_latest_slices(listing, path, committed) for path in chosen}
     return {path: tuple(found.file_id for found in slices) for path, slices in live.items() if slices}

@@ -1,29 +1,27 @@
-"""What goes to a task and what comes back: frozen values, small enough to pickle."""
+"""What goes to a task: frozen values, small enough to pickle (pure)."""
 
-import json
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from enum import Enum
 
 import pyarrow as pa
 
-from streaming.batch.quarantine import Quarantine
-from streaming.plan.bucket_assigner import AssignRules, LiveFile
+from streaming.plan import columns
+from streaming.plan.bucket_assigner import AssignRules
 from streaming.plan.live_files import LiveFiles
+from streaming.plan.quarantine import Quarantine
 from streaming.plan.routes import Routes
-from streaming.task.regroup import SLOT_COLUMN
-from table.index.key_lookup import BLOOM, BUCKET, GLOBAL_BLOOM, GLOBAL_INDEXES, LookupCounts
-from table.records.merge import ARRIVAL_COLUMN
-from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
-from table.timeline.metadata.commit import WriteStat, stat_from_json
+from table.index.key_lookup import BLOOM, BUCKET, GLOBAL_BLOOM, GLOBAL_INDEXES
 from table.view.file_group import CommittedInstants
 from table.write.context import WriteContext
 
-EXAMPLES = 3
-FILE_COLUMN = "_hudistream_file"  # file group that holds the key
-GONE_COLUMN = "_hudistream_gone"  # whether the key goes from there whatever the order: it moves elsewhere
-LOOKUP_COLUMN = "_hudistream_lookup"
-PROBLEM_COLUMN = "_hudistream_problem"  # why the row cannot be stored; it is reported where the others are written
+
+class Pipeline(str, Enum):
+    """The ways that rows take to their files."""
+
+    BULK = "arranged by Spark; each task opens files of its own"
+    APPEND = "to the slot of their partition path; files are filled up one by one"
+    UPSERT = "to the slot of their partition path, which looks for their keys and merges"
+    TAGGED_UPSERT = "to whoever looks for their key, and on to the slot of the file group that holds it"
 
 
 @dataclass(frozen=True)
@@ -102,25 +100,23 @@ class TaskPlan:
     changes: ChangePlan | None = None
 
     @property
+    def pipeline(self) -> Pipeline:
+        """Which way the rows take."""
+        if self.sort_mode is not None:
+            return Pipeline.BULK
+        if self.changes is None:
+            return Pipeline.APPEND
+        return Pipeline.TAGGED_UPSERT if self.changes.apart else Pipeline.UPSERT
+
+    @property
     def tagged_schema(self) -> pa.Schema:
         """Columns of rows whose keys were looked for apart, on their way to the tasks that write (Arrow)."""
-        columns = [(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string()), (SLOT_COLUMN, pa.int32())]
-        columns += [(FILE_COLUMN, pa.string()), (GONE_COLUMN, pa.bool_()), (LOOKUP_COLUMN, pa.string())]
-        columns.append((PROBLEM_COLUMN, pa.string()))
-        return pa.schema([*self.context.schema, *(pa.field(*column) for column in columns)])
+        return columns.tagged_schema(self.context.schema)
 
     @property
     def arriving_schema(self) -> pa.Schema:
         """Columns of the rows that reach a task first (Arrow)."""
-        columns = [
-            *self.context.schema,
-            pa.field(RECORD_KEY, pa.string()),
-            pa.field(PARTITION_PATH, pa.string()),
-            pa.field(SLOT_COLUMN, pa.int32()),
-        ]
-        if self.numbers_rows:
-            columns.append(pa.field(ARRIVAL_COLUMN, pa.int64()))
-        return pa.schema(columns)
+        return columns.arriving_schema(self.context.schema, numbered=self.numbers_rows)
 
     @property
     def needs_keys_only(self) -> bool:
@@ -136,121 +132,10 @@ class TaskPlan:
     def keeps_order(self) -> bool:
         """Whether the order of a slot's rows decides anything: ties go to the row that arrived last."""
         context = self.context
-        return (
-            self.sort_mode is None
-            and self.changes is None
-            and (context.combine_before_insert or not context.allow_duplicates)
-        )
+        looks_back = context.combine_before_insert or not context.allow_duplicates
+        return self.pipeline is Pipeline.APPEND and looks_back
 
     @property
     def is_sorted(self) -> bool:
         """Whether Spark sorts the rows, by partition path first."""
         return self.keeps_order if self.sort_mode is None else self.sort_mode.endswith("SORT")
-
-
-@dataclass(frozen=True)
-class TaskResult:
-    """What a task reports.
-
-    Attributes:
-        stats: files it wrote.
-        footer_bytes: of these files together.
-        copied_bytes: of these files: taken over from older ones without encoding.
-        reencoded: why older files were encoded anew -> how many.
-        listed: live files of the paths it had to list; for rows that are only added, the small ones.
-        bad_rows: rows that cannot be stored: no record key, no fit partition path, null where the
-            table's schema allows none; then nothing of this result may be committed.
-        examples: some of them, as text.
-        quarantined: names of the files that hold the bad rows, if they were put aside.
-        query_id: the streaming query that the task belongs to, if it says.
-        lookup: what looking for keys cost.
-    """
-
-    stats: tuple[WriteStat, ...] = ()
-    footer_bytes: int = 0
-    copied_bytes: int = 0
-    reencoded: Mapping[str, int] = field(default_factory=dict)
-    listed: Mapping[str, tuple[LiveFile, ...]] = field(default_factory=dict)
-    bad_rows: int = 0
-    examples: tuple[str, ...] = ()
-    quarantined: tuple[str, ...] = ()
-    query_id: str | None = None
-    lookup: LookupCounts = field(default_factory=LookupCounts)
-
-    def encode(self) -> str:
-        """JSON, one string a task."""
-        return json.dumps(
-            {
-                "stats": [stat.to_json() for stat in self.stats],
-                "footer_bytes": self.footer_bytes,
-                "copied_bytes": self.copied_bytes,
-                "reencoded": self.reencoded,
-                "listed": {path: [asdict(file) for file in files] for path, files in self.listed.items()},
-                "bad_rows": self.bad_rows,
-                "examples": self.examples,
-                "quarantined": self.quarantined,
-                "query_id": self.query_id,
-                "lookup": asdict(self.lookup),
-            }
-        )
-
-
-def decode_result(text: str) -> TaskResult:
-    """The inverse of `TaskResult.encode`."""
-    document = json.loads(text)
-    return TaskResult(
-        tuple(stat_from_json(stat, stat["partitionPath"]) for stat in document["stats"]),
-        document["footer_bytes"],
-        document["copied_bytes"],
-        document["reencoded"],
-        {path: tuple(LiveFile(**file) for file in files) for path, files in document["listed"].items()},
-        document["bad_rows"],
-        tuple(document["examples"]),
-        tuple(document["quarantined"]),
-        document["query_id"],
-        LookupCounts(**document["lookup"]),
-    )
-
-
-def decode_lookups(rows: pa.Table) -> LookupCounts:
-    """What the tasks that looked for keys say that it cost: each says it in one of its rows."""
-    total = LookupCounts()
-    for text in rows.column(LOOKUP_COLUMN).drop_null().to_pylist():
-        total += LookupCounts(**json.loads(text))
-    return total
-
-
-def combine_results(results: Iterable[TaskResult]) -> TaskResult:
-    """What all tasks of a batch did."""
-    listed: dict[str, tuple[LiveFile, ...]] = {}
-    stats: list[WriteStat] = []
-    examples: list[str] = []
-    quarantined: list[str] = []
-    query_id = None
-    reencoded: Counter[str] = Counter()
-    footer_bytes = copied_bytes = bad_rows = 0
-    lookup = LookupCounts()
-    for result in results:
-        query_id = result.query_id or query_id
-        quarantined += result.quarantined
-        stats += result.stats
-        footer_bytes += result.footer_bytes
-        copied_bytes += result.copied_bytes
-        reencoded.update(result.reencoded)
-        listed.update(result.listed)
-        bad_rows += result.bad_rows
-        examples += result.examples
-        lookup += result.lookup
-    shown = tuple(examples[:EXAMPLES])
-    return TaskResult(
-        tuple(stats),
-        footer_bytes,
-        copied_bytes,
-        dict(reencoded),
-        listed,
-        bad_rows,
-        shown,
-        tuple(quarantined),
-        query_id,
-        lookup,
-    )

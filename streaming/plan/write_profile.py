@@ -118,26 +118,26 @@ def record_size(sizes: Iterable[CommitSize], options: WriteOptions) -> int:
     Returns:
         At least 1; the configured estimate where nothing counts.
     """
-    threshold = options.record_size_threshold
+    threshold = options.sizes.record_size_threshold
     total_bytes = rows = 0
     for size in sizes:
         if threshold is not None:
-            if size.total_bytes <= threshold * options.small_file_limit_bytes or size.rows == 0:
+            if size.total_bytes <= threshold * options.sizes.small_file_limit_bytes or size.rows == 0:
                 continue
             total_bytes += size.total_bytes
         else:
             total_bytes += max(0, size.total_bytes - size.footer_bytes)
         rows += size.rows
-    return max(1, total_bytes // rows) if rows else options.record_size_estimate_bytes
+    return max(1, total_bytes // rows) if rows else options.sizes.record_bytes_estimate
 
 
 def assign_rules(profile: WriteProfile, options: WriteOptions) -> AssignRules:
     """Sizes for the next batch."""
     return AssignRules(
-        options.max_file_size_bytes,
-        options.small_file_limit_bytes,
+        options.sizes.max_file_bytes,
+        options.sizes.small_file_limit_bytes,
         record_size(profile.sizes, options),
-        options.rows_per_new_file,
+        options.sizes.rows_per_new_file,
     )
 
 

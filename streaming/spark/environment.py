@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from streaming.spark.exchange import QUERY_ID_PROPERTY
+from streaming.spark.workers import QUERY_ID_PROPERTY
 from table.errors import InvalidConfigError
 from table.options.write_options import WriteOptions
 from table.storage.opening import open_storage
@@ -73,7 +73,7 @@ def load_environment(spark: SparkSession, options: WriteOptions) -> Environment:
     """
     facts = _probe(spark)
     conf = {name: spark.conf.get(name, default) for name, default in _ASKED.items()}
-    parallelism = choose_parallelism(conf, options.parallelism, os.cpu_count() or 1)
+    parallelism = choose_parallelism(conf, options.tasks.insert_parallelism, os.cpu_count() or 1)
     return Environment(facts.get("query_id"), parallelism)
 
 
@@ -83,8 +83,8 @@ def check_query_id(spark: SparkSession, environment: Environment, options: Write
     Raises:
         InvalidConfigError: under Spark Connect without ``hudistream.checkpoint.location``.
     """
-    if options.checkpoint_location:
-        return read_query_id(options.checkpoint_location)
+    if options.sink.checkpoint_location:
+        return read_query_id(options.sink.checkpoint_location)
     if environment.query_id is None and type(spark).__module__.startswith("pyspark.sql.connect"):
         raise InvalidConfigError(
             "under Spark Connect the streaming query's id is not known to the sink: set hudistream.checkpoint.location "

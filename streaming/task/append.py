@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from streaming.plan.bucket_assigner import BucketAssigner, find_small_files, share_of_slot
-from streaming.plan.task_plan import TaskPlan, TaskResult
+from streaming.plan.task_plan import TaskPlan
+from streaming.plan.task_result import TaskResult
+from streaming.task.grouping import NO_PATH, group_by_slot, split_in_order
 from streaming.task.locate_keys import list_live_files
-from streaming.task.regroup import NO_PATH, regroup, split_in_order
 from streaming.task.report import TaskReport
 from table import clock
 from table.failures import failing_at
@@ -41,7 +42,7 @@ def write_rows(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatc
         task = _Task(plan, write_token)
         try:
             batches = task.report.without_bad_text(batches)
-            grouped = split_in_order(batches) if plan.is_sorted else regroup(batches, plan.memory_bytes)
+            grouped = split_in_order(batches) if plan.is_sorted else group_by_slot(batches, plan.memory_bytes)
             for path, slot, rows in grouped:
                 with failing_at(partition_path=None if path == NO_PATH else path):
                     task.write(path, slot, rows)

@@ -1,6 +1,5 @@
 """What a task adds up on its way: files written, bad rows met. It ends as a `TaskResult`."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
@@ -8,10 +7,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.batch.quarantine import QuarantineWriter
 from streaming.plan.bucket_assigner import LiveFile
-from streaming.plan.task_plan import EXAMPLES, PROBLEM_COLUMN, TaskPlan, TaskResult
+from streaming.plan.columns import PROBLEM_COLUMN
+from streaming.plan.task_plan import TaskPlan
+from streaming.plan.task_result import EXAMPLES, TaskResult, sum_results
 from streaming.plan.write_profile import FILES_REMEMBERED
+from streaming.task.quarantine_writer import QuarantineWriter
 from table.columns.text_bytes import find_bad_text, made_readable
 from table.files.base.summary import COPIED, NEW, BaseFileSummary
 from table.index.key_lookup import LookupCounts
@@ -33,13 +34,10 @@ class TaskReport:
 
     def __init__(self, plan: TaskPlan, write_token: str) -> None:
         self._plan = plan
-        self._stats: list[WriteStat] = []
-        self._footer_bytes = self._copied_bytes = 0
-        self._reencoded: Counter[str] = Counter()
+        self._parts: list[TaskResult] = []
+        self._bad_rows = self._examples = 0
         self.listed: dict[str, tuple[LiveFile, ...]] = {}
         self.lookup = LookupCounts()
-        self._bad_rows = 0
-        self._examples: list[str] = []
         self._bad = QuarantineWriter(plan.quarantine, write_token) if plan.quarantine else None
 
     @property
@@ -49,11 +47,8 @@ class TaskReport:
 
     def add_file(self, stat: WriteStat, summary: BaseFileSummary) -> None:
         """Counts a finished file."""
-        self._stats.append(stat)
-        self._footer_bytes += summary.footer_bytes
-        self._copied_bytes += summary.copied_bytes
-        if summary.way not in (NEW, COPIED):
-            self._reencoded[summary.way] += 1
+        reencoded = {} if summary.way in (NEW, COPIED) else {summary.way: 1}
+        self._parts.append(TaskResult((stat,), summary.footer_bytes, summary.copied_bytes, reencoded))
 
     def without_bad_rows(
         self, rows: pa.Table, required: Mapping[str, str], exempt: npt.NDArray[np.bool_] | None = None
@@ -111,23 +106,20 @@ class TaskReport:
         columns = [name for name in rows.column_names if name in self._plan.context.schema.names]
         if self._bad is not None:
             self._bad.write(rows.select(columns), reason)
-        shown = rows.select(columns).slice(0, EXAMPLES - len(self._examples))
-        self._examples += [f"{_shown(shown.slice(number, 1))} ({reason})" for number in range(len(shown))]
+        shown = rows.select(columns).slice(0, EXAMPLES - self._examples)
+        examples = tuple(f"{_shown(shown.slice(number, 1))} ({reason})" for number in range(len(shown)))
+        self._parts.append(TaskResult(bad_rows=len(rows), examples=examples))
+        self._examples += len(examples)
 
     def finish(self) -> TaskResult:
         """All of it."""
         put_aside = self._bad.close() if self._bad is not None else None
-        return TaskResult(
-            tuple(self._stats),
-            self._footer_bytes,
-            self._copied_bytes,
-            dict(self._reencoded),
-            {path: files for path, files in self.listed.items() if len(files) <= FILES_REMEMBERED},
-            self._bad_rows,
-            tuple(self._examples),
-            (put_aside,) if put_aside else (),
+        rest = TaskResult(
+            listed={path: files for path, files in self.listed.items() if len(files) <= FILES_REMEMBERED},
+            quarantined=(put_aside,) if put_aside else (),
             lookup=self.lookup,
         )
+        return sum_results((*self._parts, rest))
 
 
 def _shown(row: pa.Table) -> str:

@@ -10,35 +10,33 @@ again and must see the same.
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain, groupby
+from itertools import groupby
 from operator import itemgetter
-from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streaming.plan.columns import PROBLEM_COLUMN, SLOT_COLUMN
 from streaming.plan.live_files import as_base_files
-from streaming.plan.task_plan import FILE_COLUMN, GONE_COLUMN, LOOKUP_COLUMN, PROBLEM_COLUMN, TaskPlan
-from streaming.task.locate_keys import distinct_keys, list_live_files, locate, owner_of
-from streaming.task.place_rows import in_lots
-from streaming.task.regroup import SLOT_COLUMN, regroup
-from streaming.task.upsert import required_for_changes, whole_slots
+from streaming.plan.task_plan import TaskPlan
+from streaming.task.grouping import group_by_slot, lots_of_keys
+from streaming.task.locate_keys import Located, Locator, list_live_files, owner_of
+from streaming.task.moves import Ways, decide_ways
+from streaming.task.route_rows import encode_paths, hash_keys, slots_of
+from streaming.task.upsert import required_for_changes
+from table.columns.conform import conform
 from table.columns.text_bytes import find_bad_text, made_readable
 from table.failures import failing_at
-from table.files.base.base_file import conform, rows_bytes
 from table.files.base.stored_file import StoredBaseFile
-from table.files.bloom.key_hashes import screen_hashes
 from table.index.bucket import bucket_numbers
 from table.index.key_cache import cache_of_process
-from table.index.key_lookup import FileHits, LookupCounts
+from table.index.key_lookup import LookupCounts
 from table.keys.keygen import partition_path_problem
-from table.records.merge import PARTIAL_UPDATE, combine_rows, delete_flags, filled_from_older, newer_than_stored
+from table.records.merge import combine_rows, delete_flags, filled_from_older, newer_than_stored
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 from table.view.file_group import BaseFile
-
-_PATH_ASIDE = "_hudistream_path"
 
 Flags = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
@@ -49,10 +47,10 @@ def tag_rows(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.T
 
     Args:
         plan: from the driver.
-        batches: as `TaskPlan.arriving_schema`; all rows of a key are here, with a global index of whatever path.
+        batches: as `TaskPlan.arriving_schema`; all rows of a key are here, with a global index those of every path.
 
     Yields:
-        Rows as `TaskPlan.tagged_schema`: one a file group that holds the key, or one without. Rows that cannot be
+        Rows as `TaskPlan.tagged_schema`: one per file group that holds the key, or one without. Rows that cannot be
         stored pass through as they are: they are reported where the others are written.
 
     Raises:
@@ -64,34 +62,15 @@ def tag_rows(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.T
             yield from tagger.tag(rows)
 
 
-def tasks_of(plan: TaskPlan, rows: pa.Table) -> Positions:
-    """For each tagged row the task that writes its slot."""
-    paths = _encoded(rows.column(PARTITION_PATH))
-    slots = rows.column(SLOT_COLUMN).to_numpy().astype(np.int64)
-    several = int(slots.max(initial=0)) + 1
-    groups, inverse = np.unique(paths.indices.to_numpy() * several + slots, return_inverse=True)
-    tasks = [_task_of(plan, paths.dictionary[group // several].as_py(), group % several) for group in groups.tolist()]
-    return np.array(tasks, np.int64)[inverse]
-
-
-def _task_of(plan: TaskPlan, path: str, slot: int) -> int:
-    planned = plan.routes.planned.get(path)
-    return planned[slot] if planned else crc32(f"{path}\0{slot}".encode()) % plan.routes.tasks
-
-
-def _encoded(paths: pa.ChunkedArray) -> pa.DictionaryArray:
-    """Partition paths as a dictionary; "" where there is none."""
-    return pc.fill_null(paths, "").combine_chunks().dictionary_encode()
-
-
 def _lots(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Rows that have to be looked at together, with their partition path: all of a key, and no more than fit."""
     assert plan.changes is not None
     if plan.changes.is_global:
-        yield from _fitting((pa.Table.from_batches([batch]).drop_columns([SLOT_COLUMN]) for batch in batches), plan)
+        pieces = (pa.Table.from_batches([batch]).drop_columns([SLOT_COLUMN]) for batch in batches)
+        yield from lots_of_keys(pieces, plan.memory_bytes)
         return
-    for path, pieces in groupby(regroup(batches, plan.memory_bytes), itemgetter(0)):
-        yield from _fitting((_with_path(rows, path) for _, _, rows in pieces), plan)
+    for path, of_path in groupby(group_by_slot(batches, plan.memory_bytes), itemgetter(0)):
+        yield from lots_of_keys((_with_path(rows, path) for _, _, rows in of_path), plan.memory_bytes)
 
 
 def _with_problems(batch: pa.RecordBatch) -> pa.Table:
@@ -108,25 +87,6 @@ def _with_path(rows: pa.Table, path: str) -> pa.Table:
     return rows.append_column(PARTITION_PATH, pa.array([path] * len(rows), pa.string()))
 
 
-def _fitting(pieces: Iterator[pa.Table], plan: TaskPlan) -> Iterator[pa.Table]:
-    held, held_bytes = [], 0
-    for rows in pieces:
-        held.append(rows)
-        held_bytes += rows_bytes(rows)
-        if held_bytes > plan.memory_bytes:
-            # grouping takes the partition path away: here it is a column like others
-            aside = (_renamed(piece, PARTITION_PATH, _PATH_ASIDE) for piece in chain(held, pieces))
-            spilled = regroup((batch for piece in aside for batch in in_lots(piece, "")), plan.memory_bytes)
-            yield from (_renamed(lot, _PATH_ASIDE, PARTITION_PATH) for _, lot in whole_slots(spilled))
-            return
-    if held:
-        yield pa.concat_tables(held)
-
-
-def _renamed(rows: pa.Table, name: str, new: str) -> pa.Table:
-    return rows.rename_columns([new if column == name else column for column in rows.column_names])
-
-
 @dataclass(frozen=True)
 class _Part:
     """Rows that go the same way.
@@ -134,19 +94,19 @@ class _Part:
     Attributes:
         rows: with their partition path.
         file: the file group that holds their keys; None: none does, and they go where their path says.
-        gone: whether their keys leave that file group.
+        removes: whether their keys leave that file group.
     """
 
     rows: pa.Table
     file: BaseFile | None = None
-    gone: bool = False
+    removes: bool = False
 
 
 class _Tagger:
     def __init__(self, plan: TaskPlan) -> None:
         assert plan.changes is not None
         self._plan, self._changes = plan, plan.changes
-        self._cache = cache_of_process(plan.changes.cache_bytes)
+        self._locator = Locator(plan.context.storage, plan.changes, cache_of_process(plan.changes.cache_bytes))
         self._everywhere: Sequence[BaseFile] | None = None
 
     def tag(self, rows: pa.Table) -> Iterator[pa.Table]:
@@ -157,18 +117,17 @@ class _Tagger:
         if not len(rows):
             return
         rows = combine_rows(rows, self._plan.context.merge) if self._changes.combines else rows
-        keys, codes = distinct_keys(rows)
         files = self._find_files(pc.unique(rows.column(PARTITION_PATH)).to_pylist())
-        located = locate(self._plan.context.storage, files, keys, self._changes, self._cache)
+        located = self._locator.locate(rows, files)
         counts: LookupCounts | None = located.counts
-        for part in self._parts(rows, codes, located.hits):
+        for part in self._parts(rows, located):
             if len(part.rows):
                 yield self._tagged(part, counts)
                 counts = None
 
     def _storable(self, rows: pa.Table) -> Flags:
         """Which rows the tasks that write will not turn away."""
-        paths = _encoded(rows.column(PARTITION_PATH))
+        paths = encode_paths(rows.column(PARTITION_PATH))
         fit = np.array([partition_path_problem(path) is None for path in paths.dictionary.to_pylist()], np.bool_)
         good: Flags = fit[paths.indices.to_numpy()] & pc.is_valid(rows.column(PARTITION_PATH)).to_numpy()
         good &= pc.fill_null(pc.utf8_length(rows.column(RECORD_KEY)), 0).to_numpy() > 0
@@ -195,37 +154,31 @@ class _Tagger:
                 found += as_base_files(path, list_live_files(self._plan, path) if known is None else known)
         return found
 
-    def _parts(self, rows: pa.Table, codes: Positions, hits: Sequence[FileHits]) -> Iterator[_Part]:
+    def _parts(self, rows: pa.Table, located: Located) -> Iterator[_Part]:
         """Rows by what becomes of them: updates where they are, removals where they were, inserts where they go."""
-        last = np.zeros(len(rows), np.int64)
-        last[codes] = np.arange(len(rows))  # where rows of a key were not combined, the last one counts
-        encoded = _encoded(rows.column(PARTITION_PATH))
-        paths = encoded.indices.to_numpy()
-        numbers = {path: number for number, path in enumerate(encoded.dictionary.to_pylist())}
-        deletes = delete_flags(rows, self._plan.context.merge)
-        stored = np.zeros(len(rows), np.bool_)  # somewhere
-        stays = np.zeros(len(rows), np.bool_)  # in the partition path that the row names
-        for hit in hits:
-            positions = last[hit.keys]
-            stored[positions] = True
-            stays[positions[paths[positions] == numbers.get(hit.file.partition_path, -1)]] = True
-        may_leave = self._changes.moves and not self._changes.drops_known
+        ways = self._decide_ways(rows, located)
+        arrived = ways.stays.copy()  # keys that are in the partition path of their row, or on their way there
         moved: list[pa.Table] = []
-        for hit in hits:
-            positions, first = np.unique(last[hit.keys], return_index=True)
-            elsewhere = paths[positions] != numbers.get(hit.file.partition_path, -1)
-            leaves = elsewhere & ~deletes[positions] & may_leave
-            yield _Part(rows.take(pa.array(positions[~leaves])), hit.file)
-            going = positions[leaves]
-            if len(going):
-                merged, wins = self._moved(hit.file, hit.rows[first[leaves]], rows.take(pa.array(going)))
-                yield _Part(rows.take(pa.array(going[wins])), hit.file, gone=True)
-                new = wins & ~stays[going]
-                stays[going[new]] = True
+        for way in ways.of_files:
+            file = way.hit.file
+            yield _Part(rows.take(pa.array(way.updates)), file)
+            if len(way.leaving):
+                merged, wins = self._moved(file, way.leaving_stored, rows.take(pa.array(way.leaving)))
+                yield _Part(rows.take(pa.array(way.leaving[wins])), file, removes=True)
+                new = wins & ~arrived[way.leaving]
+                arrived[way.leaving[new]] = True
                 moved.append(merged.filter(pa.array(new)))
-        fresh = rows.filter(pa.array(~stored[last[codes]] & ~deletes))
-        for table in (*moved, fresh):
+        for table in (*moved, rows.filter(pa.array(ways.fresh))):
             yield _Part(table)
+
+    def _decide_ways(self, rows: pa.Table, located: Located) -> Ways:
+        return decide_ways(
+            located.hits,
+            located.known,
+            encode_paths(rows.column(PARTITION_PATH)),
+            delete_flags(rows, self._plan.context.merge),
+            may_leave=self._changes.moves and not self._changes.drops_known,
+        )
 
     def _moved(self, file: BaseFile, stored_rows: Positions, incoming: pa.Table) -> tuple[pa.Table, Flags]:
         """Rows that leave a file as they will be elsewhere, and which of them are new enough to do so.
@@ -233,7 +186,7 @@ class _Tagger:
         A partial record moves its key even when it is late: Hudi 1.0.2 has the incoming record's meta columns win.
         """
         rules, schema = self._plan.context.merge, self._plan.context.schema
-        if rules.mode != PARTIAL_UPDATE and (rules.ordering_field is None or rules.deletes_all):
+        if not rules.mode.fills_nulls and not rules.compares:
             return incoming, np.ones(len(incoming), np.bool_)
         with (
             failing_at(partition_path=file.partition_path, file_group=file.file_id),
@@ -241,7 +194,7 @@ class _Tagger:
         ):
             old = _rows_at(stored, schema, stored_rows)
         newer = newer_than_stored(old, incoming, rules)
-        if rules.mode != PARTIAL_UPDATE:
+        if not rules.mode.fills_nulls:
             return incoming, newer
         filled = filled_from_older(old, incoming.select(schema.names), newer)
         rest = [name for name in incoming.column_names if name not in schema.names]
@@ -252,30 +205,33 @@ class _Tagger:
     def _tagged(self, part: _Part, counts: LookupCounts | None) -> pa.Table:
         """Rows ready to travel: to the slot that owns their file group, or by their key."""
         rows, file, count = part.rows, part.file, len(part.rows)
-        paths = rows.column(PARTITION_PATH) if file is None else pa.array([file.partition_path] * count, pa.string())
-        table = conform(rows, self._plan.context.schema)
-        table = table.append_column(RECORD_KEY, rows.column(RECORD_KEY)).append_column(PARTITION_PATH, paths)
-        table = table.append_column(SLOT_COLUMN, pa.array(self._slots(part), pa.int32()))
-        table = table.append_column(FILE_COLUMN, pa.array([file.file_id if file else None] * count, pa.string()))
-        table = table.append_column(GONE_COLUMN, pa.array([part.gone] * count, pa.bool_()))
         said = [None] * count if counts is None else [json.dumps(asdict(counts)), *[None] * (count - 1)]
-        table = table.append_column(LOOKUP_COLUMN, pa.array(said, pa.string()))
-        return table.append_column(PROBLEM_COLUMN, rows.column(PROBLEM_COLUMN))
+        of_route = [
+            rows.column(RECORD_KEY),
+            rows.column(PARTITION_PATH) if file is None else pa.array([file.partition_path] * count, pa.string()),
+            pa.array(self._slots(part), pa.int32()),
+        ]
+        of_tag = [
+            pa.array([file.file_id if file else None] * count, pa.string()),
+            pa.array([part.removes] * count, pa.bool_()),
+            pa.array(said, pa.string()),
+            rows.column(PROBLEM_COLUMN),
+        ]
+        columns = conform(rows, self._plan.context.schema).columns
+        return pa.Table.from_arrays([*columns, *of_route, *of_tag], schema=self._plan.tagged_schema)
 
     def _slots(self, part: _Part) -> Positions:
         routes, changes = self._plan.routes, self._changes
         if part.file is not None:
             owner = owner_of(part.file.file_id, routes.slots_of(part.file.partition_path), changes)
             return np.full(len(part.rows), owner)
-        encoded = _encoded(part.rows.column(PARTITION_PATH))
-        several = np.array([routes.slots_of(path) for path in encoded.dictionary.to_pylist()], np.int64)
-        keys = pc.fill_null(part.rows.column(RECORD_KEY), "").combine_chunks()
+        keys = part.rows.column(RECORD_KEY)
         if changes.is_bucket:
-            numbers = bucket_numbers(keys, changes.buckets, changes.bucket_fields)
+            filled = pc.fill_null(keys, "").combine_chunks()
+            numbers = bucket_numbers(filled, changes.buckets, changes.bucket_fields)
         else:
-            numbers = screen_hashes(keys)[0].astype(np.int64)
-        slots: Positions = numbers % several[encoded.indices.to_numpy()]
-        return slots
+            numbers = hash_keys(keys)
+        return slots_of(routes, part.rows.column(PARTITION_PATH), numbers)
 
 
 def _rows_at(stored: StoredBaseFile, schema: pa.Schema, positions: Positions) -> pa.Table:

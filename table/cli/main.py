@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from table.cli.upkeep import add_commands, run, run_check
-from table.config.table_config import parse_properties
+from table.config.properties import parse_properties
 from table.errors import HudiError
 from table.hudi_table import HudiTable
 from table.inspect.doctor import examine

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from typing import Any
 
-from table.config.table_config import parse_properties
+from table.config.properties import parse_properties
 from table.hudi_table import HudiTable
 from table.inspect.explain import explain_batch, explain_files
 from table.options.write_options import WriteOptions, parse_options
@@ -16,7 +16,9 @@ from table.services.check.check import DEFAULT_SAMPLE, check
 from table.services.check.finding import CheckReport, Finding, Repair
 from table.services.clean.clean import clean
 from table.services.clean.judgement import judge_files
-from table.services.savepoint.savepoint import create_savepoint, delete_savepoint, restore_to_savepoint, roll_back
+from table.services.rollback.undo_commit import roll_back
+from table.services.savepoint.restore import restore_to_savepoint
+from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
 from table.timeline.instant import Action
 
 FORCE = "also undo batches of streams, whose checkpoints go on taking them for done"
@@ -127,7 +129,7 @@ def run(given: argparse.Namespace) -> list[str]:
         outcome = archive(table, options.archive, options.clean)
         return [f"archived {len(outcome.instants)} instants" + (f" to {outcome.path}" if outcome.path else "")]
     if given.batch is not None:
-        told = explain_batch(table, options.sink_id, given.batch, given.query)
+        told = explain_batch(table, options.sink.id, given.batch, given.query)
         return [f"{told.verdict}: {told.reason}"]
     return [
         f"{e.file.path}  {e.file.size_bytes} bytes  {e.cleaning}" + (f"  |  {e.packing}" if e.packing else "")

@@ -7,7 +7,7 @@ filtered may cost time, never a row.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -37,13 +37,21 @@ class FileHits:
 
     Attributes:
         file: the base file.
-        rows: positions in the file, ascending.
-        keys: for each the position of its key in the keys looked for.
+        stored: positions in the file, ascending.
+        sought: for each the position of its key in what was looked for: the array that the caller handed in.
     """
 
     file: BaseFile
-    rows: Positions
-    keys: Positions
+    stored: Positions
+    sought: Positions
+
+    def at(self, positions: Positions) -> "FileHits":
+        """The same hits where what was looked for was taken from a larger array.
+
+        Args:
+            positions: for each position in what was looked for the one in the larger array.
+        """
+        return replace(self, sought=positions[self.sought])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +107,7 @@ def find_keys(
         with failing_at(partition_path=file.partition_path, file_group=file.file_id):
             found, cost = _look_into(storage, file, sought, prune=prune, ranges=ranges, cache=cache)
         counts += cost
-        if len(found.rows):
+        if len(found.stored):
             hits.append(found)
     return hits, counts
 

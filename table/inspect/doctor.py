@@ -7,8 +7,9 @@ from typing import Any
 
 from table import clock
 from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TableConfig, load_table_config
+from table.config.writable import check_can_write, check_path_is_free
 from table.errors import HudiError
-from table.hudi_table import HudiTable, check_can_write, check_path_is_free, find_stored_key
+from table.hudi_table import HudiTable, find_stored_key
 from table.keys.keygen import check_key_encoding
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
 from table.scan.read_table import base_files_of
@@ -98,7 +99,7 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
     config = table.config
     kind = f"table {config.name!r}: version {config.version}, {config.table_type}, keys by {config.keygen_type}"
     findings = [Finding("ok", kind)]
-    drops = options is not None and options.metadata_enabled is False
+    drops = options is not None and options.table.metadata_enabled is False
     checked = replace(config, metadata_partitions="") if drops else config
     if drops and config.metadata_partitions.strip():
         findings.append(Finding("note", f"the metadata table ({config.metadata_partitions}) will be dropped"))

@@ -8,7 +8,7 @@ from table.hudi_table import HudiTable
 from table.options.write_options import WriteOptions
 from table.services.clean.judgement import judge_files
 from table.snapshot import Snapshot
-from table.timeline.active_timeline import find_instant, load_timeline
+from table.timeline.active_timeline import find_instant
 from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.metadata.commit import decode_commit
 from table.transaction.checkpoint import (
@@ -43,7 +43,7 @@ def explain_packing(file: BaseFile, options: WriteOptions) -> str:
         file: the newest version of a file group.
         options: sizes.
     """
-    limit, most = options.small_file_limit_bytes, options.max_file_size_bytes
+    limit, most = options.sizes.small_file_limit_bytes, options.sizes.max_file_bytes
     if limit <= 0:
         return "packing is off (hoodie.parquet.small.file.limit)"
     if file.size_bytes >= limit:
@@ -93,12 +93,12 @@ def explain_batch(table: HudiTable, sink_id: str, batch_id: int, query_id: str |
         query_id: id of the streaming query; None means the one that committed last.
     """
     active = []
-    for instant in load_timeline(table.storage).completed_writes:
+    for instant in table.load_timeline().completed_writes:
         data = find_instant(table.storage, instant)
         active.append(decode_checkpoints(decode_commit(data or b"", instant.file_name).extra))
     last = merge_checkpoints(active).get(sink_id)
     if last is None:
-        archived = read_archived_commits(table.storage, table.config.archive_folder)
+        archived = read_archived_commits(table.archive)
         last = merge_checkpoints(decode_checkpoints(commit.metadata.extra) for commit in archived).get(sink_id)
     if last is None:
         return BatchExplanation("write", f"no commit names the sink {sink_id!r}: any first batch is fine", None)

@@ -1,264 +1,169 @@
 """One table of every key: honoured, refused, or another spelling of one of these (pure).
 
-Keys without effect, the third class, stand in `table.options.without_effect`.
+Keys without effect, the third class, stand in `table.options.without_effect`. What values an honoured key takes, and
+what it means, is said where its field stands (`table.options.groups`, `table.options.write_groups`).
 """
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
 
-from table.config.table_config import (
-    DEFAULT_PAYLOAD,
-    KEYGEN_CLASSES,
-    OVERWRITE_PAYLOAD,
-    PAYLOADS,
-    SUPPORTED_KEYGENS,
-    keygen_type_of,
+from table.options.settings import describe_fields, kinds_of
+from table.options.values import (
+    TIMEBASED_KEYS,
+    TIMEBASED_PREFIX,
+    AnyText,
+    DuplicatePolicy,
+    Flag,
+    Kind,
+    PayloadName,
+    Reconciles,
+    RecordMergeMode,
+    Text,
+    Whole,
 )
-from table.errors import InvalidConfigError
-from table.options.groups import CLEAN_POLICIES
+from table.options.write_groups import GROUPS, OPERATION
 
 _MB = 1024 * 1024
 
-Parser = Callable[[str, str], Any]
+
+@dataclass(frozen=True)
+class HonouredKey:
+    """A key that does something.
+
+    Attributes:
+        path: the field of `table.options.write_options.WriteOptions` that it fills, such as ``clean.policy``; the
+            name alone for the three keys that have no field of their own.
+        own_kind: the kind of its values where the field's does not fit.
+        own_description: what it means where the field's description does not fit.
+    """
+
+    path: str
+    own_kind: Kind | None = None
+    own_description: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of its values."""
+        if self.own_kind is not None:
+            return self.own_kind
+        group, _, name = self.path.rpartition(".")
+        return kinds_of(GROUPS[group])[name] if group else OPERATION
+
+    @property
+    def description(self) -> str:
+        """What it means, on one line."""
+        group, _, name = self.path.rpartition(".")
+        return self.own_description or (describe_fields(GROUPS[group])[name] if group else "What a batch does.")
 
 
-def _string(key: str, value: str) -> str:
-    if not value.strip():
-        raise InvalidConfigError(f"{key} is empty: give a value or leave the key out")
-    return value.strip()
-
-
-def _folder_name(key: str, value: str) -> str:
-    name = _string(key, value)
-    if "/" in name or name.startswith("."):
-        raise InvalidConfigError(f"{key}={value}: must be the plain name of a folder within .hoodie")
-    return name
-
-
-def _boolean(key: str, value: str) -> bool:
-    if value.strip().lower() not in ("true", "false"):
-        raise InvalidConfigError(f"{key}={value}: neither true nor false")
-    return value.strip().lower() == "true"
-
-
-def _integer(least: int, scale: int = 1) -> Parser:
-    def parse(key: str, value: str) -> int:
-        try:
-            number = int(value.strip()) * scale
-        except ValueError:
-            raise InvalidConfigError(f"{key}={value}: not a whole number") from None
-        if number < least:
-            raise InvalidConfigError(f"{key}={value}: {least} is the least that makes sense")
-        return number
-
-    return parse
-
-
-def _number(above: float, below: float) -> Callable[[str, str], float]:
-    def parse(key: str, value: str) -> float:
-        try:
-            number = float(value.strip())
-        except ValueError:
-            raise InvalidConfigError(f"{key}={value}: not a number") from None
-        if not above < number < below:
-            raise InvalidConfigError(f"{key}={value}: must lie between {above} and {below}")
-        return number
-
-    return parse
-
-
-def _share(key: str, value: str) -> float:
-    number = _number(-math.inf, math.inf)(key, value)
-    if not 0 <= number <= 1:
-        raise InvalidConfigError(f"{key}={value}: a share lies between 0 and 1")
-    return number
-
-
-def _one_of(*allowed: str) -> Parser:
-    def parse(key: str, value: str) -> str:
-        for choice in allowed:
-            if value.strip().lower() == choice.lower():
-                return choice
-        raise InvalidConfigError(f"{key}={value}: one of {', '.join(allowed)} is supported")
-
-    return parse
-
-
-def _names(_key: str, value: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in value.split(",") if name.strip())
-
-
-def _keygen(key: str, value: str) -> str:
-    found = keygen_type_of(value)
-    if found not in SUPPORTED_KEYGENS:
-        known = ", ".join(KEYGEN_CLASSES[name] for name in SUPPORTED_KEYGENS)
-        raise InvalidConfigError(f"{key}={value}: this key generator is not supported; use one of {known}")
-    return found
-
-
-def _payload(key: str, value: str) -> str:
-    short = value.strip().rsplit(".", 1)[-1]
-    for known in PAYLOADS:
-        if short == known.rsplit(".", 1)[-1]:
-            return known
-    raise InvalidConfigError(f"{key}={value}: this payload is not supported; use one of {', '.join(PAYLOADS)}")
-
-
-def _merge_mode(key: str, value: str) -> str:
-    modes = {"EVENT_TIME_ORDERING": DEFAULT_PAYLOAD, "COMMIT_TIME_ORDERING": OVERWRITE_PAYLOAD}
-    return modes[_one_of(*modes)(key, value)]
-
-
-OPERATIONS = (
-    "insert",
-    "bulk_insert",
-    "upsert",
-    "delete",
-    "insert_overwrite",
-    "insert_overwrite_table",
-    "delete_partition",
-)
-INDEX_TYPES = ("BLOOM", "SIMPLE", "BUCKET", "GLOBAL_BLOOM", "GLOBAL_SIMPLE")
-
-
-def _index(key: str, value: str) -> str:
-    name = value.strip().upper()
-    if name in ("INMEMORY", "FLINK_STATE"):
-        return "BLOOM"  # an engine's own memory of what the files say
-    if name not in INDEX_TYPES:
-        raise InvalidConfigError(f"{key}={value}: this index is not supported; use one of {', '.join(INDEX_TYPES)}")
-    return name
-
-
-def _reconcile(key: str, value: str) -> str:
-    return "reconcile" if _boolean(key, value) else "add"
-
-
-def _dup_policy(key: str, value: str) -> bool:
-    return _one_of("none", "drop")(key, value) == "drop"  # type: ignore[no-any-return]
-
-
-def _setting(_key: str, value: str) -> str:
-    return value
-
-
-SORT_MODES = (
-    "NONE",
-    "GLOBAL_SORT",
-    "PARTITION_SORT",
-    "PARTITION_PATH_REPARTITION",
-    "PARTITION_PATH_REPARTITION_AND_SORT",
-)
-
-TIMEBASED_KEYS = tuple(
-    "hoodie.keygen.timebased." + name
-    for name in (
-        "timestamp.type",
-        "timestamp.scalar.time.unit",
-        "output.dateformat",
-        "output.timezone",
-        "input.dateformat",
-        "input.dateformat.list.delimiter.regex",
-        "input.timezone",
-        "timezone",
-    )
-)
-
-_codec = _one_of("zstd", "snappy", "gzip", "lz4", "none")
-
-
-def _codec_name(key: str, value: str) -> str:
-    name = value.strip().lower()
-    return "none" if name == "uncompressed" else _codec(key, "lz4" if name == "lz4_raw" else value)
-
-
-# key -> (field of WriteOptions, or "base_file.x" / "heartbeat.x", how to read the value)
-HONOURED: Mapping[str, tuple[str, Parser]] = MappingProxyType(
+HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
     {
-        "hoodie.table.name": ("table_name", _string),
-        "hoodie.database.name": ("database", _string),
-        "hoodie.datasource.write.recordkey.field": ("record_key_fields", _names),
-        "hoodie.datasource.write.partitionpath.field": ("partition_fields", _names),
-        "hoodie.datasource.write.precombine.field": ("ordering_field", _string),
-        "hoodie.datasource.write.keygenerator.type": ("keygen_type", _keygen),
-        "hoodie.datasource.write.hive_style_partitioning": ("hive_style", _boolean),
-        "hoodie.datasource.write.partitionpath.urlencode": ("url_encode", _boolean),
-        "hoodie.datasource.write.payload.class": ("payload_class", _payload),
-        "hoodie.record.merge.mode": ("payload_class", _merge_mode),
-        "hoodie.table.timeline.timezone": ("timezone", _one_of("UTC", "LOCAL")),
-        "hoodie.archivelog.folder": ("archive_folder", _folder_name),
-        "hoodie.datasource.write.operation": ("operation", _one_of(*OPERATIONS)),
-        "hoodie.index.type": ("index_type", _index),
-        "hoodie.bloom.index.prune.by.ranges": ("prune_by_ranges", _boolean),
-        "hoodie.bloom.index.update.partition.path": ("bloom_moves", _boolean),
-        "hoodie.simple.index.update.partition.path": ("simple_moves", _boolean),
-        "hoodie.bucket.index.num.buckets": ("buckets", _integer(1)),
-        "hoodie.bucket.index.hash.field": ("bucket_hash_fields", _names),
-        "hudistream.index.cache.bytes": ("index_cache_bytes", _integer(0)),
-        "hoodie.combine.before.upsert": ("combine_before_upsert", _boolean),
-        "hoodie.combine.before.delete": ("combine_before_delete", _boolean),
-        "hoodie.datasource.write.insert.drop.duplicates": ("insert_drop_duplicates", _boolean),
-        "hoodie.datasource.insert.dup.policy": ("insert_drop_duplicates", _dup_policy),
-        "hoodie.datasource.write.partitions.to.delete": ("partitions_to_delete", _names),
-        "hudistream.overwrite.in.stream": ("overwrite_in_stream", _boolean),
-        "hudistream.schema.mode": ("schema_mode", _one_of("strict", "add", "reconcile")),
-        "hoodie.datasource.write.reconcile.schema": ("schema_mode", _reconcile),
-        "hoodie.write.set.null.for.missing.columns": ("fill_missing", _boolean),
-        "hoodie.bulkinsert.sort.mode": ("sort_mode", _one_of(*SORT_MODES)),
-        "hoodie.bulkinsert.shuffle.parallelism": ("bulk_parallelism", _integer(0)),
-        "hoodie.combine.before.insert": ("combine_before_insert", _boolean),
-        "hoodie.merge.allow.duplicate.on.inserts": ("allow_duplicates", _boolean),
-        "hoodie.parquet.max.file.size": ("max_file_size_bytes", _integer(1)),
-        "write.parquet.max.file.size": ("max_file_size_bytes", _integer(_MB, _MB)),
-        "hoodie.parquet.small.file.limit": ("small_file_limit_bytes", _integer(-(2**63))),
-        "hoodie.copyonwrite.record.size.estimate": ("record_size_estimate_bytes", _integer(1)),
-        "hoodie.record.size.estimation.threshold": ("record_size_threshold", _number(-1e9, 1e9)),
-        "hoodie.copyonwrite.insert.auto.split": ("auto_split", _boolean),
-        "hoodie.copyonwrite.insert.split.size": ("split_size", _integer(1)),
-        "hoodie.insert.shuffle.parallelism": ("parallelism", _integer(0)),
-        "hoodie.upsert.shuffle.parallelism": ("upsert_parallelism", _integer(0)),
-        "hoodie.delete.shuffle.parallelism": ("delete_parallelism", _integer(0)),
-        "hudistream.slots.per.partition": ("slots_per_partition", _integer(1)),
-        "hoodie.datasource.write.streaming.checkpoint.identifier": ("sink_id", _string),
-        "hudistream.checkpoint.location": ("checkpoint_location", _string),
-        "hoodie.parquet.compression.codec": ("base_file.codec", _codec_name),
-        "hudistream.parquet.compression.level": ("base_file.codec_level", _integer(-(2**31))),
-        "hoodie.parquet.block.size": ("base_file.row_group_bytes", _integer(1)),
-        "write.parquet.block.size": ("base_file.row_group_bytes", _integer(_MB, _MB)),
-        "hoodie.parquet.dictionary.enabled": ("base_file.dictionary", _boolean),
-        "hoodie.index.bloom.num_entries": ("base_file.bloom_entries", _integer(1)),
-        "hoodie.index.bloom.fpp": ("base_file.bloom_fpp", _number(0, 1)),
-        "hoodie.bloom.index.filter.type": ("base_file.bloom_type", _one_of("SIMPLE", "DYNAMIC_V0")),
-        "hoodie.bloom.index.filter.dynamic.max.entries": ("base_file.bloom_max_entries", _integer(1)),
-        "hoodie.client.heartbeat.interval_in_ms": ("heartbeat.interval_ms", _integer(1)),
-        "hoodie.client.heartbeat.tolerable.misses": ("heartbeat.tolerable_misses", _integer(1)),
-        "hoodie.base.path": ("base_path", _string),
-        "hoodie.metadata.enable": ("metadata_enabled", _boolean),
-        "hoodie.clean.automatic": ("clean.automatic", _boolean),
-        "hoodie.clean.async.enabled": ("clean.asynchronous", _boolean),
-        "clean.async.enabled": ("clean.at_checkpoint", _boolean),
-        "hoodie.clean.policy": ("clean.policy", _one_of(*CLEAN_POLICIES)),
-        "hoodie.clean.commits.retained": ("clean.commits_retained", _integer(1)),
-        "hoodie.clean.fileversions.retained": ("clean.versions_retained", _integer(1)),
-        "hoodie.clean.hours.retained": ("clean.hours_retained", _integer(1)),
-        "hoodie.clean.trigger.max.commits": ("clean.trigger_commits", _integer(1)),
-        "hoodie.clean.incremental.enabled": ("clean.incremental", _boolean),
-        "hoodie.clean.parallelism": ("clean.parallelism", _integer(1)),
-        "hudistream.clean.grace.ms": ("clean.grace_ms", _integer(0)),
-        "hudistream.clean.max.share": ("clean.most_share", _share),
-        "hudistream.clean.on.failure": ("clean.on_failure", _one_of("warn", "pause", "fail")),
-        "hoodie.archive.automatic": ("archive.automatic", _boolean),
-        "hoodie.keep.min.commits": ("archive.min_commits", _integer(1)),
-        "hoodie.keep.max.commits": ("archive.max_commits", _integer(1)),
-        "hoodie.commits.archival.batch": ("archive.batch", _integer(1)),
-        "hudistream.bad.rows": ("bad_rows", _one_of("fail", "quarantine")),
-        "hudistream.bad.rows.path": ("bad_rows_path", _string),
-        "hudistream.max.rewrite.ratio": ("max_rewrite_ratio", _number(0, 1e12)),
-        "hudistream.task.memory.bytes": ("task_memory_bytes", _integer(1)),
-        "hudistream.verify.share": ("base_file.verify_share", _share),
-        **dict.fromkeys(TIMEBASED_KEYS, ("timebased", _setting)),
+        "hoodie.table.name": HonouredKey("table.name"),
+        "hoodie.database.name": HonouredKey("table.database"),
+        "hoodie.datasource.write.recordkey.field": HonouredKey("keys.record_key_fields"),
+        "hoodie.datasource.write.partitionpath.field": HonouredKey("keys.partition_fields"),
+        "hoodie.datasource.write.precombine.field": HonouredKey("keys.ordering_field"),
+        "hoodie.datasource.write.keygenerator.type": HonouredKey("keys.keygen_type"),
+        "hoodie.datasource.write.hive_style_partitioning": HonouredKey("keys.hive_style"),
+        "hoodie.datasource.write.partitionpath.urlencode": HonouredKey("keys.url_encode"),
+        "hoodie.datasource.write.payload.class": HonouredKey(
+            "table.merge_mode", PayloadName(), "The payload class, which says how records of one key become one."
+        ),
+        "hoodie.record.merge.mode": HonouredKey(
+            "table.merge_mode", RecordMergeMode(), "How records of one key become one."
+        ),
+        "hoodie.table.timeline.timezone": HonouredKey("table.timezone"),
+        "hoodie.archivelog.folder": HonouredKey("table.archive_folder"),
+        "hoodie.datasource.write.operation": HonouredKey("operation"),
+        "hoodie.index.type": HonouredKey("index.type"),
+        "hoodie.bloom.index.prune.by.ranges": HonouredKey("index.prune_by_ranges"),
+        "hoodie.bloom.index.update.partition.path": HonouredKey("index.bloom_updates_partition_path"),
+        "hoodie.simple.index.update.partition.path": HonouredKey("index.simple_updates_partition_path"),
+        "hoodie.bucket.index.num.buckets": HonouredKey("index.buckets"),
+        "hoodie.bucket.index.hash.field": HonouredKey("index.bucket_hash_fields"),
+        "hudistream.index.cache.bytes": HonouredKey("index.cache_bytes"),
+        "hoodie.combine.before.upsert": HonouredKey("duplicates.combine_before_upsert"),
+        "hoodie.combine.before.delete": HonouredKey("duplicates.combine_before_delete"),
+        "hoodie.datasource.write.insert.drop.duplicates": HonouredKey("duplicates.drop_on_insert"),
+        "hoodie.datasource.insert.dup.policy": HonouredKey(
+            "duplicates.drop_on_insert", DuplicatePolicy(), "``drop``: inserts whose key the table has are dropped."
+        ),
+        "hoodie.datasource.write.partitions.to.delete": HonouredKey("overwrite.partitions_to_delete"),
+        "hudistream.overwrite.in.stream": HonouredKey("overwrite.in_stream"),
+        "hudistream.schema.mode": HonouredKey("schema.mode"),
+        "hoodie.datasource.write.reconcile.schema": HonouredKey(
+            "schema.mode", Reconciles(), "Whether columns that the batch lacks are null; else they are refused."
+        ),
+        "hoodie.write.set.null.for.missing.columns": HonouredKey("schema.fill_missing"),
+        "hoodie.bulkinsert.sort.mode": HonouredKey("tasks.bulk_insert_sort"),
+        "hoodie.bulkinsert.shuffle.parallelism": HonouredKey("tasks.bulk_insert_parallelism"),
+        "hoodie.combine.before.insert": HonouredKey("duplicates.combine_before_insert"),
+        "hoodie.merge.allow.duplicate.on.inserts": HonouredKey("duplicates.allow_on_insert"),
+        "hoodie.parquet.max.file.size": HonouredKey("sizes.max_file_bytes"),
+        "write.parquet.max.file.size": HonouredKey(
+            "sizes.max_file_bytes", Whole(_MB, _MB), "Size at which a base file is full, in MB."
+        ),
+        "hoodie.parquet.small.file.limit": HonouredKey("sizes.small_file_limit_bytes"),
+        "hoodie.copyonwrite.record.size.estimate": HonouredKey("sizes.record_bytes_estimate"),
+        "hoodie.record.size.estimation.threshold": HonouredKey("sizes.record_size_threshold"),
+        "hoodie.copyonwrite.insert.auto.split": HonouredKey(
+            "auto_split",
+            Flag(),
+            "Whether the rows of new files follow from the average size of a row; false: the split size says it.",
+        ),
+        "hoodie.copyonwrite.insert.split.size": HonouredKey(
+            "split_size", Whole(1), "Rows of a new file group; only with insert.auto.split=false."
+        ),
+        "hoodie.insert.shuffle.parallelism": HonouredKey("tasks.insert_parallelism"),
+        "hoodie.upsert.shuffle.parallelism": HonouredKey("tasks.upsert_parallelism"),
+        "hoodie.delete.shuffle.parallelism": HonouredKey("tasks.delete_parallelism"),
+        "hudistream.slots.per.partition": HonouredKey("tasks.slots_per_partition"),
+        "hoodie.datasource.write.streaming.checkpoint.identifier": HonouredKey("sink.id"),
+        "hudistream.checkpoint.location": HonouredKey("sink.checkpoint_location"),
+        "hoodie.parquet.compression.codec": HonouredKey("base_file.codec"),
+        "hudistream.parquet.compression.level": HonouredKey("base_file.codec_level"),
+        "hoodie.parquet.block.size": HonouredKey("base_file.row_group_bytes"),
+        "write.parquet.block.size": HonouredKey(
+            "base_file.row_group_bytes", Whole(_MB, _MB), "Arrow bytes of rows that make a row group, in MB."
+        ),
+        "hoodie.parquet.dictionary.enabled": HonouredKey("base_file.dictionary"),
+        "hoodie.index.bloom.num_entries": HonouredKey("base_file.bloom_entries"),
+        "hoodie.index.bloom.fpp": HonouredKey("base_file.bloom_fpp"),
+        "hoodie.bloom.index.filter.type": HonouredKey("base_file.bloom_type"),
+        "hoodie.bloom.index.filter.dynamic.max.entries": HonouredKey("base_file.bloom_max_entries"),
+        "hoodie.client.heartbeat.interval_in_ms": HonouredKey("heartbeat.interval_ms"),
+        "hoodie.client.heartbeat.tolerable.misses": HonouredKey("heartbeat.tolerable_misses"),
+        "hoodie.base.path": HonouredKey("base_path", Text(), "The table's path; must agree with the sink's."),
+        "hoodie.metadata.enable": HonouredKey("table.metadata_enabled"),
+        "hoodie.clean.automatic": HonouredKey("clean.automatic"),
+        "hoodie.clean.async.enabled": HonouredKey("clean.asynchronous"),
+        "clean.async.enabled": HonouredKey("clean.at_checkpoint"),
+        "hoodie.clean.policy": HonouredKey("clean.policy"),
+        "hoodie.clean.commits.retained": HonouredKey("clean.commits_retained"),
+        "hoodie.clean.fileversions.retained": HonouredKey("clean.versions_retained"),
+        "hoodie.clean.hours.retained": HonouredKey("clean.hours_retained"),
+        "hoodie.clean.trigger.max.commits": HonouredKey("clean.trigger_commits"),
+        "hoodie.clean.incremental.enabled": HonouredKey("clean.incremental"),
+        "hoodie.clean.parallelism": HonouredKey("clean.parallelism"),
+        "hudistream.clean.grace.ms": HonouredKey("clean.grace_ms"),
+        "hudistream.clean.max.share": HonouredKey("clean.most_share"),
+        "hudistream.clean.on.failure": HonouredKey("clean.on_failure"),
+        "hoodie.archive.automatic": HonouredKey("archive.automatic"),
+        "hoodie.keep.min.commits": HonouredKey("archive.min_commits"),
+        "hoodie.keep.max.commits": HonouredKey("archive.max_commits"),
+        "hoodie.commits.archival.batch": HonouredKey("archive.batch"),
+        "hudistream.bad.rows": HonouredKey("bad_rows.action"),
+        "hudistream.bad.rows.path": HonouredKey("bad_rows.path"),
+        "hudistream.max.rewrite.ratio": HonouredKey("sizes.max_rewrite_ratio"),
+        "hudistream.task.memory.bytes": HonouredKey("tasks.memory_bytes"),
+        "hudistream.verify.share": HonouredKey("base_file.verify_share"),
+        **{
+            key: HonouredKey(
+                "keys.timebased", AnyText(), f"``{key.removeprefix(TIMEBASED_PREFIX)}`` of the timestamp key generator."
+            )
+            for key in TIMEBASED_KEYS
+        },
     }
 )
 
@@ -278,7 +183,7 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         "hoodie.partition.metafile.use.base.format": (("false",), "partition metadata is text"),
         "hoodie.table.multiple.base.file.formats.enable": (("false",), "base files are Parquet"),
         "hoodie.allow.operation.metadata.field": (("false",), "the column _hoodie_operation is not written"),
-        "hoodie.write.concurrency.mode": (("SINGLE_WRITER",), "one writer a table for now"),
+        "hoodie.write.concurrency.mode": (("SINGLE_WRITER",), "one writer per table is supported for now"),
         "hoodie.clean.failed.writes.policy": (("EAGER",), "failed writes are rolled back before the next batch"),
         "hoodie.index.bucket.engine": (("SIMPLE",), "the number of buckets is fixed"),
         "hoodie.index.class": (("",), "indexes of one's own are not loaded"),
@@ -309,8 +214,14 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         "hoodie.partition.ttl.inline": (("false",), "partitions do not expire here"),
         "hoodie.metaserver.enabled": (("false",), "the timeline is files"),
         "hoodie.table.service.manager.enabled": (("false",), "table services run here"),
-        "hoodie.bulkinsert.overwrite.operation.type": (("",), "overwriting is not supported yet"),
-        "hoodie.static.overwrite.partition.paths": (("",), "overwriting is not supported yet"),
+        "hoodie.bulkinsert.overwrite.operation.type": (
+            ("",),
+            "set hoodie.datasource.write.operation=insert_overwrite or insert_overwrite_table instead",
+        ),
+        "hoodie.static.overwrite.partition.paths": (
+            ("",),
+            "insert_overwrite replaces the partition paths that rows come for, delete_partition those it is told",
+        ),
         "hoodie.datasource.hive_sync.enable": (("false",), "no catalog is told about new partitions"),
         "hoodie.datasource.meta.sync.enable": (("false",), "no catalog is told about new partitions"),
         "hoodie.datasource.write.streaming.ignore.failed.batch": (("false",), "a failed batch raises"),

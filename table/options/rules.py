@@ -32,22 +32,6 @@ def checked_retention(clean: CleanSettings, archive: ArchiveSettings, *, given: 
     return archive
 
 
-_LEVELS = {"zstd": (-7, 22), "gzip": (1, 9)}
-
-
-def check_level(codec: str, level: int | None) -> None:
-    """Refuses a level of compression that the codec does not have.
-
-    Raises:
-        InvalidConfigError: names the level and those that there are.
-    """
-    least, most = _LEVELS.get(codec, (None, None))
-    if level is None or (least is not None and most is not None and least <= level <= most):
-        return
-    known = f"{least} to {most}" if least is not None else "none"
-    raise InvalidConfigError(f"hudistream.parquet.compression.level={level}: the levels of {codec} are {known}")
-
-
 def check_clean_spellings(parsed: Mapping[str, Any], said: Mapping[str, str]) -> None:
     """Refuses the two switches of asynchronous cleaning where they do not say the same.
 

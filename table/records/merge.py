@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from table.columns.same_values import same_column
+from table.config.merge_mode import MergeMode
 from table.schema.avro_schema import META_COLUMNS, RECORD_KEY
 
-EVENT_TIME, COMMIT_TIME, PARTIAL_UPDATE = "EVENT_TIME", "COMMIT_TIME", "PARTIAL_UPDATE"
 DELETE_MARKER = "_hoodie_is_deleted"
 ARRIVAL_COLUMN = "_hudistream_arrival"
 
@@ -29,14 +29,24 @@ class MergeRules:
     """How records of one key become one.
 
     Attributes:
-        mode: ``EVENT_TIME``, ``COMMIT_TIME`` or ``PARTIAL_UPDATE``.
+        mode: the table's merge semantics.
         ordering_field: column that orders records, or None: then the order of arrival does.
         deletes_all: every incoming record deletes its key, whatever its ordering value (operation ``delete``).
     """
 
-    mode: str = EVENT_TIME
+    mode: MergeMode = MergeMode.EVENT_TIME
     ordering_field: str | None = None
     deletes_all: bool = False
+
+    @property
+    def compares(self) -> bool:
+        """Whether ordering values decide which record stays; otherwise the one that arrived last does."""
+        return self.ordering_field is not None and self.mode.compares_ordering and not self.deletes_all
+
+    @property
+    def fills(self) -> bool:
+        """Whether nulls of the newer record are filled from the older one."""
+        return self.mode.fills_nulls and not self.deletes_all
 
 
 @dataclass(frozen=True)
@@ -44,9 +54,9 @@ class MergedRows:
     """Outcome of merging a run of stored rows with incoming ones.
 
     Attributes:
-        rows: the stored rows in their order, some replaced, some gone.
+        rows: the stored rows in their order, some replaced, some deleted.
         updated: how many were replaced.
-        deleted: how many are gone.
+        deleted: how many are deleted.
     """
 
     rows: pa.Table
@@ -61,7 +71,7 @@ class MergeOutcome:
     Attributes:
         rows: positions of these stored rows, ascending.
         wins: which of them another row takes the place of.
-        lost: which of them are gone.
+        lost: which of them are deleted.
         fresh: where those other rows are.
         chosen: for each stored row its position in `fresh`.
     """
@@ -105,7 +115,7 @@ def sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def merge_rows(
-    stored: pa.Table, incoming: pa.Table, found: Positions, rules: MergeRules, gone: Flags | None = None
+    stored: pa.Table, incoming: pa.Table, found: Positions, rules: MergeRules, removes: Flags | None = None
 ) -> MergedRows:
     """Replaces or removes stored rows.
 
@@ -114,9 +124,9 @@ def merge_rows(
         incoming: rows of the same schema, no key twice.
         found: for each stored row the position of its key in `incoming`, or -1.
         rules: who wins. On ties, and where the stored row has no ordering value, the incoming one does.
-        gone: incoming records that remove their key whatever the order.
+        removes: incoming records that remove their key whatever the order.
     """
-    outcome = decide_merge(stored, incoming, found, rules, gone)
+    outcome = decide_merge(stored, incoming, found, rules, removes)
     if not len(outcome.rows):
         return MergedRows(stored, 0, 0)
     keep = np.ones(len(stored), np.bool_)
@@ -126,7 +136,7 @@ def merge_rows(
 
 
 def decide_merge(
-    stored: pa.Table, incoming: pa.Table, found: Positions, rules: MergeRules, gone: Flags | None = None
+    stored: pa.Table, incoming: pa.Table, found: Positions, rules: MergeRules, removes: Flags | None = None
 ) -> MergeOutcome:
     """Who wins, where stored rows and incoming ones have a key in common; the arguments are those of `merge_rows`.
 
@@ -140,9 +150,9 @@ def decide_merge(
         old, new = stored.select(order).take(pa.array(hit)), incoming.select(order).take(pa.array(chosen))
         newer = newer_than_stored(old, new, rules)
     deletes = delete_flags(incoming, rules)[chosen]
-    if gone is not None:
-        newer, deletes = newer | gone[chosen], deletes | gone[chosen]
-    if rules.mode == PARTIAL_UPDATE and not rules.deletes_all:
+    if removes is not None:
+        newer, deletes = newer | removes[chosen], deletes | removes[chosen]
+    if rules.fills:
         # a delete does not look at the order there
         records = incoming.select(stored.column_names).take(pa.array(chosen))
         fresh = filled_from_older(stored.take(pa.array(hit)), records, newer)
@@ -155,7 +165,7 @@ def changed_columns(stored: pa.Table, outcome: MergeOutcome) -> pa.Table:
 
     Args:
         stored: rows of a base file, with the columns that may change.
-        outcome: of merging them, in which no row is gone.
+        outcome: of merging them, in which no row is deleted.
     """
     if not outcome.wins.any():
         return stored.select([])
@@ -187,7 +197,7 @@ def _gathered(rows: pa.Table, positions: Positions) -> pa.Table:
 
 def newer_than_stored(stored: pa.Table, incoming: pa.Table, rules: MergeRules) -> Flags:
     """For each pair of rows whether the incoming record is as new as the stored one, or newer."""
-    if rules.ordering_field is None or rules.mode == COMMIT_TIME or rules.deletes_all:
+    if rules.ordering_field is None or not rules.compares:
         return np.ones(len(stored), np.bool_)
     old, new = sortable(stored.column(rules.ordering_field)), sortable(incoming.column(rules.ordering_field))
     flags: Flags = pc.fill_null(pc.or_kleene(pc.less_equal(old, new), pc.is_null(old)), False).to_numpy()
@@ -231,7 +241,7 @@ def combine_rows(rows: pa.Table, rules: MergeRules) -> pa.Table:
     groups = keys.indices.to_numpy()
     numbered = ARRIVAL_COLUMN in rows.column_names
     arrival = rows.column(ARRIVAL_COLUMN).to_numpy() if numbered else np.arange(len(rows))
-    if rules.mode == PARTIAL_UPDATE and not rules.deletes_all:
+    if rules.fills:
         return _folded(rows, groups, arrival, rules)
     order = np.lexsort((arrival, _ranks(rows, rules), groups))
     last = np.append(groups[order][1:] != groups[order][:-1], True)
@@ -240,7 +250,7 @@ def combine_rows(rows: pa.Table, rules: MergeRules) -> pa.Table:
 
 def _ranks(rows: pa.Table, rules: MergeRules) -> Positions:
     """The rank of each row's ordering value, equal for equal values; nulls lowest."""
-    if rules.ordering_field is None or rules.mode == COMMIT_TIME or rules.deletes_all:
+    if rules.ordering_field is None or not rules.compares:
         return np.zeros(len(rows), np.int64)
     values = sortable(rows.column(rules.ordering_field)).combine_chunks()
     ranks: Positions = pc.rank(values, tiebreaker="min").to_numpy().astype(np.int64)
@@ -274,7 +284,7 @@ def _folded(rows: pa.Table, groups: npt.NDArray[np.int32], arrival: Positions, r
 
 def last_of_each_key(rows: pa.Table) -> pa.Table:
     """Of rows in order of arrival the last one of each key, in order of arrival."""
-    return combine_rows(rows, MergeRules(COMMIT_TIME))
+    return combine_rows(rows, MergeRules(MergeMode.COMMIT_TIME))
 
 
 def last_of_each_run(rows: pa.Table, next_key: str | None) -> pa.Table:

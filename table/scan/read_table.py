@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from table.columns.conform import conform
 from table.errors import CorruptFileError, InvalidConfigError, UnsupportedTableError
-from table.files.base.base_file import conform
 from table.hudi_table import HudiTable
 from table.schema.avro_schema import META_FIELDS, relaxed, with_meta_columns
 from table.snapshot import Snapshot

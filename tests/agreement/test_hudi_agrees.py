@@ -8,6 +8,7 @@ import pytest
 from engine import Engine, rows
 from faults import FaultyStorage, Fuse, PowerCut
 from oracles import hudi_rs
+from oracles.hudi import JVM
 
 from table import read_table
 from table.config.table_config import load_table_config
@@ -18,14 +19,6 @@ from table.timeline.instant import Action
 pytestmark = pytest.mark.hudi
 
 COLUMNS = ["id", "p", "ts", "v"]
-JVM = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.datasource.write.operation": "upsert",
-    "hoodie.index.type": "BLOOM",
-}
 
 
 def multiset(table_or_rows, columns=COLUMNS):
@@ -93,7 +86,7 @@ def test_ours_goes_on_in_a_table_that_hudi_made(hudi, golden):
 
 
 def one_path(table):
-    from streaming.task.regroup import SLOT_COLUMN
+    from streaming.plan.columns import SLOT_COLUMN
     from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 
     table = table.append_column(RECORD_KEY, table.column("id"))
@@ -239,7 +232,7 @@ def test_every_type_from_spark_through_the_sink_and_back_through_hudi(hudi, spar
     columns = frame.columns
     by_hudi = multiset(hudi.read(path), columns)
     assert len(by_hudi) == 40
-    from test_read_table import rows_of
+    from values import rows_of
 
     assert multiset(rows_of(read_table(path)), columns) == by_hudi
     assert multiset(rows_of(hudi_rs.read(path)), columns) == by_hudi

@@ -7,10 +7,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from oracles import hudi_rs
-from test_read_table import plain, rows_of
+from values import plain, rows_of, shown
 
-from streaming import HudiSink
-from streaming.spark import read_hudi
+from streaming import HudiSink, read_hudi
 from table import UnsupportedTableError, read_table
 from table.config.table_config import load_table_config, update_properties
 from table.hudi_table import HudiTable
@@ -44,15 +43,6 @@ def spark_rows(spark, table, tmp_path):
     file = str(tmp_path / f"rows-{os.urandom(4).hex()}.parquet")
     pq.write_table(table, file)
     return spark.read.parquet(file)
-
-
-def shown(rows):
-    """Rows as comparable texts; an empty map and an empty list look alike to Arrow's to_pylist."""
-    texts = []
-    for row in rows:
-        values = sorted((key, repr(value).replace("{}", "[]")) for key, value in row.items() if key not in META_COLUMNS)
-        texts.append(str(values))
-    return sorted(texts)
 
 
 def by_spark(spark, path):

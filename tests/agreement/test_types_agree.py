@@ -5,11 +5,9 @@ import random
 import pytest
 from oracles import hudi_rs
 from pyspark.sql import types as T
-from test_read_table import rows_of
-from test_tables_of_hudi import shown
+from values import rows_of, shown
 
-from streaming import HudiSink
-from streaming.spark import read_hudi
+from streaming import HudiSink, read_hudi
 from table import SchemaMismatchError, read_table
 from table.schema.avro_schema import META_COLUMNS
 

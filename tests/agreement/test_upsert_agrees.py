@@ -13,12 +13,12 @@ import pytest
 from engine import OPTIONS, Engine
 
 from table import read_table
-from table.options.keys import INDEX_TYPES
+from table.options.choices import IndexType
 
 pytestmark = pytest.mark.hudi
 
 PAYLOADS = ("DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload", "PartialUpdateAvroPayload")
-PAIRS = [(index, payload) for index in INDEX_TYPES for payload in PAYLOADS]
+PAIRS = [(index, payload) for index in IndexType for payload in PAYLOADS]
 SCHEMA = pa.schema(
     [
         ("id", pa.string()),

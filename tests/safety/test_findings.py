@@ -8,8 +8,9 @@ from glob import glob
 import pyarrow as pa
 import pytest
 from engine import Engine, key_set, rows
-from test_findings_services import LAST_VERSION, NARROW, OPERATION, UPSERT, data_files, request_clean
+from upkeep import LAST_VERSION, NARROW, OPERATION, UPSERT, data_files, request_clean
 
+from streaming.task.in_process import InProcessWorkers
 from table import StorageError, read_table
 from table.hudi_table import HudiTable
 from table.options.groups import ArchiveSettings, CleanSettings
@@ -87,7 +88,7 @@ def test_what_a_task_does_after_its_batch_failed_is_invisible_after_archival_too
         if moment in ("after the rollback", "long after"):
             assert bool(glob(f"{path}/p0/late*")) == (store is Unfenced)
 
-    inner, engine._distribute = engine._distribute, one_task_fails_and_another_goes_on
+    inner, engine.distribute = engine.distribute, one_task_fails_and_another_goes_on
     with monkeypatch.context() as patched:
         name = "execute_rollback" if moment == "after it is" else "request_instant"
         step = getattr(undoing, name)
@@ -95,7 +96,7 @@ def test_what_a_task_does_after_its_batch_failed_is_invisible_after_archival_too
             patched.setattr(undoing, name, lambda *given: (late and close_late(), step(*given))[1])
         with pytest.raises(RuntimeError):
             engine.write(1, rows(range(30, 60)))
-    engine._distribute = inner
+    engine.distribute = inner
     for number in range(1, 10):
         if late and (moment == "after the rollback" or number == 6):
             close_late()
@@ -147,7 +148,7 @@ def test_a_clean_that_was_planned_before_rows_came_into_the_emptied_partition_ke
 
 
 @pytest.mark.parametrize("operation", ["insert_overwrite_table", "delete_partition"])
-def test_a_table_without_partitions_that_was_emptied_and_cleaned_is_still_a_table(tmp_path, operation):
+def test_a_table_without_partitions_that_was_emptied_and_cleaned_is_still_a_table(tmp_path, monkeypatch, operation):
     path = str(tmp_path / "t")
     flat = {
         "hoodie.datasource.write.partitionpath.field": "",
@@ -155,10 +156,11 @@ def test_a_table_without_partitions_that_was_emptied_and_cleaned_is_still_a_tabl
     }
     batch = rows(range(10)).drop_columns(["p"])
     Engine(path, flat, query_id=None).write(None, batch)
-    emptying = Engine(path, {**flat, OPERATION: operation}, query_id=None).writer
-    distribute = Engine(path)._distribute
+    emptying = Engine(path, {**flat, OPERATION: operation}, query_id=None)
     none = batch.slice(0, 0)
-    emptying.write(None, none.schema, None, 2, lambda _keys, plan: distribute(plan, none), ask_paths=lambda _keys: [""])
+    with monkeypatch.context() as patched:
+        patched.setattr(InProcessWorkers, "list_partition_paths", lambda *_: [""])
+        emptying.write(None, none)
     assert clean(HudiTable.open(path), LAST_VERSION)[0].deleted[""]
     assert glob(f"{path}/*.parquet") == []
     assert os.path.exists(f"{path}/.hoodie/hoodie.properties")

@@ -7,37 +7,23 @@ from glob import glob
 import pyarrow as pa
 import pytest
 from engine import Engine, key_set, rows
+from upkeep import LAST_VERSION, NARROW, OPERATION, UPSERT, data_files, request_clean
 
 from streaming.batch import micro_batch
 from table import CommitConflictError, InvalidConfigError, clock, read_table
 from table.hudi_table import HudiTable
-from table.options.groups import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
+from table.options.groups import CleanSettings
 from table.services.archival.archival import archive
 from table.services.clean import clean as cleaning
 from table.services.clean.clean import clean
-from table.services.clean.judgement import plan_clean
-from table.services.savepoint.savepoint import create_savepoint, restore_to_savepoint, roll_back
+from table.services.rollback.undo_commit import roll_back
+from table.services.savepoint.restore import restore_to_savepoint
+from table.services.savepoint.savepoint import create_savepoint
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import load_timeline, request_instant
 from table.timeline.instant import Action
 from table.timeline.metadata.clean import CleanPlan, encode_clean_plan
-from table.timeline.metadata.service import RollbackPlan, RollbackRequest, encode_rollback_plan
-
-OPERATION = "hoodie.datasource.write.operation"
-UPSERT = {OPERATION: "upsert"}
-LAST_VERSION = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=1)
-NARROW = ArchiveSettings(min_commits=2, max_commits=3)
-
-
-def request_clean(table, settings):
-    """A clean whose process dies, or whose thread pauses, when its plan is durable."""
-    timeline = load_timeline(table.storage)
-    plan = plan_clean(table, timeline, settings)
-    return request_instant(table.storage, timeline, Action.CLEAN, table.config.timezone, encode_clean_plan(plan))
-
-
-def data_files(path, partition="*"):
-    return sorted(glob(os.path.join(path, partition, "*.parquet")))
+from table.timeline.metadata.rollback import RollbackPlan, RollbackRequest, encode_rollback_plan
 
 
 def test_a_savepoint_of_what_a_pending_clean_deletes_is_withdrawn(tmp_path):
@@ -164,14 +150,14 @@ def test_bad_rows_whose_commit_was_archived_before_they_were_published_are_publi
 def test_two_tables_that_share_a_folder_for_bad_rows_leave_each_others_alone(tmp_path):
     aside = LocalStorage(str(tmp_path / "bad"))
     first, second = (Engine(str(tmp_path / name), QUARANTINE, aside=aside) for name in "ab")
-    inner = first._distribute
+    inner = first.distribute
 
     def distribute(plan, table):
         results = inner(plan, table)
         second.write(0, rows(range(5)))  # the other stream's batch, while these rows wait for their commit
         return results
 
-    first._distribute = distribute
+    first.distribute = distribute
     summary = first.write(0, BAD)
     assert (summary.bad_rows, summary.upkeep_errors) == (1, ())
     assert len(files_below(aside.base_uri)) == 1

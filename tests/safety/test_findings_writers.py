@@ -7,16 +7,16 @@ from glob import glob
 from types import SimpleNamespace
 
 import pytest
-from conftest import require
 from engine import Engine, key_set, rows
 from faults import dying_process
+from needs import require
 
 from streaming.batch import micro_batch
 from table import CommitConflictError, clock, read_table
 from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
 from table.services.rollback import rollback
-from table.services.savepoint.savepoint import roll_back
+from table.services.rollback.undo_commit import roll_back
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import (
     begin_instant,
@@ -26,7 +26,7 @@ from table.timeline.active_timeline import (
     request_instant,
 )
 from table.timeline.instant import Action, Instant, State
-from table.timeline.metadata.service import (
+from table.timeline.metadata.rollback import (
     RollbackMetadata,
     RollbackPlan,
     encode_rollback_metadata,
@@ -53,15 +53,15 @@ def stream(storage, name, **options):
 
 def during(engine, act):
     """Has something happen when the tasks of a batch are done and the batch is not complete."""
-    inner = engine._distribute
+    inner = engine.distribute
 
     def distribute(plan, table):
         results = inner(plan, table)
-        engine._distribute = inner
+        engine.distribute = inner
         act()
         return results
 
-    engine._distribute = distribute
+    engine.distribute = distribute
 
 
 def refused(engine, batch_id):

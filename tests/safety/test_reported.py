@@ -6,10 +6,9 @@ import shutil
 
 import pytest
 from engine import OPTIONS, Engine, key_set, rows
-from test_sink import expected, frame, keys, run, source
+from stream import expected, frame, keys, run, source
 
-from streaming import HudiSink
-from streaming.spark import read_hudi
+from streaming import HudiSink, read_hudi
 from table import CommitConflictError, InvalidConfigError, SchemaMismatchError, StorageError, read_table
 from table.cli.main import main
 from table.hudi_table import HudiTable
@@ -112,7 +111,7 @@ def test_a_task_that_is_done_while_its_batch_is_rolled_back_publishes_nothing(tm
         late.append(writer)
         raise StorageError("another task of the job fails")
 
-    engine._distribute = distribute
+    engine.distribute = distribute
     with pytest.raises(StorageError):
         engine.write(1, rows(range(3, 6), lambda n: "a"), parallelism=1)
     assert late
@@ -204,7 +203,7 @@ def test_show_does_not_take_folders_for_markup(tmp_path, capsys):
 
 
 def test_the_command_names_what_a_store_says(capsys, monkeypatch):
-    from table.cli.main import main as cli
+    from table.cli import main as cli
 
     class NoCredentialsError(Exception):
         pass

@@ -10,8 +10,7 @@ import sys
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
-from streaming import HudiSink
-from streaming.spark import read_hudi
+from streaming import HudiSink, read_hudi
 from table import CorruptFileError
 
 folder, table, checkpoint = sys.argv[1:]

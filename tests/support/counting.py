@@ -8,7 +8,7 @@ from engine import Engine
 from faults import FaultyStorage, Fuse
 
 from table.storage.local import LocalStorage
-from table.timeline.instant import parse_instant
+from table.timeline.instant import REQUEST_TIME_NAMES
 
 BUCKETS = {"hoodie.bucket.index.num.buckets": "2"}
 _COMMIT_READ = re.compile(r"read \.hoodie/(\d+\.(?:commit|deltacommit|replacecommit))")
@@ -22,9 +22,9 @@ class Counting(Engine):
         at_workers = FaultyStorage(LocalStorage(path), self.on_workers)
         super().__init__(FaultyStorage(LocalStorage(path), self.on_driver), {**BUCKETS, **options}, at_workers)
 
-    def _distribute(self, plan, table):
+    def distribute(self, plan, table):
         changes = plan.changes and replace(plan.changes, files=sent(plan.changes.files))
-        return super()._distribute(replace(plan, small_files=sent(plan.small_files), changes=changes), table)
+        return super().distribute(replace(plan, small_files=sent(plan.small_files), changes=changes), table)
 
     def take_listed(self):
         """Data folders that driver and tasks listed since this was asked last."""
@@ -36,7 +36,7 @@ class Counting(Engine):
     def commits_read(self):
         """Completed commits that were read since `take_listed` was asked last, in order."""
         calls = [*self.on_driver.calls, *self.on_workers.calls]
-        return tuple(parse_instant(found[1]) for found in map(_COMMIT_READ.fullmatch, calls) if found)
+        return tuple(REQUEST_TIME_NAMES.parse(found[1]) for found in map(_COMMIT_READ.fullmatch, calls) if found)
 
 
 def sent(files):

@@ -6,15 +6,32 @@ from types import TracebackType
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from table.columns.conform import conform
 from table.errors import CorruptFileError
-from table.files.base.base_file import READ_BATCH_ROWS, REPEATED_META_COLUMNS, conform
+from table.files.base.repeated_columns import REPEATED_META_COLUMNS
 from table.files.parquet.footer import MAGIC, TAIL_BYTES, Footer, decode_footer, find_footer
 from table.files.parquet.row_groups import chunk_memory_bytes, chunks_of, fields_of_known_types, rows_of
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import Storage, failed
 
+READ_BATCH_ROWS = 65_536
 _FIRST_READ_BYTES = 64 * 1024
 _PIECE_BYTES = 4 * 1024 * 1024
+
+
+def read_footer_bytes(storage: Storage, path: str) -> int:
+    """Length of a base file's footer: its last eight bytes tell.
+
+    Raises:
+        CorruptFileError: when the file does not end as a Parquet file does.
+    """
+    with storage.open_input(path) as source:
+        size = source.size()
+        source.seek(max(0, size - 8))
+        tail = source.read(8)
+    if len(tail) < 8 or tail[4:] != b"PAR1":
+        raise CorruptFileError(f"{path} of {storage.base_uri!r} is not a Parquet file")
+    return int.from_bytes(tail[:4], "little") + 8
 
 
 def read_tail(source: pa.NativeFile) -> tuple[int, bytes]:

@@ -17,9 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import structlog
 
+from table.columns.memory_size import rows_bytes
 from table.errors import CorruptFileError, StorageError
-from table.files.base.base_file import file_schema, restamp_carried_rows, rows_bytes
 from table.files.base.hudi_footer import encode_entries, filter_of_footer, key_range, stored_bounds
+from table.files.base.repeated_columns import file_schema, restamp_carried_rows
 from table.files.base.stored_file import StoredBaseFile, read_tail
 from table.files.base.summary import COPIED, NEW, Announced, BaseFileSummary, Carrying, FileContents
 from table.files.base.tail_merge import CHEAP_GROUP_BYTES, plan_tail_merge

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from table.files.base.base_file import file_schema
+from table.files.base.repeated_columns import file_schema
 from table.files.base.stored_file import StoredBaseFile
 from table.files.parquet.footer import MAGIC, why_not_continued
 from table.files.parquet.row_group_writer import empty_footer

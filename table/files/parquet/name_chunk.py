@@ -10,11 +10,12 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from table.files.base.base_file import constant_column
+from table.files.base.repeated_columns import constant_column
 from table.files.parquet.footer import MAGIC
 from table.files.parquet.row_group_writer import RowGroupWriter
 from table.files.parquet.row_groups import chunks_of, moved_chunk, with_statistics_replaced
 from table.files.parquet.thrift_compact import Struct
+from table.options.choices import Codec
 from table.options.groups import BaseFileSettings
 
 
@@ -62,6 +63,6 @@ def _form_of(length: int, rows: int, field: pa.Field, settings: BaseFileSettings
     schema = pa.schema([field])
     sink = io.BytesIO()
     sink.write(MAGIC)
-    groups = RowGroupWriter(sink, schema, replace(settings, codec="none", codec_level=None))
+    groups = RowGroupWriter(sink, schema, replace(settings, codec=Codec.NONE, codec_level=None))
     groups.write(pa.table([constant_column(_blank(length), rows)], schema=schema))
     return _Form(sink.getvalue()[len(MAGIC) :], chunks_of(groups.finish()[0][0])[0])

@@ -93,7 +93,7 @@ class RowGroupWriter:
             self._pass,
             self._schema,
             compression=self._settings.codec,
-            compression_level=self._settings.codec_level,
+            compression_level=self._settings.level,
             use_dictionary=with_dictionary,
             dictionary_pagesize_limit=DICTIONARY_BYTES,
             store_schema=False,

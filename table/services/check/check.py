@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import structlog
 
+from table.config.writable import check_can_write, check_copy_on_write
 from table.errors import CorruptFileError, HudiError, UnsupportedTableError
-from table.hudi_table import HudiTable, check_can_write, check_copy_on_write
+from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
 from table.services.check.contents import check_contents, choose_files
 from table.services.check.finding import CheckReport, Finding, Kind, Repair, found_by_both, in_order

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from table.columns.conform import conform
 from table.errors import CorruptFileError, StorageError
-from table.files.base.base_file import conform
 from table.files.base.hudi_footer import AVRO_SCHEMA_KEY, BLOOM_KEY, BLOOM_TYPE_KEY, key_range, stored_bounds
 from table.files.base.stored_file import StoredBaseFile
 from table.files.bloom.bloom_filter import AnyBloomFilter, decode_filter

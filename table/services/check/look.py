@@ -18,8 +18,7 @@ from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
 from table.services.rollback.rollback import WRITES, is_clustering
 from table.storage.interface import METAFOLDER, TEMPORARY_PREFIX, Storage, join
-from table.timeline.active_timeline import STALE_TEMPORARY_MS, find_instant, load_timeline
-from table.timeline.archived_timeline import read_archived_changes
+from table.timeline.active_timeline import STALE_TEMPORARY_MS, find_instant
 from table.timeline.end_record import ENDS_FOLDER, EndRecord, decode_end
 from table.timeline.instant import Action
 from table.timeline.metadata.commit import CommitMetadata, decode_commit
@@ -203,7 +202,7 @@ def take_look(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> 
     storage = table.storage
     leftovers = _list_leftovers(storage, table.config.timezone)
     folders = {folder.path: folder for folder in _list_folders(storage, "")}
-    timeline = load_timeline(storage)
+    timeline = table.load_timeline()
     notes: dict[str, str] = {}
     commits = _load_commits(storage, timeline, notes)
     replaced: dict[str, set[str]] = {}
@@ -322,8 +321,8 @@ def _list_leftovers(storage: Storage, zone: str) -> Leftovers:
 
 def _load_archive(table: HudiTable, present: set[str], notes: dict[str, str]) -> Archive:
     archive = Archive()
-    with _damage_noted(notes, join(METAFOLDER, table.config.archive_folder)):
-        for change in read_archived_changes(table.storage, table.config.archive_folder):
+    with _damage_noted(notes, table.archive.folder):
+        for change in table.archive.read_changes():
             archive.recorded.add(change.time)
             archive.undone.update(change.undone)
             if change.metadata is None:

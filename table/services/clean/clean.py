@@ -10,13 +10,14 @@ from dataclasses import replace
 import structlog
 
 from table import clock, threads
+from table.config.writable import check_copy_on_write
 from table.errors import (
     CommitConflictError,
     CorruptFileError,
     InvalidConfigError,
     StorageError,
 )
-from table.hudi_table import HudiTable, check_copy_on_write
+from table.hudi_table import HudiTable
 from table.options.groups import CleanSettings
 from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.clean.judgement import load_savepointed, plan_clean
@@ -24,7 +25,6 @@ from table.timeline.active_timeline import (
     begin_instant,
     complete_instant,
     delete_instant_file,
-    load_timeline,
     read_instant,
     request_instant,
 )
@@ -36,7 +36,7 @@ from table.timeline.metadata.clean import (
     encode_clean_metadata,
     encode_clean_plan,
 )
-from table.timeline.timeline import Timeline, inflight, requested
+from table.timeline.timeline import Timeline
 from table.transaction.lease import hold_table
 from table.view.file_system_view import list_latest_slices
 
@@ -83,21 +83,21 @@ def run_clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) ->
         HudiError: nothing was deleted that is not in a plan on the timeline.
     """
     check_copy_on_write(table.config, "clean")
-    timeline = _redo_empty_cleans(table, load_timeline(table.storage))
+    timeline = _redo_empty_cleans(table, table.load_timeline())
     if due and not timeline.pending_of(Action.CLEAN):
         plan = plan_clean(table, timeline, settings)
         if plan is not None:
             request_instant(table.storage, timeline, Action.CLEAN, table.config.timezone, encode_clean_plan(plan))
             log.info("clean_requested", table=table.storage.base_uri, files=plan.file_count, policy=plan.policy)
         # the instant is on the timeline before anything is deleted, and is found there
-        timeline = load_timeline(table.storage)
+        timeline = table.load_timeline()
     done = []
     for pending in timeline.pending_of(Action.CLEAN):
         try:
             outcome = execute_clean(table, timeline, pending, settings)
         except CorruptFileError:
             # another cleaner may have carried it out, and even archived it, since we listed the timeline
-            now = load_timeline(table.storage).find(pending.time, Action.CLEAN)
+            now = table.load_timeline().find(pending.time, Action.CLEAN)
             if now is not None and not now.is_completed:
                 raise
             outcome = None
@@ -111,7 +111,7 @@ def _redo_empty_cleans(table: HudiTable, timeline: Timeline) -> Timeline:
     empty = [i for i in timeline.completed_of(Action.CLEAN)[-1:] if not read_instant(table.storage, i)]
     for instant in empty:
         delete_instant_file(table.storage, instant)
-    return load_timeline(table.storage) if empty else timeline
+    return table.load_timeline() if empty else timeline
 
 
 def execute_clean(
@@ -131,10 +131,10 @@ def execute_clean(
     """
     storage = table.storage
     started_ms = clock.now_ms()
-    plan_file = requested(pending.time, Action.CLEAN)
+    plan_file = pending.at(State.REQUESTED)
     data = read_instant(storage, plan_file) if timeline.contains(plan_file) else b""
-    if not data and timeline.contains(inflight(pending.time, Action.CLEAN)):
-        data = read_instant(storage, inflight(pending.time, Action.CLEAN))
+    if not data and timeline.contains(pending.at(State.INFLIGHT)):
+        data = read_instant(storage, pending.at(State.INFLIGHT))
     if not data:
         for state in reversed(timeline.files_of(pending.time, Action.CLEAN)):
             delete_instant_file(storage, state)
@@ -172,7 +172,7 @@ def _complete(table: HudiTable, begun: Instant, outcome: CleanMetadata) -> None:
         complete_instant(table.storage, begun, encode_clean_metadata(outcome))
     except StorageError:
         # another cleaner carried out the same plan at the same time: it is done either way
-        now = load_timeline(table.storage).find(begun.time, Action.CLEAN)
+        now = table.load_timeline().find(begun.time, Action.CLEAN)
         if now is None or now.state is not State.COMPLETED:
             raise
     log.info(

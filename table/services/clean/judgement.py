@@ -20,13 +20,13 @@ from table.services.clean.plan import (
     needs_cleaning,
 )
 from table.storage.interface import FileInfo, join
-from table.timeline.active_timeline import find_instant, load_timeline, read_instant
-from table.timeline.instant import Action, Instant
+from table.timeline.active_timeline import find_instant, read_instant
+from table.timeline.instant import Action, Instant, State
+from table.timeline.metadata.avro_record import decode_record, read_as
 from table.timeline.metadata.clean import CleanMetadata, CleanPlan, decode_clean_metadata
 from table.timeline.metadata.commit import decode_commit
 from table.timeline.metadata.savepoint import decode_savepoint
-from table.timeline.metadata.service import decode_record, read_as
-from table.timeline.timeline import Timeline, requested
+from table.timeline.timeline import Timeline
 from table.view.file_group import CommittedInstants, build_file_groups
 
 HOUR_MS = 3_600_000
@@ -115,7 +115,7 @@ def judge_files(table: HudiTable, settings: CleanSettings) -> Iterator[Partition
     Yields:
         One partition after the other.
     """
-    facts = _load_facts(table, load_timeline(table.storage), settings)
+    facts = _load_facts(table, table.load_timeline(), settings)
     for path in table.listing.list_partition_paths():
         yield _judge_partition(table, facts, path)
 
@@ -166,7 +166,7 @@ def load_savepointed(table: HudiTable, timeline: Timeline) -> dict[str, frozense
 def _load_compacting(table: HudiTable, timeline: Timeline) -> dict[tuple[str, str], str]:
     found = {}
     for pending in timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION):
-        plan = requested(pending.time, pending.action)
+        plan = pending.at(State.REQUESTED)
         record = decode_record("compaction_plan", read_instant(table.storage, plan), plan.file_name)
         with read_as("compaction_plan", plan.file_name):
             for operation in record.get("operations") or ():

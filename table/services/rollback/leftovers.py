@@ -21,7 +21,7 @@ from table.timeline.active_timeline import find_instant
 from table.timeline.end_record import ENDS_FOLDER
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.metadata.commit import CommitMetadata, decode_commit
-from table.timeline.metadata.service import decode_rollback_metadata
+from table.timeline.metadata.rollback import decode_rollback_metadata
 from table.timeline.timeline import Timeline
 from table.transaction.commit import is_older_than_any_task
 from table.view.listing import StorageListing

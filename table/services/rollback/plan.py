@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from table.errors import UnsupportedTableError
 from table.files.names import MarkerName, parse_base_file
 from table.timeline.instant import Instant
-from table.timeline.metadata.service import RollbackPlan, RollbackRequest
+from table.timeline.metadata.rollback import RollbackPlan, RollbackRequest
 
 
 def plan_rollback(instant: Instant, markers: Iterable[MarkerName], absolute: Callable[[str], str]) -> RollbackPlan:

@@ -18,22 +18,22 @@ from table.timeline.active_timeline import (
     complete_instant,
     delete_instant_file,
     find_instant,
-    load_timeline,
     read_instant,
     request_instant,
 )
 from table.timeline.end_record import ROLLBACK, EndRecord, decide_end, find_end, overrule_end
 from table.timeline.instant import Action, Instant, State
+from table.timeline.layout import name_instant
+from table.timeline.metadata.avro_record import decode_record
 from table.timeline.metadata.commit import decode_commit
-from table.timeline.metadata.service import (
+from table.timeline.metadata.rollback import (
     RollbackMetadata,
     RollbackPlan,
-    decode_record,
     decode_rollback_plan,
     encode_rollback_metadata,
     encode_rollback_plan,
 )
-from table.timeline.timeline import Timeline, inflight, requested
+from table.timeline.timeline import Timeline
 from table.transaction.commit import carry_out_commit, delete_strays, is_older_than_any_task, load_rolled_back_time
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, find_live_writer
 from table.transaction.lease import measure_now_ms
@@ -64,7 +64,7 @@ def roll_back_failed_writes(table: HudiTable, identity: WriterIdentity, heartbea
     storage = table.storage
     # before the timeline, which tells what became of them
     marked, staged = list_marked_instants(storage), storage.staged_instants()
-    timeline = load_timeline(storage)
+    timeline = table.load_timeline()
     if timeline.pending_of(*WRITES):
         _check_are_dead(storage, timeline, identity, heartbeat)
     for restore in timeline.pending_of(Action.RESTORE):
@@ -76,14 +76,14 @@ def roll_back_failed_writes(table: HudiTable, identity: WriterIdentity, heartbea
     for rollback in rollbacks:
         resume_rollback(table, timeline, rollback, identity.owner)
     if rollbacks:
-        timeline = load_timeline(storage)
+        timeline = table.load_timeline()
     dead = timeline.pending_of(*WRITES)
     if dead:
         # a listing is no moment: of an instant that was being archived it may show the inflight file alone
-        timeline = load_timeline(storage)
+        timeline = table.load_timeline()
     for instant in reversed([instant for instant in dead if instant in timeline.pending]):
         end_pending(table, timeline, instant, identity.owner)
-        timeline = load_timeline(storage)
+        timeline = table.load_timeline()
     sweep_late_files(table, timeline, marked, staged)
     return timeline
 
@@ -110,7 +110,7 @@ def _check_are_dead(
 
 def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
     """Whether a replace commit's request holds a plan: those of overwrites hold none, or are empty."""
-    request = requested(instant.time, instant.action)
+    request = instant.at(State.REQUESTED)
     data = read_instant(storage, request) if timeline.contains(request) else b""
     return bool(data) and decode_record("requested_replace", data, request.file_name).get("clusteringPlan") is not None
 
@@ -140,7 +140,7 @@ def _carry_out_rollback(table: HudiTable, timeline: Timeline, instant: Instant) 
     markers = list_markers(storage, instant.time)
     plan = plan_rollback(instant, markers, storage.absolute)
     rollback = request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, encode_rollback_plan(plan))
-    now = load_timeline(storage).find(instant.time, instant.action)
+    now = table.load_timeline().find(instant.time, instant.action)
     if now is None or now.is_completed:
         delete_instant_file(storage, rollback)
         raise CommitConflictError(f"instant {instant.time} was finished by its writer while it was to be rolled back")
@@ -160,7 +160,7 @@ def resume_rollback(table: HudiTable, timeline: Timeline, rollback: Instant, own
         CommitConflictError: when it undoes a completed commit: part of another writer's restore.
     """
     storage = table.storage
-    plan_file = requested(rollback.time, Action.ROLLBACK)
+    plan_file = rollback.at(State.REQUESTED)
     data = read_instant(storage, plan_file) if timeline.contains(plan_file) else b""
     plan = decode_rollback_plan(data, plan_file.file_name) if data else None
     if plan is None:
@@ -181,7 +181,7 @@ def resume_rollback(table: HudiTable, timeline: Timeline, rollback: Instant, own
         # a foreign rollback of a commit that was decided and not yet carried out has its way
         overrule_end(storage, EndRecord(plan.instant_time, action, ROLLBACK, owner))
     if outlived:
-        delete_instant_file(storage, Instant(plan.instant_time, action, State.COMPLETED))
+        delete_instant_file(storage, timeline.completed_file(plan.instant_time, action))
     execute_rollback(table, plan_file, plan)
 
 
@@ -220,8 +220,8 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan) ->
     for path in named:
         storage.delete(path)
     action = Action(plan.action)
-    for state in (inflight(time, action), requested(time, action)):
-        delete_instant_file(storage, state)
+    for state in (State.INFLIGHT, State.REQUESTED):
+        delete_instant_file(storage, name_instant(table.layout, time, action, state))
     deleted: dict[str, list[str]] = {}
     for path, partition_path in named.items():
         deleted.setdefault(partition_path, []).append(storage.absolute(path))

@@ -6,8 +6,8 @@ from table.errors import CommitConflictError, InvalidConfigError
 from table.files.names import parse_base_file
 from table.hudi_table import HudiTable
 from table.storage.interface import join
-from table.timeline.active_timeline import load_timeline, read_instant
-from table.timeline.instant import Action, Instant, State
+from table.timeline.active_timeline import read_instant
+from table.timeline.instant import Action, Instant
 from table.timeline.metadata.commit import decode_commit
 from table.transaction.checkpoint import batch_of_commit
 
@@ -21,8 +21,8 @@ def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
         InvalidConfigError: a file was deleted since: the rows of its file group would be lost.
         CommitConflictError: a clean is under way.
     """
-    storage, timeline = table.storage, load_timeline(table.storage)
-    done = Instant(time, action, State.COMPLETED)
+    storage, timeline = table.storage, table.load_timeline()
+    done = timeline.completed_file(time, action)
     if not timeline.contains(done):
         return
     cleans = timeline.pending_of(Action.CLEAN)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from table.timeline.metadata.service import decode_record, encode_record, read_as, text_of, texts_of
+from table.timeline.metadata.avro_record import decode_record, encode_record, read_as, text_of, texts_of
 
 SAVEPOINTED_KEY = "savepointed_timestamps"
 LEFT_KEY = "hudistream.left"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from table.timeline.instant import Action
-from table.timeline.metadata.service import decode_record, encode_record, read_as, text_of
+from table.timeline.metadata.avro_record import decode_record, encode_record, read_as, text_of
 
 
 @dataclass(frozen=True)

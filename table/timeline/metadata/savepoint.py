@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from table.timeline.metadata.service import decode_record, encode_record, read_as, text_of, texts_of
+from table.timeline.metadata.avro_record import decode_record, encode_record, read_as, text_of, texts_of
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from engine import OPTIONS, SCHEMA, Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut
 
 from streaming import BatchSummary, HudiSink, NullShare, RowCount, Unique
-from streaming.batch.quarantine import STAGING
 from streaming.plan.bucket_assigner import AssignRules, LiveFile, drop_costly
+from streaming.plan.quarantine import STAGING
 from table import BatchRefusedError, InvalidConfigError, read_table
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import load_timeline

@@ -5,14 +5,12 @@ import os
 import pytest
 from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut
+from snapshots import assert_clean
 
 from table import StorageError, read_table
-from table.files.names import parse_base_file
 from table.hudi_table import HudiTable
 from table.scan.read_table import list_snapshot_files
-from table.storage.interface import TEMPORARY_PREFIX
 from table.storage.local import LocalStorage
-from table.timeline.archived_timeline import read_archived_commits
 
 FIRST = rows(range(12))
 SECOND = rows(range(12, 30), v="second")
@@ -33,24 +31,6 @@ def calls_of(folder, **options):
     engine = build(path, fuse, **options)
     engine.write(1, SECOND)
     return list(fuse.calls)  # without those of its end
-
-
-def assert_clean(path):
-    """No marker, no temporary, no heartbeat, and no data file that no commit references."""
-    hoodie = os.path.join(path, ".hoodie")
-    assert os.listdir(os.path.join(hoodie, ".temp")) == []
-    assert [name for name in os.listdir(hoodie) if name.startswith(TEMPORARY_PREFIX)] == []
-    heartbeats = os.path.join(hoodie, ".heartbeat")
-    assert not os.path.isdir(heartbeats) or os.listdir(heartbeats) == []
-    table = HudiTable.open(path)
-    timeline = table.load_timeline()
-    assert timeline.pending == ()
-    archived = {commit.time for commit in read_archived_commits(table.storage, table.config.archive_folder)}
-    for folder, _, names in os.walk(path):
-        for name in names:
-            base = parse_base_file(name)
-            if base is not None and not folder.endswith(".hoodie"):
-                assert base.instant_time in timeline.committed_times | archived, f"{name} belongs to no commit"
 
 
 def check_one(tmp_path, number, after, recovery_fuse=None):
@@ -143,7 +123,7 @@ def test_a_late_task_writes_nothing_and_its_marker_is_swept_at_the_next_batch(tm
     engine = build(path)
     summary = engine.write(0, FIRST)
     plan = engine.plans[-1]
-    late = [batches for batches in engine._route(plan.routes, FIRST, plan) if batches][0]
+    late = [batches for batches in engine.route(plan, FIRST) if batches][0]
     from streaming.task.append import write_rows
 
     with pytest.raises(StorageError, match="was ended"):

@@ -79,7 +79,7 @@ def value(name, **labels):
 
 @pytest.mark.spark
 def test_hooks_get_the_batches_that_failed_and_those_alone(spark, tmp_path, monkeypatch, seen, logs):
-    from test_sink import OPTIONS, frame, keys
+    from stream import OPTIONS, frame, keys
 
     from streaming.batch import micro_batch
     from streaming.metrics import PrometheusMetrics
@@ -140,7 +140,7 @@ def test_hooks_get_the_batches_that_failed_and_those_alone(spark, tmp_path, monk
 
 @pytest.mark.spark
 def test_events_say_which_batch_of_which_table_they_belong_to(spark, tmp_path, logs, seen):
-    from test_sink import OPTIONS, frame
+    from stream import OPTIONS, frame
 
     from streaming import UpkeepSummary
 

@@ -8,8 +8,8 @@ import pytest
 from engine import OPTIONS, Engine, rows
 from faults import FaultyStorage, Fuse, PowerCut
 from oracles import hudi_rs
-from test_crash import assert_clean
-from test_upsert import contents, plain
+from snapshots import assert_clean, contents
+from values import tuples
 
 from streaming.plan.replacement import matching_paths
 from table import InvalidConfigError, clean
@@ -43,7 +43,7 @@ def test_an_overwrite_replaces_the_partition_paths_it_comes_for(tmp_path):
     engine(tmp_path / "t", "insert").write(0, rows(range(30)))
     new = rows(range(100, 105), lambda _: "p1", v="new")
     engine(tmp_path / "t", "insert_overwrite").write(None, new)
-    assert contents(tmp_path / "t") == sorted(plain(rows([n for n in range(30) if n % 3 != 1])) + plain(new))
+    assert contents(tmp_path / "t") == sorted(tuples(rows([n for n in range(30) if n % 3 != 1])) + tuples(new))
     instant = HudiTable.open(tmp_path / "t").load_timeline().completed_writes[-1]
     assert instant.action is Action.REPLACE_COMMIT
     # the stream goes on, and joins no file that is out of sight
@@ -55,7 +55,7 @@ def test_an_overwritten_table_holds_what_came_and_nothing_else(tmp_path):
     engine(tmp_path / "t", "insert").write(0, rows(range(30)))
     new = rows(range(5), lambda _: "p9", v="new")
     engine(tmp_path / "t", "insert_overwrite_table").write(None, new)
-    assert contents(tmp_path / "t") == sorted(plain(new))
+    assert contents(tmp_path / "t") == sorted(tuples(new))
 
 
 def test_partitions_are_deleted_by_their_rows_or_by_name(tmp_path):

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 from engine import Engine, key_set, rows
-from test_clean import base_files
+from snapshots import base_files
 
 from streaming.batch.services import Cleaning, TableServices, choose_cleaning, retention_s
 from table import read_table
@@ -53,7 +53,7 @@ def test_a_stream_of_batches_keeps_versions_and_instants_bounded(tmp_path):
     line = load_timeline(LocalStorage(path))
     assert len(line.completed_writes) <= 7
     assert len(line.completed_of(Action.CLEAN)) <= 7
-    archived = {commit.time for commit in read_archived_commits(LocalStorage(path), "archived")}
+    archived = {commit.time for commit in read_archived_commits(HudiTable.open(path).archive)}
     assert len(archived) + len(line.completed_writes) == 30
     assert engine.writer.services.failures == 0
     assert Engine(path, options).write(29, rows([1])).skipped
@@ -233,7 +233,7 @@ engine.write(0, rows([1]))
 
 def test_a_reader_that_holds_its_files_is_not_disturbed_within_the_retention(tmp_path):
     import pyarrow.parquet as pq
-    from test_clean import snapshot_files
+    from snapshots import snapshot_files
 
     path = str(tmp_path / "t")
     options = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "3"}

@@ -22,7 +22,6 @@ from table.options.groups import ArchiveSettings, CleanSettings
 from table.scan.read_table import list_snapshot_files
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
-from table.timeline.active_timeline import instant_path
 from table.timeline.instant import Action
 from table.timeline.metadata.commit import CommitMetadata, WriteStat, decode_commit, encode_commit
 from table.timeline.timeline import completed
@@ -120,8 +119,8 @@ def rewrite(path, change):
     """Makes the newest commit say something else."""
     storage, timeline = LocalStorage(path), HudiTable.open(path).load_timeline()
     instant = timeline.completed_writes[-1]
-    metadata = decode_commit(storage.read(instant_path(instant)))
-    storage.put(instant_path(instant), encode_commit(change(metadata)))
+    metadata = decode_commit(storage.read(instant.path))
+    storage.put(instant.path, encode_commit(change(metadata)))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +180,7 @@ def test_what_hudis_commits_say_is_what_a_listing_shows(golden, name, everywhere
 
     profile = fresh_profile(frozenset({instants[0].time}), [], listed(instants[0].time) if everywhere else None)
     for instant in instants[1:]:
-        metadata = decode_commit(table.storage.read(instant_path(instant)))
+        metadata = decode_commit(table.storage.read(instant.path))
         assert is_understood(instant, metadata)
         profile = apply_foreign_commit(profile, instant, metadata, 0, None)
         known = {path: sorted(of_path.files, key=str) for path, of_path in profile.paths.items()}

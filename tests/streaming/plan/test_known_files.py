@@ -9,6 +9,7 @@ import pytest
 from counting import BUCKETS, Counting, data_folders, sent
 from engine import Engine, rows
 from faults import FaultyStorage, Fuse
+from snapshots import contents
 
 from streaming.batch.profile_cache import ProfileCache
 from streaming.plan import write_profile
@@ -22,7 +23,7 @@ from streaming.plan.write_profile import (
     learn_listed,
     sent_files,
 )
-from table import read_table, roll_back
+from table import roll_back
 from table.hudi_table import HudiTable
 from table.storage.local import LocalStorage
 from table.timeline.commit_cache import CommitCache
@@ -39,11 +40,6 @@ STREAMS = {
     **{f"upsert {index}": {OPERATION: "upsert", INDEX: index} for index in INDEXES},
     **{f"delete {index}": {OPERATION: "delete", INDEX: index} for index in INDEXES},
 }
-
-
-def contents(path):
-    found = read_table(path).select(["id", "p", "ts", "v"]).to_pylist()
-    return sorted(tuple(row.values()) for row in found)
 
 
 def batch_of(stream, number, parts=3):

@@ -10,11 +10,12 @@ from streaming.plan.write_profile import (
     fresh_profile,
     record_size,
 )
+from table.options.write_groups import SizeSettings
 from table.options.write_options import WriteOptions
 from table.timeline.metadata.commit import WriteStat
 
 OPTIONS = WriteOptions()
-LIMIT = OPTIONS.small_file_limit_bytes
+LIMIT = OPTIONS.sizes.small_file_limit_bytes
 
 
 def stat(path, file_id, size, inserts, rows=None):
@@ -41,7 +42,7 @@ def stat(path, file_id, size, inserts, rows=None):
     ],
 )
 def test_record_size(sizes, threshold, expected):
-    assert record_size(sizes, WriteOptions(record_size_threshold=threshold)) == expected
+    assert record_size(sizes, WriteOptions(sizes=SizeSettings(record_size_threshold=threshold))) == expected
 
 
 def test_own_commit_moves_the_small_files_without_a_listing():

@@ -5,12 +5,12 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
-from test_sink import OPTIONS, expected, frame, keys, run, source
+from stream import OPTIONS, expected, frame, keys, run, source
 
 from streaming import HudiSink
 from table import InvalidConfigError
 from table.hudi_table import HudiTable
-from table.options.keys import SORT_MODES
+from table.options.choices import SortMode
 from table.scan.read_table import list_snapshot_files
 
 pytestmark = pytest.mark.spark
@@ -30,7 +30,7 @@ def overlaps(found):
     return sum(before[1] >= after[0] for before, after in itertools.pairwise(found))
 
 
-@pytest.mark.parametrize("mode", SORT_MODES)
+@pytest.mark.parametrize("mode", SortMode)
 def test_sort_modes_by_hudis_names(spark, tmp_path, mode):
     path = str(tmp_path / "t")
     options = {**OPTIONS, "hoodie.bulkinsert.sort.mode": mode, "hoodie.bulkinsert.shuffle.parallelism": "4",

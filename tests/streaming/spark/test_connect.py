@@ -6,9 +6,8 @@ import sys
 import venv
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from stream import write_batches
 
 from table import read_table
 
@@ -37,18 +36,6 @@ def python():
     return str(home / "bin" / "python")
 
 
-def make_source(folder, start, batches):
-    os.makedirs(folder, exist_ok=True)
-    for number in range(start, start + batches):
-        numbers = range(number * 50, number * 50 + 50)
-        file = os.path.join(folder, f"{number:05d}.parquet")
-        table = pa.table(
-            {"id": [f"k{n}" for n in numbers], "p": [f"p{n % 3}" for n in numbers], "ts": pa.array(numbers, pa.int64())}
-        )
-        pq.write_table(table, file)
-        os.utime(file, (1e9 + number, 1e9 + number))
-
-
 @pytest.mark.spark
 def test_the_sink_unchanged_under_spark_connect(python, tmp_path):
     folder, table, checkpoint = (str(tmp_path / name) for name in ("in", "t", "c"))
@@ -72,7 +59,7 @@ def test_the_sink_unchanged_under_spark_connect(python, tmp_path):
         assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
         return dict(line.split(" ", 1) for line in done.stdout.splitlines() if line.split(" ", 1)[0].isupper())
 
-    make_source(folder, 0, 3)
+    write_batches(folder, 3)
     said = run()
     assert said["SESSION"].startswith("pyspark.sql.connect")
     assert said["QUERY"].endswith("None")
@@ -85,7 +72,7 @@ def test_the_sink_unchanged_under_spark_connect(python, tmp_path):
     # the last batch is replayed, two new ones follow: exactly once
     for name in ("2", ".2.crc"):
         os.remove(os.path.join(checkpoint, "commits", name))
-    make_source(folder, 3, 2)
+    write_batches(folder, 2, first=3)
     assert run()["COUNT"] == str(5 * 50 + 20 + 10)
     keys = read_table(table).column("id").to_pylist()
     assert sorted(key for key in keys if int(key[1:]) < 1000) == sorted(f"k{n}" for n in range(250))

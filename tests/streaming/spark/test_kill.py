@@ -8,11 +8,10 @@ import sys
 import time
 
 import psutil
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from oracles import hudi_rs
-from test_crash import assert_clean
+from snapshots import assert_clean
+from stream import write_batches
 
 from table import read_table
 from table.storage.interface import TEMPORARY_PREFIX
@@ -47,18 +46,6 @@ print("DONE", flush=True)
 """
 
 
-def make_source(folder):
-    os.makedirs(folder)
-    for number in range(BATCHES):
-        numbers = range(number * ROWS, (number + 1) * ROWS)
-        table = pa.table(
-            {"id": [f"k{n}" for n in numbers], "p": [f"p{n % 3}" for n in numbers], "ts": pa.array(numbers, pa.int64())}
-        )
-        file = os.path.join(folder, f"{number:05d}.parquet")
-        pq.write_table(table, file)
-        os.utime(file, (1e9 + number, 1e9 + number))
-
-
 def start(script, *arguments):
     return subprocess.Popen(
         [sys.executable, str(script), *arguments],
@@ -87,7 +74,7 @@ def test_a_stream_killed_at_random_moments_loses_and_doubles_nothing(tmp_path, k
     print("seed", seed)
     moments = random.Random(seed)
     folder, path, checkpoint = (str(tmp_path / name) for name in ("in", "t", "c"))
-    make_source(folder)
+    write_batches(folder, BATCHES, ROWS)
     script = tmp_path / "stream.py"
     script.write_text(STREAM)
     killed = 0

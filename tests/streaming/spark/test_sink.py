@@ -5,9 +5,9 @@ import pickle
 import subprocess
 import sys
 
-import pyarrow as pa
 import pytest
 from oracles import hudi_rs
+from stream import OPTIONS, expected, frame, keys, run, source
 
 from streaming import HudiSink
 from streaming.spark.environment import check_session, choose_parallelism, diagnose_worker, read_query_id
@@ -28,56 +28,6 @@ from table.timeline.instant import Action
 pytestmark = pytest.mark.spark
 
 STRICT = {"hudistream.schema.mode": "strict"}
-OPTIONS = {
-    "hoodie.table.name": "events",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
-
-
-def frame(spark, start, end, partitions=3):
-    return spark.range(start, end).selectExpr("concat('k', id) id", f"concat('p', id % {partitions}) p", "id ts")
-
-
-def keys(path):
-    return sorted(read_table(path).column("id").to_pylist())
-
-
-def expected(start, end):
-    return sorted(f"k{n}" for n in range(start, end))
-
-
-def source(spark, folder, batches, rows=50):
-    """A folder of Parquet files, one a micro-batch, and the stream that reads it."""
-    import pyarrow.parquet as pq
-
-    os.makedirs(folder, exist_ok=True)
-    for number in range(batches):
-        start = number * rows
-        table = pa.table(
-            {
-                "id": [f"k{n}" for n in range(start, start + rows)],
-                "p": [f"p{n % 3}" for n in range(start, start + rows)],
-                "ts": pa.array(range(start, start + rows), pa.int64()),
-            }
-        )
-        file = os.path.join(folder, f"{number:05d}.parquet")
-        if not os.path.exists(file):
-            pq.write_table(table, file)
-            os.utime(file, (1e9 + number, 1e9 + number))
-    return spark.readStream.schema("id string, p string, ts bigint").option("maxFilesPerTrigger", 1).parquet(folder)
-
-
-def run(stream, sink, checkpoint):
-    query = (
-        stream.writeStream.foreachBatch(sink)
-        .option("checkpointLocation", checkpoint)
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    return query
 
 
 def test_a_stream_becomes_a_table_with_few_files(spark, tmp_path):
@@ -211,7 +161,7 @@ def test_the_sink_is_picklable_and_goes_on_elsewhere(spark, tmp_path):
 
 
 def test_typed_options_and_a_file_uri(spark, tmp_path):
-    options = WriteOptions(record_key_fields=("id",), keygen_type="NON_PARTITION")
+    options = WriteOptions(operation="insert", keys={"record_key_fields": "id", "keygen_type": "non_partition"})
     HudiSink(f"file://{tmp_path}/t", options)(frame(spark, 0, 10), 0)
     assert keys(tmp_path / "t") == expected(0, 10)
     assert HudiTable.open(tmp_path / "t").config.name == "t"

@@ -5,11 +5,11 @@ import decimal
 
 import pytest
 from oracles import hudi_rs
-from test_sink import OPTIONS, run
+from stream import OPTIONS, run
 
 from streaming import HudiSink
 from table import InvalidConfigError, read_table
-from table.options.keys import INDEX_TYPES
+from table.options.choices import IndexType
 
 pytestmark = pytest.mark.spark
 
@@ -49,7 +49,7 @@ def by_key(records):
 
 @pytest.mark.parametrize(
     ("index", "shared"),
-    [("BLOOM", False), ("GLOBAL_BLOOM", False), *((index, True) for index in INDEX_TYPES)],
+    [("BLOOM", False), ("GLOBAL_BLOOM", False), *((index, True) for index in IndexType)],
 )
 def test_batches_of_every_type_are_upserted(spark, tmp_path, monkeypatch, index, shared):
     if shared:

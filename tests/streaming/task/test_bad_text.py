@@ -9,12 +9,12 @@ import pytest
 from engine import SCHEMA, Engine, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_sink import OPTIONS
+from stream import OPTIONS
 
 from streaming import HudiSink
 from table import InvalidRecordError, read_table
 from table.columns.text_bytes import find_bad_text, made_readable
-from table.options.keys import INDEX_TYPES
+from table.options.choices import IndexType
 from table.storage.local import LocalStorage
 
 BAD = b"x\xff\xfe"
@@ -34,7 +34,7 @@ WAYS = {
     "in lots": {**UPSERT, "hudistream.task.memory.bytes": "2000"},
     "in lots, global": {**UPSERT, "hudistream.task.memory.bytes": "2000", "hoodie.index.type": "GLOBAL_BLOOM"},
     "partial": {**UPSERT, "hoodie.datasource.write.payload.class": "PartialUpdateAvroPayload"},
-    **{index: {**UPSERT, "hoodie.index.type": index} for index in INDEX_TYPES},
+    **{index: {**UPSERT, "hoodie.index.type": index} for index in IndexType},
 }
 
 
@@ -92,7 +92,7 @@ def test_without_a_quarantine_the_batch_fails_and_names_column_and_bytes(tmp_pat
     Engine(path, WAYS[way]).write(1, rows(range(10, 30), ts=1))
 
 
-@pytest.mark.parametrize(("index", "column"), [*((index, "id") for index in INDEX_TYPES), ("BLOOM", "p")])
+@pytest.mark.parametrize(("index", "column"), [*((index, "id") for index in IndexType), ("BLOOM", "p")])
 def test_a_delete_with_bad_bytes_deletes_nothing_of_that_row(tmp_path, index, column):
     path, aside = str(tmp_path / "t"), str(tmp_path / "aside")
     options = {**WAYS[index], **QUARANTINE}

@@ -153,7 +153,7 @@ def test_the_text_of_an_error_is_one_that_people_can_read():
 @pytest.mark.parametrize("options", [{}, UPSERT, GLOBAL, {"hoodie.combine.before.insert": "true"}], ids=str)
 def test_what_fails_on_a_spark_worker_is_our_error_with_its_place(spark, tmp_path, options):
     from pyspark.errors import PythonException
-    from test_sink import OPTIONS, frame
+    from stream import OPTIONS, frame
 
     from streaming import HudiSink
 
@@ -185,7 +185,7 @@ def test_what_fails_on_a_spark_worker_is_our_error_with_its_place(spark, tmp_pat
 def test_what_fails_before_the_tasks_of_the_sink_names_the_instant(spark, tmp_path):
     from pyspark.errors import PythonException
     from pyspark.sql import functions as F
-    from test_sink import OPTIONS, frame
+    from stream import OPTIONS, frame
 
     from streaming import HudiSink
 

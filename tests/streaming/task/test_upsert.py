@@ -6,8 +6,10 @@ import random
 import pyarrow as pa
 import pytest
 from engine import Engine, rows
+from snapshots import contents
+from values import tuples
 
-from table import InvalidConfigError, InvalidRecordError, SchemaMismatchError, read_table
+from table import InvalidConfigError, InvalidRecordError, SchemaMismatchError
 from table.config.table_config import TableConfig
 from table.files.base.hudi_footer import filter_of_footer
 from table.files.base.stored_file import StoredBaseFile
@@ -22,15 +24,6 @@ UPSERT = {"hoodie.datasource.write.operation": "upsert"}
 INDEXES = ["BLOOM", "SIMPLE", "BUCKET"]
 
 
-def contents(path, columns=("id", "p", "ts", "v")):
-    found = read_table(path).select(columns).to_pylist()
-    return sorted(tuple(row.values()) for row in found)
-
-
-def plain(table):
-    return [tuple(row.values()) for row in table.to_pylist()]
-
-
 def engine(path, **options):
     return Engine(str(path), {**UPSERT, "hoodie.bucket.index.num.buckets": "4", **options})
 
@@ -40,7 +33,7 @@ def test_one_current_row_a_key(tmp_path, index):
     sink = engine(tmp_path / "t", **{"hoodie.index.type": index})
     sink.write(0, rows(range(100), ts=1))
     summary = sink.write(1, rows(range(50, 150), ts=2, v="new"))
-    expected = plain(rows(range(50), ts=1)) + plain(rows(range(50, 150), ts=2, v="new"))
+    expected = tuples(rows(range(50), ts=1)) + tuples(rows(range(50, 150), ts=2, v="new"))
     assert contents(tmp_path / "t") == sorted(expected)
     assert (summary.rows, summary.rows_updated, summary.rows_deleted) == (50, 50, 0)
     late = sink.write(2, rows(range(60, 70), ts=1, v="late"))
@@ -56,11 +49,11 @@ def test_deletes_take_their_keys_and_nothing_else(tmp_path, index):
     keys = rows([*range(30), 500], ts=1).select(["id", "p"])
     summary = delete.write(1, keys)
     assert summary.rows_deleted == 30
-    assert contents(tmp_path / "t") == sorted(plain(rows(range(30, 100), ts=5)))
+    assert contents(tmp_path / "t") == sorted(tuples(rows(range(30, 100), ts=5)))
     delete.write(2, rows(range(100)).select(["id", "p"]))
     assert contents(tmp_path / "t") == []
     engine(tmp_path / "t", **options).write(3, rows(range(10), ts=9))
-    assert contents(tmp_path / "t") == sorted(plain(rows(range(10), ts=9)))
+    assert contents(tmp_path / "t") == sorted(tuples(rows(range(10), ts=9)))
 
 
 def test_a_marked_record_deletes_unless_it_is_late(tmp_path):
@@ -99,8 +92,8 @@ def test_untouched_row_groups_are_copied(tmp_path):
     files = list_snapshot_files(HudiTable.open(str(tmp_path / "t")))
     summary = sink.write(8, rows(range(400, 420), lambda _: "p", ts=2, v="new"))
     assert summary.bytes_copied > files[0].size_bytes / 3
-    expected = plain(rows(range(3200), lambda _: "p", ts=1))
-    expected[400:420] = plain(rows(range(400, 420), lambda _: "p", ts=2, v="new"))
+    expected = tuples(rows(range(3200), lambda _: "p", ts=1))
+    expected[400:420] = tuples(rows(range(400, 420), lambda _: "p", ts=2, v="new"))
     assert contents(tmp_path / "t") == sorted(expected)
 
 
@@ -110,7 +103,9 @@ def test_inserts_can_leave_out_what_is_there(tmp_path):
     sink.write(0, rows(range(10), ts=1))
     summary = sink.write(1, rows(range(5, 15), ts=2, v="new"))
     assert summary.rows == 5
-    assert contents(tmp_path / "t") == sorted(plain(rows(range(10), ts=1)) + plain(rows(range(10, 15), ts=2, v="new")))
+    assert contents(tmp_path / "t") == sorted(
+        tuples(rows(range(10), ts=1)) + tuples(rows(range(10, 15), ts=2, v="new"))
+    )
 
 
 def test_inserts_lie_in_their_buckets_and_may_come_twice(tmp_path):
@@ -138,7 +133,7 @@ def test_a_key_moves_to_the_partition_path_it_comes_with(tmp_path, index, parall
     late = rows(range(30, 60), lambda number: f"p{(number + 1) % 3}", ts=4, v="late")
     stay = rows(range(60, 90), ts=6, v="stay")
     summary = sink.write(1, pa.concat_tables([moved, late, stay, rows(range(90, 95))]), parallelism)
-    expected = plain(moved) + plain(rows(range(30, 60), ts=5)) + plain(stay) + plain(rows(range(90, 95)))
+    expected = tuples(moved) + tuples(rows(range(30, 60), ts=5)) + tuples(stay) + tuples(rows(range(90, 95)))
     assert contents(tmp_path / "t") == sorted(expected)
     assert (summary.rows, summary.rows_updated, summary.rows_deleted) == (35, 30, 30)
     assert summary.lookup.keys == 95
@@ -173,7 +168,7 @@ def test_a_path_with_most_of_the_work_is_shared_by_tasks(tmp_path, monkeypatch, 
         keys = range(number * 40, number * 40 + 120)
         batch = rows(keys, lambda key: "hot" if key % 10 else "cold", ts=number, v=f"b{number}")
         sink.write(number, batch, 2)
-        known |= {row[0]: row for row in plain(batch)}
+        known |= {row[0]: row for row in tuples(batch)}
         assert contents(tmp_path / "t") == sorted(known.values())
     assert sink.plans[-1].changes.apart
     assert sink.plans[-1].routes.slots_of("hot") == 2
@@ -218,7 +213,7 @@ def test_what_a_worker_remembers_serves_later_batches_and_changes_nothing(tmp_pa
     for number in range(6):
         batch = rows(range(number * 7, number * 7 + 40), ts=number, v=f"b{number}")
         sink.write(number, batch)
-        known |= {row[0]: row for row in plain(batch)}
+        known |= {row[0]: row for row in tuples(batch)}
     assert contents(tmp_path / "t") == sorted(known.values())
     # what this process wrote it knows: no key column is read
     assert read == []
@@ -354,7 +349,7 @@ def test_inserts_into_buckets_heed_what_inserts_heed_elsewhere(tmp_path):
     Engine(str(tmp_path / "t"), options).write(0, batch)
     unique = Engine(str(tmp_path / "t"), {**options, "hoodie.merge.allow.duplicate.on.inserts": "false"})
     unique.write(1, rows([1, 2, 3], ts=5, v="new"))
-    assert contents(tmp_path / "t") == sorted(plain(rows([1, 2, 3], ts=5, v="new")))
+    assert contents(tmp_path / "t") == sorted(tuples(rows([1, 2, 3], ts=5, v="new")))
 
 
 def test_a_delete_does_not_look_at_other_columns(tmp_path):

@@ -8,7 +8,7 @@ from engine import Engine, key_set, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.plan.task_plan import TaskResult, combine_results, decode_result
+from streaming.plan.task_result import TaskResult, decode_result, sum_results
 from table import CommitConflictError, InvalidRecordError, StorageError, read_table
 from table.config.table_config import TableConfig, update_properties
 from table.hudi_table import HudiTable
@@ -17,7 +17,7 @@ from table.storage.local import LocalStorage
 from table.timeline.active_timeline import begin_instant, load_timeline, request_instant
 from table.timeline.instant import Action, Instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
-from table.timeline.metadata.service import RollbackPlan, encode_rollback_plan
+from table.timeline.metadata.rollback import RollbackPlan, encode_rollback_plan
 from table.transaction.conflicts import CommitFacts, find_conflict
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat
 
@@ -200,7 +200,7 @@ def test_task_results_round_trip_and_combine():
     again = decode_result(result.encode())
     assert again.stats[0].to_json() == stat.to_json()
     assert (again.footer_bytes, again.listed, again.bad_rows, again.examples) == (5, result.listed, 1, ("x",))
-    both = combine_results([result, again])
+    both = sum_results([result, again])
     assert (both.copied_bytes, both.reencoded) == (6, {"other schema": 2})
     assert (len(both.stats), both.footer_bytes, both.bad_rows, both.examples) == (2, 10, 2, ("x", "x"))
 
@@ -244,14 +244,14 @@ def test_what_keeps_a_commit_from_becoming_visible(changes, message):
 def interfere(path, action, options=None):
     """An engine in whose batch something happens between writing and committing."""
     engine = Engine(path, options)
-    inner = engine._distribute
+    inner = engine.distribute
 
     def distribute(plan, table):
         results = inner(plan, table)
         action(plan)
         return results
 
-    engine._distribute = distribute
+    engine.distribute = distribute
     return engine
 
 

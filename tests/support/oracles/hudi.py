@@ -11,6 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 SERVER = Path(__file__).with_name("hudi_server.py")
+# options with which real Hudi writes into a table of tests/support/engine.py
+JVM = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.index.type": "BLOOM",
+}
 
 
 class HudiError(Exception):
@@ -75,10 +84,9 @@ class Hudi:
             pq.write_table(rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(rows), file)
             return self._call(do="write", path=str(path), parquet=file, options=options, mode=mode)
 
-    def client(self, path, method, *arguments, **options):
+    def client(self, path, method, *arguments, options=None):
         """Calls a method of Hudi's write client on a table."""
-        given = {key.replace("__", "."): value for key, value in options.items()}
-        return self._call(do="client", path=str(path), method=method, arguments=arguments, options=given)
+        return self._call(do="client", path=str(path), method=method, arguments=arguments, options=options or {})
 
     def buckets(self, keys, fields, buckets):
         """The bucket of each key."""

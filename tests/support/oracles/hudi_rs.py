@@ -1,7 +1,7 @@
 """hudi-rs as a reader: an oracle nobody here wrote."""
 
 import pyarrow as pa
-from conftest import require
+from needs import require
 
 
 def read(path):

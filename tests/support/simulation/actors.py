@@ -7,11 +7,13 @@ import pyarrow as pa
 from engine import SCHEMA, Engine
 
 from streaming.batch.micro_batch import MicroBatchWriter
+from streaming.batch.workers import Batch
+from streaming.task.run import run_task
 from table.errors import CommitOutcomeUnknownError, HudiError, TaskFailedError
 from table.hudi_table import HudiTable
 from table.storage.interface import join
 from table.timeline.metadata.commit import decode_commit
-from table.timeline.metadata.service import RollbackMetadata, encode_rollback_metadata
+from table.timeline.metadata.rollback import RollbackMetadata, encode_rollback_metadata
 
 from .disk import SimStorage
 from .reader import visible_files
@@ -58,15 +60,12 @@ class SimEngine(Engine):
         self.executors = executors
         self._task_storage = SimStorage(self.writer._storage.disk, executors, self.luck.rate)
 
-    def _distribute(self, plan, table):
+    def distribute(self, plan, table):
         if self.truth is not None and self.world.random.random() < self.luck.foreign:
             undo_as_others_do(self.world, self.truth, self.writer._storage.disk)
         plan = replace(plan, context=replace(plan.context, storage=self._task_storage))
-        routed = list(self._route(plan.routes, table, plan))
-        if plan.changes is not None and plan.changes.apart:
-            routed = self._tag(plan, routed)
         job = _Job(self, plan)
-        for task, batches in enumerate(routed):
+        for task, batches in enumerate(self.route(plan, table)):
             if batches:
                 job.begin(task, batches)
         return [result for result in job.wait() if result.stats or result.bad_rows]
@@ -107,19 +106,15 @@ class _Job:
 
     def _attempt(self, task):
         engine, world = self.engine, self.world
-        engine._attempt += 1
-        token = f"{task}-0-{engine._attempt}"
+        engine.attempts += 1
+        token = f"{task}-0-{engine.attempts}"
         self.open[task] = self.open.get(task, 0) + 1
 
         def run():
-            from streaming.task.append import write_rows
-            from streaming.task.upsert import write_changes
-
             try:
-                write = write_rows if self.plan.changes is None else write_changes
                 if world.random.random() < engine.luck.late_task and not world.calm:
                     world.current.delay_next = world.random.randrange(50, 4000)
-                result = write(self.plan, token, self.todo[task])
+                result = run_task(self.plan, token, self.todo[task])
                 if world.random.random() < engine.luck.lost_task and not world.calm:
                     raise ConnectionError("the executor is taken for lost")
                 self.results.setdefault(task, result)
@@ -214,7 +209,7 @@ class Stream:
         replacer = MicroBatchWriter(writer._storage, options, "t")
         replacer.services, replacer.lease = writer.services, writer.lease
         try:
-            replacer.write(None, SCHEMA, self.query_id, 2, None)
+            replacer.write(Batch(engine.workers(SCHEMA.empty_table()), None, self.query_id))
         except CommitOutcomeUnknownError:
             return
         except HudiError as error:

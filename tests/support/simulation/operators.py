@@ -4,7 +4,9 @@ from table.errors import CommitConflictError, HudiError, InvalidConfigError
 from table.options.groups import ArchiveSettings, CleanSettings
 from table.services.archival.archival import archive
 from table.services.clean.clean import clean
-from table.services.savepoint.savepoint import create_savepoint, delete_savepoint, restore_to_savepoint, roll_back
+from table.services.rollback.undo_commit import roll_back
+from table.services.savepoint.restore import restore_to_savepoint
+from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
 
 from .reader import visible_files
 

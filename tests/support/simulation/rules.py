@@ -10,6 +10,7 @@ from table.services.clean import clean
 from table.services.rollback import rollback
 from table.services.savepoint import savepoint
 from table.storage.interface import join
+from table.timeline.timeline import inflight
 from table.transaction import commit, lease
 
 from .disk import SimStorage
@@ -52,8 +53,8 @@ def _decide_alone(_storage, wanted):
 def _commit_first(table, end):
     """Rule 4: the completed file comes first, and what failed attempts left is never looked for."""
     storage = table.storage
-    begun = commit.inflight(end.time, end.action)
-    if not storage.exists(commit.instant_path(begun)):
+    begun = inflight(end.time, end.action)
+    if not storage.exists(begun.path):
         return commit._find_outcome(table, end)
     return commit.complete_instant(storage, begun, end.content)
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from unittest import mock
 
 from table import clock, threads
+from table.index.key_cache import KeyCache
 from table.options.groups import HeartbeatSettings
 
 SWITCH = 0.35  # how often another actor runs after a point
@@ -262,6 +263,7 @@ class World:
                 current_thread=lambda: self._current,
             ),
             mock.patch("streaming.batch.micro_batch.weakref.finalize"),
+            mock.patch("table.index.key_cache._of_process", KeyCache(0)),  # no world remembers another one's files
             mock.patch(  # what dies here lets go of nothing
                 "table.transaction.lease.HeartbeatSettings", return_value=HeartbeatSettings(300)
             ),

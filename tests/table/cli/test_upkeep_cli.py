@@ -4,11 +4,11 @@ import subprocess
 import sys
 
 import pytest
+from command_line import said
 from engine import Engine, key_set, rows
-from test_clean import base_files
+from snapshots import base_files
 
 from table import read_table
-from table.cli.main import main
 from table.hudi_table import HudiTable
 from table.inspect.explain import explain_files, explain_packing
 from table.options.write_options import parse_options
@@ -22,12 +22,6 @@ def path(tmp_path):
     for number in range(6):
         engine.write(number, rows(range(10 * number, 10 * number + 10)))
     return path
-
-
-def said(capsys, *arguments, code=0):
-    assert main(arguments) == code
-    out = capsys.readouterr()
-    return out.out + out.err
 
 
 def test_clean_says_what_it_would_do_and_does_it(path, capsys):

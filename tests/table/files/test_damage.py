@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from table.errors import CorruptFileError, HudiError
 from table.files.base.hudi_footer import filter_of_footer, stored_bounds
 from table.files.base.stored_file import StoredBaseFile
-from table.files.log.block import encode_avro_block, read_avro_records, read_blocks
 from table.hudi_table import HudiTable
 from table.options.groups import ArchiveSettings, CleanSettings
 from table.scan.read_table import read_table
@@ -22,7 +21,9 @@ from table.services.archival.archival import archive
 from table.storage.interface import join
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import read_instant
+from table.timeline.archive_log import encode_log_block, read_log_records
 from table.timeline.archived_timeline import read_archived_commits
+from table.timeline.metadata.avro_record import decode_record
 from table.timeline.metadata.clean import (
     CleanMetadata,
     CleanPlan,
@@ -33,17 +34,16 @@ from table.timeline.metadata.clean import (
 )
 from table.timeline.metadata.commit import decode_commit
 from table.timeline.metadata.restore import RestorePlan, decode_restore_plan, encode_restore_plan
-from table.timeline.metadata.savepoint import SavepointMetadata, decode_savepoint, encode_savepoint
-from table.timeline.metadata.service import (
+from table.timeline.metadata.rollback import (
     RollbackMetadata,
     RollbackPlan,
     RollbackRequest,
-    decode_record,
     decode_rollback_metadata,
     decode_rollback_plan,
     encode_rollback_metadata,
     encode_rollback_plan,
 )
+from table.timeline.metadata.savepoint import SavepointMetadata, decode_savepoint, encode_savepoint
 
 TIME, FILES = (
     "20260101000000001",
@@ -219,10 +219,9 @@ SCHEMA = (
 @given(edits, cuts)
 @settings(max_examples=150, deadline=2000)
 def test_a_damaged_log_is_named_or_read(changes, cut):
-    data = encode_avro_block(SCHEMA, [{"a": "x", "b": 1}, {"a": "y", "b": 2}])
+    data = encode_log_block(SCHEMA, [{"a": "x", "b": 1}, {"a": "y", "b": 2}])
     with named_or_fine("archive.1"):
-        for block in read_blocks(damaged(data, changes, cut), "archive.1"):
-            list(read_avro_records(block, "archive.1"))
+        list(read_log_records(damaged(data, changes, cut), "archive.1"))
 
 
 def test_an_archive_with_records_of_another_kind_is_named(tmp_path):
@@ -230,11 +229,11 @@ def test_an_archive_with_records_of_another_kind_is_named(tmp_path):
     Engine(path).write(0, rows(range(3)))
     schema = """{"type": "record", "name": "r", "fields": [{"name": "actionState", "type": "string"},
         {"name": "hoodieCommitMetadata", "type": {"type": "map", "values": "long"}}]}"""
-    block = encode_avro_block(schema, [{"actionState": "COMPLETED", "hoodieCommitMetadata": {"extraMetadata": 7}}])
+    block = encode_log_block(schema, [{"actionState": "COMPLETED", "hoodieCommitMetadata": {"extraMetadata": 7}}])
     storage = LocalStorage(path)
     storage.put(".hoodie/archived/.commits_.archive.1_1-0-1", block)
     with pytest.raises(CorruptFileError, match="archive.1_1-0-1"):
-        list(read_archived_commits(storage, "archived"))
+        list(read_archived_commits(HudiTable.open(path).archive))
 
 
 @pytest.mark.parametrize("text", ['{"partitionToWriteStats": {"p": [{"fileId": {"a": 1}}]}}', "[7]", '{"a"'])

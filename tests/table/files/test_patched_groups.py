@@ -9,14 +9,17 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from engine import OPTIONS, Engine
+from every_type import EVERY_TYPE, comparable, random_batch
 from oracles import hudi_rs
-from test_top_up import EVERY_TYPE, comparable, live_files, random_batch, rows_of, shown
+from snapshots import live_files
+from values import rows_of, shown
 
 import table.files.base.writer as writer_module
 from table import read_table
+from table.columns.memory_size import rows_bytes
 from table.columns.same_values import same_column
 from table.errors import CorruptFileError
-from table.files.base.base_file import file_schema, rows_bytes
+from table.files.base.repeated_columns import file_schema
 from table.files.base.stored_file import StoredBaseFile
 from table.files.parquet.footer import find_footer
 from table.files.parquet.patched_group import write_patched_group

@@ -8,11 +8,11 @@ from engine import Engine, rows
 from faults import FaultyStorage, Fuse
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_sink import OPTIONS
+from stream import OPTIONS
 
 from streaming import HudiSink
 from table import StorageError, read_table
-from table.options.keys import INDEX_TYPES
+from table.options.choices import IndexType
 from table.storage.local import LocalStorage
 
 UPSERT = {"hoodie.datasource.write.operation": "upsert", "hoodie.bucket.index.num.buckets": "3"}
@@ -25,7 +25,7 @@ WAYS = {
         "hoodie.merge.allow.duplicate.on.inserts": "false",
     },
     "bulk_insert": {"hoodie.datasource.write.operation": "bulk_insert"},
-    **{index: {**UPSERT, "hoodie.index.type": index} for index in INDEX_TYPES},
+    **{index: {**UPSERT, "hoodie.index.type": index} for index in IndexType},
     "in lots": {**UPSERT, "hudistream.task.memory.bytes": "4000"},
     "partial": {**UPSERT, "hoodie.datasource.write.payload.class": "PartialUpdateAvroPayload"},
 }

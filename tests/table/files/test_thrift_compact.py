@@ -6,9 +6,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import require
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from needs import require
 
 from table.errors import CorruptFileError
 from table.files.parquet import thrift_compact as t

@@ -1,8 +1,6 @@
 """The next version of a base file by copying: what is copied, what falls back, and that every reader agrees."""
 
 import dataclasses
-import datetime as dt
-import decimal
 import io
 import os
 import random
@@ -12,83 +10,27 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from conftest import require
 from engine import OPTIONS, SCHEMA, Engine, rows
+from every_type import EVERY_TYPE, comparable, random_batch
+from needs import require
 from oracles import hudi_rs
-from test_read_table import rows_of
-from test_tables_of_hudi import shown
+from snapshots import live_files
+from values import rows_of, shown
 
 from table import read_table
 from table.errors import CorruptFileError, StorageError
-from table.files.base.base_file import constant_column, file_schema
 from table.files.base.hudi_footer import AVRO_SCHEMA_KEY, MAX_KEY, MIN_KEY, filter_of_footer
+from table.files.base.repeated_columns import constant_column, file_schema
 from table.files.base.stored_file import StoredBaseFile
 from table.files.base.writer import BaseFileWriter
 from table.files.parquet.footer import SEAL_KEY, decode_footer, find_footer
 from table.files.parquet.name_chunk import encode_name_chunk
 from table.files.parquet.row_group_writer import RowGroupWriter
 from table.files.parquet.row_groups import chunks_of
-from table.hudi_table import HudiTable
 from table.options.groups import BaseFileSettings
-from table.scan.read_table import list_snapshot_files
 from table.schema.avro_schema import META_COLUMNS, with_meta_columns
 from table.storage.interface import ByteRange
 from table.storage.local import LocalStorage
-
-EVERY_TYPE = pa.schema(
-    [
-        ("id", pa.string()),
-        ("p", pa.string()),
-        ("ts", pa.int64()),
-        ("flag", pa.bool_()),
-        ("small", pa.int32()),
-        ("half", pa.float32()),
-        ("real", pa.float64()),
-        ("text", pa.string()),
-        ("raw", pa.binary()),
-        ("day", pa.date32()),
-        ("at", pa.timestamp("us", "UTC")),
-        ("price", pa.decimal128(5, 1)),
-        ("big", pa.decimal128(38, 18)),
-        ("tags", pa.list_(pa.string())),
-        ("spots", pa.list_(pa.struct([("x", pa.int32()), ("ys", pa.list_(pa.float64()))]))),
-        ("place", pa.struct([("city", pa.string()), ("geo", pa.struct([("lat", pa.float64())]))])),
-        ("counts", pa.map_(pa.string(), pa.int64())),
-    ]
-)
-
-
-def some(rng, make):
-    return None if rng.random() < 0.25 else make()
-
-
-def random_row(rng, number):
-    def text():
-        return rng.choice(["", "a", "sträng", "日本", "😀" * 5, "x" * rng.randint(0, 90)])
-
-    return {
-        "id": f"k{number:06d}",
-        "p": "p0",
-        "ts": number,
-        "flag": some(rng, lambda: rng.random() < 0.5),
-        "small": some(rng, lambda: rng.randint(-(2**31), 2**31 - 1)),
-        "half": some(rng, lambda: rng.randint(-999, 999) / 4),
-        "real": some(rng, lambda: rng.random() * 1e9),
-        "text": some(rng, text),
-        "raw": some(rng, lambda: rng.randbytes(rng.randint(0, 9))),
-        "day": some(rng, lambda: dt.date(1970, 1, 1) + dt.timedelta(rng.randint(-20_000, 40_000))),
-        "at": some(rng, lambda: dt.datetime(2000, 2, 29, 12, 0, 0, rng.randint(0, 999_999), dt.timezone.utc)),
-        "price": some(rng, lambda: decimal.Decimal(rng.randint(-9999, 9999)).scaleb(-1)),
-        "big": some(rng, lambda: decimal.Decimal(rng.randint(-(10**30), 10**30)).scaleb(-18)),
-        "tags": some(rng, lambda: [some(rng, text) for _ in range(rng.randint(0, 3))]),
-        "spots": some(rng, lambda: [{"x": 1, "ys": [0.5] * rng.randint(0, 2)} for _ in range(rng.randint(0, 3))]),
-        "place": some(rng, lambda: {"city": some(rng, text), "geo": some(rng, lambda: {"lat": rng.random()})}),
-        "counts": some(rng, lambda: [(f"c{n}", n) for n in range(rng.randint(0, 3))]),
-    }
-
-
-def random_batch(rng, first, count):
-    return pa.Table.from_pylist([random_row(rng, first + n) for n in range(count)], EVERY_TYPE)
 
 
 def top_up_fifty_times(path, rng, top_ups=50):
@@ -110,14 +52,6 @@ def top_up_fifty_times(path, rng, top_ups=50):
             ways["copied" if summary.bytes_copied > 4 else "encoded"] += 1
     assert ways["copied"] > top_ups / 3
     return pa.concat_tables(written)
-
-
-def live_files(path):
-    return [os.path.join(path, file.path) for file in list_snapshot_files(HudiTable.open(path))]
-
-
-def comparable(table):
-    return sorted(map(str, table.select(EVERY_TYPE.names).to_pylist()))
 
 
 @pytest.mark.parametrize("seed", range(3))

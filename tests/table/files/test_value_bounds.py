@@ -12,7 +12,7 @@ from engine import Engine, rows
 from hypothesis import example, given
 from hypothesis import strategies as st
 from oracles import hudi_rs
-from test_top_up import live_files
+from snapshots import live_files
 
 import table.files.parquet.footer as footer_module
 import table.files.parquet.row_group_writer as group_writer_module

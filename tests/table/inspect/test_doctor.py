@@ -98,14 +98,14 @@ def test_a_long_batch_says_how_far_it_is(tmp_path, monkeypatch, logs):
 
     monkeypatch.setattr(progress, "PROGRESS_S", 0.02)
     engine = Engine(str(tmp_path / "t"))
-    inner = engine._distribute
+    inner = engine.distribute
 
     def slow(plan, table):
         results = inner(plan, table)
         time.sleep(0.2)
         return results
 
-    engine._distribute = slow
+    engine.distribute = slow
     engine.write(0, rows(range(9)))
     said = [entry for entry in logs if entry["event"] == "batch_running"]
     assert len(said) >= 2

@@ -148,7 +148,7 @@ def test_a_literal_is_the_text_whatever_its_characters(spark):
 def test_partition_paths_that_look_like_variables_are_found_in_literal_maps(spark):
     from pyspark.sql import functions as F
 
-    from streaming.spark.exchange import _look_up
+    from streaming.spark.workers import _look_up
 
     @given(st.lists(ANY_TEXT, min_size=1, max_size=40, unique=True))
     @example(VARIABLES)

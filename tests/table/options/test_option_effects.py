@@ -5,7 +5,7 @@ from operator import attrgetter
 import pyarrow as pa
 import pytest
 from engine import OPTIONS, Engine, key_set, rows
-from test_clean import base_files
+from snapshots import base_files
 
 from table import parse_options, read_table
 from table.files.base.hudi_footer import filter_of_footer

@@ -3,15 +3,17 @@ from pathlib import Path
 
 import pytest
 
-from table.config.table_config import DEFAULT_PAYLOAD, OVERWRITE_PAYLOAD, TableConfig
+from table.config.merge_mode import MergeMode
+from table.config.table_config import TableConfig
 from table.errors import InvalidConfigError
 from table.options.keys import ALIASES, HONOURED, REFUSED
+from table.options.settings import kinds_of
 from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
+from table.options.write_groups import GROUPS
 from table.options.write_options import (
     WriteOptions,
     check_options_agree,
     new_table_config,
-    option_fields,
     parse_options,
 )
 
@@ -44,6 +46,15 @@ read.tasks source.avro-schema.path partition.default_name
 """.split()
 
 
+def grouped(fields):
+    """Keyword arguments of `WriteOptions` from fields of its groups for keys and the table."""
+    of_table = {"name", "database", "merge_mode", "timezone", "archive_folder"}
+    return {
+        "keys": {name: value for name, value in fields.items() if name not in of_table},
+        "table": {name: value for name, value in fields.items() if name in of_table},
+    }
+
+
 def classes_of(key):
     name = ALIASES.get(key, key)
     found = [label for label, table in (("honoured", HONOURED), ("refused", REFUSED)) if name in table]
@@ -63,52 +74,53 @@ def test_aliases_lead_to_keys_that_are_honoured_or_refused():
 
 
 def test_honoured_keys_fill_fields_that_exist():
+    fields = {f"{group}.{field}" for group, kind in GROUPS.items() for field in kinds_of(kind)} | {"operation"}
     special = {"auto_split", "split_size", "base_path"}
-    assert {field for field, _ in HONOURED.values()} - option_fields() == special
+    assert {honoured.path for honoured in HONOURED.values()} - fields == special
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ({"hoodie.parquet.max.file.size": "1000"}, {"max_file_size_bytes": 1000}),
-        ({"write.parquet.max.file.size": "2"}, {"max_file_size_bytes": 2 << 20}),
-        ({"hoodie.parquet.small.file.limit": 0}, {"small_file_limit_bytes": 0}),
-        ({"precombine.field": "ts"}, {"ordering_field": "ts"}),
-        ({"hoodie.table.recordkey.fields": "a, b"}, {"record_key_fields": ("a", "b")}),
-        ({"hoodie.combine.before.insert": True}, {"combine_before_insert": True}),
-        ({"hoodie.merge.allow.duplicate.on.inserts": "False"}, {"allow_duplicates": False}),
-        ({"hoodie.copyonwrite.insert.split.size": "9"}, {"rows_per_new_file": None}),
+        ({"hoodie.parquet.max.file.size": "1000"}, {"sizes.max_file_bytes": 1000}),
+        ({"write.parquet.max.file.size": "2"}, {"sizes.max_file_bytes": 2 << 20}),
+        ({"hoodie.parquet.small.file.limit": 0}, {"sizes.small_file_limit_bytes": 0}),
+        ({"precombine.field": "ts"}, {"keys.ordering_field": "ts"}),
+        ({"hoodie.table.recordkey.fields": "a, b"}, {"keys.record_key_fields": ("a", "b")}),
+        ({"hoodie.combine.before.insert": True}, {"duplicates.combine_before_insert": True}),
+        ({"hoodie.merge.allow.duplicate.on.inserts": "False"}, {"duplicates.allow_on_insert": False}),
+        ({"hoodie.copyonwrite.insert.split.size": "9"}, {"sizes.rows_per_new_file": None}),
         (
             {"hoodie.copyonwrite.insert.split.size": "9", "hoodie.copyonwrite.insert.auto.split": "false"},
-            {"rows_per_new_file": 9},
+            {"sizes.rows_per_new_file": 9},
         ),
-        ({"hoodie.insert.shuffle.parallelism": "0"}, {"parallelism": None}),
-        ({"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}, {"payload_class": OVERWRITE_PAYLOAD}),
+        ({"hoodie.insert.shuffle.parallelism": "0"}, {"tasks.insert_parallelism": None}),
+        ({"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}, {"table.merge_mode": MergeMode.COMMIT_TIME}),
         (
             {"payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"},
-            {"payload_class": DEFAULT_PAYLOAD},
+            {"table.merge_mode": MergeMode.EVENT_TIME},
         ),
         (
             {"hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator"},
-            {"keygen_type": "NON_PARTITION"},
+            {"keys.keygen_type": "NON_PARTITION"},
         ),
     ],
 )
 def test_values(options, expected):
     parsed = parse_options(options).options
-    assert {name: getattr(parsed, name) for name in expected} == expected
+    assert {name: attrgetter(name)(parsed) for name in expected} == expected
 
 
 # HoodieWriteConfig's builder as people call it: our field, its value, and who spells the key how
 BUILDER = [
-    ("table_name", "events", {"hoodie.table.name": "events"}),
-    ("parallelism", 4, {"hoodie.insert.shuffle.parallelism": "4"}),
-    ("upsert_parallelism", 5, {"hoodie.upsert.shuffle.parallelism": "5"}),
-    ("bulk_parallelism", 6, {"hoodie.bulkinsert.shuffle.parallelism": "6"}),
-    ("delete_parallelism", 7, {"hoodie.delete.shuffle.parallelism": "7"}),
+    ("table.name", "events", {"hoodie.table.name": "events"}),
+    ("tasks.insert_parallelism", 4, {"hoodie.insert.shuffle.parallelism": "4"}),
+    ("tasks.upsert_parallelism", 5, {"hoodie.upsert.shuffle.parallelism": "5"}),
+    ("tasks.bulk_insert_parallelism", 6, {"hoodie.bulkinsert.shuffle.parallelism": "6"}),
+    ("tasks.delete_parallelism", 7, {"hoodie.delete.shuffle.parallelism": "7"}),
     (
-        "payload_class",
-        OVERWRITE_PAYLOAD,
+        "table.merge_mode",
+        MergeMode.COMMIT_TIME,
         dict.fromkeys(
             (
                 "hoodie.datasource.write.payload.class",
@@ -116,11 +128,11 @@ BUILDER = [
                 "payload.class",
                 "write.payload.class",
             ),
-            OVERWRITE_PAYLOAD,
+            MergeMode.COMMIT_TIME.payload_class,
         ),
     ),
     (
-        "ordering_field",
+        "keys.ordering_field",
         "seq",
         dict.fromkeys(
             (
@@ -134,14 +146,14 @@ BUILDER = [
             "seq",
         ),
     ),
-    ("index_type", "BLOOM", {"hoodie.index.type": "BLOOM", "index.type": "BLOOM"}),
+    ("index.type", "BLOOM", {"hoodie.index.type": "BLOOM", "index.type": "BLOOM"}),
     ("base_file.bloom_fpp", 0.000002, {"hoodie.index.bloom.fpp": "0.000002"}),
     ("base_file.bloom_max_entries", 150_000, {"hoodie.bloom.index.filter.dynamic.max.entries": "150000"}),
-    ("prune_by_ranges", False, {"hoodie.bloom.index.prune.by.ranges": "false"}),
+    ("index.prune_by_ranges", False, {"hoodie.bloom.index.prune.by.ranges": "false"}),
     ("archive.min_commits", 150, dict.fromkeys(("hoodie.keep.min.commits", "archive.min_commits"), "150")),
     ("archive.max_commits", 200, dict.fromkeys(("hoodie.keep.max.commits", "archive.max_commits"), "200")),
-    ("small_file_limit_bytes", 1 << 20, {"hoodie.parquet.small.file.limit": "1048576"}),
-    ("record_size_estimate_bytes", 200, {"hoodie.copyonwrite.record.size.estimate": "200"}),
+    ("sizes.small_file_limit_bytes", 1 << 20, {"hoodie.parquet.small.file.limit": "1048576"}),
+    ("sizes.record_bytes_estimate", 200, {"hoodie.copyonwrite.record.size.estimate": "200"}),
     (
         "clean.commits_retained",
         100,
@@ -150,7 +162,7 @@ BUILDER = [
         ),
     ),
     (
-        "max_file_size_bytes",
+        "sizes.max_file_bytes",
         2 << 20,
         {"hoodie.parquet.max.file.size": "2097152", "write.parquet.max.file.size": "2"},
     ),
@@ -178,7 +190,7 @@ def test_the_whole_builder_of_a_write_config_is_understood_in_every_spelling():
         }
     # none of the values is what would hold anyway
     untold = parse_options({}).options
-    assert [field for field, value, _ in BUILDER if attrgetter(field)(untold) == value] == ["index_type"]
+    assert [field for field, value, _ in BUILDER if attrgetter(field)(untold) == value] == ["index.type"]
 
 
 def test_the_ordering_field_of_the_payload_is_the_new_tables():
@@ -192,13 +204,13 @@ def test_the_ordering_field_of_the_payload_is_the_new_tables():
 )
 def test_codecs(codec, expected, level):
     settings = parse_options({"hoodie.parquet.compression.codec": codec}).options.base_file
-    assert (settings.codec, settings.codec_level) == (expected, level)
+    assert (settings.codec, settings.level) == (expected, level)
 
 
 def test_custom_key_generator_takes_a_kind_with_each_field():
     custom = {"hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator"}
     parsed = parse_options({**custom, "hoodie.datasource.write.partitionpath.field": "a:simple,b:TIMESTAMP"}).options
-    assert (parsed.partition_fields, parsed.partition_kinds) == (("a", "b"), ("SIMPLE", "TIMESTAMP"))
+    assert (parsed.keys.partition_fields, parsed.keys.partition_kinds) == (("a", "b"), ("SIMPLE", "TIMESTAMP"))
     with pytest.raises(InvalidConfigError, match="'a' is neither"):
         parse_options({**custom, "hoodie.datasource.write.partitionpath.field": "a"})
 
@@ -214,7 +226,7 @@ def test_custom_key_generator_takes_a_kind_with_each_field():
     ],
 )
 def test_the_key_generator_follows_from_the_fields(options, keygen):
-    assert new_table_config(WriteOptions(**options), "t").keygen_type == keygen
+    assert new_table_config(WriteOptions(**grouped(options)), "t").keygen_type == keygen
 
 
 @pytest.mark.parametrize(
@@ -294,7 +306,7 @@ def test_keys_without_effect_are_told_with_the_reason():
 )
 def test_a_new_table_needs_keys_that_make_sense(options, message):
     with pytest.raises(InvalidConfigError, match=message):
-        new_table_config(WriteOptions(**options), "t")
+        new_table_config(WriteOptions(**grouped(options)), "t")
 
 
 TABLE = TableConfig("t", ("id",), ("p",), "ts")
@@ -306,14 +318,14 @@ TABLE = TableConfig("t", ("id",), ("p",), "ts")
         ({"record_key_fields": ("other",)}, "recordkey.field=other contradicts the table, which has id"),
         ({"partition_fields": ()}, "partitionpath.field= contradicts the table, which has p"),
         ({"ordering_field": "x"}, "precombine.field=x"),
-        ({"table_name": "x"}, "hoodie.table.name=x"),
+        ({"name": "x"}, "hoodie.table.name=x"),
         ({"hive_style": True}, "hive_style_partitioning=True"),
         ({"timezone": "LOCAL"}, "timezone=LOCAL"),
     ],
 )
 def test_options_that_contradict_the_table_are_refused(options, message):
     with pytest.raises(InvalidConfigError, match=message):
-        check_options_agree(WriteOptions(**options), TABLE)
+        check_options_agree(WriteOptions(**grouped(options)), TABLE)
 
 
 def test_what_is_left_out_is_the_tables():

@@ -5,12 +5,10 @@ import pyarrow as pa
 import pytest
 
 import table.records.merge as merge_module
+from table.config.merge_mode import MergeMode
 from table.records.merge import (
     ARRIVAL_COLUMN,
-    COMMIT_TIME,
     DELETE_MARKER,
-    EVENT_TIME,
-    PARTIAL_UPDATE,
     MergeRules,
     combine_rows,
     last_of_each_key,
@@ -51,7 +49,9 @@ STORED = table(("k1", 5, "a"), ("k2", 5, "a"), ("k3", None, "a"), ("k1", 9, "a")
     ],
 )
 def test_merge(incoming, event_time, expected, updated):
-    merged = merge(STORED, table(*incoming), MergeRules(EVENT_TIME if event_time else COMMIT_TIME, "ts"))
+    merged = merge(
+        STORED, table(*incoming), MergeRules(MergeMode.EVENT_TIME if event_time else MergeMode.COMMIT_TIME, "ts")
+    )
     assert plain(merged.rows) == expected
     assert (merged.updated, merged.deleted) == (updated, 0)
 
@@ -73,7 +73,11 @@ def marked(rows, *flags):
 
 @pytest.mark.parametrize(
     ("mode", "gone"),
-    [(EVENT_TIME, ["k1", "k2"]), (COMMIT_TIME, ["k1", "k2", "k1"]), (PARTIAL_UPDATE, ["k1", "k2", "k1"])],
+    [
+        (MergeMode.EVENT_TIME, ["k1", "k2"]),
+        (MergeMode.COMMIT_TIME, ["k1", "k2", "k1"]),
+        (MergeMode.PARTIAL_UPDATE, ["k1", "k2", "k1"]),
+    ],
 )
 def test_marked_records_delete(mode, gone):
     stored = marked(STORED, None, False, False, None)
@@ -85,7 +89,7 @@ def test_marked_records_delete(mode, gone):
 
 
 def test_the_delete_operation_does_not_look_at_the_order():
-    merged = merge(STORED, table(("k1", -1, "x")), MergeRules(EVENT_TIME, "ts", deletes_all=True))
+    merged = merge(STORED, table(("k1", -1, "x")), MergeRules(MergeMode.EVENT_TIME, "ts", deletes_all=True))
     assert [row[0] for row in plain(merged.rows)] == ["k2", "k3"]
     assert (merged.updated, merged.deleted) == (0, 2)
 
@@ -93,17 +97,17 @@ def test_the_delete_operation_does_not_look_at_the_order():
 def test_a_partial_update_fills_the_newer_record_from_the_older():
     stored = table(("k1", 5, "old"), ("k2", 5, "old"), ("k3", 5, None))
     incoming = table(("k1", 6, None), ("k2", 4, "late"), ("k3", 4, "late"))
-    merged = merge(stored, incoming, MergeRules(PARTIAL_UPDATE, "ts"))
+    merged = merge(stored, incoming, MergeRules(MergeMode.PARTIAL_UPDATE, "ts"))
     assert plain(merged.rows) == [("k1", 6, "old"), ("k2", 5, "old"), ("k3", 5, "late")]
 
 
 @pytest.mark.parametrize(
     ("mode", "ordering", "expected"),
     [
-        (EVENT_TIME, "ts", [("b", 1, "2"), ("a", 3, "4")]),
-        (EVENT_TIME, None, [("b", 1, "2"), ("a", 2, "5")]),
-        (COMMIT_TIME, "ts", [("b", 1, "2"), ("a", 2, "5")]),
-        (PARTIAL_UPDATE, "ts", [("a", 3, "4"), ("b", 1, "2")]),
+        (MergeMode.EVENT_TIME, "ts", [("b", 1, "2"), ("a", 3, "4")]),
+        (MergeMode.EVENT_TIME, None, [("b", 1, "2"), ("a", 2, "5")]),
+        (MergeMode.COMMIT_TIME, "ts", [("b", 1, "2"), ("a", 2, "5")]),
+        (MergeMode.PARTIAL_UPDATE, "ts", [("a", 3, "4"), ("b", 1, "2")]),
     ],
 )
 def test_of_records_that_arrive_together_the_newest_stays(mode, ordering, expected):
@@ -113,13 +117,13 @@ def test_of_records_that_arrive_together_the_newest_stays(mode, ordering, expect
 
 def test_equals_go_by_the_number_of_arrival_where_there_is_one():
     rows = table(("a", 3, "1"), ("a", 3, "2"), ("a", 3, "3")).append_column(ARRIVAL_COLUMN, pa.array([5, 9, 7]))
-    assert plain(combine_rows(rows, MergeRules(EVENT_TIME, "ts")))[0][:3] == ("a", 3, "2")
+    assert plain(combine_rows(rows, MergeRules(MergeMode.EVENT_TIME, "ts")))[0][:3] == ("a", 3, "2")
 
 
 def test_partial_records_are_put_together_in_order_of_arrival():
     rows = table(("a", 1, "x"), ("a", 3, None), ("a", 2, "y"), ("b", 1, None))
     # the second is newer and takes what it lacks from the first, so the third finds nothing to fill
-    assert plain(combine_rows(rows, MergeRules(PARTIAL_UPDATE, "ts"))) == [("a", 3, "x"), ("b", 1, None)]
+    assert plain(combine_rows(rows, MergeRules(MergeMode.PARTIAL_UPDATE, "ts"))) == [("a", 3, "x"), ("b", 1, None)]
 
 
 def test_floats_are_ordered_as_java_orders_them():
@@ -142,7 +146,7 @@ def test_last_of_each_run_looks_across_the_border(next_key, expected):
 
 def test_a_delete_among_partial_records_stands_for_itself():
     rows = marked(table(("a", 2, "x"), ("a", 3, "gone"), ("b", 3, "gone"), ("b", 2, "y")), False, True, True, False)
-    combined = combine_rows(rows, MergeRules(PARTIAL_UPDATE, "ts"))
+    combined = combine_rows(rows, MergeRules(MergeMode.PARTIAL_UPDATE, "ts"))
     assert plain(combined) == [("a", 3, "gone", True), ("b", 2, "y", False)]
 
 

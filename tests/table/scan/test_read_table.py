@@ -1,43 +1,16 @@
 """Tables that real Hudi wrote, read to their expected rows; and what is no table."""
 
-import base64
-import datetime
-import decimal
-
 import pytest
+from values import rows_of
 
 from table import InvalidConfigError, TableNotFoundError, UnsupportedTableError, read_table
 from table.hudi_table import HudiTable
 from table.scan.read_table import list_snapshot_files
-from table.schema.avro_schema import META_COLUMNS
 
 TABLES = ["cow_insert_partitioned", "cow_nonpartitioned", "cow_upsert_delete", "cow_insert_overwrite",
           "cow_schema_evolved", "cow_cleaned", "cow_archived", "cow_savepoint", "cow_rolled_back", "streaming_sink",
           "cow_with_failed_inflight", "cow_with_failed_inflight_direct", "cow_metadata_table", "types_all",
           "types_all_3level_lists"]  # fmt: skip
-
-
-def plain(value):
-    if isinstance(value, decimal.Decimal):
-        return str(value)
-    if isinstance(value, datetime.datetime):
-        return value.astimezone(datetime.timezone.utc).replace(tzinfo=None).isoformat(timespec="microseconds")
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    if isinstance(value, (bytes, bytearray)):
-        return base64.b64encode(value).decode()
-    if isinstance(value, dict):
-        return {key: plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        if value and all(isinstance(inner, tuple) for inner in value):  # a map, as Arrow gives it
-            return {key: plain(inner) for key, inner in value}
-        return [plain(inner) for inner in value]
-    return value
-
-
-def rows_of(table):
-    columns = [name for name in table.column_names if name not in META_COLUMNS]
-    return [{key: plain(value) for key, value in row.items()} for row in table.select(columns).to_pylist()]
 
 
 def by_key(rows, keys):

@@ -16,7 +16,7 @@ from table.services.archival.archival import archive
 from table.services.archival.plan import plan_archival
 from table.services.clean.clean import clean
 from table.timeline.active_timeline import load_timeline
-from table.timeline.archived_timeline import list_archive_files, read_archived_commits
+from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.instant import Action
 from table.timeline.timeline import build_timeline, completed, inflight
 
@@ -78,7 +78,7 @@ def test_commits_leave_the_timeline_and_are_read_back(tmp_path):
     assert [instant.time for instant in outcome.instants] == [instant.time for instant in before[:6]]
     assert load_timeline(table.storage).completed_writes == before[6:]
     assert not load_timeline(table.storage).pending
-    archived = list(read_archived_commits(table.storage, table.config.archive_folder))
+    archived = list(read_archived_commits(table.archive))
     assert sorted(commit.time for commit in archived) == [instant.time for instant in before[:6]]
     assert key_set(read_table(path)) == wanted
     # the sink goes on, with its memory and without it
@@ -88,7 +88,7 @@ def test_commits_leave_the_timeline_and_are_read_back(tmp_path):
     again.write(10, rows([100]))
     assert len(key_set(read_table(path))) == len(wanted) + 2
     assert archive(table, SETTINGS, CLEAN).instants == ()
-    assert len(list_archive_files(table.storage, table.config.archive_folder)) == 1
+    assert len(table.archive.list_files()) == 1
 
 
 def test_a_sink_that_was_quiet_for_long_finds_its_last_batch_in_the_archive(tmp_path):
@@ -122,7 +122,7 @@ def test_stopped_at_any_call_nothing_is_lost_and_nothing_looks_failed(tmp_path, 
         assert key_set(read_table(target)) == sorted([*wanted, "k777"])
         archive(table, SETTINGS, CLEAN)
         times_left = [i.time for i in load_timeline(table.storage).completed_writes]
-        known = {commit.time for commit in read_archived_commits(table.storage, table.config.archive_folder)}
+        known = {commit.time for commit in read_archived_commits(table.archive)}
         assert set(left) <= set(times_left) | known
         assert key_set(read_table(target)) == sorted([*wanted, "k777"])
         shutil.rmtree(target)
@@ -139,7 +139,7 @@ def test_orphans_of_rolled_back_writes_go_before_they_would_become_visible(tmp_p
     table = HudiTable.open(path)
     (rollback,) = load_timeline(table.storage).completed_of(Action.ROLLBACK)
     from table.timeline.active_timeline import read_instant
-    from table.timeline.metadata.service import decode_rollback_metadata
+    from table.timeline.metadata.rollback import decode_rollback_metadata
 
     files = [f for fs in decode_rollback_metadata(read_instant(table.storage, rollback)).deleted.values() for f in fs]
     assert files
@@ -177,8 +177,7 @@ def test_bounds_that_nobody_gave_follow_the_commits_retained():
 @pytest.mark.hudi
 @pytest.mark.usefixtures("utc")
 def test_hudi_reads_our_archive_and_goes_on(hudi, tmp_path):
-    from test_hudi_agrees import JVM
-    from test_upkeep_agrees import call
+    from oracles.hudi import JVM
 
     path = str(tmp_path / "t")
     fill(path)
@@ -186,7 +185,7 @@ def test_hudi_reads_our_archive_and_goes_on(hudi, tmp_path):
     clean(table, CLEAN)
     outcome = archive(table, SETTINGS, CLEAN)
     assert outcome.instants
-    shown = call(hudi, path, "archived_commits")
+    shown = hudi.client(path, "archived_commits")
     for instant in outcome.instants:
         assert any(instant.time in text for text in shown)
     hudi.write(path, rows([1, 2, 500], ts=9), {**JVM, "hoodie.clean.automatic": "false"})
@@ -194,5 +193,5 @@ def test_hudi_reads_our_archive_and_goes_on(hudi, tmp_path):
     options = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "2"}
     for number in range(3):
         hudi.write(path, rows([600 + number]), {**JVM, "hoodie.clean.automatic": "true", **options})
-    known = [commit.time for commit in read_archived_commits(table.storage, table.config.archive_folder)]
+    known = [commit.time for commit in read_archived_commits(table.archive)]
     assert len(set(known)) > len({i.time for i in outcome.instants if i.action is Action.COMMIT})

@@ -13,9 +13,9 @@ from unittest import mock
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command_line import said
 from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut, dying_process
-from test_upkeep_cli import said
 
 from table import CommitConflictError, UnsupportedTableError, check, create_savepoint, read_table
 from table.files.base.hudi_footer import AVRO_SCHEMA_KEY, BLOOM_KEY, MAX_KEY, MIN_KEY
@@ -28,7 +28,7 @@ from table.services.archival.archival import archive
 from table.services.check import check as check_module
 from table.services.check.finding import Finding, Kind, Repair, Severity, found_by_both
 from table.services.clean.clean import clean
-from table.services.savepoint.savepoint import roll_back
+from table.services.rollback.undo_commit import roll_back
 from table.storage.local import LocalStorage
 from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, end_path
 from table.timeline.instant import Action
@@ -516,11 +516,11 @@ def test_a_live_writer_is_left_alone(plain):
     seen = []
 
     def distribute(plan, table):
-        result = Engine._distribute(engine, plan, table)
+        result = Engine.distribute(engine, plan, table)
         seen.append(look(plain).findings)
         return result
 
-    with mock.patch.object(engine, "_distribute", distribute):
+    with mock.patch.object(engine, "distribute", distribute):
         engine.write(5, rows(range(50, 60)))
     assert seen == [()]
 

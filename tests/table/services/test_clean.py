@@ -5,6 +5,7 @@ import os
 import pytest
 from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut
+from snapshots import base_files, snapshot_files
 
 from table import read_table
 from table.errors import StorageError
@@ -140,21 +141,6 @@ def fill(path, batches, storage=None, options=None):
     for number in range(batches):
         engine.write(number, rows(range(10 * number, 10 * number + 10)))
     return engine
-
-
-def base_files(path):
-    return sorted(
-        os.path.relpath(os.path.join(folder, name), path)
-        for folder, folders, names in os.walk(path)
-        for name in names
-        if name.endswith(".parquet") and ".hoodie" not in folder
-    )
-
-
-def snapshot_files(path):
-    from table.scan.read_table import list_snapshot_files
-
-    return sorted(file.path for file in list_snapshot_files(HudiTable.open(path)))
 
 
 def test_old_versions_go_and_every_deletion_is_told(tmp_path, logs):

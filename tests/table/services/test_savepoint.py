@@ -6,7 +6,7 @@ import shutil
 import pytest
 from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut, dying_process
-from test_clean import base_files
+from snapshots import base_files
 
 from table import read_table
 from table.errors import CommitConflictError, InvalidConfigError
@@ -14,7 +14,9 @@ from table.hudi_table import HudiTable
 from table.options.groups import ArchiveSettings, CleanSettings
 from table.services.archival.archival import archive
 from table.services.clean.clean import clean
-from table.services.savepoint.savepoint import create_savepoint, delete_savepoint, restore_to_savepoint, roll_back
+from table.services.rollback.undo_commit import roll_back
+from table.services.savepoint.restore import restore_to_savepoint
+from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
 from table.timeline.active_timeline import load_timeline
 from table.timeline.instant import Action
 
@@ -160,23 +162,22 @@ def test_stopped_at_any_call_it_is_finished_the_next_time(tmp_path, what, after)
 @pytest.mark.hudi
 @pytest.mark.usefixtures("utc")
 def test_hudi_and_we_honour_each_others_savepoints_and_restores(hudi, tmp_path):
-    from test_hudi_agrees import JVM
-    from test_upkeep_agrees import call
+    from oracles.hudi import JVM
 
     path = str(tmp_path / "t")
     table = fill(path, 0, 3)
     time = create_savepoint(table, user="us", comment="ours")
     fill(path, 3, 6)
     # Hudi's cleaner leaves what our savepoint holds, and Hudi restores it
-    call(hudi, path, "clean", options={"hoodie.clean.commits.retained": "1"})
-    call(hudi, path, "restoreToSavepoint", time)
+    hudi.client(path, "clean", options={"hoodie.clean.commits.retained": "1"})
+    hudi.client(path, "restoreToSavepoint", time)
     assert sorted(row["id"] for row in hudi.read(path)) == numbers(30)
     assert key_set(read_table(path)) == numbers(30)
     Engine(path).write(6, rows(range(30, 40)))
     # now one of its own, which we restore; it reads the result and goes on
-    call(hudi, path, "deleteSavepoint", time)
+    hudi.client(path, "deleteSavepoint", time)
     theirs = load_timeline(table.storage).completed_writes[-1].time
-    call(hudi, path, "savepoint", theirs, "them", "theirs")
+    hudi.client(path, "savepoint", theirs, "them", "theirs")
     fill(path, 7, 9)
     clean(table, CLEAN)
     restore_to_savepoint(table, theirs, force=True)

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 from engine import Engine, key_set, rows
-from test_clean import base_files
-from test_hudi_agrees import JVM
+from oracles.hudi import JVM
+from snapshots import base_files
 
 from table import read_table
 from table.hudi_table import HudiTable
@@ -35,11 +35,6 @@ def hudi_options(settings):
     }
 
 
-def call(hudi, path, method, *arguments, options=None):
-    given = {key.replace(".", "__"): value for key, value in (options or {}).items()}
-    return hudi.client(path, method, *arguments, **given)
-
-
 def random_history(hudi, path, rng, monkeypatch):
     """Inserts, upserts by Hudi, replaced groups, savepoints, failed writes, over several hours."""
     from table import clock
@@ -54,7 +49,7 @@ def random_history(hudi, path, rng, monkeypatch):
         Engine(path).write(None, rows(numbers, ts=number))
         if rng.random() < 0.2:
             table = HudiTable.open(path)
-            call(hudi, path, "savepoint", table.load_timeline().completed_writes[-1].time, "test", "why not")
+            hudi.client(path, "savepoint", table.load_timeline().completed_writes[-1].time, "test", "why not")
     monkeypatch.setattr(clock, "now_ms", real_now)
     for number in range(rng.randint(1, 3)):
         kind = rng.choice(["upsert", "upsert", "insert_overwrite"])
@@ -79,7 +74,7 @@ def test_our_plans_name_exactly_the_files_that_hudi_deletes(hudi, tmp_path, monk
         shutil.copytree(path, copy)
         plan = plan_clean(table, table.load_timeline(), settings)
         ours = {os.path.relpath(f, path) for files in (plan.files if plan else {}).values() for f in files}
-        call(hudi, copy, "clean", options=hudi_options(settings))
+        hudi.client(copy, "clean", options=hudi_options(settings))
         assert set(base_files(path)) - set(base_files(copy)) == ours, policy
         planned += len(ours)
         assert key_set(read_table(copy)) == wanted
@@ -91,7 +86,7 @@ def test_our_plans_name_exactly_the_files_that_hudi_deletes(hudi, tmp_path, monk
         now = HudiTable.open(copy)
         second = plan_clean(now, now.load_timeline(), settings)
         ours = {os.path.relpath(f, copy) for files in (second.files if second else {}).values() for f in files}
-        call(hudi, copy, "clean", options=hudi_options(settings))
+        hudi.client(copy, "clean", options=hudi_options(settings))
         assert set(both) - set(base_files(copy)) == ours, policy
         assert before != both
     assert planned
@@ -117,7 +112,7 @@ def test_plans_on_tables_that_hudi_made(hudi, golden, tmp_path, name):
         shutil.copytree(path, copy)
         plan = plan_clean(table, table.load_timeline(), settings)
         ours = {os.path.relpath(f, path) for f in base_files_of(plan, table)}
-        call(hudi, copy, "clean", options=hudi_options(settings))
+        hudi.client(copy, "clean", options=hudi_options(settings))
         assert {
             os.path.relpath(os.path.join(path, f), path) for f in set(base_files(path)) - set(base_files(copy))
         } == ours
@@ -143,11 +138,11 @@ def test_hudi_executes_a_clean_that_we_only_requested_and_we_one_of_its(hudi, tm
     line = table.load_timeline()
     plan = plan_clean(table, line, settings)
     request_instant(table.storage, line, Action.CLEAN, "UTC", encode_clean_plan(plan))
-    call(hudi, path, "clean", options=hudi_options(settings))
+    hudi.client(path, "clean", options=hudi_options(settings))
     assert not any(os.path.exists(file) for files in plan.files.values() for file in files)
     assert not table.load_timeline().pending_of(Action.CLEAN)
     # and the other way round
-    call(hudi, theirs, "schedule_clean", options=hudi_options(settings))
+    hudi.client(theirs, "schedule_clean", options=hudi_options(settings))
     other = HudiTable.open(theirs)
     assert other.load_timeline().pending_of(Action.CLEAN)
     (outcome,) = clean(other, settings)

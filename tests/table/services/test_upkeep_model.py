@@ -14,14 +14,16 @@ from faults import FaultyStorage, Fuse, PowerCut, dying_process
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from test_clean import base_files, snapshot_files
+from snapshots import base_files, snapshot_files
 
 from table import read_table
 from table.hudi_table import HudiTable
 from table.options.groups import CleanSettings
 from table.services.clean.clean import clean
 from table.services.clean.plan import earliest_to_retain
-from table.services.savepoint.savepoint import create_savepoint, delete_savepoint, restore_to_savepoint, roll_back
+from table.services.rollback.undo_commit import roll_back
+from table.services.savepoint.restore import restore_to_savepoint
+from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
 from table.timeline.active_timeline import load_timeline
 from table.timeline.instant import Action
 

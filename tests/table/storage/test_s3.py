@@ -5,8 +5,8 @@ import threading
 
 import pyarrow as pa
 import pytest
-from conftest import require
 from engine import OPTIONS, Engine, key_set, rows
+from needs import require
 
 from streaming import HudiSink
 from table import StorageError, archive, clean, read_table
@@ -68,7 +68,7 @@ def test_batches_rollback_and_replay_on_s3(s3):
         raise Died
 
     engine = Engine(open_storage(path, s3))
-    inner, engine._distribute = engine._distribute, dies
+    inner, engine.distribute = engine.distribute, dies
     engine.writer._undo = lambda *_args: None  # a process that is gone undoes nothing
     with pytest.raises(Died):
         engine.write(1, rows(range(30, 60)))

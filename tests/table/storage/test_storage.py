@@ -202,7 +202,7 @@ def test_no_permission_is_said_with_the_path(tmp_path, monkeypatch):
 
 
 def test_no_text_of_anything_that_holds_a_storage_shows_its_secrets():
-    from streaming.batch.quarantine import Quarantine
+    from streaming.plan.quarantine import Quarantine
     from streaming.validators import PendingBatch
 
     storage = open_storage("s3a://lake/t", {"key": "AKIA", "secret": "S3CR3T"})

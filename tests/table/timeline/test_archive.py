@@ -4,17 +4,21 @@ import pytest
 from engine import Engine, key_set, rows
 
 from table import CorruptFileError, read_table
-from table.files.log.block import read_blocks
 from table.hudi_table import HudiTable
 from table.storage.local import LocalStorage
-from table.timeline.archived_timeline import list_archive_files, read_archived_commits
+from table.timeline.archive_log import LogArchive, read_log_records
+from table.timeline.archived_timeline import read_archived_commits
 
 
 def test_hudis_archive_is_read(golden):
     path, _ = golden("cow_archived")
     storage = LocalStorage(path)
-    assert [name.rsplit(".", 1)[-1] for name in list_archive_files(storage, "history")] == ["2_1-0-1", "1_1-0-1"]
-    commits = list(read_archived_commits(storage, "history"))
+    files = LogArchive(storage, ".hoodie/history").list_files()
+    assert [name.rsplit(".", 1)[-1] for name in files] == [
+        "2_1-0-1",
+        "1_1-0-1",
+    ]
+    commits = list(read_archived_commits(HudiTable.open(path).archive))
     active = HudiTable.open(path).load_timeline().completed_writes
     assert len(commits) + len(active) == 12
     assert {commit.action for commit in commits} == {"commit"}
@@ -26,11 +30,11 @@ def test_hudis_archive_is_read(golden):
 def test_a_damaged_archive_is_named(golden, cut):
     path, _ = golden("cow_archived")
     storage = LocalStorage(path)
-    file = list_archive_files(storage, "history")[0]
+    file = LogArchive(storage, ".hoodie/history").list_files()[0]
     with pytest.raises(CorruptFileError, match="archive"):
-        list(read_blocks(storage.read(file)[:cut], file))
+        list(read_log_records(storage.read(file)[:cut], file))
     with pytest.raises(CorruptFileError, match="no block begins"):
-        list(read_blocks(b"x" + storage.read(file), file))
+        list(read_log_records(b"x" + storage.read(file), file))
 
 
 @pytest.mark.hudi

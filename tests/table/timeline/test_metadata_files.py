@@ -24,7 +24,7 @@ from table.files.names import (
 from table.files.partition_metadata import format_partition_metadata
 from table.storage.local import LocalStorage
 from table.timeline.metadata.commit import CommitMetadata, WriteStat, decode_commit, encode_commit
-from table.timeline.metadata.service import (
+from table.timeline.metadata.rollback import (
     RollbackMetadata,
     RollbackPlan,
     RollbackRequest,

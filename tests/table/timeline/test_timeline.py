@@ -7,19 +7,17 @@ from table.storage.local import LocalStorage
 from table.timeline.active_timeline import (
     begin_instant,
     complete_instant,
-    instant_path,
     load_timeline,
     request_instant,
 )
 from table.timeline.instant import (
     ALLOWED_TRANSITIONS,
     COMPLETED_AS,
+    REQUEST_TIME_NAMES,
     Action,
     Instant,
     State,
     check_transition,
-    format_instant,
-    parse_instant,
 )
 from table.timeline.timeline import build_timeline, completed, inflight, requested
 
@@ -42,8 +40,8 @@ NAMES = [
 
 @pytest.mark.parametrize(("instant", "name"), NAMES)
 def test_file_names(instant, name):
-    assert format_instant(instant) == name
-    parsed = parse_instant(name)
+    assert instant.file_name == name
+    parsed = REQUEST_TIME_NAMES.parse(name)
     action = COMPLETED_AS.get(instant.action, instant.action) if instant.is_completed else instant.action
     assert parsed == Instant(instant.time, action, instant.state)
 
@@ -57,7 +55,7 @@ def test_file_names_round_trip(time, action, state):
     if state is State.COMPLETED and action in COMPLETED_AS:
         return
     instant = Instant(time, action, state)
-    assert parse_instant(format_instant(instant)) == instant
+    assert REQUEST_TIME_NAMES.parse(instant.file_name) == instant
 
 
 @pytest.mark.parametrize(
@@ -65,7 +63,7 @@ def test_file_names_round_trip(time, action, state):
              "20261121162941248.commit.done", ".20261121162941248.commit.crc", "x20261121162941248.commit"],
 )  # fmt: skip
 def test_other_files_are_no_instants(name):
-    assert parse_instant(name) is None
+    assert REQUEST_TIME_NAMES.parse(name) is None
 
 
 @pytest.mark.parametrize("before", [None, *State])
@@ -129,7 +127,7 @@ def test_somebody_elses_commit_is_not_taken_for_ours(tmp_path):
     complete_instant(storage, begun, b"theirs")
     with pytest.raises(StorageError, match="somebody else"):
         complete_instant(storage, begun, b"ours")
-    assert storage.read(instant_path(begun.to(State.COMPLETED))) == b"theirs"
+    assert storage.read(begun.to(State.COMPLETED).path) == b"theirs"
 
 
 def test_unknown_outcome_is_said_as_such(tmp_path):

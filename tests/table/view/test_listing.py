@@ -43,7 +43,7 @@ class Remembering:
         list_snapshot_files,
         lambda table: list(judge_files(table, SETTINGS)),
         lambda table: list(explain_files(table, WriteOptions())),
-        lambda table: create_savepoint(table),
+        create_savepoint,
         lambda table: run_clean(table, SETTINGS),
     ],
     ids=["read", "judge", "explain", "savepoint", "clean"],

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.task.regroup import NO_PATH, SLOT_COLUMN, regroup, split_in_order
+from streaming.plan.columns import SLOT_COLUMN
+from streaming.task.grouping import NO_PATH, group_by_slot, split_in_order
 from table.schema.avro_schema import PARTITION_PATH
 
 ROW = st.tuples(st.sampled_from(["", "a", "b", "a/b", None]), st.integers(0, 3))
@@ -38,7 +39,7 @@ def test_rows_come_together_in_order_of_arrival_however_little_memory_there_is(r
     wanted = {}
     for number, (path, slot) in enumerate(rows):
         wanted.setdefault((NO_PATH if path is None else path, slot), []).append(number)
-    assert numbers_by_group(regroup(batches_of(rows, size), memory_bytes)) == wanted
+    assert numbers_by_group(group_by_slot(batches_of(rows, size), memory_bytes)) == wanted
 
 
 @settings(max_examples=50, deadline=None)
@@ -53,6 +54,6 @@ def test_sorted_rows_are_passed_on_at_once(rows, size):
 
 def test_one_slot_is_passed_on_without_the_disk(monkeypatch):
     monkeypatch.setattr("tempfile.TemporaryFile", lambda *_, **__: pytest.fail("nothing needs the disk"))
-    pieces = list(regroup(batches_of([("a", 0)] * 50, 5), 300))
+    pieces = list(group_by_slot(batches_of([("a", 0)] * 50, 5), 300))
     assert sum(len(rows) for _, _, rows in pieces) == 50
     assert len(pieces) == 5

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hudistream-setup
 
-.PHONY: help setup demo check pure test test-all test-floors lint bench soak torture clean
+.PHONY: help setup demo check pure test test-all test-floors lint docs bench soak torture clean
 
 help:
 	@echo "make demo      replay 336,776 real flights into a Hudi table, live (about two minutes)"
@@ -13,6 +13,7 @@ help:
 	@echo "make test-all  the slow suites as well"
 	@echo "make test-floors  the tests with the least versions that are promised"
 	@echo "make lint      ruff, mypy, import-linter"
+	@echo "make docs      the site, into build/site"
 	@echo "make bench     measure against Hudi, Iceberg, Delta and bare Parquet (hours)"
 	@echo "make soak      2,000 batches: does anything grow? (a quarter of an hour)"
 	@echo "make torture   an hour of simulated worlds: two actors at once, crashes, late tasks (MINUTES=60)"
@@ -64,6 +65,17 @@ test-floors: setup
 	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --constraint .ci/floors.txt --editable '.[spark,cli,metrics,s3]' 'pyspark<3.6' 'moto[server]' hypothesis psutil 'pytest<9'
 	PYSPARK_PYTHON="$(CURDIR)/.venv-floors/bin/python" JAVA_HOME="$$($(BIN)/python .ci/java_home.py)" .venv-floors/bin/python -m pytest -m "not hudi and not slow" --deselect tests/streaming/spark/test_connect.py
 
+# the site; it fails on every warning: broken links, names that do not exist
+DOCS := .venv-docs
+$(DOCS)/.hudistream-setup: pyproject.toml constraints.txt .ci/docs.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement .ci/docs.txt ruff --editable '.[cli]'
+	@touch $@
+
+docs: $(DOCS)/.hudistream-setup
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --quiet
+	@echo "build/site/index.html"
+
 bench: setup
 	$(RUN) $(BIN)/python benchmarks/run.py
 	$(RUN) $(BIN)/python benchmarks/large_files.py
@@ -79,4 +91,4 @@ torture: setup
 	$(BIN)/python tests/support/simulation/torture.py --minutes $(MINUTES) --first $(FIRST) --rules
 
 clean:
-	rm -rf $(VENV) .venv-connect .venv-floors build *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(DOCS) .venv-connect .venv-floors build *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import structlog
 from pyspark.sql import DataFrame, SparkSession
 from structlog.contextvars import bound_contextvars
 
@@ -22,6 +21,7 @@ from streaming.validators import Validator
 from table import threads
 from table.errors import InvalidConfigError
 from table.failures import describe
+from table.log import get_logger
 from table.options.choices import BadRows
 from table.options.operation import Operation, OperationName
 from table.options.short_names import ColumnNames, with_short_names
@@ -32,7 +32,7 @@ from table.storage.opening import open_storage
 Callback = Callable[[BatchSummary], None]
 FailureHook = Callable[[FailedBatch], None]
 
-log = structlog.get_logger("hudistream.sink")
+log = get_logger("hudistream.sink")
 
 
 class HudiSink:

@@ -52,10 +52,12 @@ def pytest_configure():
 def _quiet_log():
     with structlog.testing.capture_logs():
         yield
+    structlog.reset_defaults()  # else structlog counts as configured by the application
 
 
 @pytest.fixture
 def logs():
+    """Events of every level, with all their fields."""
     with structlog.testing.capture_logs() as entries:
         # what a batch binds is part of its events, as with structlog's default configuration
         structlog.get_config()["processors"].insert(0, structlog.contextvars.merge_contextvars)

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import pyarrow as pa
-import structlog
 
 from streaming.batch.failed_batch import BatchProgress
 from streaming.batch.ledger import BatchLedger
@@ -37,6 +36,7 @@ from table.errors import (
 )
 from table.hudi_table import HudiTable, find_stored_key
 from table.keys.keygen import KeyExpressions, check_key_encoding
+from table.log import get_logger
 from table.options.write_options import WriteOptions
 from table.schema.avro_schema import schema_json
 from table.services.clean.emptied_partitions import remove_emptied_partitions
@@ -57,7 +57,7 @@ from table.transaction.commit import (
 from table.transaction.heartbeat import WriterIdentity, sweep_heartbeats
 from table.transaction.lease import Lease, measure_now_ms
 
-log = structlog.get_logger("hudistream.sink")
+log = get_logger("hudistream.sink")
 
 
 @dataclass(frozen=True)
@@ -168,13 +168,15 @@ class MicroBatchWriter:
         job = self._begin(table, timeline, write_schema, batch, identity)
         self.progress.instant_time = job.pending.time
         timing.end("prepare")
+        progress = Progress(self._storage.base_uri, batch_id, job.pending.time)
         try:
-            with Progress(self._storage.base_uri, batch_id, job.pending.time):
+            with progress:
                 result = TaskResult() if leaving is not None else sum_results(batch.workers.write(keys, job.plan))
                 timing.end("write")
+                progress.note_written(result.stats)
                 if not self._commit(job, result, self._list_replaced(job, result, leaving)):
                     self._profiles.learn(job.profile, result)
-                    return BatchSummary(self._storage.base_uri, batch_id, None)
+                    return _logged(BatchSummary(self._storage.base_uri, batch_id, None))
         except CommitOutcomeUnknownError:
             self.lease.beat_for(None)
             # the commit file may yet appear: deleting what it names would be worse than waiting
@@ -191,9 +193,7 @@ class MicroBatchWriter:
         upkeep_errors = self._after_commit(job, result)
         self.services.after_commit(table.config, timeline)
         timing.end("after")
-        summary = summarize(self._storage.base_uri, batch_id, job.pending.time, result, timing, upkeep_errors)
-        log.info("batch_committed", **asdict(summary))
-        return summary
+        return _logged(summarize(self._storage.base_uri, batch_id, job.pending.time, result, timing, upkeep_errors))
 
     def _is_committed(
         self, table: HudiTable, timeline: Timeline, batch_id: int | None, identity: WriterIdentity
@@ -339,6 +339,16 @@ class MicroBatchWriter:
             log.warning("upkeep_failed", table=self._storage.base_uri, instant_time=time, error=str(error))
             return (str(error),)
         return ()
+
+
+def _logged(summary: BatchSummary) -> BatchSummary:
+    """The batch's one line at INFO; the whole summary at DEBUG."""
+    if summary.instant_time is None:
+        log.info("batch_empty", table=summary.table, batch_id=summary.batch_id)
+        return summary
+    log.info("batch_committed", **summary.short)
+    log.debug("batch_summary", **asdict(summary))
+    return summary
 
 
 def _bad_rows_error(result: TaskResult, config: TableConfig) -> InvalidRecordError:

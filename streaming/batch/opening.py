@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pyarrow as pa
-import structlog
 
 from streaming.plan.plan_tasks import plan_changes
 from table.config.table_config import TableConfig, load_table_config
@@ -11,13 +10,14 @@ from table.config.writable import check_can_write
 from table.errors import InvalidConfigError
 from table.hudi_table import HudiTable, create_table
 from table.keys.keygen import KeyExpressions, build_key_expressions, check_keys_keep_their_types
+from table.log import get_logger
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
 from table.schema.avro_schema import check_batch_columns
 from table.schema.evolution import evolve_schema
 from table.services.metadata_table import drop_metadata_table
 from table.storage.interface import Storage
 
-log = structlog.get_logger("hudistream.sink")
+log = get_logger("hudistream.sink")
 
 
 def open_table(storage: Storage, options: WriteOptions, default_name: str, schema: pa.Schema) -> HudiTable:

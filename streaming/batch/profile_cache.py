@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-import structlog
-
 from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.live_files import live_files_of
 from streaming.plan.task_result import TaskResult
@@ -22,6 +20,7 @@ from streaming.plan.write_profile import (
 )
 from table.errors import HudiError
 from table.files.base.stored_file import read_footer_bytes
+from table.log import get_logger
 from table.storage.interface import Storage
 from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import Action
@@ -32,7 +31,7 @@ from table.view.listing import StorageListing
 
 FOOTERS_SAMPLED = 3
 
-log = structlog.get_logger("hudistream.profile")
+log = get_logger("hudistream.profile")
 
 
 class ProfileCache:
@@ -60,7 +59,7 @@ class ProfileCache:
         followed = self._follow(self._profile, timeline) if self._profile is not None else None
         if followed is None:
             followed = self._build(timeline)
-            log.info("write_profile_built", table=self._storage.base_uri, commits=len(committed))
+            log.debug("write_profile_built", table=self._storage.base_uri, commits=len(committed))
         # equal but for what the archival retired, of which there would be more and more
         self._profile = replace(followed, seen=committed)
         return self._profile
@@ -77,7 +76,7 @@ class ProfileCache:
             if metadata is None or not is_understood(instant, metadata):
                 return None
             profile = apply_foreign_commit(profile, instant, metadata, self._sample_footers(metadata), self._limit)
-            log.info(
+            log.debug(
                 "foreign_commit_applied",
                 table=self._storage.base_uri,
                 instant_time=instant.time,
@@ -104,9 +103,9 @@ class ProfileCache:
             found[path] = live_files_of(of_path)
             files += len(of_path)
             if len(found) > PATHS_REMEMBERED or files > FILES_REMEMBERED:
-                log.info("too_many_files_to_remember", table=self._storage.base_uri, most=FILES_REMEMBERED)
+                log.debug("too_many_files_to_remember", table=self._storage.base_uri, most=FILES_REMEMBERED)
                 return None
-        log.info("table_listed", table=self._storage.base_uri, partition_paths=len(found), files=files)
+        log.debug("table_listed", table=self._storage.base_uri, partition_paths=len(found), files=files)
         return found
 
     def _sample_footers(self, metadata: CommitMetadata) -> int:
@@ -133,7 +132,7 @@ class ProfileCache:
 
     def _log_listed(self, result: TaskResult) -> None:
         for path, files in result.listed.items():
-            log.info("partition_path_listed", table=self._storage.base_uri, partition_path=path, files=len(files))
+            log.debug("partition_path_listed", table=self._storage.base_uri, partition_path=path, files=len(files))
 
     def drop(self) -> None:
         """Forgets the profile: what a failed batch left is not known."""

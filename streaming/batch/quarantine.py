@@ -8,11 +8,10 @@ a commit lists is published, what belongs to no commit is deleted. Publishing tw
 import json
 from collections.abc import Mapping
 
-import structlog
-
 from streaming.plan.quarantine import STAGING, staging_folder
 from table import clock
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.storage.interface import Storage, join
 from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.commit_cache import CommitCache
@@ -20,7 +19,7 @@ from table.timeline.timeline import Timeline
 
 EXTRA_KEY = "hudistream.quarantine"
 
-log = structlog.get_logger("hudistream.quarantine")
+log = get_logger("hudistream.quarantine")
 
 
 def encode_extra(files: tuple[str, ...]) -> Mapping[str, str]:

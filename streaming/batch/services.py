@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from enum import Enum
 
-import structlog
 from structlog.contextvars import bound_contextvars
 
 from streaming.batch.upkeep_summary import UpkeepSummary
@@ -17,6 +16,7 @@ from table.clock import parse_instant_time
 from table.config.table_config import TableConfig
 from table.errors import HudiError
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.options.choices import CleanFailure, CleanPolicy
 from table.options.write_options import WriteOptions
 from table.services.archival.archival import archive
@@ -27,7 +27,7 @@ from table.timeline.timeline import Timeline
 SAFE_RETENTION_S = 600
 COMMITS_SEEN = 5
 
-log = structlog.get_logger("hudistream.services")
+log = get_logger("hudistream.services")
 
 
 class Cleaning(str, Enum):

@@ -58,6 +58,21 @@ class BatchSummary:
     phases: Mapping[str, float] = field(default_factory=dict)
     upkeep_errors: tuple[str, ...] = ()
 
+    @property
+    def short(self) -> dict[str, object]:
+        """What the log's one line says of a batch; rows put aside only where there are some."""
+        said: dict[str, object] = {
+            "table": self.table,
+            "batch_id": self.batch_id,
+            "instant_time": self.instant_time,
+            "rows": self.rows,
+            "updated": self.rows_updated,
+            "deleted": self.rows_deleted,
+            "files": self.files_created + self.files_topped_up,
+            "seconds": round(self.seconds, 2),
+        }
+        return {**said, "bad_rows": self.bad_rows} if self.bad_rows else said
+
 
 class PhaseClock:
     """Measures the phases of one batch."""

@@ -34,12 +34,14 @@ class AssignRules:
         small_file_limit_bytes: files below it take rows; 0 or less: none do.
         record_size_bytes: average size of a row in a base file.
         rows_per_new_file: fixed size of new files, or None to derive it.
+        is_guess: whether nothing is known of the table's rows: then a task that has some measures them first.
     """
 
     max_file_size_bytes: int
     small_file_limit_bytes: int
     record_size_bytes: int
     rows_per_new_file: int | None = None
+    is_guess: bool = False
 
     @property
     def new_file_rows(self) -> int:

@@ -16,6 +16,7 @@ from table.storage.interface import join
 from table.timeline.instant import Action, Instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 
+RECORD_BYTES = 1024  # of a row of which nothing is known (hoodie.copyonwrite.record.size.estimate)
 COMMITS_REMEMBERED = 5  # AverageRecordSizeEstimator looks at as many
 PATHS_REMEMBERED = 10_000
 FILES_REMEMBERED = 100_000  # 30 MB on the driver; a global index sends them all, which is a plan of 4 MB
@@ -107,7 +108,7 @@ class WriteProfile:
         return unseen
 
 
-def record_size(sizes: Iterable[CommitSize], options: WriteOptions) -> int:
+def record_size(sizes: Iterable[CommitSize], options: WriteOptions) -> int | None:
     """Average bytes of a row in a base file.
 
     Args:
@@ -116,7 +117,7 @@ def record_size(sizes: Iterable[CommitSize], options: WriteOptions) -> int:
             (AverageRecordSizeEstimator); else every commit counts, footers left out.
 
     Returns:
-        At least 1; the configured estimate where nothing counts.
+        At least 1; None where nothing counts.
     """
     threshold = options.sizes.record_size_threshold
     total_bytes = rows = 0
@@ -128,16 +129,20 @@ def record_size(sizes: Iterable[CommitSize], options: WriteOptions) -> int:
         else:
             total_bytes += max(0, size.total_bytes - size.footer_bytes)
         rows += size.rows
-    return max(1, total_bytes // rows) if rows else options.sizes.record_bytes_estimate
+    return max(1, total_bytes // rows) if rows else None
 
 
 def assign_rules(profile: WriteProfile, options: WriteOptions) -> AssignRules:
     """Sizes for the next batch."""
+    sizes, learned = options.sizes, record_size(profile.sizes, options)
+    # who says how large rows are, or wants Hudi's rule, gets the sizes that follow from it
+    is_fixed = sizes.record_bytes_estimate is not None or sizes.record_size_threshold is not None
     return AssignRules(
-        options.sizes.max_file_bytes,
-        options.sizes.small_file_limit_bytes,
-        record_size(profile.sizes, options),
-        options.sizes.rows_per_new_file,
+        sizes.max_file_bytes,
+        sizes.small_file_limit_bytes,
+        learned or sizes.record_bytes_estimate or RECORD_BYTES,
+        sizes.rows_per_new_file,
+        is_guess=learned is None and not is_fixed,
     )
 
 

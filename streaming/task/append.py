@@ -13,6 +13,7 @@ from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult
 from streaming.task.grouping import NO_PATH, group_by_slot, split_in_order
 from streaming.task.locate_keys import list_live_files
+from streaming.task.measured_rules import measured_rules
 from streaming.task.report import TaskReport
 from table import clock
 from table.failures import failing_at
@@ -78,14 +79,14 @@ class _Task:
         if self._slot != (path, slot):
             self._end_slot()
             self._slot = (path, slot)
-            self._assigner = self._open_slot(path, slot)
+            self._assigner = None
         rows = self.report.without_bad_rows(rows, required_reasons(self._plan))
         if self._plan.context.combine_before_insert:
             rows = self._combined(rows)
         self._assign(rows)
 
-    def _open_slot(self, path: str, slot: int) -> BucketAssigner:
-        rules = self._plan.rules
+    def _open_slot(self, path: str, slot: int, rows: pa.Table) -> BucketAssigner:
+        rules = measured_rules(self._plan, path, rows)
         known = self._plan.small_files.of(path)
         if known is None:
             known = self.report.listed.get(path)
@@ -109,7 +110,11 @@ class _Task:
         return last_of_each_run(rows.slice(0, len(rows) - 1), self._held.column(RECORD_KEY)[0].as_py())
 
     def _assign(self, rows: pa.Table) -> None:
-        assert self._assigner is not None
+        if not len(rows):
+            return
+        if self._assigner is None:
+            assert self._slot is not None
+            self._assigner = self._open_slot(*self._slot, rows)
         start = 0
         for bucket, count in self._assigner.assign(len(rows)):
             if bucket != self._bucket:

@@ -1,4 +1,4 @@
-"""A task's error on its way through Spark, which keeps nothing of it but text.
+"""A task's error on its way through Spark, which keeps nothing of it but text (pure).
 
 On the worker the error's class and place are written into that text, on the driver they are read back. What
 Spark adds before and behind does not matter, as long as it does not cut the text off.

@@ -17,6 +17,7 @@ from streaming.plan.live_files import as_live_files
 from streaming.plan.task_plan import TaskPlan
 from streaming.task.grouping import Numbered
 from streaming.task.locate_keys import Located, Locator, files_by_bucket
+from streaming.task.measured_rules import measured_rules
 from table import clock
 from table.files.names import build_file_id
 from table.index.bucket import bucket_file_id
@@ -24,6 +25,7 @@ from table.index.key_lookup import FileHits
 from table.records.merge import delete_flags
 from table.view.file_group import BaseFile
 from table.write.context import Bucket, BucketType
+from table.write.measure import SAMPLE_ROWS
 from table.write.merge_bucket import Changes
 
 Flags = npt.NDArray[np.bool_]
@@ -60,8 +62,7 @@ class Placer:
     def __init__(self, path: str, files: Sequence[BaseFile], plan: TaskPlan) -> None:
         assert plan.changes is not None
         self._path, self._files, self._plan, self._changes = path, files, plan, plan.changes
-        small = find_small_files(as_live_files(files), plan.rules)
-        self._assigner = BucketAssigner(path, small, plan.rules, _new_file_id)
+        self._assigner: BucketAssigner | None = None
         self._buckets = _bucket_of_each(files, plan.changes.buckets) if plan.changes.is_bucket else {}
         self._spilled: list[Bucket] = []  # file groups that rows were spilled for, by their numbers
 
@@ -74,7 +75,7 @@ class Placer:
             located: where their keys are.
         """
         fresh = np.flatnonzero(~located.known & ~removes & ~delete_flags(rows, self._plan.context.merge))
-        inserts = dict(self._assigned(fresh, located.buckets))
+        inserts = dict(self._assigned(rows, fresh, located.buckets))
         for hit in () if self._changes.drops_known else located.hits:
             bucket = _next_version(hit.file)
             new = rows.take(pa.array(inserts.pop(bucket, fresh[:0])))
@@ -82,8 +83,14 @@ class Placer:
         for bucket, positions in inserts.items():
             yield Placed(bucket, None, rows.take(pa.array(positions)))
 
-    def _assigned(self, fresh: Positions, numbers: Positions | None) -> Iterator[tuple[Bucket, Positions]]:
+    def _assigned(
+        self, rows: pa.Table, fresh: Positions, numbers: Positions | None
+    ) -> Iterator[tuple[Bucket, Positions]]:
         if numbers is None:
+            if not len(fresh):
+                return
+            if self._assigner is None:
+                self._assigner = self._open_assigner(rows.take(pa.array(fresh[:SAMPLE_ROWS])))
             start = 0
             for bucket, count in self._assigner.assign(len(fresh)):
                 yield bucket, fresh[start : start + count]
@@ -93,6 +100,11 @@ class Placer:
             if number not in self._buckets:
                 self._buckets[number] = Bucket(BucketType.INSERT, self._path, bucket_file_id(number, _new_file_id()))
             yield self._buckets[number], fresh[numbers[fresh] == number]
+
+    def _open_assigner(self, sample: pa.Table) -> BucketAssigner:
+        rules = measured_rules(self._plan, self._path, sample)
+        small = find_small_files(as_live_files(self._files), rules)
+        return BucketAssigner(self._path, small, rules, _new_file_id)
 
     def spill(self, placed: Placed) -> Iterator[Numbered]:
         """Rows on their way to disk, with the number of their file."""

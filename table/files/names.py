@@ -1,4 +1,4 @@
-"""Names of base files, log files and markers: built, parsed and ordered here and nowhere else (FSUtils).
+"""Names of base files, log files and markers: built, parsed and ordered here and nowhere else (pure; FSUtils).
 
 ::
 

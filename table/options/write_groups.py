@@ -100,7 +100,8 @@ class SizeSettings(Settings):
     Attributes:
         max_file_bytes: size at which a base file is full.
         small_file_limit_bytes: new rows join files below this size; 0 or less: they join none.
-        record_bytes_estimate: size of a row before any file was written.
+        record_bytes_estimate: size of a row before any file was written. None: a task encodes some of its rows to find
+            out; where it has few, a row counts as 1,024 bytes, as in Hudi.
         record_size_threshold: Hudi's rule for the average size of a row: a commit counts if it has more bytes than
             this share of the small file limit. None: every committed base file counts.
         rows_per_new_file: fixed size of new file groups in rows; None: it follows from the average size of a row.
@@ -110,7 +111,7 @@ class SizeSettings(Settings):
 
     max_file_bytes: int = option(120 * _MB, Whole(1))
     small_file_limit_bytes: int = option(100 * _MB, Whole(-(2**63)))
-    record_bytes_estimate: int = option(1024, Whole(1))
+    record_bytes_estimate: int | None = option(None, Whole(1))
     record_size_threshold: float | None = option(None, Number(-1e9, 1e9))
     rows_per_new_file: int | None = option(None, Whole(1))
     max_rewrite_ratio: float | None = option(None, Number(0, 1e12))

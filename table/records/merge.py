@@ -1,4 +1,4 @@
-"""Which of several records of one key stays: pure, a column at a time (HoodieMergeHandle and the payload classes).
+"""Which of several records of one key stays, a column at a time (pure; HoodieMergeHandle and the payload classes).
 
 ``DefaultHoodieRecordPayload`` orders by event time, ``OverwriteWithLatestAvroPayload`` by commit time;
 ``PartialUpdateAvroPayload`` fills what is null in the newer record from the older one.

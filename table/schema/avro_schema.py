@@ -1,4 +1,4 @@
-"""Arrow <-> Avro schemas, the five ``_hoodie_`` meta columns, and what a batch may look like.
+"""Arrow <-> Avro schemas, the five ``_hoodie_`` meta columns, and what a batch may look like (pure).
 
 The Avro form is what Hudi keeps in ``extraMetadata.schema`` and in Parquet footers
 (AvroConversionUtils, HoodieAvroUtils): record ``<table>_record`` in namespace ``hoodie.<table>``.

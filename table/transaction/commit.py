@@ -7,8 +7,6 @@ record (rule 3): commit or rollback, whoever comes first.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-import structlog
-
 from table import clock
 from table.config.table_config import TableConfig, load_table_config
 from table.errors import (
@@ -20,6 +18,7 @@ from table.errors import (
 )
 from table.files.markers import delete_announced, delete_marker, delete_markers, list_markers
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.storage.interface import Storage, join
 from table.timeline.active_timeline import (
     begin_instant,
@@ -44,7 +43,7 @@ from table.transaction.lease import Lease
 WRITER_KEY = "hudistream.writer"
 LONGEST_TASK_MS = 24 * 3_600_000
 
-log = structlog.get_logger("hudistream.commit")
+log = get_logger("hudistream.commit")
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ def begin_commit(
     except BaseException:
         _withdraw_begin(table, tried, action)
         raise
-    log.info("commit_begun", table=storage.base_uri, instant_time=instant.time, operation=operation)
+    log.debug("commit_begun", table=storage.base_uri, instant_time=instant.time, operation=operation)
     return PendingCommit(begun, operation, timeline, table.config)
 
 
@@ -223,7 +222,7 @@ def complete_commit(
         raise CommitOutcomeUnknownError(
             f"instant {pending.time} is to be committed, and was not yet ({error}): the next batch carries it out"
         ) from error
-    log.info("commit_completed", table=storage.base_uri, instant_time=pending.time, files=len(stats))
+    log.debug("commit_completed", table=storage.base_uri, instant_time=pending.time, files=len(stats))
     return CompletedCommit(completed, metadata)
 
 

@@ -1,4 +1,4 @@
-"""BaseFile, LogFile, FileSlice, FileGroup: file names and a timeline -> what a reader sees (HoodieFileGroup).
+"""BaseFile, LogFile, FileSlice, FileGroup: names and a timeline -> what a reader sees (pure; HoodieFileGroup).
 
 A file slice is a base file and the log files on top of it. On version 6 the name of a log file carries the base
 instant of its slice, so names alone say which slice a log file belongs to. A base file counts when its instant is

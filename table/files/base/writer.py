@@ -15,7 +15,6 @@ import zlib
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import structlog
 
 from table.columns.memory_size import rows_bytes
 from table.errors import CorruptFileError, StorageError
@@ -34,11 +33,12 @@ from table.files.parquet.patched_group import write_patched_group
 from table.files.parquet.row_group_writer import RowGroupWriter
 from table.files.parquet.row_groups import RowGroup, encode_group, shifted_group, with_chunk
 from table.files.parquet.thrift_compact import decode_struct
+from table.log import get_logger
 from table.options.groups import BaseFileSettings
 from table.schema.avro_schema import FILE_NAME, RECORD_KEY
 from table.storage.interface import ByteRange, OutputFile, Stage, Storage
 
-log = structlog.get_logger("hudistream.base_file")
+log = get_logger("hudistream.base_file")
 
 
 class BaseFileWriter:

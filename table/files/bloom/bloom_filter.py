@@ -1,4 +1,4 @@
-"""Hudi's bloom filters, bit for bit, a column of keys at a time.
+"""Hudi's bloom filters, bit for bit, a column of keys at a time (pure).
 
 Two forms: SIMPLE is one row of bits (SimpleBloomFilter, InternalBloomFilter); DYNAMIC_V0 is several, each
 for a fixed number of keys, up to a bound (HoodieDynamicBoundedBloomFilter, InternalDynamicBloomFilter).

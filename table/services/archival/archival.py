@@ -7,11 +7,10 @@ next run retires it again, and readers of the archive take it once.
 
 from dataclasses import dataclass
 
-import structlog
-
 from table import clock
 from table.config.writable import check_copy_on_write
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.options.groups import ArchiveSettings, CleanSettings
 from table.services.archival.plan import ArchivalPlan, plan_archival
 from table.services.rollback.leftovers import delete_leftovers, find_held
@@ -21,7 +20,7 @@ from table.timeline.end_record import ENDS_FOLDER, delete_end
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from table.timeline.timeline import Timeline
 
-log = structlog.get_logger("hudistream.archival")
+log = get_logger("hudistream.archival")
 
 WRITE_NAMES = frozenset(action.value for action in WRITE_ACTIONS)
 
@@ -60,7 +59,7 @@ def archive(table: HudiTable, settings: ArchiveSettings, clean: CleanSettings) -
         return ArchivalOutcome()
     held = find_held(table, timeline, plan)
     if held:
-        log.info("archival_held", table=storage.base_uri, instants=sorted(held))
+        log.debug("archival_held", table=storage.base_uri, instants=sorted(held))
         plan = plan_archival(timeline, settings, held)
     if not plan.instants:
         return ArchivalOutcome()
@@ -75,7 +74,7 @@ def archive(table: HudiTable, settings: ArchiveSettings, clean: CleanSettings) -
     _forget_ends(table, timeline, plan)
     if orphans:
         orphans += delete_leftovers(table, timeline, plan, clean)
-    log.info(
+    log.debug(
         "instants_archived",
         table=table.storage.base_uri,
         instants=len(plan.instants),

@@ -1,4 +1,4 @@
-"""Which instants leave the active timeline: pure (TimelineArchiverV1)."""
+"""Which instants leave the active timeline (pure; TimelineArchiverV1)."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -7,8 +7,6 @@ current snapshot and of savepoints stay, whatever a plan says (rules 1 and 10).
 
 from dataclasses import replace
 
-import structlog
-
 from table import clock, threads
 from table.config.writable import check_copy_on_write
 from table.errors import (
@@ -18,6 +16,7 @@ from table.errors import (
     StorageError,
 )
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.options.groups import CleanSettings
 from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.clean.judgement import load_savepointed, plan_clean
@@ -40,7 +39,7 @@ from table.timeline.timeline import Timeline
 from table.transaction.lease import hold_table
 from table.view.file_system_view import list_latest_slices
 
-log = structlog.get_logger("hudistream.clean")
+log = get_logger("hudistream.clean")
 
 
 def clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> list[CleanMetadata]:
@@ -64,7 +63,7 @@ def clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> lis
             with hold_table(table.storage, "hudistream clean"):
                 remove_emptied_partitions(table, emptied)
         except CommitConflictError as error:
-            log.info("emptied_partitions_left_to_writer", table=table.storage.base_uri, reason=str(error))
+            log.debug("emptied_partitions_left_to_writer", table=table.storage.base_uri, reason=str(error))
     return done
 
 
@@ -88,7 +87,7 @@ def run_clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) ->
         plan = plan_clean(table, timeline, settings)
         if plan is not None:
             request_instant(table.storage, timeline, Action.CLEAN, table.config.timezone, encode_clean_plan(plan))
-            log.info("clean_requested", table=table.storage.base_uri, files=plan.file_count, policy=plan.policy)
+            log.debug("clean_requested", table=table.storage.base_uri, files=plan.file_count, policy=plan.policy)
         # the instant is on the timeline before anything is deleted, and is found there
         timeline = table.load_timeline()
     done = []
@@ -158,7 +157,7 @@ def execute_clean(
                 failed[path] = tuple(names[file] for file in relative if file in missed)
             for name in relative:
                 event = "file_not_cleaned" if name in missed else "file_cleaned"
-                log.info(event, table=storage.base_uri, path=name, instant_time=pending.time, why=why)
+                log.debug(event, table=storage.base_uri, path=name, instant_time=pending.time, why=why)
     for path, files in refused.items():
         failed[path] = (*failed.get(path, ()), *(file.rsplit("/", 1)[-1] for file in files))
     plan = replace(plan, emptied=(*plan.emptied, *plan.partitions))  # a foreign plan's partitions, too
@@ -175,7 +174,7 @@ def _complete(table: HudiTable, begun: Instant, outcome: CleanMetadata) -> None:
         now = table.load_timeline().find(begun.time, Action.CLEAN)
         if now is None or now.state is not State.COMPLETED:
             raise
-    log.info(
+    log.debug(
         "clean_completed",
         table=table.storage.base_uri,
         instant_time=begun.time,

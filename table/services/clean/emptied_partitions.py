@@ -6,14 +6,13 @@ the table's lease. A cleaner beside a batch never does: the batch may have just 
 
 from collections.abc import Iterable
 
-import structlog
-
 from table.files.partition_metadata import PARTITION_METAFILE
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.storage.interface import join
 from table.view.listing import StorageListing
 
-log = structlog.get_logger("hudistream.partitions")
+log = get_logger("hudistream.partitions")
 
 
 def remove_emptied_partitions(table: HudiTable, paths: Iterable[str]) -> tuple[str, ...]:
@@ -38,5 +37,5 @@ def remove_emptied_partitions(table: HudiTable, paths: Iterable[str]) -> tuple[s
         while folder and storage.remove_empty_dir(folder):
             folder = folder.rpartition("/")[0]
         removed.append(path)
-        log.info("partition_removed", table=storage.base_uri, partition_path=path)
+        log.debug("partition_removed", table=storage.base_uri, partition_path=path)
     return tuple(removed)

@@ -1,4 +1,4 @@
-"""Which files a clean deletes, and why: pure (CleanPlanner, CleanerUtils of Hudi 1.0.2).
+"""Which files a clean deletes, and why (pure; CleanPlanner, CleanerUtils of Hudi 1.0.2).
 
 The policies say which slices of a file group are still wanted; savepoints, pending compactions and the newest slice
 are above every policy. Copy-on-write: what goes with a slice is its base file. Tables with log files are refused

@@ -7,13 +7,12 @@ and so does a file group whose replace commit is archived while its files are st
 
 from collections.abc import Iterable, Mapping
 
-import structlog
-
 from table import threads
 from table.errors import StorageError
 from table.files.markers import list_marked_instants
 from table.files.names import parse_base_file
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.options.groups import CleanSettings
 from table.services.archival.plan import ArchivalPlan
 from table.storage.interface import join
@@ -26,7 +25,7 @@ from table.timeline.timeline import Timeline
 from table.transaction.commit import is_older_than_any_task
 from table.view.listing import StorageListing
 
-log = structlog.get_logger("hudistream.leftovers")
+log = get_logger("hudistream.leftovers")
 
 
 def find_held(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What a rollback deletes: pure (MarkerBasedRollbackStrategy)."""
+"""What a rollback deletes (pure; MarkerBasedRollbackStrategy)."""
 
 from collections.abc import Callable, Iterable
 

@@ -4,12 +4,11 @@ Three steps, as in every table service: the plan is pure, it is requested with i
 what is executed is read from that file. A rollback that died is resumed from its plan.
 """
 
-import structlog
-
 from table import clock
 from table.errors import CommitConflictError
 from table.files.markers import delete_announced, delete_markers, list_marked_instants, list_markers
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.options.groups import HeartbeatSettings
 from table.services.rollback.plan import plan_rollback
 from table.storage.interface import Storage
@@ -41,7 +40,7 @@ from table.transaction.liveness import Standing, judge_writer
 
 WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
 
-log = structlog.get_logger("hudistream.rollback")
+log = get_logger("hudistream.rollback")
 
 
 def roll_back_failed_writes(table: HudiTable, identity: WriterIdentity, heartbeat: HeartbeatSettings) -> Timeline:

@@ -1,11 +1,10 @@
 """Rolling back a commit that is completed, by hand or for a restore (ListingBasedRollbackStrategy)."""
 
-import structlog
-
 from table.config.writable import check_copy_on_write
 from table.errors import CommitConflictError, HudiError, InvalidConfigError
 from table.files.names import parse_base_file
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.services.rollback.rollback import WRITES, end_pending, execute_rollback
 from table.services.rollback.undo_checks import check_batches, check_predecessors
 from table.storage.interface import join
@@ -24,7 +23,7 @@ from table.transaction.checkpoint import batch_of_commit
 from table.transaction.lease import hold_table
 from table.view.listing import StorageListing
 
-log = structlog.get_logger("hudistream.rollback")
+log = get_logger("hudistream.rollback")
 
 
 def undo_commit(

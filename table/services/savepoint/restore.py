@@ -1,11 +1,10 @@
 """Going back to a savepoint: every later commit is undone, newest first (CopyOnWriteRestoreActionExecutor)."""
 
-import structlog
-
 from table import clock
 from table.config.writable import check_copy_on_write
 from table.errors import CommitConflictError, InvalidConfigError
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.services.rollback.undo_checks import check_batches
 from table.services.rollback.undo_commit import undo_commit
 from table.services.savepoint.savepoint import find_missing_file
@@ -27,7 +26,7 @@ from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
 from table.transaction.lease import hold_table
 
-log = structlog.get_logger("hudistream.restore")
+log = get_logger("hudistream.restore")
 
 
 def restore_to_savepoint(table: HudiTable, time: str, *, force: bool = False) -> RestorePlan:

@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 
-import structlog
-
 from table import clock
 from table.config.writable import check_copy_on_write
 from table.errors import CommitConflictError, InvalidConfigError
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.snapshot import Snapshot
 from table.storage.interface import join
 from table.timeline.active_timeline import (
@@ -22,7 +21,7 @@ from table.timeline.metadata.savepoint import SavepointMetadata, encode_savepoin
 from table.timeline.timeline import Timeline
 from table.transaction.commit import load_cleaned
 
-log = structlog.get_logger("hudistream.savepoint")
+log = get_logger("hudistream.savepoint")
 
 
 def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", comment: str = "") -> str:

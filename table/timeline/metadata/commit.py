@@ -1,4 +1,4 @@
-"""WriteStat and CommitMetadata <-> the JSON of ``.commit`` files (HoodieCommitMetadata, HoodieWriteStat).
+"""WriteStat and CommitMetadata <-> the JSON of ``.commit`` files (pure; HoodieCommitMetadata, HoodieWriteStat).
 
 Fields that we do not know survive a round trip, so a commit of a newer Hudi stays what it was.
 """

@@ -28,14 +28,14 @@ def stat(path, file_id, size, inserts, rows=None):
 @pytest.mark.parametrize(
     ("sizes", "threshold", "expected"),
     [
-        ([], None, 1024),
+        ([], None, None),
         ([CommitSize(1000, 10)], None, 100),
         ([CommitSize(1000, 10, 500)], None, 50),
         ([CommitSize(1000, 10), CommitSize(5000, 10)], None, 300),
-        ([CommitSize(0, 0)], None, 1024),
+        ([CommitSize(0, 0)], None, None),
         ([CommitSize(3, 10)], None, 1),
         # Hudi's rule: commits above threshold x small file limit count, whole
-        ([CommitSize(1000, 10, 500)], 1.0, 1024),
+        ([CommitSize(1000, 10, 500)], 1.0, None),
         ([CommitSize(LIMIT + 10, 10, 500)], 1.0, (LIMIT + 10) // 10),
         ([CommitSize(1000, 10), CommitSize(LIMIT * 2, 1000)], 1.0, LIMIT * 2 // 1000),
         ([CommitSize(1000, 10, 500)], 0.0, 100),
@@ -102,3 +102,19 @@ def test_only_the_last_five_commits_make_the_average():
         profile = apply_commit(profile, str(number), [stat("p", "a", 1000 * number, 10)], 0, {}, LIMIT)
     assert [size.total_bytes for size in profile.sizes] == [8000, 7000, 6000, 5000, 4000]
     assert assign_rules(profile, OPTIONS).record_size_bytes == 600
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options", "wanted"),
+    [
+        ((), SizeSettings(), (1024, True)),
+        ((), SizeSettings(record_bytes_estimate=200), (200, False)),
+        ((), SizeSettings(record_size_threshold=1.0), (1024, False)),
+        ((CommitSize(1000, 10),), SizeSettings(), (100, False)),
+        ((CommitSize(1000, 10),), SizeSettings(record_bytes_estimate=200), (100, False)),
+        ((CommitSize(0, 0),), SizeSettings(), (1024, True)),
+    ],
+)
+def test_a_size_is_a_guess_only_where_nobody_said_anything_and_nothing_was_learned(sizes, options, wanted):
+    rules = assign_rules(fresh_profile(frozenset(), sizes), WriteOptions(sizes=options))
+    assert (rules.record_size_bytes, rules.is_guess) == wanted

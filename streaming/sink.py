@@ -194,7 +194,7 @@ class HudiSink:
                 or those of ``hoodie.datasource.write.partitions.to.delete``); None means the sink's own.
 
         Returns:
-            What was written. A write is not remembered as a batch: doing it twice writes twice.
+            What was written. A write is not remembered as a batch: an insert done twice adds its rows twice.
 
         Raises:
             InvalidConfigError: the rows are no Spark DataFrame, or one of a stream.

@@ -4,16 +4,15 @@ from collections.abc import Mapping
 
 from table.errors import CommitConflictError
 from table.hudi_table import HudiTable
-from table.timeline.active_timeline import find_instant
+from table.timeline.commit_cache import CommitCache
 from table.timeline.end_record import find_end
 from table.timeline.instant import Action
-from table.timeline.metadata.commit import decode_commit
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import (
     OUR_KEY,
     SINK_KEY,
     CommittedBatch,
-    decode_checkpoints,
+    checkpoints_of_commit,
     encode_checkpoints,
     merge_checkpoints,
     next_checkpoints,
@@ -26,9 +25,13 @@ class BatchLedger:
 
     What leaves the active timeline is kept: the archive need not be read for it. Every commit of ours carries the
     entries of all sinks along, so the archive is read once, from its newest file back to our newest commit.
+
+    Args:
+        commits: decoded commits of the table.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, commits: CommitCache) -> None:
+        self._commits = commits
         self._active: dict[str, dict[str, CommittedBatch]] = {}
         self._retired: dict[str, CommittedBatch] = {}
         self._archive_read_until: str | None = None
@@ -50,7 +53,7 @@ class BatchLedger:
         if self._archive_read_until == first:
             return
         for commits in table.archive.read_files():
-            found = [decode_checkpoints(commit.metadata.extra) for commit in commits]
+            found = [checkpoints_of_commit(commit.metadata.extra, commit.metadata.operation) for commit in commits]
             self._retired = merge_checkpoints([*found, self._retired])
             if any(OUR_KEY in commit.metadata.extra for commit in commits):
                 break  # it carries along what came before it
@@ -60,11 +63,11 @@ class BatchLedger:
         known, archived = {}, False
         for instant in timeline.completed_writes:
             if instant.time not in self._active:
-                data = find_instant(table.storage, instant)
-                if data is None:
+                metadata = self._commits.find(instant)
+                if metadata is None:
                     archived = True  # since the timeline was listed: the archive knows more than it did
                     continue
-                self._active[instant.time] = decode_checkpoints(decode_commit(data, instant.file_name).extra)
+                self._active[instant.time] = checkpoints_of_commit(metadata.extra, metadata.operation)
             known[instant.time] = self._active[instant.time]
         first = min(known, default="")
         left = [self._active[time] for time in sorted(self._active) if time < first]
@@ -104,11 +107,11 @@ class BatchLedger:
                 )
 
     def build_extra(
-        self, table: HudiTable, timeline: Timeline, sink_id: str, batch_id: int | None, query_id: str | None
+        self, table: HudiTable, timeline: Timeline, sink_id: str, batch: CommittedBatch | None
     ) -> Mapping[str, str]:
-        """Extra metadata of the next commit: all that was known, and this batch if it has an id."""
+        """Extra metadata of the next commit: all that was known, and this batch of a stream if it is one."""
         active = self._load_active(table, timeline)
         carried = {**self._retired, **active}
-        if batch_id is None:
+        if batch is None:
             return encode_checkpoints(carried) if carried else {}
-        return {**encode_checkpoints(next_checkpoints(carried, sink_id, batch_id, query_id)), SINK_KEY: sink_id}
+        return {**encode_checkpoints(next_checkpoints(carried, sink_id, batch)), SINK_KEY: sink_id}

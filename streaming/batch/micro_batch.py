@@ -18,6 +18,7 @@ from streaming.batch.progress import Progress
 from streaming.batch.quarantine import encode_extra, finish_quarantine, now_us, publish
 from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary, PhaseClock, summarize
+from streaming.batch.unnamed_operation import check_goes_on, check_writes_go_on
 from streaming.batch.workers import Batch, Workers
 from streaming.plan.plan_tasks import Scene, check_ordering, looks_everywhere, plan_tasks, remembered_below
 from streaming.plan.quarantine import Quarantine, table_key
@@ -43,9 +44,10 @@ from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.rollback.leftovers import delete_before_first_commit
 from table.services.rollback.rollback import end_pending, roll_back_failed_writes
 from table.storage.interface import Storage
-from table.timeline.active_timeline import load_timeline, sweep_temporaries
+from table.timeline.active_timeline import sweep_temporaries
+from table.timeline.commit_cache import CommitCache
 from table.timeline.timeline import Timeline
-from table.transaction.checkpoint import Verdict, already_committed
+from table.transaction.checkpoint import CommittedBatch, Verdict, already_committed
 from table.transaction.commit import (
     PendingCommit,
     begin_commit,
@@ -55,7 +57,6 @@ from table.transaction.commit import (
 )
 from table.transaction.heartbeat import WriterIdentity, sweep_heartbeats
 from table.transaction.lease import Lease, measure_now_ms
-from table.view.file_system_view import list_partition_paths
 
 log = get_logger("hudistream.sink")
 
@@ -99,8 +100,11 @@ class MicroBatchWriter:
     ) -> None:
         self._storage, self._options, self._default_name = storage, options, default_name
         self._validators, self._quarantine = tuple(validators), quarantine
-        self._profiles = ProfileCache(storage, remembered_below(options), everywhere=looks_everywhere(options))
-        self._ledger = BatchLedger()
+        self._commits = CommitCache(storage)
+        self._profiles = ProfileCache(
+            storage, self._commits, remembered_below(options), everywhere=looks_everywhere(options)
+        )
+        self._ledger = BatchLedger(self._commits)
         self._key_encoding_seen = self._swept = False
         self.services = TableServices(storage, options)
         self.lease = Lease(storage, options.heartbeat)
@@ -157,10 +161,12 @@ class MicroBatchWriter:
             log.info("batch_skipped", table=self._storage.base_uri, batch_id=batch_id, sink_id=identity.sink_id)
             return BatchSummary(self._storage.base_uri, batch_id, None, skipped=True)
         self.progress.is_new = True
-        write_schema = choose_schema(self._options, table.config, batch.workers.schema, table.load_schema(timeline))
+        self._check_unnamed_operation(table, timeline, batch_id, identity.sink_id)
+        stored = table.load_schema(timeline, self._commits)
+        write_schema = choose_schema(self._options, table.config, batch.workers.schema, stored)
         keys = build_keys(self._options, table.config, batch.workers.schema)
         check_ordering(self._options, table.config, write_schema)
-        leaving = self._find_leaving(keys, batch.workers)
+        leaving = self._find_leaving(table, keys, batch.workers)
         job = self._begin(table, timeline, write_schema, batch, identity)
         self.progress.instant_time = job.pending.time
         timing.end("prepare")
@@ -202,22 +208,32 @@ class MicroBatchWriter:
         self._ledger.check_gap(table, timeline, last, identity.sink_id, batch_id)
         return False
 
+    def _check_unnamed_operation(
+        self, table: HudiTable, timeline: Timeline, batch_id: int | None, sink_id: str
+    ) -> None:
+        if self._options.operation is not None:
+            return
+        if batch_id is None:
+            check_writes_go_on(table, timeline, sink_id)
+        else:
+            check_goes_on(self._ledger.find_last_batch(table, timeline, sink_id), sink_id)
+
     def _recover(self, table: HudiTable, identity: WriterIdentity) -> Timeline:
         """Undoes or finishes what dead batches left; removes folders of partitions that cleans emptied."""
         timeline = roll_back_failed_writes(table, identity, self._options.heartbeat)
         if not self._swept:
             now_ms = measure_now_ms(self._storage, self.lease.owner)
-            sweep_temporaries(self._storage, now_ms)
+            sweep_temporaries(self._storage, now_ms, table.layout)
             times = {instant.time for instant in timeline.pending}
             sweep_heartbeats(self._storage, times, self._options.heartbeat, now_ms)
             self._swept = True
         remove_emptied_partitions(table, self.services.take_emptied())
         if not self._key_encoding_seen:
-            stored = find_stored_key(table, timeline)
+            stored = find_stored_key(table, timeline, self._commits)
             check_key_encoding(table.config, stored)
             self._key_encoding_seen = stored is not None  # it opens a base file: once is enough
         if self._quarantine is not None:
-            finish_quarantine(self._quarantine, self._table_key(table), table, timeline)
+            finish_quarantine(self._quarantine, self._table_key(table), table, timeline, self._commits)
         return timeline
 
     def _table_key(self, table: HudiTable) -> str:
@@ -252,17 +268,18 @@ class MicroBatchWriter:
         parallelism: int,
     ) -> TaskPlan:
         unknown = looks_everywhere(self._options) and not profile.is_complete
-        paths = list_partition_paths(self._storage) if unknown else ()
-        scene = Scene(self._storage, pending.time, table.load_committed(timeline), tuple(paths))
+        paths = table.listing.list_partition_paths() if unknown else ()
+        committed = table.load_committed(timeline, self._commits)
+        scene = Scene(self._storage, pending.time, committed, tuple(paths))
         return plan_tasks(self._options, table.config, profile, schema, scene, parallelism)
 
-    def _find_leaving(self, keys: KeyExpressions, workers: Workers) -> tuple[str, ...] | None:
+    def _find_leaving(self, table: HudiTable, keys: KeyExpressions, workers: Workers) -> tuple[str, ...] | None:
         """Partition paths that are to be deleted; None where rows are written."""
         options = self._options
         if not options.effective_operation.removes_partitions:
             return None
         asked = options.overwrite.partitions_to_delete or workers.list_partition_paths(keys)
-        return matching_paths(asked, list_partition_paths(self._storage))
+        return matching_paths(asked, table.listing.list_partition_paths())
 
     def _list_replaced(
         self, job: BatchJob, result: TaskResult, leaving: tuple[str, ...] | None
@@ -271,7 +288,7 @@ class MicroBatchWriter:
         if not operation.replaces:
             return {}
         paths = leaving if leaving is not None else [stat.partition_path for stat in result.stats]
-        return list_replaced(self._storage, job.plan.committed, operation, paths)
+        return list_replaced(job.table.listing, job.plan.committed, operation, paths)
 
     def _commit(self, job: BatchJob, result: TaskResult, replaced: Mapping[str, tuple[str, ...]]) -> bool:
         """Makes the batch visible. Returns False where there was nothing to commit."""
@@ -291,14 +308,17 @@ class MicroBatchWriter:
         def build_extra(now: Timeline) -> Mapping[str, str]:
             # the tasks saw which query they belong to; what was asked earlier may be another one's
             who = replace(job.identity, query_id=result.query_id or job.identity.query_id)
-            known = self._ledger.build_extra(job.table, now, who.sink_id, job.batch_id, who.query_id)
+            operation = self._options.effective_operation.hudi_name
+            mine = None if job.batch_id is None else CommittedBatch(job.batch_id, who.query_id, operation=operation)
+            known = self._ledger.build_extra(job.table, now, who.sink_id, mine)
             return {**known, **encode_extra(result.quarantined)}
 
         schema_text = schema_json(job.schema, job.table.config.name)
         seen = job.pending.seen
         if len(seen) and not seen.completed_writes:  # the table's first commit, and somebody failed before
             delete_before_first_commit(job.table, job.pending.time)
-        complete_commit(job.table, job.pending, result.stats, schema_text, build_extra, self.lease, replaced)
+        done = complete_commit(job.table, job.pending, result.stats, schema_text, build_extra, self.lease, replaced)
+        self._commits.keep(done.instant, done.metadata)
         self.progress.is_visible = True
         return True
 
@@ -308,13 +328,13 @@ class MicroBatchWriter:
         self.lease.beat_for(None)
         time = job.pending.time
         try:
-            timeline = load_timeline(self._storage)
+            timeline = job.table.load_timeline()
             found = timeline.find(time, job.pending.instant.action)
             if found is not None and not found.is_completed:
                 end_pending(job.table, timeline, found, self.lease.owner)
             if self._quarantine is not None:
                 key = self._table_key(job.table)
-                finish_quarantine(self._quarantine, key, job.table, load_timeline(self._storage))
+                finish_quarantine(self._quarantine, key, job.table, job.table.load_timeline(), self._commits)
         except HudiError as error:
             log.warning(
                 "rollback_left_to_next_batch", table=self._storage.base_uri, instant_time=time, error=str(error)

@@ -7,9 +7,9 @@ from table.errors import CommitConflictError
 from table.hudi_table import HudiTable
 from table.options.write_options import WriteOptions
 from table.services.clean.judgement import judge_files
+from table.snapshot import Snapshot
 from table.timeline.active_timeline import find_instant
 from table.timeline.archived_timeline import read_archived_commits
-from table.timeline.metadata.commit import decode_commit
 from table.transaction.checkpoint import (
     CommittedBatch,
     Verdict,
@@ -18,7 +18,6 @@ from table.transaction.checkpoint import (
     merge_checkpoints,
 )
 from table.view.file_group import BaseFile
-from table.view.file_system_view import list_latest_base_files, list_partition_paths
 
 
 @dataclass(frozen=True)
@@ -60,11 +59,11 @@ def explain_packing(file: BaseFile, options: WriteOptions) -> tuple[bool, str]:
 
 def explain_files(table: HudiTable, options: WriteOptions) -> Iterator[FileExplanation]:
     """Every committed base file of the table, partition by partition."""
-    committed = table.load_committed(table.load_timeline())
     live = {
         file.path
-        for path in list_partition_paths(table.storage)
-        for file in list_latest_base_files(table.storage, path, committed)
+        for _, groups in Snapshot.load(table).walk_file_groups()
+        for group in groups
+        for file in group.latest_slice.files
     }
     for partition in judge_files(table, options.clean):
         for fate in partition.fates:
@@ -99,7 +98,7 @@ def explain_batch(table: HudiTable, sink_id: str, batch_id: int, query_id: str |
     active = []
     for instant in table.load_timeline().completed_writes:
         data = find_instant(table.storage, instant)
-        active.append(decode_checkpoints(decode_commit(data or b"", instant.file_name).extra))
+        active.append(decode_checkpoints(table.layout.decode_commit(data or b"", instant.file_name).extra))
     last = merge_checkpoints(active).get(sink_id)
     if last is None:
         archived = read_archived_commits(table.archive)

@@ -17,17 +17,25 @@ from table.files.partition_metadata import PARTITION_METAFILE
 from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
 from table.services.rollback.rollback import WRITES, is_clustering
-from table.storage.interface import METAFOLDER, TEMPORARY_PREFIX, Storage, join
-from table.timeline.active_timeline import STALE_TEMPORARY_MS, find_instant
+from table.storage.interface import METAFOLDER, Storage, join
+from table.timeline.active_timeline import find_instant, list_temporaries
 from table.timeline.end_record import ENDS_FOLDER, EndRecord, decode_end
 from table.timeline.instant import Action
-from table.timeline.metadata.commit import CommitMetadata, decode_commit
+from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
 from table.transaction.commit import is_older_than_any_task, load_rolled_back_time
 from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer
 from table.transaction.lease import LeaseRecord, find_holder, is_dead_here, read_age_ms
-from table.view.file_group import BaseFile, CommittedInstants, committed_instants
+from table.view.file_group import (
+    BaseFile,
+    CommittedInstants,
+    FileGroup,
+    LogFile,
+    committed_instants,
+    group_files,
+    parse_data_files,
+)
 
 Group = tuple[str, str]  # partition path, file id
 
@@ -38,13 +46,15 @@ class Folder:
 
     Attributes:
         path: relative to the table.
-        files: its base files, by name.
+        files: its base files.
+        log_files: its log files.
         has_metafile: whether it is a partition for Java readers.
         is_bare: whether it holds nothing but that file.
     """
 
     path: str
     files: tuple[BaseFile, ...]
+    log_files: tuple[LogFile, ...]
     has_metafile: bool
     is_bare: bool
 
@@ -155,20 +165,18 @@ class Look:
         """The newest completed write, or ""."""
         return max(self.timeline.committed_times, default="")
 
+    def file_groups(self, folder: Folder) -> tuple[FileGroup, ...]:
+        """File groups of a folder that some reader may see."""
+        return group_files(folder.path, folder.files, folder.log_files, self.committed)
+
     def visible_files(self, folder: Folder) -> list[BaseFile]:
         """Base files of a folder that some reader may see."""
-        return [
-            file
-            for file in folder.files
-            if self.committed.includes(file.instant_time) and not self.committed.is_replaced(folder.path, file.file_id)
-        ]
+        return [file for group in self.file_groups(folder) for file in group.base_files]
 
     def live_files(self, folder: Folder) -> list[BaseFile]:
         """Base files of a folder that readers of the snapshot see."""
-        newest: dict[str, BaseFile] = {}
-        for file in sorted(self.visible_files(folder), key=lambda file: (file.instant_time, file.name)):
-            newest[file.file_id] = file
-        return list(newest.values())
+        found = (group.latest_base_file for group in self.file_groups(folder))
+        return [file for file in found if file is not None]
 
 
 def find_standing_holder(storage: Storage, settings: HeartbeatSettings) -> Holder:
@@ -192,7 +200,7 @@ def take_look(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> 
         HudiError: the store fails. Damaged files are findings.
     """
     storage = table.storage
-    leftovers = _list_leftovers(storage, table.config.timezone)
+    leftovers = _list_leftovers(table)
     folders = {folder.path: folder for folder in _list_folders(storage, "")}
     timeline = table.load_timeline()
     notes: dict[str, str] = {}
@@ -232,7 +240,7 @@ def _load_commits(storage: Storage, timeline: Timeline, notes: dict[str, str]) -
         with _damage_noted(notes, instant.file_name):
             data = find_instant(storage, instant)
             if data is not None:  # else it was archived since
-                commits[instant.time] = replace(decode_commit(data, instant.file_name), extra={})
+                commits[instant.time] = replace(timeline.layout.decode_commit(data, instant.file_name), extra={})
     return commits
 
 
@@ -265,26 +273,25 @@ def _find_clusterings(storage: Storage, timeline: Timeline, notes: dict[str, str
 
 
 def _list_folders(storage: Storage, path: str) -> list[Folder]:
-    """Data folders that mean something, this one and below it; each is listed once."""
+    """Data folders that mean something, this one and below it; each is listed once.
+
+    The store itself is asked, not a listing: what no commit and no partition metadata file names is looked for, too.
+    """
     entries = storage.list_dir(path)
-    files, below = [], []
+    files, logs = parse_data_files(path, entries)
+    below = []
     for entry in entries:
-        if entry.is_dir:
-            if join(path, entry.name) != METAFOLDER:
-                below += _list_folders(storage, join(path, entry.name))
-            continue
-        name = parse_base_file(entry.name)
-        if name is not None:
-            files.append(BaseFile(path, entry.name, name.file_id, name.instant_time, entry.size_bytes))
+        if entry.is_dir and join(path, entry.name) != METAFOLDER:
+            below += _list_folders(storage, join(path, entry.name))
     names = {entry.name for entry in entries if path or entry.name != METAFOLDER}
     has_metafile = PARTITION_METAFILE in names
     is_bare = has_metafile and not names - {PARTITION_METAFILE, f".{PARTITION_METAFILE}.crc"}
-    found = [Folder(path, tuple(files), has_metafile, is_bare)] if files or has_metafile else []
+    found = [Folder(path, tuple(files), tuple(logs), has_metafile, is_bare)] if files or has_metafile else []
     return found + below
 
 
-def _list_leftovers(storage: Storage, zone: str) -> Leftovers:
-    markers = {}
+def _list_leftovers(table: HudiTable) -> Leftovers:
+    storage, zone, markers = table.storage, table.config.timezone, {}
     for time in list_marked_instants(storage):
         try:
             names = list_marker_names(storage, time)
@@ -301,12 +308,7 @@ def _list_leftovers(storage: Storage, zone: str) -> Leftovers:
             continue  # its instant was archived meanwhile
         except (HudiError, ValueError) as error:
             broken[entry.name] = str(error)
-    stale_ms = clock.now_ms() - STALE_TEMPORARY_MS
-    temporaries = tuple(
-        join(METAFOLDER, entry.name)
-        for entry in storage.list_dir(METAFOLDER)
-        if entry.name.startswith(TEMPORARY_PREFIX) and not entry.is_dir and entry.modified_ms < stale_ms
-    )
+    temporaries = tuple(list_temporaries(storage, clock.now_ms(), table.layout))
     heartbeats = tuple(entry.name for entry in storage.list_dir(HEARTBEAT_FOLDER) if not entry.is_dir)
     kept = frozenset(time for time in markers if not storage.has_fence and not is_older_than_any_task(time, zone))
     return Leftovers(markers, heartbeats, tuple(storage.staged_instants()), ends, broken, temporaries, kept)

@@ -1,6 +1,6 @@
 """What a clean would delete now: reads what a plan is made of, and lets the rules of `clean_plan` judge it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from table import clock
@@ -24,11 +24,9 @@ from table.timeline.active_timeline import find_instant, read_instant
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.avro_record import decode_record, read_as
 from table.timeline.metadata.clean import CleanMetadata, CleanPlan, decode_clean_metadata
-from table.timeline.metadata.commit import decode_commit
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
 from table.view.file_group import CommittedInstants, build_file_groups
-from table.view.file_system_view import list_partition_paths
 
 HOUR_MS = 3_600_000
 
@@ -117,7 +115,7 @@ def judge_files(table: HudiTable, settings: CleanSettings) -> Iterator[Partition
         One partition after the other.
     """
     facts = _load_facts(table, table.load_timeline(), settings)
-    for path in list_partition_paths(table.storage):
+    for path in table.listing.list_partition_paths():
         yield _judge_partition(table, facts, path)
 
 
@@ -139,7 +137,9 @@ def _load_facts(table: HudiTable, timeline: Timeline, settings: CleanSettings) -
     protection = Protection(load_savepointed(table, timeline), _load_compacting(table, timeline))
     replaced: dict[str, dict[str, str]] = {}
     for instant in timeline.completed_of(Action.REPLACE_COMMIT):
-        for path, ids in decode_commit(read_instant(storage, instant), instant.file_name).replaced.items():
+        for path, ids in timeline.layout.decode_commit(
+            read_instant(storage, instant), instant.file_name
+        ).replaced.items():
             replaced.setdefault(path, {}).update(dict.fromkeys(ids, instant.time))
     return Facts(
         timeline,
@@ -195,16 +195,16 @@ def _choose_partitions(table: HudiTable, facts: Facts) -> list[str]:
         touched = {}
         for instant in facts.timeline.completed_writes:
             if since <= instant.time < until:
-                metadata = decode_commit(read_instant(table.storage, instant), instant.file_name)
+                metadata = facts.timeline.layout.decode_commit(read_instant(table.storage, instant), instant.file_name)
                 touched[instant.time] = {path for path, _ in metadata.file_groups}
         # and what an earlier clean could not delete, or must not yet
         again = {*last.plan.left, *(path for path, names in last.failed.items() if names), *facts.replaced}
         return sorted(choose_incremental_paths(since, until, touched) | again)
-    return list_partition_paths(table.storage)
+    return table.listing.list_partition_paths()
 
 
 def _judge_partition(table: HudiTable, facts: Facts, path: str) -> PartitionFates:
-    entries = table.storage.list_dir(path)
+    entries = table.listing.list_files(path)
     settings, earliest = facts.settings, facts.earliest
     protection = _with_grace(facts.protection, settings, path, entries)
     replaced = facts.replaced.get(path, {})
@@ -227,7 +227,7 @@ def _judge_partition(table: HudiTable, facts: Facts, path: str) -> PartitionFate
     return PartitionFates(path, tuple(fates), emptied, sum(fate.file.size_bytes for fate in fates))
 
 
-def _with_grace(protection: Protection, settings: CleanSettings, path: str, entries: list[FileInfo]) -> Protection:
+def _with_grace(protection: Protection, settings: CleanSettings, path: str, entries: Sequence[FileInfo]) -> Protection:
     if not settings.grace_ms:
         return protection
     youngest_ms = clock.now_ms() - settings.grace_ms

@@ -44,7 +44,7 @@ from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.rollback.leftovers import delete_before_first_commit
 from table.services.rollback.rollback import end_pending, roll_back_failed_writes
 from table.storage.interface import Storage
-from table.timeline.active_timeline import load_timeline, sweep_temporaries
+from table.timeline.active_timeline import sweep_temporaries
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import CommittedBatch, Verdict, already_committed
 from table.transaction.commit import (
@@ -219,7 +219,7 @@ class MicroBatchWriter:
         timeline = roll_back_failed_writes(table, identity, self._options.heartbeat)
         if not self._swept:
             now_ms = measure_now_ms(self._storage, self.lease.owner)
-            sweep_temporaries(self._storage, now_ms)
+            sweep_temporaries(self._storage, now_ms, table.layout)
             times = {instant.time for instant in timeline.pending}
             sweep_heartbeats(self._storage, times, self._options.heartbeat, now_ms)
             self._swept = True
@@ -322,13 +322,13 @@ class MicroBatchWriter:
         self.lease.beat_for(None)
         time = job.pending.time
         try:
-            timeline = load_timeline(self._storage)
+            timeline = job.table.load_timeline()
             found = timeline.find(time, job.pending.instant.action)
             if found is not None and not found.is_completed:
                 end_pending(job.table, timeline, found, self.lease.owner)
             if self._quarantine is not None:
                 key = self._table_key(job.table)
-                finish_quarantine(self._quarantine, key, job.table, load_timeline(self._storage))
+                finish_quarantine(self._quarantine, key, job.table, job.table.load_timeline())
         except HudiError as error:
             log.warning(
                 "rollback_left_to_next_batch", table=self._storage.base_uri, instant_time=time, error=str(error)

@@ -204,7 +204,7 @@ def test_show_does_not_take_folders_for_markup(tmp_path, capsys):
 
 
 def test_the_command_names_what_a_store_says(capsys, monkeypatch):
-    from table.cli import main as cli
+    from table.cli import show
 
     class NoCredentialsError(Exception):
         pass
@@ -212,7 +212,7 @@ def test_the_command_names_what_a_store_says(capsys, monkeypatch):
     def no_credentials(*_args):
         raise NoCredentialsError("Unable to locate credentials")
 
-    monkeypatch.setattr(cli, "examine", no_credentials)
+    monkeypatch.setattr(show, "examine", no_credentials)
     assert main(["doctor", "s3://b/t"]) == 1
     assert "NoCredentialsError: Unable to locate credentials" in capsys.readouterr().err
 

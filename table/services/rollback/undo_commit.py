@@ -16,11 +16,11 @@ from table.timeline.active_timeline import (
 )
 from table.timeline.end_record import ROLLBACK, EndRecord, overrule_end
 from table.timeline.instant import Action, Instant, State
-from table.timeline.metadata.commit import decode_commit
 from table.timeline.metadata.rollback import RollbackPlan, RollbackRequest, decode_rollback_plan, encode_rollback_plan
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import batch_of_commit
 from table.transaction.lease import hold_table
+from table.transaction.lock import Step, guarded
 from table.view.file_system_view import list_partition_paths
 
 log = get_logger("hudistream.rollback")
@@ -51,22 +51,16 @@ def undo_commit(
     if rollback is None:
         if not any(i.time == time for i in timeline if i.action is action):
             return  # undone before a crash
-        requests = []
-        for path in list_partition_paths(storage):
-            for entry in storage.list_dir(path):
-                base = parse_base_file(entry.name)
-                if base is not None and base.instant_time == time:
-                    file = storage.absolute(join(path, entry.name))
-                    requests.append(RollbackRequest(path, base.file_id, time, (file,)))
-        plan = RollbackPlan(time, action.value, tuple(requests))
-        content = encode_rollback_plan(plan)
-        rollback = request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, content)
-        try:
-            if not to_savepoint:
-                check_predecessors(table, time, action)
-        except HudiError:
-            delete_instant_file(storage, rollback)
-            raise
+        with guarded(table, Step.SCHEDULE):
+            plan = _plan_from_listing(table, time, action)
+            content = encode_rollback_plan(plan)
+            rollback = request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, content)
+            try:
+                if not to_savepoint:
+                    check_predecessors(table, time, action)
+            except HudiError:
+                delete_instant_file(storage, rollback)
+                raise
     else:
         plan = _plan_of(table, rollback)
     overrule_end(storage, EndRecord(time, action, ROLLBACK, owner, undone=_batch_of(table, timeline, time)))
@@ -74,11 +68,23 @@ def undo_commit(
     execute_rollback(table, rollback.at(State.REQUESTED), plan)
 
 
+def _plan_from_listing(table: HudiTable, time: str, action: Action) -> RollbackPlan:
+    """Every base file of a commit: markers are not there any more."""
+    storage, requests = table.storage, []
+    for path in list_partition_paths(storage):
+        for entry in storage.list_dir(path):
+            base = parse_base_file(entry.name)
+            if base is not None and base.instant_time == time:
+                file = storage.absolute(join(path, entry.name))
+                requests.append(RollbackRequest(path, base.file_id, time, (file,)))
+    return RollbackPlan(time, action.value, tuple(requests))
+
+
 def _batch_of(table: HudiTable, timeline: Timeline, time: str) -> tuple[str, int] | None:
     """Sink id and batch id of a completed commit that is a stream's batch."""
     done = next((i for i in timeline.completed_writes if i.time == time), None)
     data = find_instant(table.storage, done) if done is not None else None
-    batch = batch_of_commit(decode_commit(data, time).extra) if data else None
+    batch = batch_of_commit(table.layout.decode_commit(data, time).extra) if data else None
     return (batch[0], batch[1].batch_id) if batch is not None else None
 
 

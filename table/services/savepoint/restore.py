@@ -25,6 +25,7 @@ from table.timeline.metadata.restore import (
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
 from table.transaction.lease import hold_table
+from table.transaction.lock import Step, guarded
 
 log = get_logger("hudistream.restore")
 
@@ -52,10 +53,16 @@ def restore_to_savepoint(table: HudiTable, time: str, *, force: bool = False) ->
 
 
 def _restore(table: HudiTable, time: str, owner: str, *, force: bool) -> RestorePlan:
-    storage, timeline = table.storage, table.load_timeline()
-    pending = timeline.pending_of(Action.RESTORE)
-    if pending:
-        return _finish_restore(table, timeline, pending[0], owner)
+    with guarded(table, Step.SCHEDULE):
+        timeline = table.load_timeline()
+        if not timeline.pending_of(Action.RESTORE):
+            _request_restore(table, timeline, time, force=force)
+            timeline = table.load_timeline()
+    return _finish_restore(table, timeline, timeline.pending_of(Action.RESTORE)[0], owner)
+
+
+def _request_restore(table: HudiTable, timeline: Timeline, time: str, *, force: bool) -> None:
+    storage = table.storage
     savepoint = timeline.completed_file(time, Action.SAVEPOINT)
     if not timeline.contains(savepoint):
         known = ", ".join(i.time for i in timeline.completed_of(Action.SAVEPOINT)) or "none"
@@ -76,8 +83,6 @@ def _restore(table: HudiTable, time: str, owner: str, *, force: bool) -> Restore
         check_batches(table, undone)
     plan = RestorePlan(time, tuple((i.time, i.action.value) for i in undone))
     request_instant(storage, timeline, Action.RESTORE, table.config.timezone, encode_restore_plan(plan))
-    timeline = table.load_timeline()
-    return _finish_restore(table, timeline, timeline.pending_of(Action.RESTORE)[0], owner)
 
 
 def _finish_restore(table: HudiTable, timeline: Timeline, pending: Instant, owner: str) -> RestorePlan:

@@ -18,7 +18,6 @@ from streaming.batch.progress import Progress
 from streaming.batch.quarantine import encode_extra, finish_quarantine, now_us, publish
 from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary, PhaseClock, summarize
-from streaming.batch.unnamed_operation import check_goes_on, check_writes_go_on
 from streaming.batch.workers import Batch, Workers
 from streaming.plan.plan_tasks import Scene, check_ordering, looks_everywhere, plan_tasks, remembered_below
 from streaming.plan.quarantine import Quarantine, table_key
@@ -57,6 +56,7 @@ from table.transaction.commit import (
 )
 from table.transaction.heartbeat import WriterIdentity, sweep_heartbeats
 from table.transaction.lease import Lease, measure_now_ms
+from table.transaction.unnamed_operation import check_goes_on, check_writes_go_on
 
 log = get_logger("hudistream.sink")
 

@@ -16,7 +16,7 @@ else:
 _COUNTERS = {
     "rows": ("hudistream_rows_total", "Rows added"),
     "rows_updated": ("hudistream_rows_updated_total", "Rows that replaced others"),
-    "rows_deleted": ("hudistream_rows_deleted_total", "Rows that are gone"),
+    "rows_deleted": ("hudistream_rows_deleted_total", "Rows that were deleted"),
     "bad_rows": ("hudistream_bad_rows_total", "Rows put aside"),
     "bytes_written": ("hudistream_bytes_written_total", "Bytes of base files written"),
     "files_created": ("hudistream_files_created_total", "File groups created"),
@@ -97,6 +97,6 @@ def _load_series() -> dict[str, Any]:
         _series["clean_seconds"] = histogram(
             "hudistream_clean_seconds", "Seconds of cleaning after a commit, planning included", ["table"]
         )
-        _series["ratio"] = gauge("hudistream_rewrite_ratio", "Bytes written for a byte of new rows", ["table"])
+        _series["ratio"] = gauge("hudistream_rewrite_ratio", "Bytes written per byte of new rows", ["table"])
         _series["seconds"] = histogram("hudistream_phase_seconds", "Seconds by phase of a batch", ["table", "phase"])
     return _series

@@ -59,7 +59,7 @@ class HudiSink:
         validators: picklable callables that see a batch before it is committed (`streaming.validators`)
             and may refuse it.
         callbacks: picklable callables that get the `BatchSummary` of every batch afterwards; what they
-            raise is logged and counted, and fails nothing. One that has a method ``after_upkeep`` also gets
+            raise is logged and counted, and fails no batch. One that has a method ``after_upkeep`` also gets
             an `UpkeepSummary` whenever the table was cleaned and archived, from the thread that did it.
         on_failure: picklable callables that get the `FailedBatch` of every batch that failed, before its error is
             raised; what they raise is logged and counted. Never called for a batch that is visible.
@@ -125,7 +125,7 @@ class HudiSink:
 
     @contextmanager
     def _one_batch(self) -> Iterator[None]:
-        """One batch at a time; whoever asks within a batch, a callback, would wait for itself."""
+        """One batch at a time. A callback that writes through its own sink would wait for itself: it is refused."""
         if self._busy == threads.current_thread():
             raise InvalidConfigError(
                 "a validator or callback of this sink writes through the same sink: the batch that called it is not "
@@ -181,7 +181,7 @@ class HudiSink:
         Args:
             rows: what to write.
             operation: ``insert``, ``bulk_insert``, ``upsert``, ``delete``, ``insert_overwrite`` (of the partition paths
-                that rows come for), ``insert_overwrite_table`` or ``delete_partition`` (of the rows' partition paths,
+                of the rows), ``insert_overwrite_table`` or ``delete_partition`` (of the rows' partition paths,
                 or those of ``hoodie.datasource.write.partitions.to.delete``); None means the sink's own.
 
         Returns:
@@ -206,13 +206,13 @@ class HudiSink:
 
     @property
     def services(self) -> TableServices:
-        """Cleaning and archival of the table: whether they run, how often they failed."""
+        """Cleaning and archival of the table: whether they run, and how often they failed."""
         return self._writer.services
 
     def stop(self) -> None:
         """Waits for the batch and the clean under way, starts no other clean, and lets go of the table.
 
-        The interpreter's exit waits for them, too; a driver that goes on living without this sink calls this. A
+        The interpreter's exit waits for them, too; a driver that lives on without this sink calls this method. A
         callback of this sink may call it: nothing is waited for then, and the clean under way is the last one.
         """
         if self._busy == threads.current_thread():
@@ -224,7 +224,7 @@ class HudiSink:
 
     @contextmanager
     def _watched(self, batch_id: int | None) -> Iterator[None]:
-        """Around one batch: its events name table and batch, and its failure is told."""
+        """Around one batch: its events name table and batch, and hooks get its failure."""
         table, progress = self._writer.table, self._writer.progress
         progress.reset()
         with bound_contextvars(table=table, batch_id=batch_id):

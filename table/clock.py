@@ -83,9 +83,9 @@ def parse_instant_time(text: str, zone: str = "UTC") -> int:
 def check_skew(last_instant_time: str, epoch_ms: int, zone: str = "UTC") -> None:
     """Refuses a timeline that is ahead of our clock by more than a minute.
 
-    Writing on through it would hand out instants from the future, and retention by hours and
+    Writing all the same would give out instants of the future, and retention by hours and
     merge-on-read slices depend on instants being real times. In the hour that a local clock shows a second
-    time, the timeline may be ahead by that hour: instants go on increasing when local time goes back.
+    time, the timeline may be ahead by that hour: instants continue to increase when local time goes back.
 
     Args:
         last_instant_time: greatest instant time on the timeline; what is no time is passed over.
@@ -102,7 +102,7 @@ def check_skew(last_instant_time: str, epoch_ms: int, zone: str = "UTC") -> None
     if ahead_ms > MAX_CLOCK_SKEW_MS + _went_back_ms(epoch_ms, zone):
         raise InvalidConfigError(
             f"the newest instant {last_instant_time} is {ahead_ms / 1000:.0f} s ahead of this machine's "
-            f"clock ({format_instant_time(epoch_ms, zone)}, zone {zone}): mend the clock, or the zone in "
+            f"clock ({format_instant_time(epoch_ms, zone)}, zone {zone}): correct the clock, or the zone in "
             "hoodie.table.timeline.timezone, or wait until the time has passed"
         )
 

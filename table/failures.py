@@ -12,7 +12,7 @@ def failing_at(
 ) -> Iterator[None]:
     """Errors that pass through say where they happened.
 
-    An error of ours keeps its class and what an inner block told it already; any other error becomes a
+    An error of hudistream keeps its class and what an inner block attached already; any other error becomes a
     `TaskFailedError` with the original as its cause.
 
     Args:

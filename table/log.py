@@ -63,7 +63,7 @@ class EventLogger:
         self._log("info", event, fields)
 
     def warning(self, event: str, **fields: Any) -> None:
-        """Something that somebody should look at; the work goes on."""
+        """Something that somebody should look at. The work continues."""
         self._log("warning", event, fields)
 
     def error(self, event: str, **fields: Any) -> None:

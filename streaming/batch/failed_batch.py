@@ -1,4 +1,4 @@
-"""What is told about a batch that failed, and how far the batch under way is."""
+"""What users learn about a batch that failed, and how far the current batch is."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class FailedBatch:
         error: what the sink raises.
         outcome_unknown: whether the batch may be visible all the same: the store did not say whether the commit file
             was created, or the batch failed before it was known whether an earlier attempt at it had been committed.
-            Whoever takes the rows elsewhere would have them twice; the next attempt at the batch finds out.
+            Rows that are stored elsewhere could then exist twice. The next attempt at the batch finds out.
     """
 
     table: str
@@ -28,7 +28,7 @@ class FailedBatch:
 
 @dataclass
 class BatchProgress:
-    """How far a batch is: the writer notes it, the sink asks when it failed.
+    """How far a batch is. The writer notes it, and the sink reads it when the batch failed.
 
     Attributes:
         instant_time: the commit that was begun.
@@ -45,7 +45,7 @@ class BatchProgress:
         self.instant_time, self.is_new, self.is_visible = None, False, False
 
     def failed(self, table: str, batch_id: int | None, error: Exception) -> FailedBatch | None:
-        """What to tell of a batch that raised this error; None where it is visible."""
+        """The `FailedBatch` for a batch that raised this error; None if the batch is visible."""
         if self.is_visible:
             return None
         may_be_there = batch_id is not None and not self.is_new

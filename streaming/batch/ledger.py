@@ -23,7 +23,7 @@ from table.transaction.commit import load_rolled_back_time
 class BatchLedger:
     """The last committed batch of every sink of one table.
 
-    What leaves the active timeline is kept: the archive need not be read for it. Every commit of ours carries the
+    What leaves the active timeline is kept, so the archive is not read for it. Every commit of hudistream carries the
     entries of all sinks along, so the archive is read once, from its newest file back to our newest commit.
 
     Args:

@@ -1,6 +1,6 @@
-"""One micro-batch, step by step, without Spark: whoever distributes the rows is handed in.
+"""One micro-batch, step by step, without Spark: the workers that distribute the rows are passed in.
 
-The order of the steps is the order of the README's promise: what failed is undone before anything is
+The order of the steps is what the guarantees rest on: what failed is undone before anything is
 written, a file is announced before it is opened, and one file at the end makes the batch visible.
 """
 
@@ -75,7 +75,7 @@ class BatchJob:
 
 
 class MicroBatchWriter:
-    """Writes micro-batches into one table, one after another, and remembers what the last one taught.
+    """Writes micro-batches into one table, one after another, and keeps what it learned about the table.
 
     Args:
         storage: the table's.
@@ -189,7 +189,7 @@ class MicroBatchWriter:
             raise
         timing.end("commit")
         if self._options.effective_operation.replaces:
-            self._profiles.drop()  # what it knows of small files is out of sight
+            self._profiles.drop()  # an overwrite has replaced the files that it knows
         else:
             self._profiles.advance(job.profile, job.pending.time, result)
         upkeep_errors = self._after_commit(job, result)
@@ -306,7 +306,7 @@ class MicroBatchWriter:
             raise BatchRefusedError(f"batch {job.batch_id} was refused by {refusal}; nothing of it is visible")
 
         def build_extra(now: Timeline) -> Mapping[str, str]:
-            # the tasks saw which query they belong to; what was asked earlier may be another one's
+            # the query that the tasks saw counts: the one loaded earlier may be another
             who = replace(job.identity, query_id=result.query_id or job.identity.query_id)
             operation = self._options.effective_operation.hudi_name
             mine = None if job.batch_id is None else CommittedBatch(job.batch_id, who.query_id, operation=operation)
@@ -369,5 +369,5 @@ def _bad_rows_error(result: TaskResult, config: TableConfig) -> InvalidRecordErr
     keys = ", ".join(config.record_key_fields)
     return InvalidRecordError(
         f"{result.bad_rows} rows cannot be stored (record key {keys}), for example {'; '.join(result.examples)}: "
-        "filter them out, mend them, or set hudistream.bad.rows=quarantine; nothing of the batch was written"
+        "filter them out, correct them, or set hudistream.bad.rows=quarantine; nothing of the batch was written"
     )

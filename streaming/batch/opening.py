@@ -1,4 +1,4 @@
-"""What a batch agrees with the table about before anything is written: properties, schema, keys."""
+"""What batch and table must agree on before anything is written: properties, schema, keys."""
 
 from dataclasses import replace
 

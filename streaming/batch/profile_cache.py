@@ -1,4 +1,4 @@
-"""The write profile of one table, kept from batch to batch, and made anew when it cannot be trusted."""
+"""The write profile of one table, kept from batch to batch, and built again when it cannot be trusted."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -53,7 +53,7 @@ class ProfileCache:
     def load(self, timeline: Timeline) -> WriteProfile:
         """The cached profile, moved past the commits of others; a fresh one after a start.
 
-        It is made anew, too, where the timeline does not tell what others did.
+        It is built again, too, if the timeline does not say what other writers did.
         """
         committed = timeline.committed_times
         followed = self._follow(self._profile, timeline) if self._profile is not None else None
@@ -65,7 +65,7 @@ class ProfileCache:
         return self._profile
 
     def _follow(self, profile: WriteProfile, timeline: Timeline) -> WriteProfile | None:
-        """The profile moved past the commits that it has not seen; None where it has to be made anew."""
+        """The profile moved past the commits that it has not seen; None if it has to be built again."""
         unseen = profile.find_unseen(timeline.committed_times)
         if unseen is None:
             return None

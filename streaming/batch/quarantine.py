@@ -1,4 +1,4 @@
-"""Bad rows put aside: Parquet files beside the table, there exactly once, with the batch they came in.
+"""Bad rows in quarantine: Parquet files beside the table, written exactly once, together with their batch.
 
 A worker writes them to a staging folder named after the commit; the commit lists them; after it, each
 file is copied under its final name. A process that died in between is completed by the next batch: what

@@ -1,6 +1,6 @@
 """What is due after a commit: a list of services, in one background thread unless one of them says otherwise.
 
-The engine of Flink's CleanFunction: the services are started after a commit unless they still run. Their failure is
+As in Flink's CleanFunction, the services are started after a commit unless they still run. Their failure is
 the table's, not the batch's, which is visible by then.
 """
 
@@ -60,7 +60,7 @@ class TableServices:
         self._done = UpkeepSummary("")
 
     def take_emptied(self) -> tuple[str, ...]:
-        """Partition paths that cleans emptied since this was asked last: their folders are the writer's to remove."""
+        """Partition paths that cleans emptied since the last call: the writer removes their folders."""
         emptied, self._emptied = tuple(self._emptied), set()
         return emptied
 
@@ -70,7 +70,7 @@ class TableServices:
         return self._thread is not None and self._thread.is_alive()
 
     def check(self) -> None:
-        """Before a batch: what the policy ``fail`` holds against it.
+        """Before a batch: raises what the policy ``fail`` asks for.
 
         Raises:
             HudiError: the services failed since the last batch.
@@ -78,12 +78,12 @@ class TableServices:
         error, self._pending_error = self._pending_error, None
         if error is not None:
             raise HudiError(
-                f"cleaning or archival failed after an earlier batch: {error}; mend it, or set "
+                f"cleaning or archival failed after an earlier batch: {error}; remove the cause, or set "
                 "hudistream.clean.on.failure=warn; the batch can be run again"
             ) from error
 
     def after_commit(self, config: TableConfig, timeline: Timeline) -> None:
-        """Starts the services that are due unless some run. Called once a micro-batch, when it is visible.
+        """Starts the services that are due unless some run. Called once per micro-batch, when it is visible.
 
         Where one of them runs before the next batch, all of them are done when this returns: each builds on those
         before it. Their failure is no more the batch's.
@@ -153,15 +153,15 @@ class TableServices:
             self._pending_error = error
 
     def start_no_more(self) -> None:
-        """Lets what is under way go on, and starts nothing after it."""
+        """Lets the services under way finish, and starts none after them."""
         self._stopped = True
 
     def stop(self) -> None:
-        """Starts nothing more, and waits for what is under way."""
+        """Starts no service any more, and waits for those under way."""
         self.start_no_more()
         self.wait()
 
     def wait(self) -> None:
-        """Waits for what is under way."""
+        """Waits for the services under way."""
         if self._thread is not None:
             self._thread.join()

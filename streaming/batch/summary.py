@@ -20,18 +20,18 @@ class BatchSummary:
         skipped: whether it had been committed before.
         rows: rows added.
         rows_updated: rows that replaced others.
-        rows_deleted: rows that are gone.
+        rows_deleted: rows that were deleted.
         lookup: what looking for keys cost; zeros where none was looked for.
         index_lookup_seconds: how long keys were looked for, all tasks together.
         index_update_seconds: how long it took until the index knew the new files, all tasks together; filters and key
             ranges are written with the files and do not count.
-        bad_rows: rows put aside.
+        bad_rows: rows put into quarantine.
         files_created: new file groups.
         files_topped_up: file groups that got a new version.
-        reencoded: why topped up files were decoded and encoded anew instead of copied -> how many.
+        reencoded: why topped up files were decoded and encoded again instead of copied -> how many.
         bytes_written: size of all new files.
         bytes_copied: how many of these bytes were copied from older files as they are.
-        rewrite_ratio: bytes written for a byte of new rows; 1 when nothing was topped up.
+        rewrite_ratio: bytes written per byte of new rows; 1 when nothing was topped up.
         seconds: wall time.
         phases: seconds by phase: ``prepare``, ``write``, ``commit``, ``after``.
         upkeep_errors: what failed after the commit; the batch is visible all the same.

@@ -48,7 +48,7 @@ class Batch:
         workers: hold its rows.
         batch_id: Spark's id; None outside a stream: such a write is never taken for one seen before.
         query_id: the streaming query, or None.
-        ask_query_id: asks for the query's id anew, before a batch is skipped or refused because of it: the same
+        ask_query_id: loads the query's id again, before a batch is skipped or refused because of it: the same
             sink may have been given to another query.
     """
 

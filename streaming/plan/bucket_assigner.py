@@ -69,7 +69,7 @@ def drop_costly(
         small_files: of one path, smallest first.
         expected_rows: rows of the next batch for the path.
         rules: sizes.
-        max_rewrite_ratio: bytes rewritten for a byte added, at most; None keeps all.
+        max_rewrite_ratio: most bytes that are rewritten per byte added; None keeps all files.
     """
     if max_rewrite_ratio is None:
         return small_files

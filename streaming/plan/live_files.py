@@ -41,7 +41,7 @@ class LiveFiles:
 
     def __reduce__(self) -> tuple[Callable[[bytes, bool], "LiveFiles"], tuple[bytes, bool]]:
         if self._packed is None:
-            self._packed = _pack(self._files)  # Spark pickles a plan once a stage
+            self._packed = _pack(self._files)  # Spark pickles a plan once per stage
         return _PackedFiles, (self._packed, self.is_complete)
 
 

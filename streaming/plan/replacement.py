@@ -1,4 +1,4 @@
-"""Which file groups a batch takes out of sight: overwrites and deleted partitions (replace commits)."""
+"""Which file groups a batch replaces: overwrites and deleted partitions (replace commits)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase

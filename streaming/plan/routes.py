@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from streaming.plan.bucket_assigner import AssignRules, LiveFile, find_small_files
 from streaming.plan.write_profile import WriteProfile
 
-SLOT_BYTES = 16 * 1024 * 1024  # a path gets another slot for each of these that are expected
+SLOT_BYTES = 16 * 1024 * 1024  # a path gets one slot per so many bytes that are expected
 SMALL_BATCH_BYTES = 16 * 1024 * 1024
-COPIED_A_BYTE = 16  # bytes of an old file that are copied in the time in which one new byte is encoded
-HOT_SHARE = 1.5  # of a task's even share of the work: a path with more is shared by several tasks
-PLANNED_PATHS = 64  # beyond these, hashing spreads paths evenly enough
+COPIED_A_BYTE = 16  # so many bytes are copied in the time in which one byte is encoded
+HOT_SHARE = 1.5  # a path with more than this times a task's even share of the work gets several tasks
+PLANNED_PATHS = 64  # with more paths, hashing spreads them evenly enough
 
 _M32 = 0xFFFFFFFF
 
@@ -47,7 +47,7 @@ def plan_routes(profile: WriteProfile, rules: AssignRules, parallelism: int, def
     """Slots and tasks for the next batch.
 
     Args:
-        profile: rows expected a path, and its small files.
+        profile: rows expected per path, and its small files.
         rules: sizes.
         parallelism: most tasks.
         default_slots: slots of an unknown path.
@@ -88,7 +88,7 @@ def plan_change_routes(
     rows move on to the slot that owns the file group found.
 
     Args:
-        profile: rows expected a path, and its files.
+        profile: rows expected per path, and its files.
         rules: sizes.
         parallelism: most tasks.
         spread: whether keys are looked for apart in any case (global indexes).

@@ -31,7 +31,7 @@ class ChangePlan:
     Attributes:
         index: how keys are found.
         prune_by_ranges: whether key ranges are asked, too, with a bloom index.
-        combines: one record a key of the batch before anything else.
+        combines: the batch is reduced to one record per key first.
         drops_known: rows whose key the table has are dropped (inserts without duplicates).
         adds_only: no key is looked for; the index only says where rows go (inserts into buckets).
         moves: a key that arrives with another partition path moves there (global indexes).

@@ -20,7 +20,7 @@ class TaskResult:
         stats: files written.
         footer_bytes: of these files together.
         copied_bytes: of these files: taken over from older ones without encoding.
-        reencoded: why older files were encoded anew -> how many.
+        reencoded: why older files were encoded again -> how many.
         listed: live files of the paths that had to be listed; for rows that are only added, the small ones.
         bad_rows: rows that cannot be stored: no record key, no fit partition path, null where the
             table's schema allows none; then nothing of this result may be committed.

@@ -1,8 +1,8 @@
-"""What the table's past says about the next batch: record size, live files, rows a partition path (pure).
+"""What the table's past says about the next batch: record size, live files, rows per partition path (pure).
 
 The profile is a value. Our own commits move it forward (`apply_commit`), so that neither a listing nor a count is
 needed for the next batch. So do the commits of other writers (`apply_foreign_commit`), as far as their write stats
-say what became of the files. Where they do not, the profile starts anew.
+say what became of the files. Where they do not, the profile is built again.
 """
 
 from collections.abc import Iterable, Mapping

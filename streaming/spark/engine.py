@@ -57,7 +57,7 @@ class SparkEngine:
         return check_query_id(rows.sparkSession, environment, self._options)
 
     def _load_environment(self, rows: DataFrame, *, of_stream: bool = False, anew: bool = False) -> Environment:
-        """What was asked once; again when a stream comes after a write, which belongs to no query."""
+        """The environment, loaded once; loaded again for a stream after a write, which belongs to no query."""
         self._spark = rows.sparkSession
         check_session(self._spark)
         if self._environment is None or anew or (of_stream and not self._asked_in_stream):

@@ -1,6 +1,6 @@
 """What a batch runs in: the streaming query's id, how many tasks run at once, whether workers can work.
 
-Asked once a process, in one small job of the first batch.
+Loaded once per process, in one small job of the first batch.
 """
 
 import json
@@ -35,7 +35,7 @@ class Environment:
 
     Attributes:
         query_id: the streaming query's, or None outside a stream.
-        parallelism: most tasks a batch is to be written by.
+        parallelism: most tasks that write a batch.
     """
 
     query_id: str | None
@@ -115,7 +115,7 @@ def check_query_id(spark: SparkSession, environment: Environment, options: Write
 
 
 def choose_parallelism(conf: Mapping[str, Any], configured: int | None, cores: int) -> int:
-    """Most tasks a batch is to be written by (pure).
+    """Most tasks that write a batch (pure).
 
     Args:
         conf: Spark's settings; missing ones are "".

@@ -66,8 +66,8 @@ def _arrow_type(kind: Any, column: str) -> pa.DataType:
         raise SchemaMismatchError(f"the column {column!r} has the Spark type {kind}: {_REFUSED[kind]} to timestamp")
     shown = kind if isinstance(kind, str) else f"{kind['type']} with keys of type {kind.get('keyType', 'other')}"
     raise SchemaMismatchError(
-        f"the column {column!r} has the Spark type {shown}, which cannot be stored: cast it to a type of the README's "
-        "table"
+        f"the column {column!r} has the Spark type {shown}, which cannot be stored: cast it to a type that "
+        "docs/concepts/keys-and-types.md lists"
     )
 
 

@@ -94,7 +94,7 @@ class _Task:
         return BucketAssigner(path, share, rules, lambda: build_file_id(clock.fresh_uuid()))
 
     def _combined(self, rows: pa.Table) -> pa.Table:
-        """One row a key; the last row seen waits, because its key may go on in the next batch."""
+        """One row per key. The last row seen waits: the next piece of rows may begin with the same key."""
         if self._held is not None:
             rows = pa.concat_tables([self._held, rows])
             self._held = None

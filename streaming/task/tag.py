@@ -3,7 +3,7 @@
 Needed where the task that gets a key is not the one that writes its file group: with a global index, because the
 key may be in any partition path; and where one path has more work than a task should have.
 
-Which rows leave here, and where they go, is decided by the rows and the table alone: Spark may run this
+Which rows leave this task, and where they go, depends on the rows and the table only: Spark may run it
 again and must see the same.
 """
 

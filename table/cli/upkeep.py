@@ -17,7 +17,7 @@ from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
 from table.timeline.instant import Action
 
-FORCE = "also undo batches of streams, whose checkpoints go on taking them for done"
+FORCE = "also undo batches of streams, although the streams' checkpoints count them as done"
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -104,11 +104,11 @@ def _add_check(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     checker = add_command(
         commands,
         "check",
-        "look at the whole table, say what does not fit, and mend it",
+        "examine the whole table, report what does not fit together, and repair it",
         ["hudistream check /data/lake/events", "hudistream check /data/lake/events --repair --sample all"],
         _check,
     )
-    checker.add_argument("--repair", action="store_true", help="mend what is safe to mend; holds the table meanwhile")
+    checker.add_argument("--repair", action="store_true", help="repair what is safe to repair; holds the table")
     checker.add_argument(
         "--sample",
         type=_sample,
@@ -232,7 +232,7 @@ def _told_of(finding: Finding) -> list[str]:
     head = f"{finding.severity.value:8}{finding.kind.value}  {finding.where or '(the table)'}"
     lines = [head, f"        {finding.text}"]
     if finding.repair is Repair.DONE:
-        return [*lines, "        mended"]
+        return [*lines, "        repaired"]
     if finding.why:
-        lines.append(f"        not mended by --repair: {finding.why}")
+        lines.append(f"        not repaired by --repair: {finding.why}")
     return [*lines, f"        what to do: {finding.advice}"] if finding.advice else lines

@@ -227,7 +227,7 @@ def update_properties(storage: Storage, changes: Mapping[str, str]) -> TableConf
     """
     current = load_properties(storage)
     if current is None:
-        raise StorageError(f"{PROPERTIES_FILE} of {storage.base_uri!r} is gone")
+        raise StorageError(f"{PROPERTIES_FILE} of {storage.base_uri!r} does not exist")
     if not storage.exists(PROPERTIES_FILE):
         storage.put(PROPERTIES_FILE, storage.read(BACKUP_FILE))
     storage.delete_metafile(BACKUP_FILE)

@@ -36,8 +36,8 @@ class Finding:
     """One thing that was looked at.
 
     Attributes:
-        level: ``ok``, ``note``, or ``stop``: nothing can be written until it is mended.
-        text: what is so, and the way out where there is one.
+        level: ``ok``, ``note``, or ``stop``: nothing can be written until it is repaired.
+        text: what was found, and the way out if there is one.
     """
 
     level: str
@@ -173,7 +173,7 @@ def _examine_lease(table: HudiTable, options: WriteOptions) -> list[Finding]:
         return [Finding("ok", f"{text}, but is dead: the next writer takes over")]
     left_s = max(0.0, (settings.expiry_ms - age_ms) / 1000)
     if who.query_id is None:
-        return [Finding("stop", f"{text}: others may write once it has ended, or in {left_s:.0f} s if it is dead")]
+        return [Finding("stop", f"{text}: others may write after it has ended, or in {left_s:.0f} s if it is dead")]
     said = f"if it is dead, the same query may start again at once, and others in {left_s:.0f} s"
     return [Finding("note", f"{text}: {said}; while it lives, others are refused")]
 

@@ -124,7 +124,7 @@ class ArchiveSettings(Settings):
     """When instants leave the active timeline (HoodieArchivalConfig).
 
     Attributes:
-        automatic: whether commits are followed by archival; independent of cleaning.
+        automatic: whether archival runs after commits; independent of cleaning.
         min_commits: commits that stay on the active timeline.
         max_commits: with more commits than this, the oldest are archived.
         batch: instants per block of the archive.

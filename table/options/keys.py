@@ -220,10 +220,10 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         ),
         "hoodie.static.overwrite.partition.paths": (
             ("",),
-            "insert_overwrite replaces the partition paths that rows come for, delete_partition those it is told",
+            "insert_overwrite replaces the partition paths that rows come for, delete_partition those that it names",
         ),
-        "hoodie.datasource.hive_sync.enable": (("false",), "no catalog is told about new partitions"),
-        "hoodie.datasource.meta.sync.enable": (("false",), "no catalog is told about new partitions"),
+        "hoodie.datasource.hive_sync.enable": (("false",), "no catalog is updated with new partitions"),
+        "hoodie.datasource.meta.sync.enable": (("false",), "no catalog is updated with new partitions"),
         "hoodie.datasource.write.streaming.ignore.failed.batch": (("false",), "a failed batch raises"),
         "write.ignore.failed": (("false",), "a failed batch raises"),
         "changelog.enabled": (("false",), "intermediate changes are not kept"),

@@ -17,7 +17,7 @@ class Operation(Choice):
         BULK_INSERT: adds the rows in new files, without filling small ones.
         UPSERT: replaces the row of each key that the table has, and adds the others.
         DELETE: deletes the row of each key.
-        INSERT_OVERWRITE: the rows replace all rows of the partition paths that they come for.
+        INSERT_OVERWRITE: the rows replace all rows of their partition paths.
         INSERT_OVERWRITE_TABLE: the rows replace all rows of the table.
         DELETE_PARTITION: deletes all rows of partition paths.
     """

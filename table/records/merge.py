@@ -221,7 +221,7 @@ def filled_from_older(old: pa.Table, new: pa.Table, newer: Flags) -> pa.Table:
 
 
 def combine_rows(rows: pa.Table, rules: MergeRules) -> pa.Table:
-    """One record a key of those that arrive together (``HoodieWriteHelper.deduplicateRecords``).
+    """One record per key of those that arrive together (``HoodieWriteHelper.deduplicateRecords``).
 
     Args:
         rows: with ``_hoodie_record_key``, and ``_hudistream_arrival`` (int64), which orders equals; without it

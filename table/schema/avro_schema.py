@@ -121,7 +121,8 @@ def _avro_type(arrow: pa.DataType, name: str, namespace: str, column: str) -> An
     if pa.types.is_map(arrow) and pa.types.is_string(arrow.key_type):
         return {"type": "map", "values": _avro_inner(arrow.item_field, name, namespace, column)}
     raise SchemaMismatchError(
-        f"the column {column!r} has the type {arrow}, which cannot be stored: cast it to a type of the README's table"
+        f"the column {column!r} has the type {arrow}, which cannot be stored: cast it to a type that "
+        "docs/concepts/keys-and-types.md lists"
     )
 
 
@@ -229,7 +230,7 @@ def check_batch_columns(batch: pa.Schema) -> None:
                 f"the batch has the column {name!r}, a name that the table or the sink uses itself: drop it"
             )
         if name.lower() in seen:
-            raise SchemaMismatchError(f"the batch has the column {name!r} twice (case is not told apart): rename one")
+            raise SchemaMismatchError(f"the batch has the column {name!r} twice (in any case): rename one")
         seen.add(name.lower())
     if not batch.names:
         raise SchemaMismatchError("the batch has no columns")

@@ -217,7 +217,7 @@ class Storage(ABC):
         """Deletes files, several at a time.
 
         Args:
-            paths: the files; those that are gone already count as deleted.
+            paths: the files; those that do not exist count as deleted.
             pool: what runs the calls.
 
         Returns:

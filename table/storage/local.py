@@ -145,7 +145,7 @@ class LocalStorage(Storage):
     def remove_empty_dir(self, path: str) -> bool:  # noqa: D102
         try:
             os.rmdir(self._full(path))
-        except OSError:  # something lies in it, or it is gone
+        except OSError:  # it is not empty, or does not exist
             return False
         return True
 

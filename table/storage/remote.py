@@ -65,7 +65,7 @@ class FsspecStorage(Storage):
 
     @property
     def _fs(self) -> Any:
-        return fsspec.filesystem(self.protocol, **self.options)  # fsspec keeps one instance a process
+        return fsspec.filesystem(self.protocol, **self.options)  # fsspec keeps one instance per process
 
     def _full(self, path: str) -> str:
         return join(self.root, path)

@@ -1,7 +1,7 @@
 """The active timeline on storage: list instants, move them, read what they hold (HoodieActiveTimeline).
 
 Every move creates the next file with create-if-absent; nothing is renamed. A file that the store
-may or may not have created is read back before anybody is told about it.
+may or may not have created is read back before the caller gets an answer.
 """
 
 from collections.abc import Callable
@@ -61,7 +61,7 @@ def read_instant(storage: Storage, instant: Instant) -> bytes:
     try:
         return storage.read(path)
     except FileNotFoundError as error:
-        raise CorruptFileError(f"the instant file {path} of {storage.base_uri!r} is gone") from error
+        raise CorruptFileError(f"the instant file {path} of {storage.base_uri!r} does not exist") from error
 
 
 def find_instant(storage: Storage, instant: Instant) -> bytes | None:
@@ -94,7 +94,7 @@ def request_and_list(
 ) -> tuple[Instant, Timeline]:
     """Requests a new instant whose time is greater than every one on the timeline, and that no other action has.
 
-    Two callers that pick the same time for the same action are told apart by create-if-absent. For other
+    Of two callers that pick the same time for the same action, create-if-absent lets one win. For other
     actions the timeline is listed after the request: who sees another instant of the same time withdraws
     and picks again, so that never both stay.
 
@@ -150,7 +150,7 @@ def complete_instant(storage: Storage, instant: Instant, content: bytes) -> Inst
 
 
 def create_settled(storage: Storage, path: str, data: bytes) -> bytes:
-    """Creates a file if it is absent, and goes on asking until the store says whose it is.
+    """Creates a file if it is absent, and repeats the question until the store says whose it is.
 
     A request that was given up may still arrive. It then finds the file that a later request created:
     so a definite answer to any of the requests settles all of them. To read an absent file settles none.

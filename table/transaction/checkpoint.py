@@ -122,7 +122,7 @@ class Verdict(Enum):
 
 
 def already_committed(last: CommittedBatch | None, batch_id: int, query_id: str | None, sink_id: str) -> Verdict:
-    """Whether a batch is to be written or was committed before. Never a silent skip, never a silent double.
+    """Whether a batch is to be written or was committed before. It is never skipped or written twice without notice.
 
     Args:
         last: the last batch of this sink, or None: then any first id is fine.

@@ -100,7 +100,7 @@ def begin_commit(
         operation: Hudi's name, upper case.
         identity: who writes.
         lease: its hold on the table.
-        action: REPLACE_COMMIT for what takes file groups out of sight.
+        action: REPLACE_COMMIT for what replaces file groups.
 
     Raises:
         CommitConflictError: another write is pending, or a later compaction. Nothing is left behind.
@@ -150,8 +150,8 @@ def _check_compactions(timeline: Timeline, time: str) -> None:
     for pending in timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION):
         if pending.time >= time:
             raise CommitConflictError(
-                f"the pending compaction {pending.time} is not earlier than {time}: let its writer finish it, or mend "
-                "this machine's clock; the batch can be run again"
+                f"the pending compaction {pending.time} is not earlier than {time}: let its writer finish it, or "
+                "correct this machine's clock; the batch can be run again"
             )
 
 
@@ -197,7 +197,7 @@ def complete_commit(
         schema: the table's Avro schema without meta columns.
         build_extra: makes ``extraMetadata`` from the timeline as it is now.
         lease: the writer's hold on the table.
-        replaced: partition path -> file ids that a replace commit takes out of sight.
+        replaced: partition path -> file ids that a replace commit replaces.
 
     Raises:
         CommitConflictError: another writer got in between; run the batch again.

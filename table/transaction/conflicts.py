@@ -88,7 +88,7 @@ def _find_overlap(facts: CommitFacts) -> str | None:
 
 def _changed_properties(before: TableConfig, now: TableConfig | None) -> Iterable[str]:
     if now is None:
-        return ["the file is gone"]
+        return ["the file does not exist any more"]
     return [
         f"{name} {getattr(before, name)!r} -> {getattr(now, name)!r}"
         for name in _STABLE

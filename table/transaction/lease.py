@@ -1,4 +1,4 @@
-"""The lease: one writer means one (rule 7 of ARCHITECTURE.md).
+"""The lease: one writer means one (rule 7 of docs/concepts/safety.md).
 
 ::
 

@@ -1,4 +1,4 @@
-"""Who writes an instant that is pending: ourselves, somebody alive, or somebody dead (pure)."""
+"""Who writes a pending instant: this writer, a live one, or a dead one (pure)."""
 
 from enum import Enum
 
@@ -6,7 +6,7 @@ from table.transaction.heartbeat import WriterIdentity
 
 
 class Standing(Enum):
-    """How the writer of an instant stands to us."""
+    """The writer of an instant, as this writer sees it."""
 
     MINE = "mine"
     ALIVE = "alive"
@@ -21,7 +21,7 @@ def judge_writer(live: WriterIdentity | None, me: WriterIdentity) -> Standing:
         me: who holds the lease.
 
     Returns:
-        DEAD also for a writer that knows leases: it does not hold the table any more, and obeys its end record.
+        DEAD also for a writer that knows leases: it does not hold the table any more, and obeys the end record.
     """
     if live is None:
         return Standing.DEAD

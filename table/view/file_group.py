@@ -144,7 +144,7 @@ class CommittedInstants:
     Attributes:
         times: completed writes of the active timeline.
         first_time: the first of them; files of older instants count too.
-        replaced: partition path -> file ids that a replace commit took out of sight.
+        replaced: partition path -> file ids that a replace commit replaced.
     """
 
     times: frozenset[str]
@@ -156,7 +156,7 @@ class CommittedInstants:
         return time in self.times or (self.first_time is not None and time < self.first_time)
 
     def is_replaced(self, partition_path: str, file_id: str) -> bool:
-        """Whether a replace commit took the file group out of sight."""
+        """Whether a replace commit replaced the file group."""
         return file_id in self.replaced.get(partition_path, frozenset())
 
 

@@ -76,7 +76,7 @@ class WriteContext:
         key_column: the column that is the record key, letter by letter; None where there is none.
         allow_duplicates: inserts never look for their key in the file they join
             (``hoodie.merge.allow.duplicate.on.inserts``).
-        combine_before_insert: one record a key within the batch (``hoodie.combine.before.insert``).
+        combine_before_insert: one record per key within the batch (``hoodie.combine.before.insert``).
     """
 
     storage: Storage

@@ -88,7 +88,7 @@ class _Merge:
 
     Attributes:
         updated: stored rows that were replaced.
-        deleted: stored rows that are gone.
+        deleted: stored rows that were deleted.
     """
 
     def __init__(self, file: BucketFile, changes: Changes, inserts: pa.Table) -> None:

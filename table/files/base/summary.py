@@ -37,7 +37,7 @@ class BaseFileSummary:
         rows: rows of the file.
         size_bytes: its size.
         footer_bytes: how many of the bytes are footer.
-        way: ``new``, ``copied``, or why the older file's rows were encoded anew.
+        way: ``new``, ``copied``, or why the older file's rows were encoded again.
         copied_bytes: how many of the bytes were copied.
         contents: what an index wants to know of it.
     """

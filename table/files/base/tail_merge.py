@@ -1,4 +1,4 @@
-"""Which row groups at a file's end are encoded anew when rows are added to it (pure).
+"""Which row groups at a file's end are encoded again when rows are added to it (pure).
 
 Row groups of a file are kept like the runs of a tiered log-structured merge tree. A group belongs to a
 tier by its size, each tier eight times as large as the one below. Only when new rows would be the eighth

@@ -45,7 +45,7 @@ class BloomFilter:
     """A SIMPLE filter: one row of bits.
 
     Attributes:
-        hashes: rounds a key.
+        hashes: rounds per key.
         bits: number of bits.
         bitmap: ``ceil(bits / 8)`` bytes, bit i at byte i >> 3, mask 1 << (i & 7).
     """
@@ -134,9 +134,9 @@ class DynamicBloomFilter:
     """A DYNAMIC_V0 filter: rows of bits, each for the same number of keys.
 
     Attributes:
-        hashes: rounds a key.
+        hashes: rounds per key.
         bits: bits of each row.
-        row_keys: keys a row takes.
+        row_keys: keys per row of the filter.
         max_keys: bound of the whole; beyond it keys go round-robin over the rows there are.
         held: keys in the last row; beyond the bound, all keys since.
         rows: the rows.

@@ -18,7 +18,7 @@ def hash_rounds(keys: pa.Array, rounds: int) -> Iterator[tuple[npt.NDArray[np.in
 
     Args:
         keys: string array without nulls.
-        rounds: how many chained hashes a key.
+        rounds: number of chained hashes per key.
 
     Yields:
         Positions of a chunk's keys in `keys`, and for each round the absolute value of their hash.

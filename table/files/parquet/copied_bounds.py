@@ -2,7 +2,7 @@
 
 Files that we wrote before `table.files.parquet.value_bounds` lack bounds where values are long. Only the columns
 concerned are decoded, and only when a row group is copied for the first time: the new file says that it has
-its bounds (`Footer.has_all_bounds`). To encode the row group anew would cost all its columns.
+its bounds (`Footer.has_all_bounds`). To encode the whole row group again would cost all its columns.
 """
 
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""A row group in which some columns are written anew and the others are copied, byte for byte.
+"""A row group in which some columns are encoded again and the others are copied, byte by byte.
 
 An update changes few columns of a row group: never its key, often not much else. The chunks that it
 leaves alone need not be encoded again.

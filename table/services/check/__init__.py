@@ -1,1 +1,1 @@
-"""Check: a whole table is looked at, and what does not fit together is told, and mended where that is safe."""
+"""Check: a whole table is examined. What does not fit together is reported, and repaired where that is safe."""

@@ -1,4 +1,4 @@
-"""Check: looks at a table twice, tells what both looks found, and mends what is safe to mend.
+"""Check: looks at a table twice, reports what both looks found, and repairs what is safe to repair.
 
 Without ``repair`` nothing is written, and writers may be at work: what only one look found is theirs. With it the
 check holds the table, so that no writer that knows leases is at work.
@@ -31,7 +31,7 @@ def check(table: HudiTable, *, repair: bool = False, sample: int | None = DEFAUL
 
     Args:
         table: a copy-on-write table of version 6.
-        repair: mend what is safe to mend. The table is held meanwhile.
+        repair: repair what is safe to repair. The table is held meanwhile.
         sample: how many files of the snapshot are read; None means all.
 
     Returns:
@@ -95,13 +95,13 @@ def _repair(
 def settle(
     before: Sequence[Finding], between: Sequence[Finding], after: Sequence[Finding], problems: Problems
 ) -> list[Finding]:
-    """What became of each finding (pure): mended is what a last look does not find any more.
+    """What became of each finding (pure): repaired is what a last look does not find any more.
 
     Args:
         before: what was found first.
-        between: what was found while it was mended.
+        between: what was found during the repair.
         after: what the last look found.
-        problems: why something was not mended.
+        problems: why something was not repaired.
     """
     left = {finding.key for finding in after}
     every: Mapping[tuple[Kind, str], Finding] = {f.key: f for f in (*between, *before)}

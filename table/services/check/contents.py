@@ -1,4 +1,4 @@
-"""What stands in base files: rows, filters, key ranges, schemas. Some ten thousand rows of one file at a time."""
+"""What base files hold: rows, filters, key ranges, schemas. Some ten thousand rows of one file at a time."""
 
 import heapq
 import zlib

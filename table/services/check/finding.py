@@ -9,9 +9,9 @@ from typing import Any
 class Severity(str, Enum):
     """How bad a finding is."""
 
-    ERROR = "error"  # readers see wrong rows, lose rows, or will when archival goes on
+    ERROR = "error"  # readers see wrong rows, lose rows, or will do so after the next archival
     WARNING = "warning"  # a person should look
-    NOTE = "note"  # goes away by itself, or cannot be proven
+    NOTE = "note"  # disappears by itself, or cannot be proven
 
 
 class Repair(str, Enum):
@@ -66,7 +66,7 @@ class Finding:
         kind: what it is.
         severity: how bad it is.
         where: path relative to the table, or instant time.
-        text: what is so.
+        text: what was found.
         repair: what `--repair` does, or did.
         why: why it was refused; "" elsewhere.
         advice: what a person can do.
@@ -82,7 +82,7 @@ class Finding:
 
     @property
     def key(self) -> tuple[Kind, str]:
-        """By what two looks tell that they found the same thing."""
+        """What is equal if two looks found the same thing."""
         return self.kind, self.where
 
     def to_json(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class CheckReport:
     files_read: int = 0
 
     def of(self, severity: Severity) -> tuple[Finding, ...]:
-        """Findings of this severity that were not mended."""
+        """Findings of this severity that were not repaired."""
         return tuple(f for f in self.findings if f.severity is severity and f.repair is not Repair.DONE)
 
     @property
@@ -122,7 +122,7 @@ class CheckReport:
         left = ", ".join(f"{count} {name}s" if count != 1 else f"1 {name}" for count, name in counts)
         mended = sum(finding.repair is Repair.DONE for finding in self.findings)
         said = f"{left} in {self.files} files, {self.files_read} of them read"
-        said += f"; {mended} mended" if mended else ""
+        said += f"; {mended} repaired" if mended else ""
         return f"the table is sound: {said}" if self.is_sound else f"the table is not sound: {said}"
 
     def to_json(self) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def _judge_unnamed(
     if time in look.committed.times:
         commit = look.commits.get(time)
         if commit is None:
-            return True  # unreadable, which is told elsewhere, or archived since
+            return True  # unreadable, which is another finding, or archived since
         return _beside_commit(look, folder, file, held) if tells_all(commit) else False
     if time in look.pending:
         return True
@@ -105,7 +105,7 @@ def _below_line(look: Look, file: BaseFile, held: frozenset[str]) -> Finding | b
         return False
     why = _KEPT if file.path in held else ""
     repair = Repair.REFUSED if why else Repair.POSSIBLE
-    text = f"{said}, and readers see its rows since archival went on"
+    text = f"{said}, and readers see its rows since archival moved past it"
     return Finding(Kind.VISIBLE_STRAY, Severity.ERROR, file.path, text, repair, why, _ADVICE_STRAY)
 
 
@@ -169,7 +169,7 @@ def judge_missing(look: Look) -> Iterator[Finding]:
 
 
 def judge_replaced(look: Look) -> Iterator[Finding]:
-    """Files of file groups that a replace commit took out of sight."""
+    """Files of file groups that a replace commit replaced."""
     still: dict[str, int] = {}
     replaced_by = {
         (path, file_id): time
@@ -196,7 +196,7 @@ def judge_replaced(look: Look) -> Iterator[Finding]:
                     "make sure that the rows are not wanted, then delete the file by its name",
                 )
     for time, count in still.items():
-        text = f"{count} files that it replaced are still there, out of sight"
+        text = f"{count} files that it replaced still exist; readers do not see them"
         advice = "nothing: cleaning deletes them, archival waits for it"
         yield Finding(
             Kind.REPLACED_STILL_THERE, Severity.NOTE, time, text, Repair.REFUSED, "older readers may need them", advice

@@ -107,10 +107,10 @@ class Archive:
     Attributes:
         recorded: completed instants in it.
         times: completed writes in it.
-        silent: those of them that do not tell all their files.
+        silent: those of them whose metadata does not name all their files.
         named: paths of files there are that they name.
         newest: file group -> (time, path) of its newest version there.
-        replaced: file group -> the replace commit that took it out of sight.
+        replaced: file group -> the replace commit that replaced it.
         undone: instants that its rollbacks undid.
     """
 
@@ -338,7 +338,7 @@ def _load_archive(table: HudiTable, present: set[str], notes: dict[str, str]) ->
 
 
 def tells_all(metadata: CommitMetadata) -> bool:
-    """Whether a commit tells all its files: an empty one means that nothing is known, not that it has none (pure)."""
+    """Whether a commit names all its files: an empty one means that nothing is known, not that it has none (pure)."""
     return metadata.operation != "UNKNOWN" and all(stat.path for stat in metadata.stats)
 
 

@@ -1,4 +1,4 @@
-"""What a check mends: what is proven to belong to nothing, what has been decided, what can be made again.
+"""What a check repairs: what is proven to belong to nothing, what has been decided, what can be made again.
 
 The caller holds the table. Every step can be repeated, and none depends on an earlier one: a repair that died is
 done again. Files are deleted one by one, each by its name, and only where two looks agree that nobody names it.
@@ -51,7 +51,7 @@ def end_instants(table: HudiTable, lease: Lease, found: Sequence[Finding], heart
         heartbeat: when a writer that knows no leases counts as dead.
 
     Returns:
-        What could not be mended, and why.
+        What could not be repaired, and why.
     """
     mine = [finding for finding in found if finding.kind in ENDS and finding.repair is Repair.POSSIBLE]
     if not mine:
@@ -63,7 +63,7 @@ def end_instants(table: HudiTable, lease: Lease, found: Sequence[Finding], heart
 def mend(
     table: HudiTable, lease: Lease, look: Look, found: Sequence[Finding], heartbeat: HeartbeatSettings
 ) -> Problems:
-    """Mends what two looks found, the later one after everything pending was ended.
+    """Repairs what two looks found, the later one after everything pending was ended.
 
     Args:
         table: the table.
@@ -73,7 +73,7 @@ def mend(
         heartbeat: when a writer that knows no leases counts as dead.
 
     Returns:
-        What could not be mended, and why.
+        What could not be repaired, and why.
     """
     problems: Problems = {}
     possible = [finding for finding in found if finding.repair is Repair.POSSIBLE]

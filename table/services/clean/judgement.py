@@ -124,7 +124,7 @@ def _check_share(settings: CleanSettings, gone_bytes: int, seen_bytes: int) -> N
     if most is not None and seen_bytes and gone_bytes > most * seen_bytes:
         raise StorageError(
             f"the clean would delete {gone_bytes / seen_bytes:.0%} of the {seen_bytes} bytes it looked at, more than "
-            f"hudistream.clean.max.share={most}: look at `hudistream clean --dry-run`, then raise the share"
+            f"hudistream.clean.max.share={most}: see `hudistream clean --dry-run`, then raise the share"
         )
 
 
@@ -148,7 +148,7 @@ def _load_facts(table: HudiTable, timeline: Timeline, settings: CleanSettings) -
         last,
         tuple(savepoint.time for savepoint in savepoints),
         protection,
-        # replaced groups are judged here, so nothing is out of sight
+        # replaced groups are judged here, so none is left out
         CommittedInstants(timeline.committed_times, timeline.first_active_time, {}),
         replaced,
     )

@@ -189,7 +189,7 @@ def _by_versions(slices: Sequence[FileSlice], retained: int, compacting: str | N
 def judge_replaced_group(
     group: FileGroup, replaced_at: str, settings: CleanSettings, earliest: Instant | None, protection: Protection
 ) -> list[FileFate]:
-    """What becomes of a file group that a replace commit took out of sight.
+    """What becomes of a file group that a replace commit replaced.
 
     Args:
         group: its versions.

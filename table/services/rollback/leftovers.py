@@ -60,7 +60,7 @@ def _load_commit(table: HudiTable, instant: Instant) -> CommitMetadata:
 
 
 def delete_leftovers(table: HudiTable, timeline: Timeline, plan: ArchivalPlan, clean: CleanSettings) -> tuple[str, ...]:
-    """Deletes files that would turn visible when a plan's commits leave the active timeline.
+    """Deletes files that would become visible when a plan's commits leave the active timeline.
 
     Looked at are the partitions of commits and rollbacks that no end record of ours protects: those of other
     engines, and all of them where the store has no fence.

@@ -36,7 +36,7 @@ def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
         if stat.prev_base_file and not storage.exists(before):
             raise InvalidConfigError(
                 f"{time} cannot be rolled back: {before}, the version before it, was cleaned, and its rows would be "
-                "lost; restore a savepoint instead, or write the rows anew; nothing was undone"
+                "lost; restore a savepoint instead, or write the rows again; nothing was undone"
             )
     for path, file_ids in metadata.replaced.items():
         names = (parse_base_file(entry.name) for entry in table.listing.list_files(path))
@@ -44,7 +44,7 @@ def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
         if lost:
             raise InvalidConfigError(
                 f"{time} cannot be rolled back: file group {min(lost)} of {path!r}, which it replaced, was cleaned; "
-                "restore a savepoint instead, or write the rows anew; nothing was undone"
+                "restore a savepoint instead, or write the rows again; nothing was undone"
             )
 
 

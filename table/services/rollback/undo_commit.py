@@ -105,7 +105,7 @@ def roll_back(table: HudiTable, time: str, *, force: bool = False) -> None:
     Args:
         table: the table.
         time: the commit's instant time.
-        force: also a batch of a stream, whose checkpoint goes on taking it for done.
+        force: also a batch of a stream, although the stream's checkpoint counts it as done.
 
     Raises:
         InvalidConfigError: there is no such commit, others came after it, a savepoint holds it, it is a stream's

@@ -38,7 +38,7 @@ def restore_to_savepoint(table: HudiTable, time: str, *, force: bool = False) ->
     Args:
         table: the table.
         time: the savepoint's.
-        force: also undo batches of streams, whose checkpoints go on taking them for done.
+        force: also undo batches of streams, although the streams' checkpoints count them as done.
 
     Returns:
         What was undone.
@@ -72,7 +72,7 @@ def _request_restore(table: HudiTable, timeline: Timeline, time: str, *, force: 
         raise InvalidConfigError(f"a savepoint holds {later[0]}, which is to be undone: delete it first")
     gone = find_missing_file(table, decode_savepoint(read_instant(storage, savepoint), savepoint.file_name).files)
     if gone is not None:
-        raise InvalidConfigError(f"the savepoint {time} does not hold any more: {gone} is gone; nothing was undone")
+        raise InvalidConfigError(f"the savepoint {time} cannot be restored: {gone} does not exist; nothing was undone")
     writes = timeline.pending_of(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
     if writes:
         raise CommitConflictError(

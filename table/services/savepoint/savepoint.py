@@ -25,7 +25,7 @@ log = get_logger("hudistream.savepoint")
 
 
 def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", comment: str = "") -> str:
-    """Holds the files that readers of a commit see: cleaning leaves them, archival stops before them.
+    """Keeps the files that readers of a commit see: cleaning does not delete them, archival stops before them.
 
     It is durable first, and verified then (rule 10): a clean that was planned before it was durable does not
     know of it. Cleans look for savepoints after their plan is durable, so one of the two sees the other.

@@ -49,7 +49,7 @@ class CleanMetadata:
         start_time: its instant.
         duration_ms: how long it took.
         plan: what it carried out.
-        deleted: partition path -> names of files that are gone.
+        deleted: partition path -> names of the files that do not exist any more.
         failed: partition path -> names of files that could not be deleted.
     """
 

@@ -26,7 +26,7 @@ class WriteStat:
         num_writes: rows in the new file, carried over ones included.
         num_inserts: rows new to the table.
         num_update_writes: rows that replaced others.
-        num_deletes: rows that are gone.
+        num_deletes: rows that were deleted.
         file_size_bytes: size of the new file.
     """
 
@@ -128,7 +128,7 @@ class CommitMetadata:
         stats: files written, grouped by partition path when encoded.
         operation: ``INSERT``, ``UPSERT``, ``BULK_INSERT`` … (WriteOperationType).
         extra: ``extraMetadata``: the schema, the checkpoint of a stream.
-        replaced: partition path to file ids that a replace commit takes out of sight.
+        replaced: partition path to file ids that a replace commit replaces.
         compacted: true in what a compaction wrote.
     """
 

@@ -50,7 +50,7 @@ class RollbackMetadata:
         duration_ms: how long it took.
         instant_time: the instant that was undone.
         action: its action.
-        deleted: partition path to absolute paths of deleted files (those already gone included).
+        deleted: partition path to absolute paths of deleted files, and of files that did not exist.
     """
 
     start_time: str

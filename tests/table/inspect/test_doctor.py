@@ -141,4 +141,4 @@ def test_who_may_write_after_a_crash_is_said(tmp_path):
     storage.put(f"{LEASE_FOLDER}/{holder.number}", elsewhere.encode())
     (told,) = [finding for finding in examine(path).findings if "holds the table" in finding.text]
     assert told.level == "stop"
-    assert "once it has ended, or in 1" in told.text
+    assert "after it has ended, or in 1" in told.text

@@ -243,7 +243,7 @@ def test_the_key_generator_follows_from_the_fields(options, keygen):
         ({"table.type": "MERGE_ON_READ"}, "table.type=MERGE_ON_READ is refused"),
         ({"hoodie.datasource.write.operation": "upsurt"}, "hoodie.datasource.write.operation=upsurt"),
         ({"hoodie.index.type": "HBASE"}, "hoodie.index.type=HBASE: this index is not supported; use one of BLOOM"),
-        ({"hoodie.datasource.hive_sync.enable": "true"}, "no catalog is told"),
+        ({"hoodie.datasource.hive_sync.enable": "true"}, "no catalog is updated"),
         ({"hoodie.datasource.write.keygenerator.class": "com.acme.X"}, "com.acme.X"),
         ({"hoodie.parquet.compression.codec": "brotli"}, "brotli"),
         ({"hoodie.write.table.version": "8"}, "hoodie.write.table.version=8"),

@@ -214,7 +214,7 @@ def test_a_savepoint_that_lost_a_file_is_not_gone_back_to(tmp_path):
     fill(path, 2, 3)
     os.unlink(os.path.join(path, held[0]))
     before = load_timeline(table.storage)
-    with pytest.raises(InvalidConfigError, match=f"{held[0]} is gone; nothing was undone"):
+    with pytest.raises(InvalidConfigError, match=f"{held[0]} does not exist; nothing was undone"):
         restore_to_savepoint(table, time, force=True)
     assert load_timeline(table.storage) == before
 

@@ -225,7 +225,7 @@ GROUPS = frozenset({("p", "a")})
         ({"others": {"6": CommitMetadata((WriteStat("a", "q/a", "q"),))}}, None),
         ({"others": {"6": CommitMetadata(replaced={"p": ("a",)})}}, "commit 6 wrote file group a"),
         ({"others": {"6": CommitMetadata(extra={"schema": "other"})}}, "changed the table's schema"),
-        ({"config_now": None}, "the file is gone"),
+        ({"config_now": None}, "the file does not exist any more"),
         ({"config_now": TableConfig("t", ("id",), version=8)}, "version 6 -> 8"),
         ({"config_now": TableConfig("t", ("id",), metadata_partitions="files")}, "metadata_partitions"),
     ],

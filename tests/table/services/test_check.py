@@ -634,5 +634,5 @@ def test_the_command(plain, capsys):
         done = subprocess.run(command, capture_output=True, check=False)
         assert (done.returncode, json.loads(done.stdout)["sound"]) == (1, False)
         assert (b"table_checked" in done.stderr) is bool(verbose)
-    assert "mended" in said(capsys, "check", plain, "--repair")
+    assert "repaired" in said(capsys, "check", plain, "--repair")
     assert "the table is sound" in said(capsys, "check", plain)

@@ -4,7 +4,7 @@ Every move creates the next file with create-if-absent; nothing is renamed. A fi
 may or may not have created is read back before the caller gets an answer.
 """
 
-from collections.abc import Callable
+from typing import Protocol
 
 from table import clock
 from table.errors import CommitOutcomeUnknownError, CorruptFileError, StorageError
@@ -72,16 +72,26 @@ def find_instant(storage: Storage, instant: Instant) -> bytes | None:
         return None
 
 
+class TimeClaim(Protocol):
+    """Says whose an instant time is, before its request is on the timeline."""
+
+    def take(self, time: str) -> bool:
+        """Claims a time. Returns False where it is somebody else's."""
+
+    def give_up(self, time: str) -> None:
+        """Takes a claim back; one that was not had is left alone."""
+
+
 def request_instant(
     storage: Storage,
     timeline: Timeline,
     action: Action,
     zone: str,
     content: bytes = b"",
-    before: Callable[[str], None] | None = None,
+    claim: TimeClaim | None = None,
 ) -> Instant:
     """`request_and_list` without the timeline."""
-    return request_and_list(storage, timeline, action, zone, content, before)[0]
+    return request_and_list(storage, timeline, action, zone, content, claim)[0]
 
 
 def request_and_list(
@@ -90,7 +100,7 @@ def request_and_list(
     action: Action,
     zone: str,
     content: bytes = b"",
-    before: Callable[[str], None] | None = None,
+    claim: TimeClaim | None = None,
 ) -> tuple[Instant, Timeline]:
     """Requests a new instant whose time is greater than every one on the timeline, and that no other action has.
 
@@ -104,7 +114,7 @@ def request_and_list(
         action: what is requested.
         zone: the table's.
         content: of the requested file.
-        before: called with the chosen time before the request is visible (a heartbeat).
+        claim: of the time, before the request is visible (a heartbeat); None: whoever creates the request has it.
 
     Returns:
         The instant, and the timeline as it was after the request.
@@ -117,13 +127,13 @@ def request_and_list(
     for attempt in range(_TRIES):
         time = clock.next_instant_time(last, clock.now_ms() + attempt, zone)
         instant = name_instant(timeline.layout, time, action, State.REQUESTED)
-        if before is not None:
-            before(instant.time)
-        if storage.create_exclusive(instant.path, content, durable=True):
+        if (claim is None or claim.take(time)) and storage.create_exclusive(instant.path, content, durable=True):
             now = load_timeline(storage, timeline.layout)
             if all(other.action is action for other in now if other.time == instant.time):
                 return instant, now
             delete_instant_file(storage, instant)
+        if claim is not None:
+            claim.give_up(time)
         last = max(last or "", instant.time)
         clock.sleep_s(0.001 * (attempt + 1) * (1 + clock.jitter()))
     raise StorageError(f"no instant time could be had for a {action.value}: others took {_TRIES} in turn")

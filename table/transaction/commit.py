@@ -37,7 +37,7 @@ from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.metadata.rollback import decode_rollback_metadata, decode_rollback_plan
 from table.timeline.timeline import Timeline
 from table.transaction.conflicts import CommitFacts, find_conflict
-from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat
+from table.transaction.heartbeat import WriterIdentity, begin_heartbeat, delete_heartbeat
 from table.transaction.lease import Lease
 from table.transaction.lock import Step, guarded
 
@@ -107,17 +107,10 @@ def begin_commit(
     """
     storage = table.storage
     _check_compactions(timeline, clock.format_instant_time(clock.now_ms(), table.config.timezone))
-    tried: list[str] = []
-
-    def beat(time: str) -> None:
-        tried.append(time)
-        write_heartbeat(storage, time, identity)
-
+    claim = _HeartbeatClaim(storage, identity)
     try:
         with guarded(table, Step.BEGIN):
-            instant, now = request_and_list(storage, timeline, action, table.config.timezone, before=beat)
-            for earlier in tried[:-1]:
-                delete_heartbeat(storage, earlier)
+            instant, now = request_and_list(storage, timeline, action, table.config.timezone, claim=claim)
             _check_alone(now, instant)
             lease.confirm()
             _check_compactions(now, instant.time)
@@ -125,7 +118,7 @@ def begin_commit(
         storage.open_staging(instant.time)
         begun = begin_instant(storage, instant, table.layout.encode_commit(profile))
     except BaseException:
-        _withdraw_begin(table, tried, action)
+        _withdraw_begin(table, claim.time, action)
         raise
     log.debug("commit_begun", table=storage.base_uri, instant_time=instant.time, operation=operation)
     return PendingCommit(begun, operation, timeline, table.config)
@@ -155,17 +148,46 @@ def _check_compactions(timeline: Timeline, time: str) -> None:
             )
 
 
-def _withdraw_begin(table: HudiTable, tried: list[str], action: Action) -> None:
-    """Takes back what a failed begin made. What cannot be taken back is rolled back by the next batch."""
+class _HeartbeatClaim:
+    """Claims the time of a commit by its heartbeat: who creates the file has the time, and its request.
+
+    Attributes:
+        time: the one that is claimed.
+    """
+
+    def __init__(self, storage: Storage, identity: WriterIdentity) -> None:
+        self._storage, self._identity = storage, identity
+        self.time: str | None = None
+
+    def take(self, time: str) -> bool:
+        if begin_heartbeat(self._storage, time, self._identity):
+            self.time = time
+        return self.time == time
+
+    def give_up(self, time: str) -> None:
+        if self.time == time:
+            delete_heartbeat(self._storage, time)
+            self.time = None
+
+
+def _withdraw_begin(table: HudiTable, time: str | None, action: Action) -> None:
+    """Takes back what a failed begin made. What cannot be taken back is rolled back by the next batch.
+
+    Args:
+        table: the table.
+        time: the one that was claimed; of no other time anything is deleted.
+        action: what was requested.
+    """
+    if time is None:
+        return
     storage, layout = table.storage, table.layout
     try:
-        for time in tried:
-            for state in (State.INFLIGHT, State.REQUESTED):
-                delete_instant_file(storage, name_instant(layout, time, action, state))
-            storage.fence(time)
-            delete_heartbeat(storage, time)
+        for state in (State.INFLIGHT, State.REQUESTED):
+            delete_instant_file(storage, name_instant(layout, time, action, state))
+        storage.fence(time)
+        delete_heartbeat(storage, time)
     except StorageError as error:
-        log.warning("begin_not_withdrawn", table=storage.base_uri, instant_times=tried, error=str(error))
+        log.warning("begin_not_withdrawn", table=storage.base_uri, instant_time=time, error=str(error))
 
 
 def withdraw_commit(storage: Storage, pending: PendingCommit) -> None:

@@ -56,6 +56,11 @@ def write_heartbeat(storage: Storage, instant_time: str, identity: WriterIdentit
     storage.put(heartbeat_path(instant_time), identity.encode())
 
 
+def begin_heartbeat(storage: Storage, instant_time: str, identity: WriterIdentity) -> bool:
+    """Beats for the first time. Returns False where somebody else has a heartbeat of that instant."""
+    return storage.create_exclusive(heartbeat_path(instant_time), identity.encode())
+
+
 def delete_heartbeat(storage: Storage, instant_time: str) -> None:
     """Ends an instant's heartbeat."""
     storage.delete_metafile(heartbeat_path(instant_time))

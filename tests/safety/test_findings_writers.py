@@ -33,7 +33,7 @@ from table.timeline.metadata.rollback import (
     encode_rollback_plan,
 )
 from table.transaction.commit import begin_commit
-from table.transaction.heartbeat import WriterIdentity
+from table.transaction.heartbeat import WriterIdentity, decode_identity
 from table.transaction.lease import (
     ALIVE_FOLDER,
     Lease,
@@ -115,6 +115,21 @@ def test_of_two_writers_that_both_listed_before_either_requested_one_withdraws_w
         begin_commit(table, timeline, "INSERT", WriterIdentity("y", "y", "2"), held)
     assert [instant.time for instant in load_timeline(table.storage).pending] == [begun.time]
     assert os.listdir(f"{path}/.hoodie/.heartbeat") == [begun.time]
+
+
+def test_a_writer_that_picks_the_time_of_another_one_leaves_its_request_alone(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    stream(path, "a").write(0, rows(range(3)))
+    table = HudiTable.open(path)
+    timeline, held = load_timeline(table.storage), SimpleNamespace(confirm=lambda: None)
+    now_ms = clock.now_ms() + 1000
+    monkeypatch.setattr(clock, "now_ms", lambda: now_ms)  # both look at their clocks in the same millisecond
+    begun = begin_commit(table, timeline, "INSERT", WriterIdentity("x", "x", "1"), held)
+    with pytest.raises(CommitConflictError, match="was requested while this batch began"):
+        begin_commit(table, timeline, "INSERT", WriterIdentity("y", "y", "2"), held)
+    assert load_timeline(table.storage).pending == (begun.instant,)
+    assert os.listdir(f"{path}/.hoodie/.heartbeat") == [begun.time]
+    assert decode_identity(table.storage.read(f".hoodie/.heartbeat/{begun.time}")).sink_id == "x"
 
 
 def test_nobody_sees_the_request_of_a_write_before_its_heartbeat(tmp_path):

@@ -5,24 +5,22 @@ from collections.abc import Mapping
 import structlog
 
 from table import clock
-from table.errors import CommitConflictError, HudiError, InvalidConfigError
+from table.errors import CommitConflictError, InvalidConfigError
 from table.files.file_names import parse_base_file
 from table.hudi_table import HudiTable, check_copy_on_write
-from table.services.rollback import WRITES, end_pending, execute_rollback
-from table.services.undo_checks import check_batches, check_predecessors
+from table.services.rollback import WRITES, end_pending, undo_decided
+from table.services.undo_checks import check_batches, check_not_held, check_predecessors, decide_undo
 from table.storage import METAFOLDER, join
 from table.timeline.active_timeline import (
     begin_instant,
     complete_instant,
     delete_instant_file,
-    find_instant,
     load_timeline,
     read_instant,
     request_instant,
 )
 from table.timeline.clean_metadata import decode_clean_metadata
-from table.timeline.commit_metadata import decode_commit
-from table.timeline.end_record import ROLLBACK, EndRecord, overrule_end
+from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end
 from table.timeline.instant import Action, Instant, State
 from table.timeline.restore_metadata import (
     RestorePlan,
@@ -40,9 +38,8 @@ from table.timeline.service_metadata import (
     read_as,
 )
 from table.timeline.timeline import Timeline, requested
-from table.transaction.checkpoint import batch_of_commit
-from table.transaction.commit import load_cleaned
-from table.transaction.lease import hold_table
+from table.transaction.commit import load_cleaned, load_rolled_back_time
+from table.transaction.lease import Lease, hold_table
 from table.view.file_group import CommittedInstants, build_file_groups
 from table.view.file_system_view import list_partition_paths
 
@@ -90,7 +87,7 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
             delete_instant_file(storage, file)
         raise CommitConflictError(
             f"{problem} while the savepoint of {chosen.time} was made: it was withdrawn; finish the clean "
-            "(`hudistream clean`), then make it again, of a later commit if need be"
+            "(`hudistream clean`) or the undoing, then make it again, of a later commit if need be"
         )
     log.info("savepoint_created", table=storage.base_uri, instant_time=chosen.time, files=sum(map(len, files.values())))
     return chosen.time
@@ -122,6 +119,9 @@ def _find_hole(
     now = load_timeline(storage)
     if now.find(chosen.time, chosen.action) is None:
         return f"commit {chosen.time} was undone or archived"
+    undoing = [*now.pending_of(Action.RESTORE), *now.pending_of(Action.ROLLBACK)]
+    if any(i.action is Action.RESTORE or load_rolled_back_time(storage, now, i) == chosen.time for i in undoing):
+        return f"commit {chosen.time} is, or may be, about to be undone"
     known = {i.time for i in before.completed_of(Action.CLEAN)}
     for instant in now:
         if instant.action is Action.CLEAN and instant.time not in known:
@@ -186,21 +186,40 @@ def restore_to_savepoint(table: HudiTable, time: str, *, force: bool = False) ->
     """
     check_copy_on_write(table.config, "restore")
     with hold_table(table.storage, "hudistream savepoint restore") as lease:
-        return _restore(table, time, lease.owner, force=force)
+        for pending in load_timeline(table.storage).pending_of(Action.RESTORE):
+            if _is_to_be_finished(table, pending, lease.owner):
+                return _finish_restore(table, pending, lease)
+        return _restore(table, time, lease, force=force)
 
 
-def _restore(table: HudiTable, time: str, owner: str, *, force: bool) -> RestorePlan:
+def _is_to_be_finished(table: HudiTable, pending: Instant, owner: str) -> bool:
+    """Whether a restore that was begun is carried out; else it is withdrawn, and nothing was undone.
+
+    One that was requested when its process had lost the table leaves out what others committed meanwhile: it was
+    not decided, and to undo the commits before those would tear the table.
+    """
+    storage = table.storage
+    if pending.state is not State.REQUESTED:
+        return True
+    timeline = load_timeline(storage)
+    plan = decode_restore_plan(read_instant(storage, pending), pending.file_name)
+    known = {time for time, _ in plan.instants}
+    others = [i for i in timeline.completed_writes if i.time > plan.savepoint and i.time not in known]
+    wanted = ROLLBACK if others or timeline.pending_of(*WRITES) else COMMIT
+    if decide_end(storage, EndRecord(pending.time, Action.RESTORE, wanted, owner)).is_commit:
+        return True
+    delete_instant_file(storage, pending)
+    log.warning("restore_withdrawn", table=storage.base_uri, instant_time=pending.time, savepoint=plan.savepoint)
+    return False
+
+
+def _restore(table: HudiTable, time: str, lease: Lease, *, force: bool) -> RestorePlan:
     storage, timeline = table.storage, load_timeline(table.storage)
-    pending = timeline.pending_of(Action.RESTORE)
-    if pending:
-        return _finish_restore(table, timeline, pending[0], owner)
     savepoint = Instant(time, Action.SAVEPOINT, State.COMPLETED)
     if not timeline.contains(savepoint):
         known = ", ".join(i.time for i in timeline.completed_of(Action.SAVEPOINT)) or "none"
         raise InvalidConfigError(f"there is no savepoint {time}; there are: {known}")
-    later = [i.time for i in timeline.completed_of(Action.SAVEPOINT) if i.time > time]
-    if later:
-        raise InvalidConfigError(f"a savepoint holds {later[0]}, which is to be undone: delete it first")
+    check_not_held(timeline, time)
     gone = _find_missing(table, decode_savepoint(read_instant(storage, savepoint), savepoint.file_name).files)
     if gone is not None:
         raise InvalidConfigError(f"the savepoint {time} does not hold any more: {gone} is gone; nothing was undone")
@@ -213,12 +232,12 @@ def _restore(table: HudiTable, time: str, owner: str, *, force: bool) -> Restore
     if not force:
         check_batches(table, undone)
     plan = RestorePlan(time, tuple((i.time, i.action.value) for i in undone))
-    request_instant(storage, timeline, Action.RESTORE, table.config.timezone, encode_restore_plan(plan))
-    timeline = load_timeline(storage)
-    return _finish_restore(table, timeline, timeline.pending_of(Action.RESTORE)[0], owner)
+    request = request_instant(storage, timeline, Action.RESTORE, table.config.timezone, encode_restore_plan(plan))
+    decide_undo(table, request, lease, lambda: check_not_held(load_timeline(storage), time))
+    return _finish_restore(table, request, lease)
 
 
-def _finish_restore(table: HudiTable, timeline: Timeline, pending: Instant, owner: str) -> RestorePlan:
+def _finish_restore(table: HudiTable, pending: Instant, lease: Lease) -> RestorePlan:
     storage, started_ms = table.storage, clock.now_ms()
     request = requested(pending.time, Action.RESTORE)
     plan = decode_restore_plan(read_instant(storage, request), request.file_name)
@@ -226,7 +245,11 @@ def _finish_restore(table: HudiTable, timeline: Timeline, pending: Instant, owne
     for time, action in plan.instants:
         timeline = load_timeline(storage)
         # versions between the savepoint and now may have been cleaned: what it holds is what readers see in the end
-        undo_commit(table, timeline, time, Action(action), owner, to_savepoint=True)
+        try:
+            undo_commit(table, timeline, time, Action(action), lease, to_savepoint=True)
+        except CommitConflictError as error:
+            hint = f"the restore {pending.time} is under way: run the command again"
+            raise CommitConflictError(f"{error}; {hint}") from error
     timeline = load_timeline(storage)
     rollbacks = {}
     for rollback in timeline.completed_of(Action.ROLLBACK):
@@ -241,59 +264,51 @@ def _finish_restore(table: HudiTable, timeline: Timeline, pending: Instant, owne
 
 
 def undo_commit(
-    table: HudiTable, timeline: Timeline, time: str, action: Action, owner: str, *, to_savepoint: bool = False
+    table: HudiTable, timeline: Timeline, time: str, action: Action, lease: Lease, *, to_savepoint: bool = False
 ) -> None:
     """Rolls back one commit, completed or not, by a listing of its files (ListingBasedRollbackStrategy).
 
-    The end record is overruled once the plan is durable: until then the plan is dropped by whoever finds it, from
-    then on it is carried out. The completed file goes before any data file: what is half undone is not visible.
+    It is decided once the plan is durable, and checked: until then the plan is dropped by whoever finds it, from then
+    on it is carried out.
 
     Args:
         table: the table, held by the caller.
         timeline: as loaded.
         time: the commit's.
         action: the commit's.
-        owner: who undoes it.
+        lease: the caller's.
         to_savepoint: it is one of several, down to a savepoint; else readers see the version before it.
 
     Raises:
-        InvalidConfigError, CommitConflictError: a file that readers need then was cleaned, or is about to be;
-            nothing was undone.
+        InvalidConfigError, CommitConflictError: a file that readers need then was cleaned, or is about to be, or
+            the table was taken over; nothing was undone.
     """
-    storage = table.storage
     rollback = next((i for i in timeline.pending_of(Action.ROLLBACK) if _undoes(table, timeline, i, time)), None)
     if rollback is None:
         if not any(i.time == time for i in timeline if i.action is action):
             return  # undone before a crash
-        requests = []
-        for path in list_partition_paths(storage):
-            for entry in storage.list_dir(path):
-                base = parse_base_file(entry.name)
-                if base is not None and base.instant_time == time:
-                    file = storage.absolute(join(path, entry.name))
-                    requests.append(RollbackRequest(path, base.file_id, time, (file,)))
-        plan = RollbackPlan(time, action.value, tuple(requests))
-        content = encode_rollback_plan(plan)
-        rollback = request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, content)
-        try:
-            if not to_savepoint:
-                check_predecessors(table, time, action)
-        except HudiError:
-            delete_instant_file(storage, rollback)
-            raise
+        rollback, plan = _request_undo(table, timeline, time, action)
     else:
         plan = _plan_of(table, rollback)
-    overrule_end(storage, EndRecord(time, action, ROLLBACK, owner, undone=_batch_of(table, timeline, time)))
-    delete_instant_file(storage, Instant(time, action, State.COMPLETED))
-    execute_rollback(table, requested(rollback.time, Action.ROLLBACK), plan)
+    if rollback.state is State.REQUESTED:
+        checks = () if to_savepoint else (lambda: check_predecessors(table, time, action),)
+        decide_undo(table, rollback, lease, *checks)
+    undo_decided(table, requested(rollback.time, Action.ROLLBACK), plan, lease.owner)
 
 
-def _batch_of(table: HudiTable, timeline: Timeline, time: str) -> tuple[str, int] | None:
-    """Sink id and batch id of a completed commit that is a stream's batch."""
-    done = next((i for i in timeline.completed_writes if i.time == time), None)
-    data = find_instant(table.storage, done) if done is not None else None
-    batch = batch_of_commit(decode_commit(data, time).extra) if data else None
-    return (batch[0], batch[1].batch_id) if batch is not None else None
+def _request_undo(
+    table: HudiTable, timeline: Timeline, time: str, action: Action
+) -> tuple[Instant, RollbackPlan]:
+    storage, requests = table.storage, []
+    for path in list_partition_paths(storage):
+        for entry in storage.list_dir(path):
+            base = parse_base_file(entry.name)
+            if base is not None and base.instant_time == time:
+                file = storage.absolute(join(path, entry.name))
+                requests.append(RollbackRequest(path, base.file_id, time, (file,)))
+    plan = RollbackPlan(time, action.value, tuple(requests))
+    content = encode_rollback_plan(plan)
+    return request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, content), plan
 
 
 def _plan_of(table: HudiTable, rollback: Instant) -> RollbackPlan:
@@ -321,11 +336,11 @@ def roll_back(table: HudiTable, time: str, *, force: bool = False) -> None:
     """
     check_copy_on_write(table.config, "roll back")
     with hold_table(table.storage, "hudistream rollback") as lease:
-        _roll_back(table, time, lease.owner, force=force)
+        _roll_back(table, time, lease, force=force)
     log.info("commit_rolled_back", table=table.storage.base_uri, instant_time=time)
 
 
-def _roll_back(table: HudiTable, time: str, owner: str, *, force: bool) -> None:
+def _roll_back(table: HudiTable, time: str, lease: Lease, *, force: bool) -> None:
     timeline = load_timeline(table.storage)
     writes = [i for i in timeline if i.action in (Action.COMMIT, Action.REPLACE_COMMIT)]
     chosen = next((i for i in writes if i.time == time), None)
@@ -335,7 +350,7 @@ def _roll_back(table: HudiTable, time: str, owner: str, *, force: bool) -> None:
     if any(i.time == time for i in timeline.completed_of(Action.SAVEPOINT)):
         raise InvalidConfigError(f"a savepoint holds {time}: delete the savepoint first")
     if not chosen.is_completed:
-        end_pending(table, timeline, chosen, owner)
+        end_pending(table, timeline, chosen, lease.owner)
         return
     later = [i.time for i in timeline.completed_writes if i.time > time]
     if later:
@@ -347,4 +362,4 @@ def _roll_back(table: HudiTable, time: str, owner: str, *, force: bool) -> None:
         raise CommitConflictError(f"{pending[0].file_name} is pending: `hudistream rollback` it first")
     if not force:
         check_batches(table, [chosen])
-    undo_commit(table, timeline, time, chosen.action, owner)
+    undo_commit(table, timeline, time, chosen.action, lease)

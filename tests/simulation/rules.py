@@ -4,7 +4,7 @@ from contextlib import ExitStack, contextmanager
 from unittest import mock
 
 from streaming import micro_batch, table_services
-from table.services import archival, clean, rollback, savepoint
+from table.services import archival, clean, rollback, savepoint, undo_checks
 from table.storage import join
 from table.transaction import commit, lease
 
@@ -78,6 +78,7 @@ RULES = {
     ],
     "3: one object decides how an instant ends": [
         (commit, "decide_end", _decide_alone), (rollback, "decide_end", _decide_alone),
+        (undo_checks, "decide_end", _decide_alone), (savepoint, "decide_end", _decide_alone),
     ],
     "4: the order of an end": [
         (commit, "carry_out_commit", _commit_first), (rollback, "carry_out_commit", _commit_first),

@@ -4,14 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hudistream-setup
 
-.PHONY: help setup demo test test-all test-floors lint bench soak torture clean
+.PHONY: help setup demo check pure test test-all test-floors lint docs bench soak torture clean
 
 help:
 	@echo "make demo      replay 336,776 real flights into a Hudi table, live (about two minutes)"
-	@echo "make test      everything that must hold, in a quarter of an hour"
+	@echo "make check     lint, types, and the tests of pure rules (under a minute)"
+	@echo "make test      everything that CI runs, in two processes (at most a quarter of an hour)"
 	@echo "make test-all  the slow suites as well"
 	@echo "make test-floors  the tests with the least versions that are promised"
 	@echo "make lint      ruff, mypy, import-linter"
+	@echo "make docs      the site, into build/site"
 	@echo "make bench     measure against Hudi, Iceberg, Delta and bare Parquet (hours)"
 	@echo "make soak      2,000 batches: does anything grow? (a quarter of an hour)"
 	@echo "make torture   an hour of simulated worlds: two actors at once, crashes, late tasks (MINUTES=60)"
@@ -35,21 +37,44 @@ demo: setup
 
 lint: setup
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# what decides over values: no table on disk, no Spark, no Hudi
+pure: setup
+	$(BIN)/python -m pytest -q -m pure
+
+# side by side: neither needs more than one core
+check: setup
+	@$(MAKE) --no-print-directory -j2 lint pure
+
+# one process has real Hudi, one has Spark, and both share the rest (tests/support/processes.py)
+PROCESSES ?= 2
+
 test: lint
-	$(RUN) $(BIN)/python -m pytest -m "not slow"
+	$(RUN) $(BIN)/python -m pytest -n $(PROCESSES) -m "not slow"
 
 # its last result is committed as benchmarks/results/test-all.txt
 test-all: lint
-	$(RUN) $(BIN)/python -m pytest
+	$(RUN) $(BIN)/python -m pytest -n $(PROCESSES)
 
 # the least versions that pyproject.toml promises, on a Python that still has them (3.10 or 3.11)
 test-floors: setup
 	$(PYTHON) -m venv --clear .venv-floors
 	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --constraint .ci/floors.txt --editable '.[spark,cli,metrics,s3]' 'pyspark<3.6' 'moto[server]' hypothesis psutil 'pytest<9'
-	PYSPARK_PYTHON="$(CURDIR)/.venv-floors/bin/python" JAVA_HOME="$$($(BIN)/python .ci/java_home.py)" .venv-floors/bin/python -m pytest -m "not hudi and not slow" --deselect tests/test_connect.py
+	PYSPARK_PYTHON="$(CURDIR)/.venv-floors/bin/python" JAVA_HOME="$$($(BIN)/python .ci/java_home.py)" .venv-floors/bin/python -m pytest -m "not hudi and not slow" --deselect tests/streaming/spark/test_connect.py
+
+# the site; it fails on every warning: broken links, names that do not exist
+DOCS := .venv-docs
+$(DOCS)/.hudistream-setup: pyproject.toml constraints.txt .ci/docs.txt
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement .ci/docs.txt ruff --editable '.[cli]'
+	@touch $@
+
+docs: $(DOCS)/.hudistream-setup
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 bench: setup
 	$(RUN) $(BIN)/python benchmarks/run.py
@@ -63,7 +88,7 @@ soak: setup
 MINUTES ?= 60
 FIRST ?= 1000
 torture: setup
-	$(BIN)/python tests/simulation/torture.py --minutes $(MINUTES) --first $(FIRST) --rules
+	$(BIN)/python tests/support/simulation/torture.py --minutes $(MINUTES) --first $(FIRST) --rules
 
 clean:
-	rm -rf $(VENV) .venv-connect .venv-floors build *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(DOCS) .venv-connect .venv-floors build *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache

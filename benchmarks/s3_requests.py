@@ -5,14 +5,14 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "tests")]
+sys.path[:0] = [str(Path(__file__).parent.parent), str(Path(__file__).parent.parent / "tests" / "support")]
 
 import s3fs
 import structlog
 from engine import Engine, rows
 from moto.server import ThreadedMotoServer
 
-from table.open_storage import open_storage
+from table.storage.opening import open_storage
 
 BATCHES = 8
 

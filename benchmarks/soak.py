@@ -113,7 +113,7 @@ def stream(place, batches):
 
 def live_files(table):
     from table.hudi_table import HudiTable
-    from table.read.read_table import list_snapshot_files
+    from table.scan.read_table import list_snapshot_files
 
     return [os.path.join(table, file.path) for file in list_snapshot_files(HudiTable.open(table))]
 

@@ -24,8 +24,8 @@ from rich.table import Table as Grid
 
 from streaming import BatchSummary, HudiSink
 from table import HudiTable, parse_options, read_table
-from table.read.read_table import list_snapshot_files
-from table.services.explain import explain_files
+from table.inspect.explain import explain_files
+from table.scan.read_table import list_snapshot_files
 
 BATCHES = 48
 AHEAD = pd.Timedelta(days=30)  # when a flight is scheduled

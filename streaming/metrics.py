@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from streaming.batch_summary import BatchSummary
-from streaming.failed_batch import FailedBatch
-from streaming.upkeep_summary import UpkeepSummary
+from streaming.batch.failed_batch import FailedBatch
+from streaming.batch.summary import BatchSummary
+from streaming.batch.upkeep_summary import UpkeepSummary
 
 try:
     import prometheus_client

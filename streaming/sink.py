@@ -4,46 +4,56 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-import structlog
 from pyspark.sql import DataFrame, SparkSession
 from structlog.contextvars import bound_contextvars
 
-from streaming.batch_summary import BatchSummary
-from streaming.environment import Environment, check_query_id, check_session, is_query_over, load_environment
-from streaming.exchange import collect_paths, exchange_and_write
-from streaming.failed_batch import FailedBatch
-from streaming.micro_batch import MicroBatchWriter
-from streaming.replacement import REPLACING
-from streaming.spark_schema import to_arrow_schema
-from streaming.table_services import TableServices
-from streaming.upkeep_summary import UpkeepSummary
+from streaming.batch.failed_batch import FailedBatch
+from streaming.batch.micro_batch import MicroBatchWriter
+from streaming.batch.services import TableServices
+from streaming.batch.summary import BatchSummary
+from streaming.batch.upkeep_summary import UpkeepSummary
+from streaming.batch.workers import Batch
+from streaming.spark.environment import Environment, check_query_id, check_session, is_query_over, load_environment
+from streaming.spark.workers import SparkWorkers
 from streaming.validators import Validator
 from table import threads
 from table.errors import InvalidConfigError
 from table.failures import describe
-from table.open_storage import open_storage
-from table.options import WriteOptions, parse_operation, parse_options
+from table.log import get_logger
+from table.options.choices import BadRows
+from table.options.operation import Operation, OperationName
+from table.options.short_names import ColumnNames, with_short_names
+from table.options.write_groups import OPERATION
+from table.options.write_options import WriteOptions, parse_options
+from table.storage.opening import open_storage
 
 Callback = Callable[[BatchSummary], None]
 FailureHook = Callable[[FailedBatch], None]
 
-log = structlog.get_logger("hudistream.sink")
+log = get_logger("hudistream.sink")
 
 
 class HudiSink:
     """Writes every micro-batch of a stream into a Hudi table, exactly once.
 
-    ``df.writeStream.foreachBatch(HudiSink(path, options)).option("checkpointLocation", …).start()``
+    ``sink = HudiSink(path, key="id", partition_by="day", order_by="ts")``, then
+    ``df.writeStream.foreachBatch(sink).option("checkpointLocation", …).start().awaitTermination()``
 
     The table is created by the first batch. The sink is picklable; under Spark Connect it lives in a
     process of its own.
 
     Args:
         path: where the table is: a folder, ``file:///…``, ``s3a://…``.
-        options: ``hoodie.*`` keys and values as strings, or `WriteOptions`.
+        options: ``hoodie.*`` keys and values as strings, or `WriteOptions`. A value of None means that the option is
+            not given. Where an option and one of the short names `key`, `partition_by`, `order_by`, `operation` are
+            both given, they must agree.
+        key: column or columns that identify a row; a new table needs it.
+        partition_by: column or columns that make the partition path; without it, a new table has no partitions.
+        order_by: column that orders the records of one key: the greatest value stays; without it, the record that
+            arrives last stays.
+        operation: what a batch does to the table; ``upsert`` where it is not named.
         storage_options: what fsspec's file system gets (keys, endpoint).
         validators: picklable callables that see a batch before it is committed (`streaming.validators`)
             and may refuse it.
@@ -58,26 +68,28 @@ class HudiSink:
         callback_failures: how often a callback or a failure hook raised.
 
     Raises:
-        InvalidConfigError: for an option that is unknown, refused or contradicts another.
+        InvalidConfigError: for an option that is unknown or refused, has a value that does not fit, or contradicts
+            another.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 one parameter per thing that users say; all but the first two by name
         self,
         path: str | os.PathLike[str],
-        options: Mapping[str, Any] | WriteOptions,
+        options: Mapping[str, Any] | WriteOptions | None = None,
         storage_options: Mapping[str, Any] | None = None,
         validators: Sequence[Validator] = (),
         callbacks: Sequence[Callback] = (),
         on_failure: Sequence[FailureHook] = (),
+        *,
+        key: ColumnNames | None = None,
+        partition_by: ColumnNames | None = None,
+        order_by: str | None = None,
+        operation: Operation | OperationName | None = None,
     ) -> None:
         self._path = os.fspath(path)
-        if isinstance(options, WriteOptions):
-            self._options = options
-        else:
-            parsed = parse_options(options, self._path)
-            self._options = parsed.options
-            for key, reason in parsed.without_effect.items():
-                log.info("option_without_effect", key=key, value=str(options[key]), reason=reason)
+        given = _read_options(options, self._path)
+        self._options = with_short_names(given, key, partition_by, order_by, operation)
+        _tell_unused_ordering(self._options)
         self._storage_options = dict(storage_options or {})
         self._validators, self._callbacks = tuple(validators), tuple(callbacks)
         self._on_failure = tuple(on_failure)
@@ -97,8 +109,8 @@ class HudiSink:
 
     def _make_writer(self, options: WriteOptions) -> MicroBatchWriter:
         quarantine = None
-        if options.bad_rows == "quarantine":
-            folder = options.bad_rows_path or self._path.rstrip("/") + "_bad_rows"
+        if options.bad_rows.action is BadRows.QUARANTINE:
+            folder = options.bad_rows.path or self._path.rstrip("/") + "_bad_rows"
             quarantine = open_storage(folder, self._storage_options)
         storage = open_storage(self._path, self._storage_options)
         return MicroBatchWriter(storage, options, self._default_name, self._validators, quarantine)
@@ -145,24 +157,27 @@ class HudiSink:
             self._writer.lease.is_over = lambda writer: is_query_over(spark, writer.query_id)
             environment = self._load_environment(spark, of_stream=True)
             summary = self._writer.write(
-                batch_id,
-                to_arrow_schema(batch.schema),
-                check_query_id(spark, environment, self._options),
-                environment.parallelism,
-                partial(exchange_and_write, batch),
-                lambda: check_query_id(spark, self._load_environment(spark, of_stream=True, anew=True), self._options),
+                Batch(
+                    SparkWorkers(batch, environment.parallelism),
+                    batch_id,
+                    check_query_id(spark, environment, self._options),
+                    lambda: self._ask_query_id(spark),
+                )
             )
             self._tell(summary)
 
+    def _ask_query_id(self, spark: SparkSession) -> str | None:
+        return check_query_id(spark, self._load_environment(spark, of_stream=True, anew=True), self._options)
+
     def _check_streams(self) -> None:
-        operation = self._options.operation
-        if operation in REPLACING and not self._options.overwrite_in_stream:
+        operation = self._options.effective_operation
+        if operation.replaces and not self._options.overwrite.in_stream:
             raise InvalidConfigError(
                 f"hoodie.datasource.write.operation={operation} in a stream: each micro-batch would replace the one "
                 "before; use HudiSink.write(df), or set hudistream.overwrite.in.stream=true if that is what you want"
             )
 
-    def write(self, rows: DataFrame, operation: str | None = None) -> BatchSummary:
+    def write(self, rows: DataFrame, operation: Operation | OperationName | None = None) -> BatchSummary:
         """Writes a DataFrame outside a stream: a backfill, which a stream then continues.
 
         Args:
@@ -183,17 +198,13 @@ class HudiSink:
             self._writer.lease.is_over = lambda writer: is_query_over(spark, writer.query_id)
             parallelism = self._load_environment(spark).parallelism
             writer = self._writer
-            if operation is not None and operation != self._options.operation:
-                options = replace(self._options, operation=parse_operation(operation))
-                writer = self._make_writer(options)
+            named = self._options.operation if operation is None else OPERATION.read("operation", operation)
+            if named is not self._options.operation:
+                writer = self._make_writer(replace(self._options, operation=named))
                 writer.services = self._writer.services  # one clean at a time
                 writer.lease = self._writer.lease  # the same writer
                 writer.progress = self._writer.progress
-            distribute = partial(exchange_and_write, rows)
-            ask_paths = partial(collect_paths, rows)
-            summary = writer.write(
-                None, to_arrow_schema(rows.schema), None, parallelism, distribute, ask_paths=ask_paths
-            )
+            summary = writer.write(Batch(SparkWorkers(rows, parallelism)))
             self._tell(summary)
             return summary
 
@@ -267,3 +278,27 @@ class HudiSink:
             self._environment = load_environment(spark, self._options)
             self._asked_in_stream = of_stream
         return self._environment
+
+
+def _read_options(options: Mapping[str, Any] | WriteOptions | None, path: str) -> WriteOptions:
+    """Options as they were given, typed; those without effect are logged."""
+    if isinstance(options, WriteOptions):
+        return options
+    parsed = parse_options(options or {}, path)
+    for key, reason in parsed.without_effect.items():
+        log.info("option_without_effect", key=key, value=str((options or {})[key]), reason=reason)
+    return parsed.options
+
+
+def _tell_unused_ordering(options: WriteOptions) -> None:
+    """Inserts of their own compare no rows: a column that orders them has no effect, which surprises."""
+    duplicates, name = options.duplicates, options.keys.ordering_field
+    compares = duplicates.combine_before_insert or duplicates.drop_on_insert or not duplicates.allow_on_insert
+    if options.operation is Operation.INSERT and name is not None and not compares:
+        log.info(
+            "ordering_field_without_effect",
+            ordering_field=name,
+            operation="insert",
+            reason="insert adds every row, also where the table has its key; upsert keeps one row per key, the one "
+            "with the greatest ordering value",
+        )

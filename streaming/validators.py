@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from table.columns.conform import conform
 from table.errors import InvalidConfigError
-from table.files.base_file import conform
-from table.files.stored_file import StoredBaseFile
-from table.schema import COMMIT_TIME, with_meta_columns
-from table.storage import Storage
-from table.timeline.commit_metadata import WriteStat
+from table.files.base.stored_file import StoredBaseFile
+from table.schema.avro_schema import COMMIT_TIME, with_meta_columns
+from table.storage.interface import Storage
+from table.timeline.metadata.commit import WriteStat
 
 
 @dataclass(frozen=True)

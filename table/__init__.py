@@ -17,13 +17,15 @@ from table.errors import (
     UnsupportedTableError,
 )
 from table.hudi_table import HudiTable, create_table
-from table.options import WriteOptions, parse_options
-from table.read.read_table import read_table
-from table.services.archival import archive
+from table.options.write_options import WriteOptions, parse_options
+from table.scan.read_table import read_table
+from table.services.archival.archival import archive
 from table.services.check.check import check
 from table.services.check.finding import CheckReport, Finding
-from table.services.clean import clean
-from table.services.savepoint import create_savepoint, delete_savepoint, restore_to_savepoint, roll_back
+from table.services.clean.clean import clean
+from table.services.rollback.undo_commit import roll_back
+from table.services.savepoint.restore import restore_to_savepoint
+from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
 
 __all__ = [
     "BatchRefusedError",

@@ -7,15 +7,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from table.config import SUPPORTED_KEYGENS, TABLE_VERSION, TableConfig, create_table_config, load_table_config
-from table.errors import TableExistsError, TableNotFoundError, UnsupportedTableError
-from table.files.file_names import BASE_FILE_EXTENSION
-from table.files.stored_file import StoredBaseFile
-from table.open_storage import open_storage
-from table.schema import META_FIELDS, RECORD_KEY, from_avro, without_meta_columns
-from table.storage import METAFOLDER, Storage, join
+from table.config.table_config import TableConfig, create_table_config, load_table_config
+from table.config.writable import check_path_is_free
+from table.errors import TableNotFoundError
+from table.files.base.stored_file import StoredBaseFile
+from table.files.names import BASE_FILE_EXTENSION
+from table.schema.avro_schema import META_FIELDS, RECORD_KEY, from_avro, without_meta_columns
+from table.storage.interface import METAFOLDER, Storage, join
+from table.storage.opening import open_storage
 from table.timeline.active_timeline import load_timeline, read_instant
-from table.timeline.commit_metadata import decode_commit
+from table.timeline.archived_timeline import Archive
+from table.timeline.layout import TimelineLayout, layout_of
+from table.timeline.metadata.commit import decode_commit
 from table.timeline.timeline import Timeline
 from table.view.file_group import CommittedInstants
 from table.view.file_system_view import load_committed_instants
@@ -36,7 +39,7 @@ class HudiTable:
         """Opens the table at a path.
 
         Args:
-            path: a folder or an address; see `table.open_storage.open_storage`.
+            path: a folder or an address; see `table.storage.opening.open_storage`.
             storage_options: for fsspec.
 
         Raises:
@@ -49,9 +52,23 @@ class HudiTable:
             raise TableNotFoundError(f"there is no Hudi table at {os.fspath(path)!r} (no .hoodie/hoodie.properties)")
         return HudiTable(storage, config)
 
+    @property
+    def layout(self) -> TimelineLayout:
+        """How its timeline is spelled.
+
+        Raises:
+            UnsupportedTableError: this project does not know the layout.
+        """
+        return layout_of(self.config.layout_version)
+
+    @property
+    def archive(self) -> Archive:
+        """Its retired instants."""
+        return self.layout.open_archive(self.storage, self.config.archive_folder)
+
     def load_timeline(self) -> Timeline:
         """The active timeline, from one listing."""
-        return load_timeline(self.storage)
+        return load_timeline(self.storage, self.layout)
 
     def load_committed(self, timeline: Timeline) -> CommittedInstants:
         """Which files a snapshot of that timeline shows."""
@@ -104,79 +121,3 @@ def find_stored_key(table: HudiTable, timeline: Timeline) -> str | None:
                     for rows in file.read_batches(pa.schema([META_FIELDS[2]])):
                         return str(rows.column(RECORD_KEY)[0])
     return None
-
-
-def check_path_is_free(storage: Storage) -> None:
-    """Refuses a path where a new table would lie among other things.
-
-    Raises:
-        TableExistsError: names what is in the way.
-    """
-    entries = storage.list_dir("")
-    strangers = sorted(entry.name for entry in entries if entry.name != METAFOLDER)
-    if strangers:
-        raise TableExistsError(
-            f"{storage.base_uri!r} holds {', '.join(strangers[:3])} and no Hudi table: choose an empty folder"
-        )
-    if not entries and os.path.isfile(storage.base_uri):
-        raise TableExistsError(f"{storage.base_uri!r} is a file: choose a folder")
-
-
-def check_copy_on_write(config: TableConfig, verb: str) -> None:
-    """Refuses merge-on-read tables.
-
-    Args:
-        config: the table's properties.
-        verb: what was to be done, for the error.
-
-    Raises:
-        UnsupportedTableError: names the table.
-    """
-    if config.table_type != "COPY_ON_WRITE":
-        raise UnsupportedTableError(
-            f"cannot {verb} the table {config.name!r}: it is {config.table_type}; let its own writer do it"
-        )
-
-
-def check_can_write(config: TableConfig) -> None:
-    """Refuses tables that this project would harm by writing to them.
-
-    Raises:
-        UnsupportedTableError: names the property, its value, and the way out.
-    """
-    if config.version != TABLE_VERSION or config.layout_version != 1:
-        raise UnsupportedTableError(
-            f"the table has hoodie.table.version={config.version} (timeline layout {config.layout_version}); written "
-            f"here is version {TABLE_VERSION}: write it with hoodie.write.table.version=6 and "
-            "hoodie.write.auto.upgrade=false, or downgrade it with Hudi's CLI"
-        )
-    refusals = (
-        (config.table_type != "COPY_ON_WRITE", "hoodie.table.type", config.table_type, "only COPY_ON_WRITE so far"),
-        (config.base_file_format != "PARQUET", "hoodie.table.base.file.format", config.base_file_format, "use PARQUET"),
-        (not config.populate_meta_fields, "hoodie.populate.meta.fields", "false", "the meta columns are needed"),
-        (
-            config.drop_partition_columns,
-            "hoodie.datasource.write.drop.partition.columns",
-            "true",
-            "base files would lack columns of the schema",
-        ),
-        (config.cdc_enabled, "hoodie.table.cdc.enabled", "true", "change logs are not written; readers miss rows"),
-        (
-            bool(config.metadata_partitions.strip()),
-            "hoodie.table.metadata.partitions",
-            config.metadata_partitions,
-            (
-                "a metadata table that is not kept up hides rows: give the sink hoodie.metadata.enable=false, and it "
-                "is dropped before anything is written"
-            ),
-        ),
-        (
-            config.keygen_type not in SUPPORTED_KEYGENS,
-            "hoodie.table.keygenerator.type",
-            config.keygen_type,
-            f"supported are {', '.join(SUPPORTED_KEYGENS)}",
-        ),
-    )
-    for refused, key, value, reason in refusals:
-        if refused:
-            raise UnsupportedTableError(f"the table has {key}={value}: {reason}")

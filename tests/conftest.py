@@ -1,6 +1,5 @@
 """Fixtures: one Spark session a run, real Hudi in its own process, golden tables, oracles that must not be skipped."""
 
-import importlib
 import json
 import os
 import sys
@@ -13,6 +12,35 @@ import structlog
 
 GOLDEN = Path(__file__).with_name("golden")
 
+# their asserts say what they compared, too
+pytest.register_assert_rewrite("engine", "command_line", "snapshots", "upkeep", "oracles", "simulation")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    from processes import ByJvm
+
+    return ByJvm(config, log)
+
+
+def is_pure(item):
+    """Whether a test only decides over values: nothing on disk, no Spark, no Hudi, no simulated world."""
+    outside = {"tmp_path", "tmp_path_factory", "golden", "s3", "spark", "hudi"} & set(item.fixturenames)
+    marked = any(item.get_closest_marker(name) for name in ("spark", "hudi", "slow"))
+    # a test case of a class makes its own folder, and tests/safety simulates whole tables
+    return not outside and not marked and item.cls is None and "safety" not in item.path.parts
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if is_pure(item):
+            item.add_marker(pytest.mark.pure)
+    if hasattr(config, "workerinput"):  # one of several processes
+        from processes import heaviest_first
+
+        items.sort(key=lambda item: heaviest_first(item.nodeid))
+
 
 def pytest_configure():
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -20,24 +48,16 @@ def pytest_configure():
     time.tzset()
 
 
-def require(module):
-    """An oracle: under CI a missing one is a failure, elsewhere a reason to skip."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"the oracle {module} is not installed: {error}")
-
-
 @pytest.fixture(autouse=True)
 def _quiet_log():
     with structlog.testing.capture_logs():
         yield
+    structlog.reset_defaults()  # else structlog counts as configured by the application
 
 
 @pytest.fixture
 def logs():
+    """Events of every level, with all their fields."""
     with structlog.testing.capture_logs() as entries:
         # what a batch binds is part of its events, as with structlog's default configuration
         structlog.get_config()["processors"].insert(0, structlog.contextvars.merge_contextvars)

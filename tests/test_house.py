@@ -10,7 +10,8 @@ import pytest
 from table import errors
 
 ROOT = Path(__file__).parent.parent
-SOURCES = sorted([*ROOT.joinpath("table").rglob("*.py"), *ROOT.joinpath("streaming").rglob("*.py")])
+TESTS = sorted(Path(__file__).parent.rglob("*.py"))
+SOURCES = sorted(path for room in ("table", "streaming", "hudistream") for path in ROOT.joinpath(room).rglob("*.py"))
 
 
 def source_id(path):
@@ -31,16 +32,43 @@ def test_no_function_is_longer_than_a_screen(path):
             assert body - (len(doc.splitlines()) if doc else 0) <= 70, f"{node.name} has {body} lines"
 
 
+def is_of_a_package(node):
+    """Docstring, imports and assignments; and what it takes to import names on their first use (PEP 562)."""
+    if isinstance(node, ast.FunctionDef):
+        return node.name in ("__getattr__", "__dir__")
+    if isinstance(node, ast.If):  # for type checkers and editors
+        only_imports = all(isinstance(inner, ast.ImportFrom) for inner in [*node.body, *node.orelse])
+        return ast.unparse(node.test) == "TYPE_CHECKING" and only_imports
+    return isinstance(node, (ast.Expr, ast.Import, ast.ImportFrom, ast.Assign))
+
+
 @pytest.mark.parametrize("path", [p for p in SOURCES if p.name == "__init__.py"], ids=source_id)
 def test_packages_hold_no_code(path):
-    allowed = (ast.Expr, ast.Import, ast.ImportFrom, ast.Assign)
-    assert all(isinstance(node, allowed) for node in ast.parse(path.read_text()).body)
+    assert all(is_of_a_package(node) for node in ast.parse(path.read_text()).body)
 
 
 @pytest.mark.parametrize("path", [p for p in SOURCES if "streaming" in p.parts], ids=source_id)
 def test_streaming_uses_the_dataframe_api_alone(path):
     forbidden = re.compile(r"\._jvm|\.sparkContext|\.rdd\b|\.persist\(|\.cache\(\)|_jdf|_jsc")
     assert not forbidden.search(path.read_text())
+
+
+def says_pure(path):
+    """Whether a module's docstring calls it pure, in brackets: ``(pure)`` or ``(pure; HudiClass)``."""
+    doc = ast.get_docstring(ast.parse(path.read_text())) or ""
+    return re.search(r"\((?:[^()]*; )?pure(?:; [^()]*)?\)", doc) is not None
+
+
+def listed_as_pure():
+    settings = ROOT.joinpath("pyproject.toml").read_text()
+    contract = re.search(r'name = "Decisions do no I/O"\n.*?source_modules = \[\n(.*?)\n\]', settings, re.DOTALL)
+    return set(re.findall(r'"(.*?)"', contract[1]))
+
+
+def test_every_module_that_says_pure_is_under_the_contract_that_holds_it_to_that_and_no_other():
+    says = {".".join(p.relative_to(ROOT).with_suffix("").parts) for p in SOURCES if says_pure(p)}
+    assert len(says) > 30
+    assert sorted(says) == sorted(listed_as_pure())
 
 
 def tracked_files():
@@ -79,15 +107,25 @@ def test_the_tree_of_errors_and_that_they_survive_pickling():
     assert issubclass(errors.InvalidConfigError, ValueError)
 
 
-def test_whoever_runs_on_workers_does_not_import_pyspark():
-    for name in (
-        "write_task",
-        "bucket_assigner",
-        "routes",
-        "write_profile",
-        "micro_batch",
-        "regroup",
-        "table_services",
-    ):
-        assert "import pyspark" not in (ROOT / "streaming" / f"{name}.py").read_text()
-        assert "from pyspark" not in (ROOT / "streaming" / f"{name}.py").read_text()
+WITHOUT_SPARK = [p for p in SOURCES if "table" in p.parts or {"plan", "task", "batch"} & set(p.parts)]
+
+
+@pytest.mark.parametrize("path", WITHOUT_SPARK, ids=source_id)
+def test_whoever_plans_and_works_does_not_import_pyspark(path):
+    assert not re.search(r"^\s*(from|import) pyspark", path.read_text(), re.MULTILINE)
+
+
+def imported_modules(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from [node.module or "", *(f"{node.module or ''}.{alias.name}" for alias in node.names)]
+
+
+@pytest.mark.parametrize("path", TESTS, ids=source_id)
+def test_no_test_is_imported(path):
+    # what tests share stands in tests/support
+    tests = {test.stem for test in TESTS if test.stem.startswith("test_")} | {"conftest"}
+    found = [name for name in imported_modules(path) if tests & set(name.split("."))]
+    assert not found, f"{found} stand in test modules: move what is shared to tests/support"

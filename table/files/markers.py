@@ -6,8 +6,8 @@ both encodings: direct ones, and the timeline server's ``MARKERS<n>`` lists (Mar
 
 from contextlib import suppress
 
-from table.files.file_names import MarkerName, parse_marker
-from table.storage import METAFOLDER, Storage, join
+from table.files.names import MarkerName, parse_marker
+from table.storage.interface import METAFOLDER, Storage, join
 
 TEMP_FOLDER = join(METAFOLDER, ".temp")
 CREATE, MERGE = "CREATE", "MERGE"
@@ -31,7 +31,7 @@ def create_marker(storage: Storage, instant_time: str, marker: MarkerName, ticke
         storage: the table's.
         instant_time: the commit's.
         marker: which file, and what kind of write it is.
-        ticket: what the store knows the waiting file by (`table.storage.Stage`).
+        ticket: what the store knows the waiting file by (`table.storage.interface.Stage`).
     """
     path, data = marker_path(instant_time, marker), ticket.encode()
     if not storage.create_exclusive(path, data) and data:

@@ -3,7 +3,7 @@
 from datetime import datetime, timezone
 
 from table import clock
-from table.storage import Storage, join
+from table.storage.interface import Storage, join
 
 PARTITION_METAFILE = ".hoodie_partition_metadata"
 

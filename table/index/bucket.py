@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from table.files.key_hashes import same_length_blocks
+from table.files.bloom.key_hashes import same_length_blocks
 
 _DIGITS = 8
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from table.files.base_file_summary import FileContents
-from table.files.bloom_filter import AnyBloomFilter
-from table.files.hudi_footer import filter_of_footer, stored_bounds
-from table.files.stored_file import StoredBaseFile
-from table.storage import Storage
+from table.files.base.hudi_footer import filter_of_footer, stored_bounds
+from table.files.base.stored_file import StoredBaseFile
+from table.files.base.summary import FileContents
+from table.files.bloom.bloom_filter import AnyBloomFilter
+from table.storage.interface import Storage
 
 DEFAULT_MAX_ENTRIES = 100_000  # keys of a dynamic filter: how far it was to grow, which only its writer needs
 _ENTRY_BYTES = 1_000

@@ -7,7 +7,7 @@ filtered may cost time, never a row.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from table.failures import failing_at
-from table.files.bloom_filter import AnyBloomFilter
-from table.files.hudi_footer import has_high_characters
-from table.files.key_hashes import screen_hashes
+from table.files.base.hudi_footer import has_high_characters
+from table.files.bloom.bloom_filter import AnyBloomFilter
+from table.files.bloom.key_hashes import screen_hashes
 from table.index.key_cache import KeyCache, LookedIntoFile
-from table.storage import Storage
+from table.storage.interface import Storage
 from table.view.file_group import BaseFile
 
 BLOOM, SIMPLE, BUCKET, GLOBAL_BLOOM, GLOBAL_SIMPLE = "BLOOM", "SIMPLE", "BUCKET", "GLOBAL_BLOOM", "GLOBAL_SIMPLE"
@@ -37,13 +37,21 @@ class FileHits:
 
     Attributes:
         file: the base file.
-        rows: positions in the file, ascending.
-        keys: for each the position of its key in the keys looked for.
+        stored: positions in the file, ascending.
+        sought: for each the position of its key in what was looked for: the array that the caller handed in.
     """
 
     file: BaseFile
-    rows: Positions
-    keys: Positions
+    stored: Positions
+    sought: Positions
+
+    def at(self, positions: Positions) -> "FileHits":
+        """The same hits where what was looked for was taken from a larger array.
+
+        Args:
+            positions: for each position in what was looked for the one in the larger array.
+        """
+        return replace(self, sought=positions[self.sought])
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +107,7 @@ def find_keys(
         with failing_at(partition_path=file.partition_path, file_group=file.file_id):
             found, cost = _look_into(storage, file, sought, prune=prune, ranges=ranges, cache=cache)
         counts += cost
-        if len(found.rows):
+        if len(found.stored):
             hits.append(found)
     return hits, counts
 

@@ -3,15 +3,14 @@
 Property first, folder second: a reader that still sees the property finds the folder.
 """
 
-import structlog
-
-from table.config import update_properties
+from table.config.table_config import update_properties
 from table.hudi_table import HudiTable
-from table.storage import METAFOLDER, join
+from table.log import get_logger
+from table.storage.interface import METAFOLDER, join
 
 METADATA_FOLDER = join(METAFOLDER, "metadata")
 
-log = structlog.get_logger("hudistream.metadata_table")
+log = get_logger("hudistream.metadata_table")
 
 
 def drop_metadata_table(table: HudiTable) -> HudiTable:

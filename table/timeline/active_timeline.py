@@ -1,4 +1,4 @@
-"""The active timeline on storage: list instants, move them, read what they hold (ActiveTimelineV1).
+"""The active timeline on storage: list instants, move them, read what they hold (HoodieActiveTimeline).
 
 Every move creates the next file with create-if-absent; nothing is renamed. A file that the store
 may or may not have created is read back before anybody is told about it.
@@ -8,18 +8,25 @@ from collections.abc import Callable
 
 from table import clock
 from table.errors import CommitOutcomeUnknownError, CorruptFileError, StorageError
-from table.storage import METAFOLDER, TEMPORARY_PREFIX, Storage, join
-from table.timeline.instant import Action, Instant, State, parse_instant
-from table.timeline.timeline import Timeline, build_timeline, requested
+from table.storage.interface import METAFOLDER, TEMPORARY_PREFIX, Storage, join
+from table.timeline.instant import Action, Instant, State
+from table.timeline.layout import LAYOUT_1, TimelineLayout, name_instant
+from table.timeline.timeline import Timeline, build_timeline
 
 STALE_TEMPORARY_MS = 600_000
 _TRIES = 5
 
 
-def load_timeline(storage: Storage) -> Timeline:
-    """The active timeline: one listing of ``.hoodie``."""
-    found = (parse_instant(entry.name) for entry in storage.list_dir(METAFOLDER) if not entry.is_dir)
-    return build_timeline(instant for instant in found if instant is not None)
+def load_timeline(storage: Storage, layout: TimelineLayout = LAYOUT_1) -> Timeline:
+    """The active timeline, from one listing of its folder.
+
+    Args:
+        storage: the table's.
+        layout: the table's: `HudiTable.load_timeline` gives it.
+    """
+    names = layout.names
+    found = (names.parse(entry.name) for entry in storage.list_dir(names.folder) if not entry.is_dir)
+    return build_timeline((instant for instant in found if instant is not None), layout)
 
 
 def sweep_temporaries(storage: Storage, now_ms: int) -> None:
@@ -41,7 +48,7 @@ def read_instant(storage: Storage, instant: Instant) -> bytes:
     Raises:
         CorruptFileError: when it is not there although the timeline showed it.
     """
-    path = instant_path(instant)
+    path = instant.path
     try:
         return storage.read(path)
     except FileNotFoundError as error:
@@ -51,14 +58,9 @@ def read_instant(storage: Storage, instant: Instant) -> bytes:
 def find_instant(storage: Storage, instant: Instant) -> bytes | None:
     """Content of an instant's file; None where it was archived since the timeline was listed."""
     try:
-        return storage.read(instant_path(instant))
+        return storage.read(instant.path)
     except FileNotFoundError:
         return None
-
-
-def instant_path(instant: Instant) -> str:
-    """Path of an instant's file, relative to the table."""
-    return join(METAFOLDER, instant.file_name)
 
 
 def request_instant(
@@ -104,11 +106,12 @@ def request_and_list(
     """
     last = timeline.last_time
     for attempt in range(_TRIES):
-        instant = requested(clock.next_instant_time(last, clock.now_ms() + attempt, zone), action)
+        time = clock.next_instant_time(last, clock.now_ms() + attempt, zone)
+        instant = name_instant(timeline.layout, time, action, State.REQUESTED)
         if before is not None:
             before(instant.time)
-        if storage.create_exclusive(instant_path(instant), content, durable=True):
-            now = load_timeline(storage)
+        if storage.create_exclusive(instant.path, content, durable=True):
+            now = load_timeline(storage, timeline.layout)
             if all(other.action is action for other in now if other.time == instant.time):
                 return instant, now
             delete_instant_file(storage, instant)
@@ -120,7 +123,7 @@ def request_and_list(
 def begin_instant(storage: Storage, instant: Instant, content: bytes = b"") -> Instant:
     """Moves a requested instant to inflight. One that is inflight already is taken as it is."""
     moved = instant.to(State.INFLIGHT)
-    storage.create_exclusive(instant_path(moved), content, durable=True)
+    storage.create_exclusive(moved.path, content, durable=True)
     return moved
 
 
@@ -132,9 +135,9 @@ def complete_instant(storage: Storage, instant: Instant, content: bytes) -> Inst
         StorageError: when somebody else completed the instant with other content.
     """
     moved = instant.to(State.COMPLETED)
-    if create_settled(storage, instant_path(moved), content) == content:
+    if create_settled(storage, moved.path, content) == content:
         return moved
-    raise StorageError(f"{instant_path(moved)} was completed by somebody else with other content")
+    raise StorageError(f"{moved.path} was completed by somebody else with other content")
 
 
 def create_settled(storage: Storage, path: str, data: bytes) -> bytes:
@@ -167,4 +170,4 @@ def create_settled(storage: Storage, path: str, data: bytes) -> bytes:
 
 def delete_instant_file(storage: Storage, instant: Instant) -> None:
     """Deletes one state file of an instant, as a rollback or the archival does."""
-    storage.delete_metafile(instant_path(instant))
+    storage.delete_metafile(instant.path)

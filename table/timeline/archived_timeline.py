@@ -1,15 +1,26 @@
-"""Retired instants: the archive log below ``.hoodie`` (TimelineArchiverV1, HoodieArchivedMetaEntry)."""
+"""Retired instants: what an archive takes, and what it gives back, whatever it is made of (HoodieArchivedTimeline)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol
 
-from table.files.log_block import BlockType, read_avro_records, read_blocks
-from table.storage import METAFOLDER, Storage, join
-from table.timeline.commit_metadata import CommitMetadata, stat_from_json
-from table.timeline.service_metadata import read_as, text_of, texts_of
+from table.timeline.instant import Instant
+from table.timeline.metadata.commit import CommitMetadata
 
-_PREFIX = ".commits_.archive."
+
+@dataclass(frozen=True)
+class RetiredFile:
+    """A file of an instant that leaves the active timeline.
+
+    Attributes:
+        instant: in the state of the file.
+        data: the file's bytes.
+        moved_at: when the instant came into that state, as an instant time.
+    """
+
+    instant: Instant
+    data: bytes
+    moved_at: str
 
 
 @dataclass(frozen=True)
@@ -42,91 +53,52 @@ class ArchivedChange:
     undone: tuple[str, ...] = ()
 
 
-def list_archive_files(storage: Storage, archive_folder: str) -> list[str]:
-    """Paths of the archive's files, newest first."""
-    folder = join(METAFOLDER, archive_folder)
-    names = [entry.name for entry in storage.list_dir(folder) if entry.name.startswith(_PREFIX)]
-    return [join(folder, name) for name in sorted(names, key=_number, reverse=True)]
+class Archive(Protocol):
+    """The archive of one table."""
+
+    @property
+    def folder(self) -> str:
+        """Where it is, relative to the table."""
+
+    def read_files(self) -> Iterator[list[ArchivedCommit]]:
+        """Completed commits of each file of the archive, newest file first, oldest commit first.
+
+        Raises:
+            CorruptFileError: a file is damaged.
+        """
+
+    def read_changes(self) -> Iterator[ArchivedChange]:
+        """Completed instants, writes with their files; in memory is one file of the archive.
+
+        Raises:
+            CorruptFileError: a file is damaged.
+        """
+
+    def append(self, files: Sequence[RetiredFile], batch: int) -> str:
+        """Takes files of instants; they are in the archive when this returns.
+
+        Args:
+            files: by instant, lowest state first.
+            batch: how many of them go together, where the archive has blocks.
+
+        Returns:
+            Path of the archive's new file, relative to the table.
+
+        Raises:
+            CorruptFileError: one of them does not hold what its name says; nothing is archived.
+        """
 
 
-def next_archive_file(storage: Storage, archive_folder: str) -> str:
-    """Path of the file that the next archival writes: every run starts one."""
-    files = list_archive_files(storage, archive_folder)
-    number = _number(files[0].rsplit("/", 1)[-1]) + 1 if files else 1
-    return join(METAFOLDER, archive_folder, f"{_PREFIX}{max(1, number)}_1-0-1")
-
-
-def _number(name: str) -> int:
-    digits = name.removeprefix(_PREFIX).split("_", 1)[0]
-    return int(digits) if digits.isdigit() else -1
-
-
-def read_archived_files(storage: Storage, archive_folder: str) -> Iterator[list[ArchivedCommit]]:
-    """Completed commits of each file of the archive, newest file first, oldest commit first.
-
-    Raises:
-        CorruptFileError: when a file is not in the log format.
-    """
-    for path in list_archive_files(storage, archive_folder):
-        with read_as("archived instant", path):
-            found = [_completed_commit(record) for record in _read_records(storage, path)]
-        yield [commit for commit in found if commit is not None]
-
-
-def read_archived_changes(storage: Storage, archive_folder: str) -> Iterator[ArchivedChange]:
-    """Completed instants, writes with their files; in memory is one file of the archive.
-
-    Raises:
-        CorruptFileError: when a file is not in the log format.
-    """
-    for path in list_archive_files(storage, archive_folder):
-        with read_as("archived instant", path):
-            found = [_completed_change(record) for record in _read_records(storage, path)]
-        yield from (change for change in found if change is not None)
-
-
-def _read_records(storage: Storage, path: str) -> Iterator[dict[str, Any]]:
-    for block in read_blocks(storage.read(path), path):
-        if block.type is BlockType.AVRO_DATA:
-            yield from read_avro_records(block, path)
-
-
-def read_archived_commits(storage: Storage, archive_folder: str) -> Iterator[ArchivedCommit]:
+def read_archived_commits(archive: Archive) -> Iterator[ArchivedCommit]:
     """Completed commits of the archive, file by file, newest file first.
 
     Raises:
-        CorruptFileError: when a file is not in the log format.
+        CorruptFileError: a file is damaged.
     """
-    for commits in read_archived_files(storage, archive_folder):
+    for commits in archive.read_files():
         yield from commits
 
 
-def is_archived(storage: Storage, archive_folder: str, time: str) -> bool:
+def is_archived(archive: Archive, time: str) -> bool:
     """Whether a completed commit of that time left the active timeline."""
-    return any(commit.time == time for commit in read_archived_commits(storage, archive_folder))
-
-
-def _completed_commit(record: dict[str, Any]) -> ArchivedCommit | None:
-    content = record.get("hoodieCommitMetadata") or record.get("hoodieReplaceCommitMetadata")
-    if record.get("actionState") != "COMPLETED" or not content:
-        return None
-    extra = {key: text_of(value) for key, value in (content.get("extraMetadata") or {}).items() if value is not None}
-    metadata = CommitMetadata(operation=text_of(content.get("operationType") or "UNKNOWN"), extra=extra)
-    return ArchivedCommit(text_of(record["commitTime"]), text_of(record["actionType"]), metadata)
-
-
-def _completed_change(record: dict[str, Any]) -> ArchivedChange | None:
-    if record.get("actionState") != "COMPLETED":
-        return None
-    time = text_of(record["commitTime"])
-    rollback = record.get("hoodieRollbackMetadata")
-    if rollback:
-        return ArchivedChange(time, undone=texts_of(rollback.get("commitsRollback") or ()))
-    content = record.get("hoodieCommitMetadata") or record.get("hoodieReplaceCommitMetadata")
-    if not content:
-        return ArchivedChange(time)
-    by_path = content.get("partitionToWriteStats") or {}
-    stats = tuple(stat_from_json(stat, path) for path, of_path in by_path.items() for stat in of_path)
-    replaced = {path: texts_of(ids) for path, ids in (content.get("partitionToReplaceFileIds") or {}).items()}
-    operation = text_of(content.get("operationType") or "UNKNOWN")
-    return ArchivedChange(time, CommitMetadata(stats, operation, {}, replaced))
+    return any(commit.time == time for commit in read_archived_commits(archive))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from table.errors import CorruptFileError
-from table.storage import OWN_FOLDER, Storage, join
+from table.storage.interface import OWN_FOLDER, Storage, join
 from table.timeline.active_timeline import create_settled
 from table.timeline.instant import Action
 from table.version import VERSION
@@ -70,7 +70,12 @@ def decode_end(time: str, action: Action, data: bytes) -> EndRecord:
     try:
         document = json.loads(data)
         end = EndRecord(
-            time, action, document["end"], document["by"], document["content"].encode(), document["version"],
+            time,
+            action,
+            document["end"],
+            document["by"],
+            document["content"].encode(),
+            document["version"],
             _undone(document.get("undone")),
         )
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:

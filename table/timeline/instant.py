@@ -1,18 +1,16 @@
-"""Instants: what can happen to a table, in which state it is, and how that is spelled as a file name.
+"""Instants: what can happen to a table, and in which state it is (pure).
 
-Layout version 1 (InstantFileNameGeneratorV1, InstantGeneratorV1). The names, all in ``.hoodie/``::
-
-    <time>.<action>.requested   <time>.<action>.inflight   <time>.<action>
-
-with three exceptions: the inflight file of a commit is ``<time>.inflight``, and a completed
-compaction is a ``.commit``, a completed log compaction a ``.deltacommit``.
+How an instant's file is named is said by the timeline's layout (`table.timeline.layout`), which hands its
+`InstantNames` to the instants that it parses; those of layout 1 stand here, as the default.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Protocol
 
 from table.errors import BrokenInvariantError
+from table.storage.interface import METAFOLDER, join
 
 
 class Action(str, Enum):
@@ -61,17 +59,77 @@ ALLOWED_TRANSITIONS: frozenset[tuple[State | None, State | None]] = frozenset(
     }
 )
 
-_FILE_NAME = re.compile(r"^(\d{14,})\.(?:([a-z]+)(?:\.(requested|inflight))?|(inflight))$")
+
+class InstantNames(Protocol):
+    """How a layout names the files of instants (InstantFileNameGenerator, InstantGenerator)."""
+
+    @property
+    def folder(self) -> str:
+        """Where they are, relative to the table."""
+
+    def format(self, instant: "Instant") -> str:
+        """File name of an instant, without the folder."""
+
+    def parse(self, file_name: str) -> "Instant | None":
+        """The instant that a file name stands for, or None when it is none."""
+
+
+class RequestTimeNames:
+    """Names of layout 1: the time of the request alone (InstantFileNameGeneratorV1, InstantGeneratorV1).
+
+    All in ``.hoodie/``::
+
+        <time>.<action>.requested   <time>.<action>.inflight   <time>.<action>
+
+    with three exceptions: the inflight file of a commit is ``<time>.inflight``, and a completed compaction is a
+    ``.commit``, a completed log compaction a ``.deltacommit``.
+    """
+
+    folder = METAFOLDER
+    _pattern = re.compile(r"^(\d{14,})\.(?:([a-z]+)(?:\.(requested|inflight))?|(inflight))$")
+
+    def format(self, instant: "Instant") -> str:
+        """File name of an instant."""
+        if instant.state is State.COMPLETED:
+            return f"{instant.time}.{COMPLETED_AS.get(instant.action, instant.action).value}"
+        if instant.state is State.INFLIGHT and instant.action is Action.COMMIT:
+            return f"{instant.time}.inflight"
+        return f"{instant.time}.{instant.action.value}.{instant.state.value.lower()}"
+
+    def parse(self, file_name: str) -> "Instant | None":
+        """The instant that a file name stands for, or None when it is none."""
+        match = self._pattern.match(file_name)
+        if match is None:
+            return None
+        time, action, state, bare_inflight = match.groups()
+        if bare_inflight or action == "inflight":
+            return Instant(time, Action.COMMIT, State.INFLIGHT, names=self)
+        if action not in _ACTIONS:
+            return None
+        return Instant(time, _ACTIONS[action], State(state.upper()) if state else State.COMPLETED, names=self)
+
+
 _ACTIONS = {action.value: action for action in Action}
+REQUEST_TIME_NAMES = RequestTimeNames()
 
 
 @dataclass(frozen=True, order=True, slots=True)
 class Instant:
-    """One instant in one state. Orders by time, then action, then state."""
+    """One instant in one state. Orders by time, then action, then state.
+
+    Attributes:
+        time: when it was requested.
+        action: what it does.
+        state: how far it has come.
+        completion_time: when it was completed, where the layout's names say so; else None.
+        names: how its files are named.
+    """
 
     time: str
     action: Action
     state: State
+    completion_time: str | None = field(default=None, compare=False)
+    names: InstantNames = field(default=REQUEST_TIME_NAMES, compare=False, repr=False)
 
     @property
     def is_completed(self) -> bool:
@@ -80,18 +138,27 @@ class Instant:
 
     @property
     def file_name(self) -> str:
-        """The name of its file in ``.hoodie/``."""
-        return format_instant(self)
+        """The name of its file."""
+        return self.names.format(self)
+
+    @property
+    def path(self) -> str:
+        """Path of its file, relative to the table."""
+        return join(self.names.folder, self.file_name)
+
+    def at(self, state: State) -> "Instant":
+        """The file of this instant in another state, which may or may not be there."""
+        return replace(self, state=state, completion_time=None)
 
     def to(self, state: State) -> "Instant":
-        """The same instant in another state.
+        """The same instant, moved to another state.
 
         Raises:
             BrokenInvariantError: when there is no such transition.
         """
         check_transition(self.state, state)
         action = COMPLETED_AS.get(self.action, self.action) if state is State.COMPLETED else self.action
-        return Instant(self.time, action, state)
+        return replace(self, action=action, state=state, completion_time=None)
 
 
 def check_transition(before: State | None, after: State | None) -> None:
@@ -102,27 +169,3 @@ def check_transition(before: State | None, after: State | None) -> None:
     """
     if (before, after) not in ALLOWED_TRANSITIONS:
         raise BrokenInvariantError(f"an instant cannot go from {before} to {after}")
-
-
-def format_instant(instant: Instant) -> str:
-    """File name of an instant."""
-    if instant.state is State.COMPLETED:
-        return f"{instant.time}.{COMPLETED_AS.get(instant.action, instant.action).value}"
-    if instant.state is State.INFLIGHT and instant.action is Action.COMMIT:
-        return f"{instant.time}.inflight"
-    return f"{instant.time}.{instant.action.value}.{instant.state.value.lower()}"
-
-
-def parse_instant(file_name: str) -> Instant | None:
-    """The instant that a file name stands for, or None when it is none."""
-    match = _FILE_NAME.match(file_name)
-    if match is None:
-        return None
-    time, action, state, bare_inflight = match.groups()
-    if bare_inflight:
-        return Instant(time, Action.COMMIT, State.INFLIGHT)
-    if action == "inflight":
-        return Instant(time, Action.COMMIT, State.INFLIGHT)
-    if action not in _ACTIONS:
-        return None
-    return Instant(time, _ACTIONS[action], State(state.upper()) if state else State.COMPLETED)

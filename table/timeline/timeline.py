@@ -1,9 +1,13 @@
-"""Timeline: an immutable, ordered collection of instants, and the questions one asks it."""
+"""Timeline: an immutable, ordered collection of instants, and the questions one asks it (pure).
+
+What is ordered or judged by visibility asks the layout: layout 1 knows the time of a request alone.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from table.timeline.instant import COMPLETED_AS, STATE_ORDER, WRITE_ACTIONS, Action, Instant, State
+from table.timeline.layout import LAYOUT_1, TimelineLayout, name_instant
 
 
 @dataclass(frozen=True)
@@ -13,10 +17,12 @@ class Timeline:
     Attributes:
         instants: one entry for each (time, action).
         files: every instant file there is, lower states included.
+        layout: how the table spells its instants, and what orders them.
     """
 
     instants: tuple[Instant, ...] = ()
     files: frozenset[Instant] = frozenset()
+    layout: TimelineLayout = LAYOUT_1
 
     def __iter__(self) -> Iterator[Instant]:
         return iter(self.instants)
@@ -31,8 +37,13 @@ class Timeline:
 
     @property
     def completed_writes(self) -> tuple[Instant, ...]:
-        """Completed commits, delta commits and replace commits, oldest first."""
-        return tuple(i for i in self.instants if i.is_completed and i.action in WRITE_ACTIONS)
+        """Completed commits, delta commits and replace commits, in the order in which they became visible."""
+        return self.completed_of(*WRITE_ACTIONS)
+
+    def writes_after(self, instant: Instant) -> tuple[Instant, ...]:
+        """Completed writes that became visible after that completed instant, oldest first."""
+        since = self.layout.visible_since(instant)
+        return tuple(i for i in self.completed_writes if self.layout.visible_since(i) > since)
 
     @property
     def pending(self) -> tuple[Instant, ...]:
@@ -44,8 +55,9 @@ class Timeline:
         return tuple(i for i in self.pending if i.action in actions)
 
     def completed_of(self, *actions: Action) -> tuple[Instant, ...]:
-        """Completed instants of these actions, oldest first."""
-        return tuple(i for i in self.instants if i.is_completed and i.action in actions)
+        """Completed instants of these actions, in the order in which they became visible."""
+        found = (i for i in self.instants if i.is_completed and i.action in actions)
+        return tuple(sorted(found, key=self.layout.visible_since))
 
     @property
     def committed_times(self) -> frozenset[str]:
@@ -75,12 +87,17 @@ class Timeline:
         found = (f for f in self.files if f.time == time and f.action is action)
         return tuple(sorted(found, key=lambda f: STATE_ORDER[f.state]))
 
+    def completed_file(self, time: str, action: Action) -> Instant:
+        """The completed file of an instant: as it is on the timeline, else as its request time alone names it."""
+        wanted = name_instant(self.layout, time, action, State.COMPLETED)
+        return next((file for file in self.files if file == wanted), wanted)
+
     def contains(self, instant: Instant) -> bool:
         """Whether there is a file for the instant in exactly this state."""
         return instant in self.files
 
 
-def build_timeline(files: Iterable[Instant]) -> Timeline:
+def build_timeline(files: Iterable[Instant], layout: TimelineLayout = LAYOUT_1) -> Timeline:
     """Timeline of the instant files found (TimelineLayout: highest state wins, compaction = commit)."""
     all_files = frozenset(files)
     best: dict[tuple[str, Action], Instant] = {}
@@ -89,7 +106,7 @@ def build_timeline(files: Iterable[Instant]) -> Timeline:
         if key not in best or STATE_ORDER[instant.state] > STATE_ORDER[best[key].state]:
             best[key] = instant
     ordered = sorted(best.values(), key=lambda i: (i.time, i.action.value))
-    return Timeline(tuple(ordered), all_files)
+    return Timeline(tuple(ordered), all_files, layout)
 
 
 def completed(time: str, action: Action = Action.COMMIT) -> Instant:

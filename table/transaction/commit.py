@@ -7,10 +7,8 @@ record (rule 3): commit or rollback, whoever comes first.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-import structlog
-
 from table import clock
-from table.config import TableConfig, load_table_config
+from table.config.table_config import TableConfig, load_table_config
 from table.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
@@ -20,24 +18,24 @@ from table.errors import (
 )
 from table.files.markers import delete_announced, delete_marker, delete_markers, list_markers
 from table.hudi_table import HudiTable
-from table.storage import Storage, join
+from table.log import get_logger
+from table.storage.interface import Storage, join
 from table.timeline.active_timeline import (
     begin_instant,
     complete_instant,
     delete_instant_file,
     find_instant,
-    instant_path,
-    load_timeline,
     read_instant,
     request_and_list,
 )
 from table.timeline.archived_timeline import is_archived
-from table.timeline.clean_metadata import decode_clean_metadata, decode_clean_plan
-from table.timeline.commit_metadata import CommitMetadata, WriteStat, decode_commit, encode_commit
 from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, overrule_end
 from table.timeline.instant import Action, Instant, State
-from table.timeline.service_metadata import decode_rollback_metadata, decode_rollback_plan
-from table.timeline.timeline import Timeline, inflight, requested
+from table.timeline.layout import name_instant
+from table.timeline.metadata.clean import decode_clean_metadata, decode_clean_plan
+from table.timeline.metadata.commit import CommitMetadata, WriteStat, decode_commit
+from table.timeline.metadata.rollback import decode_rollback_metadata, decode_rollback_plan
+from table.timeline.timeline import Timeline
 from table.transaction.conflicts import CommitFacts, find_conflict
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat
 from table.transaction.lease import Lease
@@ -45,7 +43,7 @@ from table.transaction.lease import Lease
 WRITER_KEY = "hudistream.writer"
 LONGEST_TASK_MS = 24 * 3_600_000
 
-log = structlog.get_logger("hudistream.commit")
+log = get_logger("hudistream.commit")
 
 
 @dataclass(frozen=True)
@@ -110,11 +108,11 @@ def begin_commit(
         _check_compactions(now, instant.time)
         profile = CommitMetadata(operation=operation, extra={WRITER_KEY: identity.encode().decode()})
         storage.open_staging(instant.time)
-        begun = begin_instant(storage, instant, encode_commit(profile))
+        begun = begin_instant(storage, instant, table.layout.encode_commit(profile))
     except BaseException:
-        _withdraw_begin(storage, tried, action)
+        _withdraw_begin(table, tried, action)
         raise
-    log.info("commit_begun", table=storage.base_uri, instant_time=instant.time, operation=operation)
+    log.debug("commit_begun", table=storage.base_uri, instant_time=instant.time, operation=operation)
     return PendingCommit(begun, operation, timeline, table.config)
 
 
@@ -142,12 +140,13 @@ def _check_compactions(timeline: Timeline, time: str) -> None:
             )
 
 
-def _withdraw_begin(storage: Storage, tried: list[str], action: Action) -> None:
+def _withdraw_begin(table: HudiTable, tried: list[str], action: Action) -> None:
     """Takes back what a failed begin made. What cannot be taken back is rolled back by the next batch."""
+    storage, layout = table.storage, table.layout
     try:
         for time in tried:
-            for state in (inflight(time, action), requested(time, action)):
-                delete_instant_file(storage, state)
+            for state in (State.INFLIGHT, State.REQUESTED):
+                delete_instant_file(storage, name_instant(layout, time, action, state))
             storage.fence(time)
             delete_heartbeat(storage, time)
     except StorageError as error:
@@ -161,7 +160,7 @@ def withdraw_commit(storage: Storage, pending: PendingCommit) -> None:
         delete_announced(storage, pending.time, marker)
     delete_markers(storage, pending.time)
     delete_instant_file(storage, pending.instant)
-    delete_instant_file(storage, Instant(pending.time, pending.instant.action, State.REQUESTED))
+    delete_instant_file(storage, pending.instant.at(State.REQUESTED))
     delete_heartbeat(storage, pending.time)
 
 
@@ -190,13 +189,13 @@ def complete_commit(
         CommitOutcomeUnknownError: the end is decided, or may be, and was not carried out; whoever comes next does.
     """
     storage = table.storage
-    timeline = load_timeline(storage)
+    timeline = table.load_timeline()
     metadata = CommitMetadata(stats, pending.operation, {}, dict(replaced or {}))
     conflict = find_conflict(_load_facts(storage, timeline, pending, metadata, schema))
     if conflict is not None:
         raise CommitConflictError(f"{conflict}; the batch is not visible and can be run again")
     extra = {**build_extra(timeline), "schema": schema}
-    content = encode_commit(replace(metadata, extra=extra))
+    content = table.layout.encode_commit(replace(metadata, extra=extra))
     lease.check()
     end = decide_end(storage, EndRecord(pending.time, pending.instant.action, COMMIT, lease.owner, content))
     if not end.is_commit:
@@ -210,7 +209,7 @@ def complete_commit(
         raise CommitOutcomeUnknownError(
             f"instant {pending.time} is to be committed, and was not yet ({error}): the next batch carries it out"
         ) from error
-    log.info("commit_completed", table=storage.base_uri, instant_time=pending.time, files=len(stats))
+    log.debug("commit_completed", table=storage.base_uri, instant_time=pending.time, files=len(stats))
     return completed
 
 
@@ -226,13 +225,13 @@ def carry_out_commit(table: HudiTable, end: EndRecord) -> Instant:
     """
     storage, time = table.storage, end.time
     storage.fence(time)
-    stats = decode_commit(end.content, f"{time}.{end.action.value}").stats
+    stats = table.layout.decode_commit(end.content, f"{time}.{end.action.value}").stats
     delete_strays(storage, time, frozenset(stat.path for stat in stats))
-    begun = inflight(time, end.action)
-    if not storage.exists(instant_path(begun)):
+    begun = name_instant(table.layout, time, end.action, State.INFLIGHT)
+    if not storage.exists(begun.path):
         return _find_outcome(table, end)
     completed = complete_instant(storage, begun, end.content)
-    if not storage.exists(instant_path(begun)):
+    if not storage.exists(begun.path):
         # a foreign rollback passed us by: what it deleted is not there to be seen
         return _find_outcome(table, end)
     return completed
@@ -260,17 +259,17 @@ def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
         CommitOutcomeUnknownError: nobody can tell.
     """
     storage, time = table.storage, end.time
-    timeline = load_timeline(storage)
+    timeline = table.load_timeline()
     undone = any(load_rolled_back_time(storage, timeline, i) == time for i in rollbacks_after(timeline, time))
     if undone:
         overrule_end(storage, replace(end, end=ROLLBACK, content=b""))
-        delete_instant_file(storage, Instant(time, end.action, State.COMPLETED))
+        delete_instant_file(storage, timeline.completed_file(time, end.action))
         raise CommitConflictError(f"instant {time} was rolled back by another engine while it was being committed")
     found = timeline.find(time, end.action)
     if found is not None and found.is_completed:
         return found
-    if is_archived(storage, table.config.archive_folder, time):
-        return Instant(time, end.action, State.COMPLETED)
+    if is_archived(table.archive, time):
+        return name_instant(timeline.layout, time, end.action, State.COMPLETED)
     raise CommitOutcomeUnknownError(f"the files of instant {time} are not on the timeline: run the batch again")
 
 
@@ -318,7 +317,7 @@ def _load_facts(
         file_groups=metadata.file_groups,
         inputs=frozenset(join(stat.partition_path, stat.prev_base_file) for stat in stats if stat.prev_base_file),
         schema=schema,
-        inflight_exists=timeline.contains(inflight(pending.time, pending.instant.action)),
+        inflight_exists=timeline.contains(pending.instant.at(State.INFLIGHT)),
         rolled_back=frozenset(load_rolled_back_time(storage, timeline, i) for i in new_rollbacks),
         restored=any(i.action is Action.RESTORE and (i.time, i.action) not in known for i in timeline),
         seen=seen.committed_times,
@@ -345,7 +344,7 @@ def load_cleaned(storage: Storage, timeline: Timeline, clean: Instant) -> frozen
         if clean.is_completed:
             deleted = decode_clean_metadata(read_instant(storage, clean)).deleted
             return frozenset(join(path, name) for path, names in deleted.items() for name in names)
-        plan = requested(clean.time, Action.CLEAN)
+        plan = clean.at(State.REQUESTED)
         data = read_instant(storage, plan) if timeline.contains(plan) else b""
         files = decode_clean_plan(data).files.values() if data else ()
         return frozenset(storage.relative(file) for names in files for file in names)
@@ -358,6 +357,6 @@ def load_rolled_back_time(storage: Storage, timeline: Timeline, rollback: Instan
     if rollback.is_completed:
         data = find_instant(storage, rollback)
         return decode_rollback_metadata(data, rollback.file_name).instant_time if data else ""
-    plan = Instant(rollback.time, Action.ROLLBACK, State.REQUESTED)
+    plan = rollback.at(State.REQUESTED)
     data = find_instant(storage, plan) if timeline.contains(plan) else None
     return decode_rollback_plan(data, plan.file_name).instant_time if data else ""

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from table.config import TableConfig
-from table.timeline.commit_metadata import CommitMetadata
+from table.config.table_config import TableConfig
+from table.timeline.metadata.commit import CommitMetadata
 
 # changes to these while a batch runs change what its files mean
 _STABLE = (

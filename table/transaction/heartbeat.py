@@ -8,10 +8,11 @@ import json
 from collections.abc import Container
 from dataclasses import asdict, dataclass
 
-from table.settings import HeartbeatSettings
-from table.storage import METAFOLDER, Storage, join
+from table.options.groups import HeartbeatSettings
+from table.storage.interface import METAFOLDER, Storage, join
 
 HEARTBEAT_FOLDER = join(METAFOLDER, ".heartbeat")
+
 
 @dataclass(frozen=True, slots=True)
 class WriterIdentity:

@@ -19,12 +19,11 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import NoReturn
 
-import structlog
-
 from table import clock, threads
 from table.errors import CommitConflictError, CommitOutcomeUnknownError, StorageError
-from table.settings import HeartbeatSettings
-from table.storage import OWN_FOLDER, Storage, join
+from table.log import get_logger
+from table.options.groups import HeartbeatSettings
+from table.storage.interface import OWN_FOLDER, Storage, join
 from table.timeline.active_timeline import create_settled
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat
 from table.version import VERSION
@@ -34,7 +33,7 @@ ALIVE_FOLDER = join(OWN_FOLDER, "alive")
 _TRIES = 20
 _FORGOTTEN_AFTER = 10  # times the time of a lease
 
-log = structlog.get_logger("hudistream.lease")
+log = get_logger("hudistream.lease")
 
 
 @dataclass(frozen=True, slots=True)

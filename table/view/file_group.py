@@ -7,8 +7,8 @@ than the first active commit (its own instant was retired to the archive).
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from table.files.file_names import parse_base_file, parse_log_file
-from table.storage import FileInfo, join
+from table.files.names import parse_base_file, parse_log_file
+from table.storage.interface import FileInfo, join
 from table.timeline.timeline import Timeline
 
 

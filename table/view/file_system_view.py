@@ -5,10 +5,10 @@ from typing import Any
 
 from table import threads
 from table.files.partition_metadata import PARTITION_METAFILE
-from table.storage import METAFOLDER, FileInfo, Storage, join
+from table.storage.interface import METAFOLDER, FileInfo, Storage, join
 from table.timeline.active_timeline import find_instant
-from table.timeline.commit_metadata import decode_commit
 from table.timeline.instant import Action
+from table.timeline.metadata.commit import decode_commit
 from table.timeline.timeline import Timeline
 from table.view.file_group import BaseFile, CommittedInstants, FileGroup, build_file_groups, committed_instants
 

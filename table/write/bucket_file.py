@@ -8,14 +8,14 @@ import pyarrow as pa
 
 from table import clock
 from table.errors import BrokenInvariantError, StorageError
-from table.files.base_file_summary import BaseFileSummary
-from table.files.file_names import MarkerName, parse_base_file
+from table.files.base.stored_file import StoredBaseFile
+from table.files.base.summary import BaseFileSummary
 from table.files.markers import CREATE, MERGE, create_marker
+from table.files.names import MarkerName, parse_base_file
 from table.files.partition_metadata import create_partition_metadata
-from table.files.stored_file import StoredBaseFile
-from table.schema import with_meta_columns
-from table.storage import Stage, join
-from table.timeline.commit_metadata import NO_PREVIOUS_COMMIT, WriteStat
+from table.schema.avro_schema import with_meta_columns
+from table.storage.interface import Stage, join
+from table.timeline.metadata.commit import NO_PREVIOUS_COMMIT, WriteStat
 from table.write.context import Attempt, Bucket, BucketType, WriteContext
 from table.write.meta_columns import stamp_new_rows
 

@@ -5,10 +5,10 @@ from enum import Enum
 
 import pyarrow as pa
 
-from table.files.file_names import BaseFileName
-from table.settings import BaseFileSettings
-from table.storage import Storage
-from table.write.merge import MergeRules
+from table.files.names import BaseFileName
+from table.options.groups import BaseFileSettings
+from table.records.merge import MergeRules
+from table.storage.interface import Storage
 
 
 class BucketType(str, Enum):

@@ -12,16 +12,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from table.files.base_file import file_schema, restamp_carried_rows
-from table.files.base_file_summary import NEW, BaseFileSummary, Carrying
-from table.files.base_file_writer import BaseFileWriter
-from table.files.copy_checks import why_encoded_anew
-from table.files.hudi_footer import filter_of_footer
-from table.schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
-from table.timeline.commit_metadata import WriteStat
+from table.config.merge_mode import MergeMode
+from table.files.base.hudi_footer import filter_of_footer
+from table.files.base.repeated_columns import file_schema, restamp_carried_rows
+from table.files.base.summary import NEW, BaseFileSummary, Carrying
+from table.files.base.writer import BaseFileWriter
+from table.files.parquet.copy_checks import why_encoded_anew
+from table.records.merge import changed_columns, decide_merge, delete_flags, merge_rows
+from table.schema.avro_schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
+from table.timeline.metadata.commit import WriteStat
 from table.write.bucket_file import BucketFile
 from table.write.context import Attempt, Bucket, WriteContext
-from table.write.merge import EVENT_TIME, changed_columns, decide_merge, delete_flags, merge_rows
 from table.write.merge_plan import MergePlan, plan_merge
 
 Positions = npt.NDArray[np.int64]
@@ -35,13 +36,13 @@ class Changes:
         incoming: table columns and ``_hoodie_record_key``, no key twice.
         rows: positions in the file of the rows that hold these keys, ascending.
         matches: for each the position of its record in `incoming`.
-        gone: incoming records that remove their key whatever the order.
+        removes: which incoming records remove their key whatever the order.
     """
 
     incoming: pa.Table
     rows: Positions
     matches: Positions
-    gone: npt.NDArray[np.bool_]
+    removes: npt.NDArray[np.bool_]
 
 
 def merge_bucket(
@@ -79,7 +80,7 @@ def _one_record_a_row(changes: Changes) -> Changes:
     if len(np.unique(matches)) == len(matches):
         return changes
     incoming = changes.incoming.take(pa.array(matches))
-    return Changes(incoming, changes.rows, np.arange(len(matches)), changes.gone[matches])
+    return Changes(incoming, changes.rows, np.arange(len(matches)), changes.removes[matches])
 
 
 class _Merge:
@@ -104,7 +105,7 @@ class _Merge:
         if self._reason is not None:
             return self._plan_anew()
         changes, rules = self._changes, self._context.merge
-        removes = (delete_flags(changes.incoming, rules) | changes.gone)[changes.matches]
+        removes = (delete_flags(changes.incoming, rules) | changes.removes)[changes.matches]
         return plan_merge(
             self._stored.group_rows,
             self._groups_of(changes.rows),
@@ -164,7 +165,7 @@ class _Merge:
         same = (FILE_NAME, RECORD_KEY, PARTITION_PATH, self._context.key_column)
         names = [name for name in self._file.schema.names if name not in same or name == rules.ordering_field]
         # where the order decides, one column tells whether anything changes at all
-        decisive = [rules.ordering_field] if rules.ordering_field and rules.mode == EVENT_TIME else names
+        decisive = [rules.ordering_field] if rules.ordering_field and rules.mode is MergeMode.EVENT_TIME else names
         found = self._found(int(self._starts[group]), self._stored.group_rows[group])
         if not (found >= 0).any():
             writer.patch(group, pa.table({}))
@@ -186,7 +187,7 @@ class _Merge:
         at = int(self._starts[group])
         for chunk in self._stored.read_batches(file_schema(self._file.schema), [group]):
             rows, found = restamp_carried_rows(chunk, self._file.name), self._found(at, len(chunk))
-            merged = merge_rows(rows, self._stamped, found, self._context.merge, self._changes.gone)
+            merged = merge_rows(rows, self._stamped, found, self._context.merge, self._changes.removes)
             writer.write(merged.rows, carried=True)
             at += len(chunk)
             self.updated, self.deleted = self.updated + merged.updated, self.deleted + merged.deleted

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from table.files.tail_merge import CHEAP_GROUP_BYTES, plan_tail_merge
+from table.files.base.tail_merge import CHEAP_GROUP_BYTES, plan_tail_merge
 
 # row groups from this part of a full one on are kept apart for the sake of what is copied; smaller ones grow together
 _WORTH_PART = 16

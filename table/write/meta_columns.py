@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from table.files.base_file import constant_column, file_schema
-from table.schema import RECORD_KEY, with_meta_columns
+from table.files.base.repeated_columns import constant_column, file_schema
+from table.schema.avro_schema import RECORD_KEY, with_meta_columns
 
 
 def stamp_new_rows(

@@ -3,16 +3,16 @@
 import numpy as np
 import pyarrow as pa
 
-from table.files.base_file_summary import BaseFileSummary
-from table.files.base_file_writer import BaseFileWriter
-from table.files.stored_file import StoredBaseFile
+from table.files.base.stored_file import StoredBaseFile
+from table.files.base.summary import BaseFileSummary
+from table.files.base.writer import BaseFileWriter
 from table.index.key_lookup import positions_of
-from table.schema import RECORD_KEY
-from table.storage import join
-from table.timeline.commit_metadata import WriteStat
+from table.records.merge import last_of_each_key
+from table.schema.avro_schema import RECORD_KEY
+from table.storage.interface import join
+from table.timeline.metadata.commit import WriteStat
 from table.write.bucket_file import BucketFile
 from table.write.context import Attempt, Bucket, BucketType, WriteContext
-from table.write.merge import last_of_each_key
 from table.write.merge_bucket import Changes, merge_bucket
 
 

@@ -7,23 +7,23 @@ check holds the table, so that no writer that knows leases is at work.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import structlog
-
+from table.config.writable import check_can_write, check_copy_on_write
 from table.errors import CorruptFileError, HudiError, UnsupportedTableError
-from table.hudi_table import HudiTable, check_can_write, check_copy_on_write
+from table.hudi_table import HudiTable
+from table.log import get_logger
+from table.options.groups import HeartbeatSettings
 from table.services.check.contents import check_contents, choose_files
 from table.services.check.finding import CheckReport, Finding, Kind, Repair, found_by_both, in_order
 from table.services.check.judge_files import judge_files
 from table.services.check.judge_timeline import judge_timeline
 from table.services.check.look import Holder, Look, find_standing_holder, take_look
 from table.services.check.repair import Problems, end_instants, mend
-from table.settings import HeartbeatSettings
 from table.transaction.lease import Lease, hold_table
 from table.view.file_group import BaseFile
 
 DEFAULT_SAMPLE = 20
 
-log = structlog.get_logger("hudistream.check")
+log = get_logger("hudistream.check")
 
 
 def check(table: HudiTable, *, repair: bool = False, sample: int | None = DEFAULT_SAMPLE) -> CheckReport:

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from table.columns.conform import conform
 from table.errors import CorruptFileError, StorageError
-from table.files.base_file import conform
-from table.files.bloom_filter import AnyBloomFilter, decode_filter
-from table.files.hudi_footer import AVRO_SCHEMA_KEY, BLOOM_KEY, BLOOM_TYPE_KEY, key_range, stored_bounds
-from table.files.stored_file import StoredBaseFile
-from table.schema import RECORD_KEY, relaxed, with_meta_columns
+from table.files.base.hudi_footer import AVRO_SCHEMA_KEY, BLOOM_KEY, BLOOM_TYPE_KEY, key_range, stored_bounds
+from table.files.base.stored_file import StoredBaseFile
+from table.files.bloom.bloom_filter import AnyBloomFilter, decode_filter
+from table.schema.avro_schema import RECORD_KEY, relaxed, with_meta_columns
 from table.services.check.finding import Finding, Kind, Repair, Severity
 from table.services.check.look import Look
-from table.storage import Storage
+from table.storage.interface import Storage
 from table.view.file_group import BaseFile
 
 _REWRITE = "write its rows again (`insert_overwrite` of its partition); upserts with the index SIMPLE find its keys"

@@ -6,7 +6,7 @@ active timeline: the line. Only a commit's write stats say which files it wrote.
 
 from collections.abc import Iterator
 
-from table.files.file_names import parse_base_file
+from table.files.names import parse_base_file
 from table.services.check.finding import Finding, Kind, Repair, Severity
 from table.services.check.look import Folder, Group, Look, tells_all
 from table.view.file_group import BaseFile

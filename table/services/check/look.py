@@ -11,19 +11,18 @@ from dataclasses import dataclass, field, replace
 
 from table import clock
 from table.errors import CorruptFileError, HudiError
-from table.files.file_names import parse_base_file, parse_marker
 from table.files.markers import list_marked_instants, list_marker_names
+from table.files.names import parse_base_file, parse_marker
 from table.files.partition_metadata import PARTITION_METAFILE
 from table.hudi_table import HudiTable
-from table.services.rollback import WRITES, is_clustering
-from table.settings import HeartbeatSettings
-from table.storage import METAFOLDER, TEMPORARY_PREFIX, Storage, join
-from table.timeline.active_timeline import STALE_TEMPORARY_MS, find_instant, load_timeline
-from table.timeline.archived_timeline import read_archived_changes
-from table.timeline.commit_metadata import CommitMetadata, decode_commit
+from table.options.groups import HeartbeatSettings
+from table.services.rollback.rollback import WRITES, is_clustering
+from table.storage.interface import METAFOLDER, TEMPORARY_PREFIX, Storage, join
+from table.timeline.active_timeline import STALE_TEMPORARY_MS, find_instant
 from table.timeline.end_record import ENDS_FOLDER, EndRecord, decode_end
 from table.timeline.instant import Action
-from table.timeline.savepoint_metadata import decode_savepoint
+from table.timeline.metadata.commit import CommitMetadata, decode_commit
+from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
 from table.transaction.commit import is_older_than_any_task, load_rolled_back_time
 from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer
@@ -195,7 +194,7 @@ def take_look(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> 
     storage = table.storage
     leftovers = _list_leftovers(storage, table.config.timezone)
     folders = {folder.path: folder for folder in _list_folders(storage, "")}
-    timeline = load_timeline(storage)
+    timeline = table.load_timeline()
     notes: dict[str, str] = {}
     commits = _load_commits(storage, timeline, notes)
     replaced: dict[str, set[str]] = {}
@@ -315,8 +314,8 @@ def _list_leftovers(storage: Storage, zone: str) -> Leftovers:
 
 def _load_archive(table: HudiTable, present: set[str], notes: dict[str, str]) -> Archive:
     archive = Archive()
-    with _damage_noted(notes, join(METAFOLDER, table.config.archive_folder)):
-        for change in read_archived_changes(table.storage, table.config.archive_folder):
+    with _damage_noted(notes, table.archive.folder):
+        for change in table.archive.read_changes():
             archive.recorded.add(change.time)
             archive.undone.update(change.undone)
             if change.metadata is None:
@@ -341,9 +340,7 @@ def tells_all(metadata: CommitMetadata) -> bool:
     return metadata.operation != "UNKNOWN" and all(stat.path for stat in metadata.stats)
 
 
-def _find_alive(
-    storage: Storage, timeline: Timeline, holder: Holder, settings: HeartbeatSettings
-) -> frozenset[str]:
+def _find_alive(storage: Storage, timeline: Timeline, holder: Holder, settings: HeartbeatSettings) -> frozenset[str]:
     """Pending writes of writers that are alive: those that know leases live while they hold the table."""
     owner = holder.record.identity.owner if holder.is_alive and holder.record and holder.record.identity else None
     alive = set()

@@ -7,25 +7,24 @@ done again. Files are deleted one by one, each by its name, and only where two l
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import structlog
-
 from table.errors import CommitConflictError, HudiError
 from table.files.markers import delete_markers
 from table.files.partition_metadata import create_partition_metadata
 from table.hudi_table import HudiTable
+from table.log import get_logger
+from table.options.groups import HeartbeatSettings
 from table.services.check.finding import Finding, Kind, Repair
 from table.services.check.judge_timeline import is_decided
 from table.services.check.look import Look
-from table.services.partitions import remove_emptied_partitions
-from table.services.rollback import roll_back_failed_writes
-from table.settings import HeartbeatSettings
+from table.services.clean.emptied_partitions import remove_emptied_partitions
+from table.services.rollback.rollback import roll_back_failed_writes
 from table.timeline.active_timeline import sweep_temporaries
 from table.timeline.end_record import delete_end
 from table.transaction.commit import delete_strays, is_older_than_any_task
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, sweep_heartbeats
 from table.transaction.lease import Lease, measure_now_ms
 
-log = structlog.get_logger("hudistream.check")
+log = get_logger("hudistream.check")
 
 ENDS = frozenset(
     {

@@ -1,0 +1,1 @@
+"""One micro-batch after another, on the driver."""

@@ -1,0 +1,114 @@
+"""Which batches are committed: the commits' checkpoint entries, each read once in a process."""
+
+from collections.abc import Mapping
+
+from table.errors import CommitConflictError
+from table.hudi_table import HudiTable
+from table.timeline.active_timeline import find_instant
+from table.timeline.end_record import find_end
+from table.timeline.instant import Action
+from table.timeline.metadata.commit import decode_commit
+from table.timeline.timeline import Timeline
+from table.transaction.checkpoint import (
+    OUR_KEY,
+    SINK_KEY,
+    CommittedBatch,
+    decode_checkpoints,
+    encode_checkpoints,
+    merge_checkpoints,
+    next_checkpoints,
+)
+from table.transaction.commit import load_rolled_back_time
+
+
+class BatchLedger:
+    """The last committed batch of every sink of one table.
+
+    What leaves the active timeline is kept: the archive need not be read for it. Every commit of ours carries the
+    entries of all sinks along, so the archive is read once, from its newest file back to our newest commit.
+    """
+
+    def __init__(self) -> None:
+        self._active: dict[str, dict[str, CommittedBatch]] = {}
+        self._retired: dict[str, CommittedBatch] = {}
+        self._archive_read_until: str | None = None
+
+    def find_last_batch(self, table: HudiTable, timeline: Timeline, sink_id: str) -> CommittedBatch | None:
+        """A sink's last committed batch: from the active timeline, else from the archive.
+
+        The archive matters only where other writers' commits pushed our last one there.
+        """
+        found = self._load_active(table, timeline).get(sink_id)
+        if found is not None:
+            return found
+        self._load_archived(table, timeline)
+        return self._retired.get(sink_id)
+
+    def _load_archived(self, table: HudiTable, timeline: Timeline) -> None:
+        """Reads the archive unless it has not grown since: its end is where the active timeline begins."""
+        first = timeline.first_active_time or ""
+        if self._archive_read_until == first:
+            return
+        for commits in table.archive.read_files():
+            found = [decode_checkpoints(commit.metadata.extra) for commit in commits]
+            self._retired = merge_checkpoints([*found, self._retired])
+            if any(OUR_KEY in commit.metadata.extra for commit in commits):
+                break  # it carries along what came before it
+        self._archive_read_until = first
+
+    def _load_active(self, table: HudiTable, timeline: Timeline) -> dict[str, CommittedBatch]:
+        known, archived = {}, False
+        for instant in timeline.completed_writes:
+            if instant.time not in self._active:
+                data = find_instant(table.storage, instant)
+                if data is None:
+                    archived = True  # since the timeline was listed: the archive knows more than it did
+                    continue
+                self._active[instant.time] = decode_checkpoints(decode_commit(data, instant.file_name).extra)
+            known[instant.time] = self._active[instant.time]
+        first = min(known, default="")
+        left = [self._active[time] for time in sorted(self._active) if time < first]
+        self._retired = merge_checkpoints([self._retired, *left])
+        self._active = known
+        if archived:
+            self._archive_read_until = None
+            self._load_archived(table, timeline)
+        return merge_checkpoints(known[time] for time in sorted(known))
+
+    def check_gap(
+        self, table: HudiTable, timeline: Timeline, last: CommittedBatch | None, sink_id: str, batch_id: int
+    ) -> None:
+        """Refuses a batch when batches between the last one and it were undone by hand.
+
+        Gaps alone are no sign: a batch without rows leaves no commit.
+
+        Raises:
+            CommitConflictError: names the batches, and both ways out.
+        """
+        known = -1 if last is None else last.batch_id
+        if batch_id <= known + 1:
+            return
+        for rollback in timeline.completed_of(Action.ROLLBACK):
+            time = load_rolled_back_time(table.storage, timeline, rollback)
+            end = find_end(table.storage, time, Action.COMMIT) if time else None
+            if end is None or end.undone is None:
+                continue
+            undone_sink, undone = end.undone
+            if undone_sink == sink_id and known < undone < batch_id:
+                raise CommitConflictError(
+                    f"batch {batch_id} of sink {sink_id!r} comes after batch {undone}, which was undone by hand "
+                    f"(commit {time}, {rollback.file_name}): its rows are not in the table. Either delete commits/"
+                    f"{known + 1} and later files from the checkpoint's folder, and start the stream: it replays them; "
+                    "or, if they are not wanted, give the sink another "
+                    "hoodie.datasource.write.streaming.checkpoint.identifier"
+                )
+
+    def build_extra(
+        self, table: HudiTable, timeline: Timeline, sink_id: str, batch_id: int | None, query_id: str | None
+    ) -> Mapping[str, str]:
+        """Extra metadata of the next commit: all that was known, and this batch if it has an id."""
+        active = self._load_active(table, timeline)
+        carried = {**self._retired, **active}
+        if batch_id is None:
+            return encode_checkpoints(carried) if carried else {}
+        return {**encode_checkpoints(next_checkpoints(carried, sink_id, batch_id, query_id)), SINK_KEY: sink_id}

@@ -1,0 +1,357 @@
+"""One micro-batch, step by step, without Spark: whoever distributes the rows is handed in.
+
+The order of the steps is the order of the README's promise: what failed is undone before anything is
+written, a file is announced before it is opened, and one file at the end makes the batch visible.
+"""
+
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+import pyarrow as pa
+
+from streaming.batch.failed_batch import BatchProgress
+from streaming.batch.ledger import BatchLedger
+from streaming.batch.opening import build_keys, choose_schema, open_table, without_metadata_table
+from streaming.batch.profile_cache import ProfileCache
+from streaming.batch.progress import Progress
+from streaming.batch.quarantine import encode_extra, finish_quarantine, now_us, publish
+from streaming.batch.services import TableServices
+from streaming.batch.summary import BatchSummary, PhaseClock, summarize
+from streaming.batch.workers import Batch, Workers
+from streaming.plan.plan_tasks import Scene, check_ordering, looks_everywhere, plan_tasks, remembered_below
+from streaming.plan.quarantine import Quarantine, table_key
+from streaming.plan.replacement import action_of, list_replaced, matching_paths
+from streaming.plan.task_plan import TaskPlan
+from streaming.plan.task_result import TaskResult, sum_results
+from streaming.plan.write_profile import WriteProfile
+from streaming.validators import PendingBatch, Validator, find_refusal
+from table.config.table_config import TableConfig
+from table.errors import (
+    BatchRefusedError,
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    HudiError,
+    InvalidRecordError,
+)
+from table.hudi_table import HudiTable, find_stored_key
+from table.keys.keygen import KeyExpressions, check_key_encoding
+from table.log import get_logger
+from table.options.write_options import WriteOptions
+from table.schema.avro_schema import schema_json
+from table.services.clean.emptied_partitions import remove_emptied_partitions
+from table.services.rollback.leftovers import delete_before_first_commit
+from table.services.rollback.rollback import end_pending, roll_back_failed_writes
+from table.storage.interface import Storage
+from table.timeline.active_timeline import load_timeline, sweep_temporaries
+from table.timeline.timeline import Timeline
+from table.transaction.checkpoint import Verdict, already_committed
+from table.transaction.commit import (
+    PendingCommit,
+    begin_commit,
+    clean_up_commit,
+    complete_commit,
+    withdraw_commit,
+)
+from table.transaction.heartbeat import WriterIdentity, sweep_heartbeats
+from table.transaction.lease import Lease, measure_now_ms
+from table.view.file_system_view import list_partition_paths
+
+log = get_logger("hudistream.sink")
+
+
+@dataclass(frozen=True)
+class BatchJob:
+    """One batch under way: its commit, what its tasks get, and what they were planned from."""
+
+    table: HudiTable
+    batch_id: int | None
+    identity: WriterIdentity
+    schema: pa.Schema
+    profile: WriteProfile
+    pending: PendingCommit
+    plan: TaskPlan
+
+
+class MicroBatchWriter:
+    """Writes micro-batches into one table, one after another, and remembers what the last one taught.
+
+    Args:
+        storage: the table's.
+        options: how to write.
+        default_name: name of the table if it has to be created.
+        validators: see a batch before it is committed, and may refuse it.
+        quarantine: where bad rows go when they are not to fail the batch.
+
+    Attributes:
+        services: cleaning and archival, started after each commit.
+        lease: this writer's hold on the table, kept between the batches of a stream.
+        progress: how far the batch is.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        options: WriteOptions,
+        default_name: str,
+        validators: Sequence[Validator] = (),
+        quarantine: Storage | None = None,
+    ) -> None:
+        self._storage, self._options, self._default_name = storage, options, default_name
+        self._validators, self._quarantine = tuple(validators), quarantine
+        self._profiles = ProfileCache(storage, remembered_below(options), everywhere=looks_everywhere(options))
+        self._ledger = BatchLedger()
+        self._key_encoding_seen = self._swept = False
+        self.services = TableServices(storage, options)
+        self.lease = Lease(storage, options.heartbeat)
+        self.progress = BatchProgress()
+        weakref.finalize(self, self.lease.release)  # at the interpreter's end, too
+
+    @property
+    def table(self) -> str:
+        """The table's address."""
+        return self._storage.base_uri
+
+    def stop(self) -> None:
+        """Waits for the services under way, and lets go of the table."""
+        self.services.stop()
+        self.lease.release()
+
+    def write(self, batch: Batch) -> BatchSummary:
+        """Writes one batch, or finds that it was written.
+
+        Raises:
+            HudiError: nothing of the batch is visible, unless the message says otherwise.
+        """
+        timing = PhaseClock()
+        self.progress.reset()
+        self.services.check()
+        identity = WriterIdentity(self._options.sink.id, batch.query_id, self.lease.owner)
+        table = open_table(self._storage, self._options, self._default_name, batch.workers.schema)
+        was_held = self.lease.is_held
+        self.lease.hold(identity)
+        self.lease.is_busy = True
+        try:
+            return self._write_held(without_metadata_table(table), batch, identity, timing)
+        finally:
+            self.lease.is_busy = False
+            if (batch.batch_id is None or batch.query_id is None) and not was_held:
+                self.lease.release()  # a stream keeps it until its next batch
+
+    def _write_held(self, table: HudiTable, batch: Batch, identity: WriterIdentity, timing: PhaseClock) -> BatchSummary:
+        """The batch of a writer that holds the table."""
+        batch_id = batch.batch_id
+        # what was decided is carried out before anybody asks what is committed
+        timeline = self._recover(table, identity)
+        try:
+            committed = self._is_committed(table, timeline, batch_id, identity)
+        except CommitConflictError:
+            committed = True
+            if batch.ask_query_id is None:
+                raise
+        if committed and batch.ask_query_id is not None:
+            identity = replace(identity, query_id=batch.ask_query_id())
+            self.lease.hold(identity)
+            committed = self._is_committed(table, timeline, batch_id, identity)
+        if committed:
+            log.info("batch_skipped", table=self._storage.base_uri, batch_id=batch_id, sink_id=identity.sink_id)
+            return BatchSummary(self._storage.base_uri, batch_id, None, skipped=True)
+        self.progress.is_new = True
+        write_schema = choose_schema(self._options, table.config, batch.workers.schema, table.load_schema(timeline))
+        keys = build_keys(self._options, table.config, batch.workers.schema)
+        check_ordering(self._options, table.config, write_schema)
+        leaving = self._find_leaving(keys, batch.workers)
+        job = self._begin(table, timeline, write_schema, batch, identity)
+        self.progress.instant_time = job.pending.time
+        timing.end("prepare")
+        progress = Progress(self._storage.base_uri, batch_id, job.pending.time)
+        try:
+            with progress:
+                result = TaskResult() if leaving is not None else sum_results(batch.workers.write(keys, job.plan))
+                timing.end("write")
+                progress.note_written(result.stats)
+                if not self._commit(job, result, self._list_replaced(job, result, leaving)):
+                    self._profiles.learn(job.profile, result)
+                    return _logged(BatchSummary(self._storage.base_uri, batch_id, None))
+        except CommitOutcomeUnknownError:
+            self.lease.beat_for(None)
+            # the commit file may yet appear: deleting what it names would be worse than waiting
+            self._profiles.drop()
+            raise
+        except BaseException:
+            self._undo(job)
+            raise
+        timing.end("commit")
+        if self._options.effective_operation.replaces:
+            self._profiles.drop()  # what it knows of small files is out of sight
+        else:
+            self._profiles.advance(job.profile, job.pending.time, result)
+        upkeep_errors = self._after_commit(job, result)
+        self.services.after_commit(table.config, timeline)
+        timing.end("after")
+        return _logged(summarize(self._storage.base_uri, batch_id, job.pending.time, result, timing, upkeep_errors))
+
+    def _is_committed(
+        self, table: HudiTable, timeline: Timeline, batch_id: int | None, identity: WriterIdentity
+    ) -> bool:
+        if batch_id is None:
+            return False
+        last = self._ledger.find_last_batch(table, timeline, identity.sink_id)
+        if already_committed(last, batch_id, identity.query_id, identity.sink_id) is Verdict.SKIP:
+            return True
+        self._ledger.check_gap(table, timeline, last, identity.sink_id, batch_id)
+        return False
+
+    def _recover(self, table: HudiTable, identity: WriterIdentity) -> Timeline:
+        """Undoes or finishes what dead batches left; removes folders of partitions that cleans emptied."""
+        try:
+            timeline = roll_back_failed_writes(table, identity, self._options.heartbeat)
+        except CommitConflictError:
+            self.lease.release()  # whoever ends what stands in the way, a restore above all, needs the table for it
+            raise
+        if not self._swept:
+            now_ms = measure_now_ms(self._storage, self.lease.owner)
+            sweep_temporaries(self._storage, now_ms)
+            times = {instant.time for instant in timeline.pending}
+            sweep_heartbeats(self._storage, times, self._options.heartbeat, now_ms)
+            self._swept = True
+        remove_emptied_partitions(table, self.services.take_emptied())
+        if not self._key_encoding_seen:
+            stored = find_stored_key(table, timeline)
+            check_key_encoding(table.config, stored)
+            self._key_encoding_seen = stored is not None  # it opens a base file: once is enough
+        if self._quarantine is not None:
+            finish_quarantine(self._quarantine, self._table_key(table), table, timeline)
+        return timeline
+
+    def _table_key(self, table: HudiTable) -> str:
+        return table_key(self._storage.base_uri, table.config.name)
+
+    def _begin(
+        self,
+        table: HudiTable,
+        timeline: Timeline,
+        schema: pa.Schema,
+        batch: Batch,
+        identity: WriterIdentity,
+    ) -> BatchJob:
+        profile = self._profiles.load(timeline)
+        operation = self._options.effective_operation
+        pending = begin_commit(table, timeline, operation.hudi_name, identity, self.lease, action_of(operation))
+        self.lease.beat_for(pending.time, identity)
+        plan = self._plan_tasks(table, timeline, profile, schema, pending, batch.workers.parallelism)
+        if self._quarantine is not None:
+            key = self._table_key(table)
+            aside = Quarantine(self._quarantine, key, pending.time, batch.batch_id, identity.sink_id, now_us())
+            plan = replace(plan, quarantine=aside)
+        return BatchJob(table, batch.batch_id, identity, schema, profile, pending, plan)
+
+    def _plan_tasks(
+        self,
+        table: HudiTable,
+        timeline: Timeline,
+        profile: WriteProfile,
+        schema: pa.Schema,
+        pending: PendingCommit,
+        parallelism: int,
+    ) -> TaskPlan:
+        unknown = looks_everywhere(self._options) and not profile.is_complete
+        paths = list_partition_paths(self._storage) if unknown else ()
+        scene = Scene(self._storage, pending.time, table.load_committed(timeline), tuple(paths))
+        return plan_tasks(self._options, table.config, profile, schema, scene, parallelism)
+
+    def _find_leaving(self, keys: KeyExpressions, workers: Workers) -> tuple[str, ...] | None:
+        """Partition paths that are to be deleted; None where rows are written."""
+        options = self._options
+        if not options.effective_operation.removes_partitions:
+            return None
+        asked = options.overwrite.partitions_to_delete or workers.list_partition_paths(keys)
+        return matching_paths(asked, list_partition_paths(self._storage))
+
+    def _list_replaced(
+        self, job: BatchJob, result: TaskResult, leaving: tuple[str, ...] | None
+    ) -> Mapping[str, tuple[str, ...]]:
+        operation = self._options.effective_operation
+        if not operation.replaces:
+            return {}
+        paths = leaving if leaving is not None else [stat.partition_path for stat in result.stats]
+        return list_replaced(self._storage, job.plan.committed, operation, paths)
+
+    def _commit(self, job: BatchJob, result: TaskResult, replaced: Mapping[str, tuple[str, ...]]) -> bool:
+        """Makes the batch visible. Returns False where there was nothing to commit."""
+        if result.bad_rows and not result.quarantined:
+            raise _bad_rows_error(result, job.table.config)
+        if not result.stats and not result.quarantined and not replaced:
+            withdraw_commit(self._storage, job.pending)
+            return False
+        schema = job.plan.context.schema
+        batch = PendingBatch(
+            self._storage.base_uri, job.batch_id, job.pending.time, result.stats, schema, self._storage
+        )
+        refusal = find_refusal(self._validators, batch)
+        if refusal is not None:
+            raise BatchRefusedError(f"batch {job.batch_id} was refused by {refusal}; nothing of it is visible")
+
+        def build_extra(now: Timeline) -> Mapping[str, str]:
+            # the tasks saw which query they belong to; what was asked earlier may be another one's
+            who = replace(job.identity, query_id=result.query_id or job.identity.query_id)
+            known = self._ledger.build_extra(job.table, now, who.sink_id, job.batch_id, who.query_id)
+            return {**known, **encode_extra(result.quarantined)}
+
+        schema_text = schema_json(job.schema, job.table.config.name)
+        seen = job.pending.seen
+        if len(seen) and not seen.completed_writes:  # the table's first commit, and somebody failed before
+            delete_before_first_commit(job.table, job.pending.time)
+        complete_commit(job.table, job.pending, result.stats, schema_text, build_extra, self.lease, replaced)
+        self.progress.is_visible = True
+        return True
+
+    def _undo(self, job: BatchJob) -> None:
+        """Rolls back at once what the batch began; if that fails, the next batch does it."""
+        self._profiles.drop()
+        self.lease.beat_for(None)
+        time = job.pending.time
+        try:
+            timeline = load_timeline(self._storage)
+            found = timeline.find(time, job.pending.instant.action)
+            if found is not None and not found.is_completed:
+                end_pending(job.table, timeline, found, self.lease.owner)
+            if self._quarantine is not None:
+                key = self._table_key(job.table)
+                finish_quarantine(self._quarantine, key, job.table, load_timeline(self._storage))
+        except HudiError as error:
+            log.warning(
+                "rollback_left_to_next_batch", table=self._storage.base_uri, instant_time=time, error=str(error)
+            )
+
+    def _after_commit(self, job: BatchJob, result: TaskResult) -> tuple[str, ...]:
+        """What is left to do once the batch is visible must not fail it. Returns what failed."""
+        time = job.pending.time
+        self.lease.beat_for(None)
+        try:
+            clean_up_commit(self._storage, time, result.stats)
+            if self._quarantine is not None and result.quarantined:
+                publish(self._quarantine, self._table_key(job.table), time, result.quarantined)
+                log.warning("rows_quarantined", table=self._storage.base_uri, instant_time=time, rows=result.bad_rows)
+        except HudiError as error:
+            log.warning("upkeep_failed", table=self._storage.base_uri, instant_time=time, error=str(error))
+            return (str(error),)
+        return ()
+
+
+def _logged(summary: BatchSummary) -> BatchSummary:
+    """The batch's one line at INFO; the whole summary at DEBUG."""
+    if summary.instant_time is None:
+        log.info("batch_empty", table=summary.table, batch_id=summary.batch_id)
+        return summary
+    log.info("batch_committed", **summary.short)
+    log.debug("batch_summary", **asdict(summary))
+    return summary
+
+
+def _bad_rows_error(result: TaskResult, config: TableConfig) -> InvalidRecordError:
+    keys = ", ".join(config.record_key_fields)
+    return InvalidRecordError(
+        f"{result.bad_rows} rows cannot be stored (record key {keys}), for example {'; '.join(result.examples)}: "
+        "filter them out, mend them, or set hudistream.bad.rows=quarantine; nothing of the batch was written"
+    )

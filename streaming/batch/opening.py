@@ -1,0 +1,94 @@
+"""What a batch agrees with the table about before anything is written: properties, schema, keys."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from streaming.plan.plan_tasks import plan_changes
+from table.config.table_config import TableConfig, load_table_config
+from table.config.writable import check_can_write
+from table.errors import InvalidConfigError
+from table.hudi_table import HudiTable, create_table
+from table.keys.keygen import KeyExpressions, build_key_expressions, check_keys_keep_their_types
+from table.log import get_logger
+from table.options.write_options import WriteOptions, check_options_agree, new_table_config
+from table.schema.avro_schema import check_batch_columns
+from table.schema.evolution import evolve_schema
+from table.services.metadata_table import drop_metadata_table
+from table.storage.interface import Storage
+
+log = get_logger("hudistream.sink")
+
+
+def open_table(storage: Storage, options: WriteOptions, default_name: str, schema: pa.Schema) -> HudiTable:
+    """Opens the table, or creates it for the first batch; everything wrong with either is said here.
+
+    Args:
+        storage: the table's.
+        options: how to write.
+        default_name: name of the table if it has to be created.
+        schema: the batch's columns (Arrow).
+
+    Raises:
+        InvalidConfigError, UnsupportedTableError, SchemaMismatchError: nothing was created.
+    """
+    config = load_table_config(storage)
+    if config is None:
+        config = new_table_config(options, default_name)
+        evolve_schema(schema, None)
+        build_keys(options, config, schema)
+        table = create_table(storage, config)
+        log.info("table_created", table=storage.base_uri, name=config.name, keygen=config.keygen_type)
+    else:
+        table = HudiTable(storage, config)
+    check_options_agree(options, table.config)
+    drops = options.table.metadata_enabled is False
+    check_can_write(replace(table.config, metadata_partitions="") if drops else table.config)
+    plan_changes(options, table.config)
+    return table
+
+
+def without_metadata_table(table: HudiTable) -> HudiTable:
+    """Drops the metadata table of a table that was opened to be written without one.
+
+    Hudi's own writers make one by default, so it is looked for before every batch.
+    """
+    return drop_metadata_table(table) if table.config.metadata_partitions.strip() else table
+
+
+def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:
+    """The schema that a commit will have.
+
+    Args:
+        options: how to write.
+        config: the table's properties.
+        batch: the batch's columns (Arrow).
+        table: the table's columns (Arrow), or None for one without commits.
+
+    Raises:
+        SchemaMismatchError, InvalidConfigError: the two cannot be reconciled.
+    """
+    if not options.effective_operation.takes_keys_alone:
+        evolved = evolve_schema(
+            batch,
+            table,
+            options.schema.mode,
+            fill_missing=options.schema.fill_missing,
+            ordering_field=config.ordering_field,
+        )
+        check_keys_keep_their_types(config, batch, table)
+        return evolved
+    if table is None:
+        raise InvalidConfigError(
+            f"hoodie.datasource.write.operation={options.effective_operation}: the table has no rows yet"
+        )
+    check_batch_columns(batch)
+    check_keys_keep_their_types(config, batch, table)
+    return table
+
+
+def build_keys(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> KeyExpressions:
+    """Record key and partition path of a batch's rows, as SQL."""
+    if options.effective_operation.takes_keys_alone:
+        config = replace(config, ordering_field=None)  # a delete needs no more than its key
+    return build_key_expressions(config, schema, options.keys.partition_kinds, dict(options.keys.timebased))

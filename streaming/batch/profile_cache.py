@@ -1,0 +1,109 @@
+"""The write profile of one table, kept from batch to batch, and made anew when it cannot be trusted."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from streaming.plan.bucket_assigner import LiveFile
+from streaming.plan.live_files import as_live_files
+from streaming.plan.task_result import TaskResult
+from streaming.plan.write_profile import (
+    COMMITS_REMEMBERED,
+    FILES_REMEMBERED,
+    PATHS_REMEMBERED,
+    WriteProfile,
+    apply_commit,
+    commit_size,
+    fresh_profile,
+    learn_listed,
+)
+from table.errors import HudiError
+from table.files.base.stored_file import read_footer_bytes
+from table.log import get_logger
+from table.storage.interface import Storage
+from table.timeline.active_timeline import read_instant
+from table.timeline.instant import Action
+from table.timeline.metadata.commit import CommitMetadata, decode_commit
+from table.timeline.timeline import Timeline
+from table.view.file_system_view import load_committed_instants, walk_latest_base_files
+
+FOOTERS_SAMPLED = 3
+
+log = get_logger("hudistream.profile")
+
+
+class ProfileCache:
+    """Holds the profile between batches; everything it decides is in `streaming.plan.write_profile`.
+
+    Args:
+        storage: the table's.
+        limit_bytes: larger files are not remembered; None: all are.
+        everywhere: whether the files of all paths are needed: then they are listed once, after a start.
+    """
+
+    def __init__(self, storage: Storage, limit_bytes: int | None, *, everywhere: bool = False) -> None:
+        self._storage, self._limit, self._everywhere = storage, limit_bytes, everywhere
+        self._profile: WriteProfile | None = None
+
+    def load(self, timeline: Timeline) -> WriteProfile:
+        """The cached profile, or a fresh one after a start or somebody else's commit."""
+        committed = timeline.committed_times
+        if self._profile is None or self._profile.is_stale(committed):
+            self._profile = self._build(timeline)
+            log.debug("write_profile_built", table=self._storage.base_uri, commits=len(committed))
+        else:
+            # equal but for what the archival retired, of which there would be more and more
+            self._profile = replace(self._profile, seen=committed)
+        return self._profile
+
+    def _build(self, timeline: Timeline) -> WriteProfile:
+        sizes = []
+        for instant in timeline.completed_of(Action.COMMIT, Action.DELTA_COMMIT)[: -COMMITS_REMEMBERED - 1 : -1]:
+            metadata = decode_commit(read_instant(self._storage, instant), instant.file_name)
+            if metadata.stats:
+                sizes.append(commit_size(metadata.stats, self._sample_footers(metadata)))
+        return fresh_profile(timeline.committed_times, sizes, self._list_everywhere(timeline))
+
+    def _list_everywhere(self, timeline: Timeline) -> Mapping[str, tuple[LiveFile, ...]] | None:
+        """The live files of the whole table, where they are needed and not too many to remember."""
+        if not self._everywhere or not timeline.committed_times:
+            return None
+        found: dict[str, tuple[LiveFile, ...]] = {}
+        files = 0
+        for path, of_path in walk_latest_base_files(self._storage, load_committed_instants(self._storage, timeline)):
+            found[path] = as_live_files(of_path)
+            files += len(of_path)
+            if len(found) > PATHS_REMEMBERED or files > FILES_REMEMBERED:
+                log.debug("too_many_files_to_remember", table=self._storage.base_uri, most=FILES_REMEMBERED)
+                return None
+        log.debug("table_listed", table=self._storage.base_uri, partition_paths=len(found), files=files)
+        return found
+
+    def _sample_footers(self, metadata: CommitMetadata) -> int:
+        """Footer bytes of a commit's files, estimated from a few of them."""
+        sampled = []
+        for stat in metadata.stats[:FOOTERS_SAMPLED]:
+            try:
+                sampled.append(read_footer_bytes(self._storage, stat.path))
+            except (HudiError, FileNotFoundError):
+                continue  # cleaned since; an estimate does without
+        return round(sum(sampled) / len(sampled) * len(metadata.stats)) if sampled else 0
+
+    def advance(self, profile: WriteProfile, instant_time: str, result: TaskResult) -> None:
+        """Moves the profile past one of our own commits."""
+        self._log_listed(result)
+        self._profile = apply_commit(
+            profile, instant_time, result.stats, result.footer_bytes, result.listed, self._limit
+        )
+
+    def learn(self, profile: WriteProfile, result: TaskResult) -> None:
+        """Keeps what the tasks of a batch listed that had nothing to commit."""
+        self._log_listed(result)
+        self._profile = learn_listed(profile, result.listed, self._limit)
+
+    def _log_listed(self, result: TaskResult) -> None:
+        for path, files in result.listed.items():
+            log.debug("partition_path_listed", table=self._storage.base_uri, partition_path=path, files=len(files))
+
+    def drop(self) -> None:
+        """Forgets the profile: what a failed batch left is not known."""
+        self._profile = None

@@ -1,0 +1,72 @@
+"""Bad rows put aside: Parquet files beside the table, there exactly once, with the batch they came in.
+
+A worker writes them to a staging folder named after the commit; the commit lists them; after it, each
+file is copied under its final name. A process that died in between is completed by the next batch: what
+a commit lists is published, what belongs to no commit is deleted. Publishing twice gives the same file.
+"""
+
+import json
+from collections.abc import Mapping
+
+from streaming.plan.quarantine import STAGING, staging_folder
+from table import clock
+from table.hudi_table import HudiTable
+from table.log import get_logger
+from table.storage.interface import Storage, join
+from table.timeline.active_timeline import read_instant
+from table.timeline.archived_timeline import read_archived_commits
+from table.timeline.metadata.commit import decode_commit
+from table.timeline.timeline import Timeline
+
+EXTRA_KEY = "hudistream.quarantine"
+
+log = get_logger("hudistream.quarantine")
+
+
+def encode_extra(files: tuple[str, ...]) -> Mapping[str, str]:
+    """What the commit says of its bad rows."""
+    return {EXTRA_KEY: json.dumps(sorted(files))} if files else {}
+
+
+def publish(storage: Storage, key: str, instant_time: str, files: tuple[str, ...]) -> None:
+    """Copies a commit's bad rows to their final names and empties its staging folder. Can be repeated."""
+    staging = staging_folder(key, instant_time)
+    present = {entry.name for entry in storage.list_dir(staging)}
+    for name in files:
+        if name in present:  # else a process before us published it and died while it cleaned up
+            storage.put(name, storage.read(join(staging, name)))
+    for name in sorted(present):
+        storage.delete(join(staging, name))
+    for folder in (staging, join(STAGING, key)):
+        storage.remove_empty_dir(folder)
+
+
+def finish_quarantine(storage: Storage, key: str, table: HudiTable, timeline: Timeline) -> None:
+    """Publishes what dead processes left of commits, and deletes what they left of failed batches.
+
+    A commit that was archived meanwhile is looked up in the archive: its bad rows are published, too.
+    """
+    pending = {instant.time for instant in timeline.pending}
+    commits = {instant.time: instant for instant in timeline.completed_writes}
+    archived: dict[str, Mapping[str, str]] | None = None
+    for entry in storage.list_dir(join(STAGING, key)):
+        if entry.name in pending or not entry.is_dir:
+            continue
+        extra: Mapping[str, str] = {}
+        if entry.name in commits:
+            instant = commits[entry.name]
+            extra = decode_commit(read_instant(table.storage, instant), instant.file_name).extra
+        elif entry.name < (timeline.first_active_time or ""):
+            if archived is None:
+                found = read_archived_commits(table.archive)
+                archived = {commit.time: commit.metadata.extra for commit in found}
+            extra = archived.get(entry.name, {})
+        files = tuple(json.loads(extra.get(EXTRA_KEY, "[]")))
+        log.info("quarantine_finished", table=table.storage.base_uri, instant_time=entry.name, files=len(files))
+        publish(storage, key, entry.name, files)
+    storage.remove_empty_dir(join(STAGING, key))
+
+
+def now_us() -> int:
+    """Microseconds since the epoch."""
+    return clock.now_ms() * 1000

@@ -1,0 +1,132 @@
+"""What became of a batch: a frozen value for callers, callbacks, the log and metrics."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from streaming.plan.task_result import TaskResult
+from table import clock
+from table.index.key_lookup import LookupCounts
+from table.timeline.metadata.commit import total_rows
+
+
+@dataclass(frozen=True)
+class BatchSummary:
+    """What became of a batch.
+
+    Attributes:
+        table: the table's address.
+        batch_id: Spark's id, or None for a write outside a stream.
+        instant_time: the commit, or None when nothing was committed (skipped, or empty).
+        skipped: whether it had been committed before.
+        rows: rows added.
+        rows_updated: rows that replaced others.
+        rows_deleted: rows that are gone.
+        lookup: what looking for keys cost; zeros where none was looked for.
+        index_lookup_seconds: how long keys were looked for, all tasks together.
+        index_update_seconds: how long it took until the index knew the new files, all tasks together; filters and key
+            ranges are written with the files and do not count.
+        bad_rows: rows put aside.
+        files_created: new file groups.
+        files_topped_up: file groups that got a new version.
+        reencoded: why topped up files were decoded and encoded anew instead of copied -> how many.
+        bytes_written: size of all new files.
+        bytes_copied: how many of these bytes were copied from older files as they are.
+        rewrite_ratio: bytes written for a byte of new rows; 1 when nothing was topped up.
+        seconds: wall time.
+        phases: seconds by phase: ``prepare``, ``write``, ``commit``, ``after``.
+        upkeep_errors: what failed after the commit; the batch is visible all the same.
+    """
+
+    table: str
+    batch_id: int | None
+    instant_time: str | None
+    skipped: bool = False
+    rows: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    lookup: LookupCounts = field(default_factory=LookupCounts)
+    index_lookup_seconds: float = 0.0
+    index_update_seconds: float = 0.0
+    bad_rows: int = 0
+    files_created: int = 0
+    files_topped_up: int = 0
+    reencoded: Mapping[str, int] = field(default_factory=dict)
+    bytes_written: int = 0
+    bytes_copied: int = 0
+    rewrite_ratio: float = 1.0
+    seconds: float = 0.0
+    phases: Mapping[str, float] = field(default_factory=dict)
+    upkeep_errors: tuple[str, ...] = ()
+
+    @property
+    def short(self) -> dict[str, object]:
+        """What the log's one line says of a batch; rows put aside only where there are some."""
+        said: dict[str, object] = {
+            "table": self.table,
+            "batch_id": self.batch_id,
+            "instant_time": self.instant_time,
+            "rows": self.rows,
+            "updated": self.rows_updated,
+            "deleted": self.rows_deleted,
+            "files": self.files_created + self.files_topped_up,
+            "seconds": round(self.seconds, 2),
+        }
+        return {**said, "bad_rows": self.bad_rows} if self.bad_rows else said
+
+
+class PhaseClock:
+    """Measures the phases of one batch."""
+
+    def __init__(self) -> None:
+        self._started_s = self._last_s = clock.monotonic_s()
+        self.phases: dict[str, float] = {}
+
+    def end(self, phase: str) -> None:
+        """The time since the last phase ended was this one's."""
+        now_s = clock.monotonic_s()
+        self.phases[phase] = round(now_s - self._last_s, 6)
+        self._last_s = now_s
+
+    @property
+    def seconds(self) -> float:
+        """Since the batch began."""
+        return round(self._last_s - self._started_s, 6)
+
+
+def summarize(
+    table: str,
+    batch_id: int | None,
+    instant_time: str,
+    result: TaskResult,
+    timing: PhaseClock,
+    upkeep_errors: tuple[str, ...],
+) -> BatchSummary:
+    """Summary of a batch that was committed."""
+    stats = result.stats
+    topped_up = sum(stat.prev_base_file is not None for stat in stats)
+    written = sum(stat.file_size_bytes for stat in stats)
+    # a file's new bytes are the share of its rows that are new
+    new = sum(
+        stat.file_size_bytes * (stat.num_inserts + stat.num_update_writes) / max(1, stat.num_writes) for stat in stats
+    )
+    return BatchSummary(
+        table=table,
+        batch_id=batch_id,
+        instant_time=instant_time,
+        rows=total_rows(stats),
+        rows_updated=sum(stat.num_update_writes for stat in stats),
+        rows_deleted=sum(stat.num_deletes for stat in stats),
+        lookup=result.lookup,
+        index_lookup_seconds=round(result.lookup.spent_ms / 1000, 6),
+        index_update_seconds=round(result.lookup.update_ms / 1000, 6),
+        bad_rows=result.bad_rows,
+        files_created=len(stats) - topped_up,
+        files_topped_up=topped_up,
+        reencoded=dict(result.reencoded),
+        bytes_written=written,
+        bytes_copied=result.copied_bytes,
+        rewrite_ratio=round(written / new, 3) if new else 1.0,
+        seconds=timing.seconds,
+        phases=dict(timing.phases),
+        upkeep_errors=upkeep_errors,
+    )

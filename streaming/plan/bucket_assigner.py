@@ -1,0 +1,131 @@
+"""Small-file state of a partition path -> the bucket of the next rows (pure; Flink's BucketAssigner).
+
+The smallest file is filled first, then the next, then new file groups. Rows are assigned by the run,
+not one by one: a run of n rows becomes a few (bucket, count) pairs.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from table.write.context import Bucket, BucketType
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A base file that a snapshot reader sees (SmallFile, HoodieRecordLocation).
+
+    Attributes:
+        file_id: its file group.
+        base_file: its name, which says the instant that wrote it.
+        size_bytes: its size.
+    """
+
+    file_id: str
+    base_file: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssignRules:
+    """Sizes that decide how many rows a file takes.
+
+    Attributes:
+        max_file_size_bytes: a file is full at this size.
+        small_file_limit_bytes: files below it take rows; 0 or less: none do.
+        record_size_bytes: average size of a row in a base file.
+        rows_per_new_file: fixed size of new files, or None to derive it.
+        is_guess: whether nothing is known of the table's rows: then a task that has some measures them first.
+    """
+
+    max_file_size_bytes: int
+    small_file_limit_bytes: int
+    record_size_bytes: int
+    rows_per_new_file: int | None = None
+    is_guess: bool = False
+
+    @property
+    def new_file_rows(self) -> int:
+        """Rows that a new file group takes."""
+        return self.rows_per_new_file or max(1, self.max_file_size_bytes // self.record_size_bytes)
+
+    def capacity(self, small_file: LiveFile) -> int:
+        """Rows that still fit into a small file (SmallFileAssignState.totalUnassigned)."""
+        return max(0, (self.max_file_size_bytes - small_file.size_bytes) // self.record_size_bytes)
+
+
+def find_small_files(files: Iterable[LiveFile], rules: AssignRules) -> tuple[LiveFile, ...]:
+    """The files of a partition path that are small, smallest first (WriteProfile.smallFilesProfile)."""
+    limit = rules.small_file_limit_bytes
+    small = (file for file in files if 0 < file.size_bytes < limit)
+    return tuple(sorted(small, key=lambda file: (file.size_bytes, file.file_id)))
+
+
+def drop_costly(
+    small_files: tuple[LiveFile, ...], expected_rows: float, rules: AssignRules, max_rewrite_ratio: float | None
+) -> tuple[LiveFile, ...]:
+    """The small files that are worth rewriting for what is expected to be added to them.
+
+    Args:
+        small_files: of one path, smallest first.
+        expected_rows: rows of the next batch for the path.
+        rules: sizes.
+        max_rewrite_ratio: bytes rewritten for a byte added, at most; None keeps all.
+    """
+    if max_rewrite_ratio is None:
+        return small_files
+    kept, left = [], expected_rows
+    for file in small_files:
+        added = min(left, rules.capacity(file))
+        if added > 0 and file.size_bytes <= max_rewrite_ratio * added * rules.record_size_bytes:
+            kept.append(file)
+            left -= added
+    return tuple(kept)
+
+
+def share_of_slot(small_files: tuple[LiveFile, ...], slot: int, slots: int) -> tuple[LiveFile, ...]:
+    """The small files that one slot owns: disjoint from every other slot's (smallFilesOfThisTask)."""
+    return small_files[slot::slots]
+
+
+class BucketAssigner:
+    """Assigns the rows of one slot of one partition path.
+
+    Args:
+        partition_path: the path.
+        small_files: the slot's own, smallest first.
+        rules: sizes.
+        new_file_id: makes the id of a new file group.
+    """
+
+    def __init__(
+        self,
+        partition_path: str,
+        small_files: tuple[LiveFile, ...],
+        rules: AssignRules,
+        new_file_id: Callable[[], str],
+    ) -> None:
+        self._partition_path, self._rules, self._new_file_id = partition_path, rules, new_file_id
+        self._small_files = [file for file in small_files if rules.capacity(file) > 0]
+        self._bucket: Bucket | None = None
+        self._left = 0
+
+    def assign(self, rows: int) -> list[tuple[Bucket, int]]:
+        """Buckets of the next rows, in order, with how many go into each; the counts add up to `rows`."""
+        assigned = []
+        while rows > 0:
+            if self._left == 0:
+                self._bucket, self._left = self._next_bucket()
+            assert self._bucket is not None
+            count = min(rows, self._left)
+            assigned.append((self._bucket, count))
+            self._left -= count
+            rows -= count
+        return assigned
+
+    def _next_bucket(self) -> tuple[Bucket, int]:
+        if self._small_files:
+            file = self._small_files.pop(0)
+            bucket = Bucket(BucketType.UPDATE, self._partition_path, file.file_id, file.base_file)
+            return bucket, self._rules.capacity(file)
+        bucket = Bucket(BucketType.INSERT, self._partition_path, self._new_file_id())
+        return bucket, self._rules.new_file_rows

@@ -1,0 +1,102 @@
+"""The live base files of partition paths as a plan carries them: small on the way, unpacked path by path (pure).
+
+Pickled one by one, fifty thousand files take seven megabytes and most of a second; as columns they take two, and a
+worker makes objects of those alone that it asks for.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+
+from streaming.plan.bucket_assigner import LiveFile
+from table.files.names import parse_base_file
+from table.view.file_group import BaseFile
+
+
+class LiveFiles:
+    """Partition path -> its live base files. A path that is known to be empty is not one that is not known.
+
+    Args:
+        files: of the paths that are known; an empty tuple says "none".
+        is_complete: whether a path that is not in `files` has none either.
+
+    Attributes:
+        is_complete: the same.
+    """
+
+    def __init__(self, files: Mapping[str, tuple[LiveFile, ...]] | None = None, *, is_complete: bool = False) -> None:
+        self._files = dict(files or {})
+        self.is_complete = is_complete
+        self._packed: bytes | None = None
+
+    def of(self, path: str) -> tuple[LiveFile, ...] | None:
+        """The files of a path; None: not known, the path has to be listed."""
+        return self._files.get(path, () if self.is_complete else None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __reduce__(self) -> tuple[Callable[[bytes, bool], "LiveFiles"], tuple[bytes, bool]]:
+        if self._packed is None:
+            self._packed = _pack(self._files)  # Spark pickles a plan once a stage
+        return _PackedFiles, (self._packed, self.is_complete)
+
+
+class _PackedFiles(LiveFiles):
+    """What arrives on a worker: columns, of which objects are made on demand."""
+
+    def __init__(self, packed: bytes, is_complete: bool) -> None:  # noqa: FBT001 as __reduce__ gives it
+        super().__init__(is_complete=is_complete)
+        self._packed = packed
+        columns = pa.ipc.open_stream(packed).read_all()
+        self._rows = {path: row for row, path in enumerate(columns.column("path").to_pylist())}
+        self._names, self._sizes = columns.column("names"), columns.column("sizes")
+
+    def of(self, path: str) -> tuple[LiveFile, ...] | None:
+        row = self._rows.get(path)
+        if row is None:
+            return super().of(path)
+        pairs = zip(self._names[row].as_py(), self._sizes[row].as_py(), strict=True)
+        return tuple(LiveFile(name.partition("_")[0], name, size) for name, size in pairs)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+def _pack(files: Mapping[str, tuple[LiveFile, ...]]) -> bytes:
+    columns = pa.RecordBatch.from_arrays(
+        [
+            pa.array(list(files), pa.string()),
+            pa.array([[file.base_file for file in of_path] for of_path in files.values()], pa.list_(pa.string())),
+            pa.array([[file.size_bytes for file in of_path] for of_path in files.values()], pa.list_(pa.int64())),
+        ],
+        ["path", "names", "sizes"],
+    )
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_stream(out, columns.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_batch(columns)
+    packed: bytes = out.getvalue().to_pybytes()
+    return packed
+
+
+def as_live_files(files: Iterable[BaseFile]) -> tuple[LiveFile, ...]:
+    """What a listing found, as the write profile remembers it."""
+    return tuple(LiveFile(file.file_id, file.name, file.size_bytes) for file in files)
+
+
+def as_base_files(path: str, files: Iterable[LiveFile]) -> Sequence[BaseFile]:
+    """Remembered files of a partition path as a listing gives them: in order of file id."""
+    ordered = sorted(files, key=lambda file: file.file_id)
+    return [BaseFile(path, f.base_file, f.file_id, _instant_of(f.base_file), f.size_bytes) for f in ordered]
+
+
+def _instant_of(name: str) -> str:
+    parsed = parse_base_file(name)
+    assert parsed is not None  # a listing, or our own writer, made the name
+    return parsed.instant_time

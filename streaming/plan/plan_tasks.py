@@ -1,0 +1,206 @@
+"""From options, properties and profile to what the tasks of one batch get (pure)."""
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from streaming.plan.bucket_assigner import AssignRules, drop_costly, find_small_files
+from streaming.plan.live_files import LiveFiles
+from streaming.plan.routes import Routes, plan_change_routes, plan_routes
+from streaming.plan.task_plan import ChangePlan, TaskPlan
+from streaming.plan.write_profile import FILES_REMEMBERED, FILES_SENT, WriteProfile, assign_rules, sent_files
+from table.config.merge_mode import MergeMode, merge_mode_of
+from table.config.table_config import TableConfig
+from table.errors import InvalidConfigError
+from table.keys.keygen import find_key_column
+from table.options.write_options import WriteOptions
+from table.records.merge import MergeRules, can_order
+from table.schema.avro_schema import relaxed, required_columns, schema_json, with_meta_columns
+from table.storage.interface import Storage
+from table.view.file_group import CommittedInstants
+from table.write.context import WriteContext
+
+
+def merge_rules(options: WriteOptions, config: TableConfig) -> MergeRules:
+    """How records of one key become one, as the table's payload class and the operation say."""
+    mode = merge_mode_of(config.payload_class) or MergeMode.EVENT_TIME
+    return MergeRules(mode, config.ordering_field, deletes_all=options.effective_operation.deletes_all)
+
+
+def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | None:
+    """How the rows of a batch meet the records of the table; None where they are only added.
+
+    Raises:
+        InvalidConfigError: when operation and index do not go together.
+    """
+    operation, index = options.effective_operation, options.index
+    drops_known, in_buckets = _drops_known(options), index.type.has_buckets
+    if not _meets_records(options):
+        return None
+    if not operation.can_write_buckets:
+        raise InvalidConfigError(
+            f"hoodie.datasource.write.operation={operation} with hoodie.index.type=BUCKET is not supported: rows would "
+            "not lie in their buckets; use insert or upsert"
+        )
+    return ChangePlan(
+        index=index.type,
+        prune_by_ranges=index.prune_by_ranges,
+        combines=options.duplicates.combine_before(operation) or drops_known,
+        drops_known=drops_known,
+        adds_only=not operation.looks_for_keys and not drops_known and options.duplicates.allow_on_insert,
+        moves=index.updates_partition_path,
+        buckets=_checked_buckets(options, config) if in_buckets else 0,
+        bucket_fields=_bucket_fields(options, config) if in_buckets else (),
+        cache_bytes=index.cache_bytes,
+    )
+
+
+def _checked_buckets(options: WriteOptions, config: TableConfig) -> int:
+    stored = config.extra.get("hoodie.bucket.index.num.buckets")
+    if stored is not None and stored != str(options.index.buckets):
+        raise InvalidConfigError(
+            f"hoodie.bucket.index.num.buckets={options.index.buckets} contradicts the table, which has {stored}: the "
+            "number of buckets is fixed when a table is made"
+        )
+    return options.index.buckets
+
+
+def _bucket_fields(options: WriteOptions, config: TableConfig) -> tuple[str, ...]:
+    hashed = options.index.bucket_hash_fields or config.record_key_fields
+    strangers = [name for name in hashed if name not in config.record_key_fields]
+    if strangers:
+        raise InvalidConfigError(
+            f"hoodie.bucket.index.hash.field={','.join(hashed)}: {strangers[0]!r} is not one of the record key fields "
+            f"({', '.join(config.record_key_fields)})"
+        )
+    return hashed
+
+
+def remembered_below(options: WriteOptions) -> int | None:
+    """The size from which a file need not be remembered; None where keys are looked for: then every file counts."""
+    return None if _meets_records(options) else options.sizes.small_file_limit_bytes
+
+
+def looks_everywhere(options: WriteOptions) -> bool:
+    """Whether keys are looked for in every partition path of the table."""
+    return options.index.type.is_global and _meets_records(options)
+
+
+def _meets_records(options: WriteOptions) -> bool:
+    """Whether the rows of a batch meet those of the table, or lie where an index has them."""
+    looks_for_keys = options.effective_operation.looks_for_keys
+    return looks_for_keys or _drops_known(options) or options.index.type.has_buckets
+
+
+def _drops_known(options: WriteOptions) -> bool:
+    return options.effective_operation.may_drop_duplicates and options.duplicates.drop_on_insert
+
+
+def check_ordering(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> None:
+    """Refuses an ordering field that cannot order.
+
+    Args:
+        options: how to write.
+        config: the table's properties.
+        schema: table columns (Arrow).
+
+    Raises:
+        InvalidConfigError: names the column and its type.
+    """
+    rules, changes = merge_rules(options, config), plan_changes(options, config)
+    name = rules.ordering_field
+    compares = not options.duplicates.allow_on_insert if changes is None else not changes.adds_only
+    if name is None or not compares or rules.deletes_all:
+        return
+    if name not in schema.names:
+        raise InvalidConfigError(
+            f"hoodie.datasource.write.precombine.field={name}: the table has no such column; it has "
+            f"{', '.join(schema.names)}"
+        )
+    if not can_order(schema.field(name).type):
+        raise InvalidConfigError(
+            f"hoodie.datasource.write.precombine.field={name}: a column of type {schema.field(name).type} has no order "
+            "that records could follow; use a number, a time or text"
+        )
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a commit finds.
+
+    Attributes:
+        storage: the table's.
+        instant_time: the commit's.
+        committed: which files are visible.
+        partition_paths: of the table; only a global index asks for them, where the profile does not know them all.
+    """
+
+    storage: Storage
+    instant_time: str
+    committed: CommittedInstants
+    partition_paths: tuple[str, ...] = ()
+
+
+def plan_tasks(
+    options: WriteOptions,
+    config: TableConfig,
+    profile: WriteProfile,
+    schema: pa.Schema,
+    scene: Scene,
+    parallelism: int,
+) -> TaskPlan:
+    """What the tasks of a batch get.
+
+    Args:
+        options: how to write.
+        config: the table's properties.
+        profile: what its past says.
+        schema: table columns (Arrow) as the commit will have them.
+        scene: what the commit finds.
+        parallelism: most tasks.
+    """
+    operation, duplicates = options.effective_operation, options.duplicates
+    changes = plan_changes(options, config)
+    rules = assign_rules(profile, options)
+    if not operation.fills_small_files:  # every task opens files of its own
+        rules = replace(rules, small_file_limit_bytes=0)
+    most = options.tasks.most_tasks(operation) or parallelism
+    if operation.is_bulk:
+        routes = Routes(most)
+    elif changes is not None:
+        routes, apart = plan_change_routes(profile, rules, most, spread=changes.is_global)
+        files = sent_files(profile, FILES_REMEMBERED if changes.is_global else FILES_SENT)
+        changes = replace(changes, apart=apart, files=files, partition_paths=scene.partition_paths)
+    else:
+        routes = plan_routes(profile, rules, most, options.tasks.slots_per_partition)
+    context = WriteContext(
+        storage=scene.storage,
+        instant_time=scene.instant_time,
+        schema=relaxed(schema),
+        required=required_columns(schema),
+        avro_schema=schema_json(with_meta_columns(schema), config.name),
+        settings=options.base_file,
+        merge=merge_rules(options, config),
+        key_column=find_key_column(config, schema),
+        allow_duplicates=duplicates.allow_on_insert or operation.is_bulk,
+        combine_before_insert=duplicates.combine_before_insert and not operation.is_bulk,
+    )
+    return TaskPlan(
+        context,
+        routes,
+        rules,
+        _small_files(profile, rules, options.sizes.max_rewrite_ratio) if changes is None else LiveFiles(),
+        scene.committed,
+        options.tasks.bulk_insert_sort if operation.is_bulk else None,
+        memory_bytes=options.tasks.memory_bytes,
+        changes=changes,
+    )
+
+
+def _small_files(profile: WriteProfile, rules: AssignRules, most_ratio: float | None) -> LiveFiles:
+    small = {
+        path: drop_costly(find_small_files(known.files, rules), known.rows, rules, most_ratio)
+        for path, known in profile.paths.items()
+        if known.files is not None
+    }
+    return LiveFiles(small, is_complete=profile.is_complete)

@@ -1,0 +1,44 @@
+"""Where the bad rows of a batch go (pure)."""
+
+import zlib
+from dataclasses import dataclass
+
+from table.storage.interface import Storage, join
+
+STAGING = "_staging"  # Spark passes over names that begin so
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """Where bad rows of a batch go: small, goes to the workers.
+
+    Attributes:
+        storage: the folder beside the table.
+        table_key: what tells this table's staged files from those of others that share the folder.
+        instant_time: the commit they come with.
+        batch_id: Spark's id, or None.
+        sink_id: the sink's name.
+        time_us: when the batch began, microseconds since the epoch.
+    """
+
+    storage: Storage
+    table_key: str
+    instant_time: str
+    batch_id: int | None
+    sink_id: str
+    time_us: int
+
+    @property
+    def staging_folder(self) -> str:
+        """Where bad rows wait for their commit."""
+        return staging_folder(self.table_key, self.instant_time)
+
+
+def table_key(base_uri: str, name: str) -> str:
+    """Name of a table's own part of the staging folder: several tables may share one."""
+    return f"{name}-{zlib.crc32(base_uri.encode()):08x}"
+
+
+def staging_folder(key: str, instant_time: str) -> str:
+    """Where the bad rows of one commit wait for it."""
+    return join(STAGING, key, instant_time)

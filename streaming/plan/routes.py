@@ -1,0 +1,167 @@
+"""Which task a row goes to: a pure function of the row and of what the driver knew (pure).
+
+A *slot* is one of the writers that share a partition path. The driver decides how many slots a path
+has and packs slots onto tasks by the work expected. A row goes to slot ``hash(record key) mod slots``
+of its path, a slot to the task in the plan, or, for a path that is not in the plan, to
+``hash(path, slot) mod tasks``. Nothing else decides: Spark computes parts of a stage again after a
+failure and must send every row the same way.
+"""
+
+import heapq
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from streaming.plan.bucket_assigner import AssignRules, LiveFile, find_small_files
+from streaming.plan.write_profile import WriteProfile
+
+SLOT_BYTES = 16 * 1024 * 1024  # a path gets another slot for each of these that are expected
+SMALL_BATCH_BYTES = 16 * 1024 * 1024
+COPIED_A_BYTE = 16  # bytes of an old file that are copied in the time in which one new byte is encoded
+HOT_SHARE = 1.5  # of a task's even share of the work: a path with more is shared by several tasks
+PLANNED_PATHS = 64  # beyond these, hashing spreads paths evenly enough
+
+_M32 = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Routes:
+    """Where rows go.
+
+    Attributes:
+        tasks: how many tasks write; 1 means that no exchange is needed.
+        default_slots: slots of a path that is not planned.
+        planned: partition path -> the task of each of its slots.
+    """
+
+    tasks: int
+    default_slots: int = 1
+    planned: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def slots_of(self, partition_path: str) -> int:
+        """How many slots share a path."""
+        planned = self.planned.get(partition_path)
+        return len(planned) if planned else self.default_slots
+
+
+def plan_routes(profile: WriteProfile, rules: AssignRules, parallelism: int, default_slots: int = 1) -> Routes:
+    """Slots and tasks for the next batch.
+
+    Args:
+        profile: rows expected a path, and its small files.
+        rules: sizes.
+        parallelism: most tasks.
+        default_slots: slots of an unknown path.
+
+    Returns:
+        One task when little is expected; else no more tasks than slots, each slot on the task with
+        the least work so far, heaviest first.
+    """
+    default_slots = min(default_slots, parallelism)
+    if profile.batches == 0:
+        return Routes(parallelism, default_slots)
+    work: list[tuple[float, str, int]] = []
+    hot = 0
+    for path, known in profile.paths.items():
+        if known.rows < 1:
+            continue
+        new_bytes = known.rows * rules.record_size_bytes
+        slots = max(1, min(parallelism, int(new_bytes // SLOT_BYTES) + 1))
+        small = find_small_files(known.files or (), rules)
+        for slot in range(slots):
+            carried = sum(file.size_bytes for file in small[slot : slot + 1])
+            work.append((new_bytes / slots + carried / COPIED_A_BYTE, path, slot))
+        hot += slots
+    expected = sum(load for load, _, _ in work)
+    if expected < SMALL_BATCH_BYTES and all(slot == 0 for _, _, slot in work):
+        return Routes(1, 1)
+    tasks = max(1, min(parallelism, hot))
+    return Routes(tasks, default_slots, _pack(work, tasks))
+
+
+def plan_change_routes(
+    profile: WriteProfile, rules: AssignRules, parallelism: int, *, spread: bool
+) -> tuple[Routes, bool]:
+    """Slots and tasks for a batch that changes records.
+
+    All file groups of a slot are written by one task, and a path's only slot finds its keys where it writes.
+    A path that has most of the work gets several slots; then keys are looked for apart, by their hash, and
+    rows move on to the slot that owns the file group found.
+
+    Args:
+        profile: rows expected a path, and its files.
+        rules: sizes.
+        parallelism: most tasks.
+        spread: whether keys are looked for apart in any case (global indexes).
+
+    Returns:
+        The routes, and whether keys are looked for apart.
+    """
+    if profile.batches == 0:
+        return Routes(parallelism), spread
+    work = {
+        # small files that lie about may all have to be encoded anew; of large ones most is copied
+        path: known.rows * rules.record_size_bytes + _small_bytes(known.files or (), rules)
+        for path, known in profile.paths.items()
+        if known.rows >= 1
+    }
+    total = sum(work.values())
+    if total < SMALL_BATCH_BYTES or parallelism == 1:
+        return Routes(1), spread
+    share = total / parallelism
+    slots = {path: parallelism if load > HOT_SHARE * share else 1 for path, load in work.items()}
+    parts = [(load / slots[path], path, slot) for path, load in work.items() for slot in range(slots[path])]
+    return Routes(min(parallelism, len(parts)), 1, _pack(parts, min(parallelism, len(parts)))), (
+        spread or any(count > 1 for count in slots.values())
+    )
+
+
+def _small_bytes(files: Iterable[LiveFile], rules: AssignRules) -> int:
+    return sum(file.size_bytes for file in files if file.size_bytes < rules.small_file_limit_bytes)
+
+
+def _pack(work: list[tuple[float, str, int]], tasks: int) -> dict[str, tuple[int, ...]]:
+    """Longest first, each onto the least loaded task (LPT)."""
+    heaviest: dict[str, float] = {}
+    for load, path, _ in work:
+        heaviest[path] = heaviest.get(path, 0.0) + load
+    chosen = set(sorted(heaviest, key=lambda path: (-heaviest[path], path))[:PLANNED_PATHS])
+    loads = [(0.0, task) for task in range(tasks)]
+    assigned: dict[str, dict[int, int]] = {}
+    for load, path, slot in sorted(work, key=lambda item: (-item[0], item[1], item[2])):
+        if path in chosen:
+            so_far, task = heapq.heappop(loads)
+            heapq.heappush(loads, (so_far + load, task))
+            assigned.setdefault(path, {})[slot] = task
+    return {path: tuple(by_slot[slot] for slot in sorted(by_slot)) for path, by_slot in assigned.items()}
+
+
+def hash_int(value: int, seed: int = 42) -> int:
+    """Spark's hash of an int column (Murmur3_x86_32.hashInt), signed."""
+    k = value & _M32
+    k = k * 0xCC9E2D51 & _M32
+    k = (k << 15 | k >> 17) & _M32
+    k = k * 0x1B873593 & _M32
+    h = seed ^ k
+    h = (h << 13 | h >> 19) & _M32
+    h = (h * 5 + 0xE6546B64) & _M32
+    h ^= 4
+    h ^= h >> 16
+    h = h * 0x85EBCA6B & _M32
+    h ^= h >> 13
+    h = h * 0xC2B2AE35 & _M32
+    h ^= h >> 16
+    return h - (1 << 32) if h >> 31 else h
+
+
+def task_values(tasks: int) -> tuple[int, ...]:
+    """For each task an int that Spark's hash partitioning over `tasks` partitions sends there.
+
+    ``repartition(n, column)`` sends a row to ``pmod(hash(column), n)``; a column holding these values
+    therefore chooses the task.
+    """
+    found: dict[int, int] = {}
+    value = 0
+    while len(found) < tasks:
+        found.setdefault(hash_int(value) % tasks, value)
+        value += 1
+    return tuple(found[task] for task in range(tasks))

@@ -1,0 +1,1 @@
+"""What needs pyspark: distribution of rows, the session, schemas."""

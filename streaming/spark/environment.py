@@ -1,0 +1,170 @@
+"""What a batch runs in: the streaming query's id, how many tasks run at once, whether workers can work.
+
+Asked once a process, in one small job of the first batch.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from streaming.spark.workers import QUERY_ID_PROPERTY
+from table.errors import InvalidConfigError
+from table.options.write_options import WriteOptions
+from table.storage.opening import open_storage
+
+# setting -> what to take where it is not set; Spark checks the type of the ones it declares
+_ASKED = {
+    "spark.sql.shuffle.partitions": "200",
+    "spark.master": "",
+    "spark.executor.cores": "",
+    "spark.executor.instances": "",
+    "spark.default.parallelism": "",
+}
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Facts about the Spark application and the query.
+
+    Attributes:
+        query_id: the streaming query's, or None outside a stream.
+        parallelism: most tasks a batch is to be written by.
+    """
+
+    query_id: str | None
+    parallelism: int
+
+
+def check_session(spark: SparkSession) -> None:
+    """Refuses settings under which a batch could be written twice.
+
+    Raises:
+        InvalidConfigError: when speculative execution is on.
+    """
+    if str(spark.conf.get("spark.speculation", "false")).lower() == "true":
+        raise InvalidConfigError(
+            "spark.speculation=true is refused: two attempts at one task would write the same rows at the same time; "
+            "set spark.speculation=false for this application"
+        )
+    if str(spark.conf.get("spark.sql.parser.escapedStringLiterals", "false")).lower() == "true":
+        raise InvalidConfigError(
+            "spark.sql.parser.escapedStringLiterals=true is refused: keys and partition paths are made by Spark SQL "
+            "and would be spelled differently; unset it for this session"
+        )
+
+
+def is_query_over(spark: SparkSession, query_id: str | None) -> bool:
+    """Whether a streaming query of this application is not active any more. A write outside a stream never is over."""
+    return query_id is not None and query_id not in {query.id for query in spark.streams.active}
+
+
+def load_environment(spark: SparkSession, options: WriteOptions) -> Environment:
+    """Asks the workers, once.
+
+    Raises:
+        InvalidConfigError: when workers lack pyarrow or this package.
+    """
+    facts = _probe(spark)
+    conf = {name: spark.conf.get(name, default) for name, default in _ASKED.items()}
+    parallelism = choose_parallelism(conf, options.tasks.insert_parallelism, os.cpu_count() or 1)
+    return Environment(facts.get("query_id"), parallelism)
+
+
+def check_query_id(spark: SparkSession, environment: Environment, options: WriteOptions) -> str | None:
+    """The streaming query's id, as a worker sees it or from the query's checkpoint.
+
+    Raises:
+        InvalidConfigError: under Spark Connect without ``hudistream.checkpoint.location``.
+    """
+    if options.sink.checkpoint_location:
+        return read_query_id(options.sink.checkpoint_location)
+    if environment.query_id is None and type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise InvalidConfigError(
+            "under Spark Connect the streaming query's id is not known to the sink: set hudistream.checkpoint.location "
+            "to the query's checkpointLocation"
+        )
+    return environment.query_id
+
+
+def choose_parallelism(conf: Mapping[str, Any], configured: int | None, cores: int) -> int:
+    """Most tasks a batch is to be written by (pure).
+
+    Args:
+        conf: Spark's settings; missing ones are "".
+        configured: ``hoodie.insert.shuffle.parallelism``.
+        cores: of this machine, for ``local[*]``.
+
+    Returns:
+        The configured number; else the cores of the application where its settings say them, but no
+        more than ``spark.sql.shuffle.partitions``.
+    """
+    if configured:
+        return configured
+    partitions = max(1, int(conf.get("spark.sql.shuffle.partitions") or 200))
+    local = re.match(r"^local(?:\[(\*|\d+)(?:,\s*\d+)?\])?$", str(conf.get("spark.master") or ""))
+    if local:
+        threads = cores if local[1] == "*" else int(local[1] or 1)
+    elif conf.get("spark.executor.instances"):
+        threads = int(conf["spark.executor.instances"]) * int(conf.get("spark.executor.cores") or 1)
+    else:
+        threads = int(conf.get("spark.default.parallelism") or partitions)
+    return max(1, min(threads, partitions))
+
+
+def read_query_id(checkpoint_location: str) -> str:
+    """The query's id from its checkpoint's ``metadata`` file.
+
+    Raises:
+        InvalidConfigError: when there is none.
+    """
+    try:
+        return str(json.loads(open_storage(checkpoint_location).read("metadata"))["id"])
+    except (FileNotFoundError, ValueError, KeyError) as error:
+        raise InvalidConfigError(
+            f"hudistream.checkpoint.location={checkpoint_location}: there is no streaming checkpoint ({error}); give "
+            "the query's own checkpointLocation"
+        ) from error
+
+
+def _probe(spark: SparkSession) -> dict[str, Any]:
+    try:
+        rows = spark.range(0, 1, 1, 1).mapInArrow(_look_around, "facts string").collect()
+    except Exception as error:
+        diagnosis = diagnose_worker(str(error))
+        if diagnosis is None:
+            raise
+        raise InvalidConfigError(diagnosis) from error
+    facts: dict[str, Any] = json.loads(rows[0].facts)
+    return facts
+
+
+def diagnose_worker(message: str) -> str | None:
+    """What a worker's failure says about its Python, or None when it says nothing (pure)."""
+    missing = re.search(r"(?:No module named|ModuleNotFoundError:)[^'\"]*['\"]([A-Za-z_]+)", message)
+    if missing is None and "PyArrow" in message:
+        name = "pyarrow"
+    elif missing is None:
+        return None
+    else:
+        name = missing[1]
+    return (
+        f"Spark's Python workers lack the module {name!r}: install hudistream[spark] there, or point PYSPARK_PYTHON "
+        "(spark.pyspark.python) to a Python that has it; nothing was written"
+    )
+
+
+def _look_around(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Runs on a worker; importing the task's module there is half of the point."""
+    import streaming.task.append  # noqa: F401, PLC0415
+
+    context = TaskContext.get()
+    facts = {"query_id": context.getLocalProperty(QUERY_ID_PROPERTY) if context is not None else None}
+    for _ in batches:
+        yield pa.RecordBatch.from_pydict({"facts": [json.dumps(facts)]})

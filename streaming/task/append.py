@@ -1,0 +1,149 @@
+"""What one task does with its rows: assign buckets, write files, report (runs on a worker, no pyspark).
+
+Rows arrive sorted by partition path and slot, so one file is open at a time. Nothing is decided here
+that another attempt at the task could decide otherwise and do harm: file names carry the attempt.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from streaming.plan.bucket_assigner import BucketAssigner, find_small_files, share_of_slot
+from streaming.plan.task_plan import TaskPlan
+from streaming.plan.task_result import TaskResult
+from streaming.task.grouping import NO_PATH, group_by_slot, split_in_order
+from streaming.task.locate_keys import list_live_files
+from streaming.task.measured_rules import measured_rules
+from streaming.task.report import TaskReport
+from table import clock
+from table.failures import failing_at
+from table.files.names import build_file_id
+from table.keys.keygen import partition_path_problem
+from table.records.merge import last_of_each_run
+from table.schema.avro_schema import RECORD_KEY
+from table.write.context import Attempt, Bucket
+from table.write.write_bucket import BucketWriter, InsertMerger, open_bucket
+
+
+def write_rows(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatch]) -> TaskResult:
+    """Writes the rows of one task.
+
+    Args:
+        plan: from the driver.
+        write_token: this attempt's.
+        batches: table columns, ``_hoodie_record_key``, ``_hoodie_partition_path`` and the slot (int32).
+
+    Returns:
+        Files written, all whole; markers tell about the rest.
+
+    Raises:
+        HudiError: with instant, partition path and file group as far as they are known.
+    """
+    with failing_at(instant_time=plan.context.instant_time):
+        task = _Task(plan, write_token)
+        try:
+            batches = task.report.without_bad_text(batches)
+            grouped = split_in_order(batches) if plan.is_sorted else group_by_slot(batches, plan.memory_bytes)
+            for path, slot, rows in grouped:
+                with failing_at(partition_path=None if path == NO_PATH else path):
+                    task.write(path, slot, rows)
+            return task.finish()
+        except BaseException:
+            task.abandon()
+            raise
+
+
+def required_reasons(plan: TaskPlan) -> Mapping[str, str]:
+    """Columns that must not be null -> why, in words."""
+    names = plan.context.required
+    return dict.fromkeys(names, f"{', '.join(names)} null where the schema allows none")
+
+
+class _Task:
+    """The state of a task between two runs of rows: one slot and one file at a time."""
+
+    def __init__(self, plan: TaskPlan, write_token: str) -> None:
+        self._plan, self._attempt = plan, Attempt(write_token)
+        self._slot: tuple[str, int] | None = None
+        self._assigner: BucketAssigner | None = None
+        self._bucket: Bucket | None = None
+        self._writer: BucketWriter | InsertMerger | None = None
+        self._held: pa.Table | None = None
+        self.report = TaskReport(plan, write_token)
+
+    def write(self, path: str, slot: int, rows: pa.Table) -> None:
+        problem = partition_path_problem(None if path == NO_PATH else path)
+        if problem is not None:
+            self.report.count_bad(rows, problem)
+            return
+        if self._slot != (path, slot):
+            self._end_slot()
+            self._slot = (path, slot)
+            self._assigner = None
+        rows = self.report.without_bad_rows(rows, required_reasons(self._plan))
+        if self._plan.context.combine_before_insert:
+            rows = self._combined(rows)
+        self._assign(rows)
+
+    def _open_slot(self, path: str, slot: int, rows: pa.Table) -> BucketAssigner:
+        rules = measured_rules(self._plan, path, rows)
+        known = self._plan.small_files.of(path)
+        if known is None:
+            known = self.report.listed.get(path)
+        if known is None and rules.small_file_limit_bytes <= 0:
+            known = ()
+        if known is None:
+            known = find_small_files(list_live_files(self._plan, path), rules)
+            self.report.listed[path] = known
+        share = share_of_slot(known, slot, self._plan.routes.slots_of(path))
+        return BucketAssigner(path, share, rules, lambda: build_file_id(clock.fresh_uuid()))
+
+    def _combined(self, rows: pa.Table) -> pa.Table:
+        """One row a key; the last row seen waits, because its key may go on in the next batch."""
+        if self._held is not None:
+            rows = pa.concat_tables([self._held, rows])
+            self._held = None
+        if len(rows) < 2:
+            self._held = rows if len(rows) else None
+            return rows.slice(0, 0)
+        self._held = rows.slice(len(rows) - 1)
+        return last_of_each_run(rows.slice(0, len(rows) - 1), self._held.column(RECORD_KEY)[0].as_py())
+
+    def _assign(self, rows: pa.Table) -> None:
+        if not len(rows):
+            return
+        if self._assigner is None:
+            assert self._slot is not None
+            self._assigner = self._open_slot(*self._slot, rows)
+        start = 0
+        for bucket, count in self._assigner.assign(len(rows)):
+            if bucket != self._bucket:
+                self._close_file()
+                with failing_at(partition_path=bucket.partition_path, file_group=bucket.file_id):
+                    self._writer = open_bucket(self._plan.context, bucket, self._attempt)
+                self._bucket = bucket
+            assert self._writer is not None
+            with failing_at(partition_path=bucket.partition_path, file_group=bucket.file_id):
+                self._writer.write(rows.slice(start, count))
+            start += count
+
+    def _end_slot(self) -> None:
+        if self._held is not None:
+            held, self._held = self._held, None
+            if not self.report.is_lost:
+                self._assign(held)
+        self._close_file()
+
+    def _close_file(self) -> None:
+        if self._writer is not None and self._bucket is not None:
+            with failing_at(partition_path=self._bucket.partition_path, file_group=self._bucket.file_id):
+                self.report.add_file(*self._writer.close())
+        self._writer = self._bucket = None
+
+    def finish(self) -> TaskResult:
+        self._end_slot()
+        return self.report.finish()
+
+    def abandon(self) -> None:
+        if self._writer is not None:
+            self._writer.abandon()

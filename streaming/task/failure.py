@@ -1,0 +1,102 @@
+"""A task's error on its way through Spark, which keeps nothing of it but text (pure).
+
+On the worker the error's class and place are written into that text, on the driver they are read back. What
+Spark adds before and behind does not matter, as long as it does not cut the text off.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from table.errors import CommitOutcomeUnknownError, HudiError, TaskFailedError
+from table.failures import describe
+
+MARK = "hudistream-task-failure "
+MOST_CHARACTERS = 500  # of a message of somebody else's
+
+_PLACE = ("instant_time", "partition_path", "file_group")
+_TRACEBACK = "Traceback (most recent call last)"
+_ABORTED = "Job aborted due to stage failure"
+
+
+class WorkerError(Exception):
+    """What a worker raises for Spark to carry: a text that `read_failure` understands."""
+
+
+@contextmanager
+def told_to_the_driver() -> Iterator[None]:
+    """Errors that pass through can be read back on the driver.
+
+    Raises:
+        WorkerError: instead of whatever the block raises.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise WorkerError(encode_failure(error)) from error
+
+
+def encode_failure(error: Exception) -> str:
+    """The error for people, then the same for `read_failure`: one line of JSON in ASCII."""
+    message = error.args[0] if isinstance(error, HudiError) and error.args else describe(error)
+    facts = {"class": type(error).__name__, "message": str(message)}
+    place = {name: getattr(error, name, None) for name in _PLACE}
+    return f"{error} {MARK}{json.dumps({**facts, **place})}"
+
+
+def read_failure(text: str, instant_time: str, *, from_python: bool) -> HudiError | None:
+    """The error that a failed Spark job stands for (pure).
+
+    Args:
+        text: what Spark's exception says.
+        instant_time: the commit whose job failed.
+        from_python: whether Spark says that a Python worker raised it.
+
+    Returns:
+        The error as the task raised it; a `TaskFailedError` where a task failed and did not say, or its words were cut
+        off; None where no task failed: the job was cancelled, or it could not be planned.
+    """
+    facts = _find_facts(text)
+    if facts is None and not from_python and _ABORTED not in text:
+        return None
+    if facts is None:
+        failed: HudiError = TaskFailedError(_gist(text))
+    else:
+        failed = _class_of(facts["class"])(facts["message"])
+        for name in _PLACE:
+            setattr(failed, name, facts[name])
+    failed.instant_time = failed.instant_time or instant_time
+    return failed
+
+
+def _find_facts(text: str) -> dict[str, str | None] | None:
+    decoder, at = json.JSONDecoder(), text.find(MARK)
+    while at >= 0:
+        try:
+            facts, _ = decoder.raw_decode(text, at + len(MARK))
+        except ValueError:
+            facts = None
+        if isinstance(facts, dict) and {"class", "message", *_PLACE} <= set(facts):
+            return facts
+        at = text.find(MARK, at + 1)
+    return None
+
+
+def _class_of(name: str | None) -> type[HudiError]:
+    # a task commits nothing: what it does not know is not whether the batch is visible
+    known = {found.__name__: found for found in _descendants(HudiError) if found is not CommitOutcomeUnknownError}
+    return known.get(name or "", TaskFailedError)
+
+
+def _descendants(root: type[HudiError]) -> Iterator[type[HudiError]]:
+    for child in root.__subclasses__():
+        yield child
+        yield from _descendants(child)
+
+
+def _gist(text: str) -> str:
+    """The line that says what went wrong: the last one of Python's traceback, or the first of all."""
+    _, traceback, rest = text.partition(_TRACEBACK)
+    lines = (rest.split("\n\tat ", 1)[0] if traceback else text).splitlines()
+    said = [line.strip() for line in lines if line.strip() and not line[0].isspace() and _TRACEBACK not in line]
+    return (said[-1 if traceback else 0] if said else text.strip())[:MOST_CHARACTERS]

@@ -1,0 +1,206 @@
+"""Rows in any order -> rows by group, in bounded memory.
+
+A task writes one file at a time, so the rows of one slot, and then of one file, must come together. Spark could
+sort them, row by row; columns are faster. What does not fit into memory goes to the worker's disk in runs, each
+grouped already, and comes back group by group: an external sort whose comparison is one integer per row.
+"""
+
+import os
+import tempfile
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import ExitStack
+from itertools import chain
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.plan.columns import SLOT_COLUMN
+from streaming.task.route_rows import hash_keys
+from table.columns.memory_size import rows_bytes
+from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
+
+NO_PATH = "\0"  # rows of which no partition path can be made
+LOTS = 32  # parts of what is too large for memory
+
+_SLOTS = 1 << 32
+
+Numbers = npt.NDArray[np.int64]
+Numbered = tuple[pa.Table, Numbers]  # rows, and the number of each one's group
+Key = TypeVar("Key", bound=Hashable)
+
+
+def group_rows(pieces: Iterable[Numbered], memory_bytes: int) -> Iterator[tuple[int, pa.Table]]:
+    """Brings the rows of each group together; within a group they keep their order of arrival.
+
+    Args:
+        pieces: rows with the number of their group; schemas all alike.
+        memory_bytes: what may be held in memory (Arrow bytes). Beyond it the largest group is passed on
+            as it comes, and the others are spilled to local disk.
+
+    Yields:
+        Number of a group, and rows of it; the pieces of one group follow each other.
+    """
+    held: list[Numbered] = []
+    held_bytes = 0
+    passing: int | None = None
+    with ExitStack() as stack:
+        runs: list[_Run] = []
+        for rows, numbers in pieces:
+            held.append((rows, numbers))
+            held_bytes += rows_bytes(rows)
+            if held_bytes >= memory_bytes:
+                groups = _grouped(held)
+                if passing is None:
+                    passing = max(groups, key=lambda group: len(groups[group]))
+                if passing in groups:
+                    yield passing, groups.pop(passing)
+                if groups:
+                    runs.append(stack.enter_context(_Run(groups)))
+                held, held_bytes = [], 0
+        last = _grouped(held) if held else {}
+        if passing is not None and passing in last:
+            yield passing, last.pop(passing)
+        for group in dict.fromkeys([*(group for run in runs for group in run.batches), *last]):
+            for run in runs:
+                yield from ((group, rows) for rows in run.read(group))
+            if group in last:
+                yield group, last.pop(group)
+
+
+def group_by_slot(batches: Iterable[pa.RecordBatch], memory_bytes: int) -> Iterator[tuple[str, int, pa.Table]]:
+    """`group_rows` for rows as they arrive at a task.
+
+    Args:
+        batches: rows with ``_hoodie_partition_path`` and the slot (int32).
+        memory_bytes: as there.
+
+    Yields:
+        Partition path (`NO_PATH` for null), slot, and rows of it without those two columns.
+    """
+    slots = _Slots()
+    numbered = (slots.number(pa.Table.from_batches([batch])) for batch in batches)
+    for number, rows in group_rows(numbered, memory_bytes):
+        yield *slots.of(number), rows
+
+
+def split_in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, int, pa.Table]]:
+    """The same for rows that come sorted by partition path and slot: nothing is held."""
+    slots = _Slots()
+    for batch in batches:
+        if len(batch):
+            for number, rows in _grouped([slots.number(pa.Table.from_batches([batch]))]).items():
+                yield *slots.of(number), rows
+
+
+def whole_groups(pieces: Iterable[tuple[Key, pa.Table]]) -> Iterator[tuple[Key, pa.Table]]:
+    """The pieces of each group put together; those of one group follow each other."""
+    current: Key | None = None
+    held: list[pa.Table] = []
+    for group, rows in pieces:
+        if held and group != current:
+            assert current is not None
+            yield current, pa.concat_tables(held)
+            held = []
+        current = group
+        held.append(rows)
+    if held:
+        assert current is not None
+        yield current, pa.concat_tables(held)
+
+
+def lots_of_keys(pieces: Iterable[pa.Table], memory_bytes: int) -> Iterator[pa.Table]:
+    """Rows that have to be looked at together: all of a key, and no more than fit. One lot where all do.
+
+    Args:
+        pieces: rows with ``_hoodie_record_key``.
+        memory_bytes: what may be held in memory (Arrow bytes).
+    """
+    rest = iter(pieces)
+    held, held_bytes = [], 0
+    for rows in rest:
+        held.append(rows)
+        held_bytes += rows_bytes(rows)
+        if held_bytes > memory_bytes:
+            numbered = ((part, _lot_numbers(part)) for part in chain(held, rest))
+            yield from (lot for _, lot in whole_groups(group_rows(numbered, memory_bytes)))
+            return
+    if held:
+        yield pa.concat_tables(held)
+
+
+def _lot_numbers(rows: pa.Table) -> Numbers:
+    return hash_keys(rows.column(RECORD_KEY)) % LOTS
+
+
+class _Slots:
+    """Numbers slots of partition paths, in the order in which their paths come."""
+
+    def __init__(self) -> None:
+        self._paths: dict[str, int] = {}
+        self._names: list[str] = []
+
+    def number(self, rows: pa.Table) -> Numbered:
+        """Rows without the two columns, and the number of each one's slot."""
+        paths = pc.fill_null(rows.column(PARTITION_PATH), NO_PATH).combine_chunks().dictionary_encode()
+        known = np.array([self._number_of(path) for path in paths.dictionary.to_pylist()], np.int64)
+        slots = rows.column(SLOT_COLUMN).to_numpy().astype(np.int64)
+        numbers = known[paths.indices.to_numpy()] * _SLOTS + slots
+        return rows.drop_columns([PARTITION_PATH, SLOT_COLUMN]), numbers
+
+    def _number_of(self, path: str) -> int:
+        if path not in self._paths:
+            self._paths[path] = len(self._names)
+            self._names.append(path)
+        return self._paths[path]
+
+    def of(self, number: int) -> tuple[str, int]:
+        """The partition path and the slot with that number."""
+        return self._names[number // _SLOTS], number % _SLOTS
+
+
+def _grouped(held: list[Numbered]) -> dict[int, pa.Table]:
+    rows, numbers = pa.concat_tables([part for part, _ in held]), np.concatenate([part for _, part in held])
+    if len(numbers) and (numbers[1:] < numbers[:-1]).any():
+        order = np.argsort(numbers, kind="stable")
+        numbers, rows = numbers[order], rows.take(pa.array(order))
+    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+    ends = [*starts[1:], len(numbers)]
+    return {
+        int(number): rows.slice(start, end - start)
+        for number, start, end in zip(numbers[starts], starts, ends, strict=True)
+    }
+
+
+class _Run:
+    """Grouped rows on local disk; the file has no name, and is deleted when it is closed."""
+
+    def __init__(self, groups: dict[int, pa.Table]) -> None:
+        # Spark's executors say which disks are for this
+        folder = (os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or "").split(",")[0]
+        self._file = tempfile.TemporaryFile(  # noqa: SIM115 closed by the with statement of the run
+            dir=folder if os.path.isdir(folder) else None
+        )
+        self.batches: dict[int, list[int]] = {}
+        number = 0
+        schema = next(iter(groups.values())).schema
+        with pa.ipc.new_file(pa.PythonFile(self._file, mode="w"), schema) as writer:
+            for group, rows in groups.items():
+                for batch in rows.to_batches():
+                    writer.write_batch(batch)
+                    self.batches.setdefault(group, []).append(number)
+                    number += 1
+        self._file.flush()
+        self._reader = pa.ipc.open_file(pa.PythonFile(self._file, mode="r"))
+
+    def __enter__(self) -> "_Run":  # noqa: PYI034 typing.Self is younger than Python 3.10
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._file.close()
+
+    def read(self, group: int) -> Iterator[pa.Table]:
+        for number in self.batches.get(group, ()):
+            yield pa.Table.from_batches([self._reader.get_batch(number)])

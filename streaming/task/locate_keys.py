@@ -1,0 +1,197 @@
+"""Where the keys of a task's rows are stored already: files that hold some of them, whatever the index."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.plan.bucket_assigner import LiveFile
+from streaming.plan.columns import FILE_COLUMN, LOOKUP_COLUMN
+from streaming.plan.live_files import as_live_files
+from streaming.plan.task_plan import ChangePlan, TaskPlan
+from table import clock
+from table.errors import InvalidConfigError
+from table.files.base.summary import FileContents
+from table.index.bucket import bucket_numbers, bucket_of_file_id
+from table.index.key_cache import KeyCache
+from table.index.key_lookup import FileHits, LookupCounts, find_keys
+from table.schema.avro_schema import RECORD_KEY
+from table.storage.interface import Storage
+from table.view.file_group import BaseFile
+from table.view.file_system_view import list_latest_base_files
+
+Flags = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Located:
+    """Where the keys of rows are stored. Every position of a row is one in the table that was handed in.
+
+    Attributes:
+        hits: files that hold some of the keys; a key may be in several. Of rows with the same key, which are there
+            where nobody combines them, the last one counts.
+        counts: what it cost.
+        known: for each row whether the table has its key.
+        buckets: for each row its bucket, with a bucket index.
+    """
+
+    hits: Sequence[FileHits]
+    counts: LookupCounts
+    known: Flags
+    buckets: Positions | None = None
+
+
+class Locator:
+    """Looks for keys in the live files of partition paths.
+
+    Args:
+        storage: the table's.
+        changes: which index.
+        cache: of this process.
+    """
+
+    def __init__(self, storage: Storage, changes: ChangePlan, cache: KeyCache) -> None:
+        self._storage, self._changes, self._cache = storage, changes, cache
+
+    def locate(self, rows: pa.Table, files: Sequence[BaseFile]) -> Located:
+        """Looks for the keys of rows.
+
+        Args:
+            rows: with ``_hoodie_record_key``.
+            files: of the partition path, or of the table.
+
+        Raises:
+            InvalidConfigError: when files are not laid out as the bucket index has it.
+        """
+        started_s = clock.monotonic_s()
+        encoded = rows.column(RECORD_KEY).combine_chunks().dictionary_encode()
+        keys, codes = encoded.dictionary, encoded.indices.to_numpy().astype(np.int64)
+        hits, counts, buckets = self._look_for(keys, files)
+        known = np.zeros(len(keys), np.bool_)
+        for hit in hits:
+            known[hit.sought] = True
+        last = np.zeros(len(keys), np.int64)
+        last[codes] = np.arange(len(rows))
+        counts += LookupCounts(spent_ms=clock.ms_since(started_s))
+        at_rows = [hit.at(last) for hit in hits]
+        return Located(at_rows, counts, known[codes], None if buckets is None else buckets[codes])
+
+    def resolve(self, rows: pa.Table, files: Sequence[BaseFile]) -> Located:
+        """Where in their file the keys of tagged rows are: other tasks found the file groups.
+
+        Args:
+            rows: with ``_hoodie_record_key`` and the tags (`streaming.plan.columns`), one row per file group and key.
+            files: with the file groups that the tags name.
+        """
+        started_s = clock.monotonic_s()
+        tags = rows.column(FILE_COLUMN).combine_chunks().dictionary_encode()
+        codes = pc.fill_null(tags.indices, -1).to_numpy()
+        by_id = {file.file_id: file for file in files}
+        hits: list[FileHits] = []
+        for code, file_id in enumerate(tags.dictionary.to_pylist()):
+            mine = np.flatnonzero(codes == code)
+            hits += self.find_in(by_id[file_id], rows.take(pa.array(mine)), mine)
+        counts = decode_lookups(rows) + LookupCounts(spent_ms=clock.ms_since(started_s))
+        buckets = None
+        if self._changes.is_bucket:
+            buckets = self._buckets_of(rows.column(RECORD_KEY).combine_chunks())
+        return Located(hits, counts, codes >= 0, buckets)
+
+    def find_in(self, file: BaseFile, rows: pa.Table, positions: Positions | None = None) -> list[FileHits]:
+        """Where the keys of rows are in the one file that holds them.
+
+        Args:
+            file: the file.
+            rows: with ``_hoodie_record_key``, no key twice.
+            positions: where the rows are in a larger table; the hits speak of that then.
+        """
+        keys = rows.column(RECORD_KEY).combine_chunks()
+        hits, _ = find_keys(self._storage, [file], keys, prune=False, ranges=False, cache=self._cache)
+        return hits if positions is None else [hit.at(positions) for hit in hits]
+
+    def remember(self, older: str | None, path: str, contents: FileContents) -> LookupCounts:
+        """Keeps what the writer of a file knows of it. Returns what that cost."""
+        started_s = clock.monotonic_s()
+        self._cache.replace(self._storage.base_uri, older, path, contents)
+        return LookupCounts(update_ms=clock.ms_since(started_s))
+
+    def _look_for(
+        self, keys: pa.Array, files: Sequence[BaseFile]
+    ) -> tuple[Sequence[FileHits], LookupCounts, Positions | None]:
+        changes = self._changes
+        if changes.is_bucket:
+            return self._look_in_buckets(keys, files)
+        if changes.adds_only:
+            return (), LookupCounts(), None
+        hits, counts = find_keys(
+            self._storage, files, keys, prune=changes.prunes, ranges=changes.prune_by_ranges, cache=self._cache
+        )
+        return hits, counts, None
+
+    def _look_in_buckets(
+        self, keys: pa.Array, files: Sequence[BaseFile]
+    ) -> tuple[Sequence[FileHits], LookupCounts, Positions]:
+        changes, numbers = self._changes, self._buckets_of(keys)
+        by_bucket = files_by_bucket(files, changes.buckets)
+        hits: list[FileHits] = []
+        counts = LookupCounts()
+        for bucket in [] if changes.adds_only else np.unique(numbers).tolist():
+            mine = np.flatnonzero(numbers == bucket)
+            if bucket not in by_bucket:
+                counts += LookupCounts(keys=len(mine))
+                continue
+            sought = keys.take(pa.array(mine))
+            found, cost = find_keys(
+                self._storage, [by_bucket[bucket]], sought, prune=False, ranges=False, cache=self._cache
+            )
+            counts += cost
+            hits += [hit.at(mine) for hit in found]
+        return hits, counts, numbers
+
+    def _buckets_of(self, keys: pa.Array) -> Positions:
+        return bucket_numbers(keys, self._changes.buckets, self._changes.bucket_fields)
+
+
+def decode_lookups(rows: pa.Table) -> LookupCounts:
+    """What the tasks that looked for keys say that it cost: each says it in one of its rows."""
+    texts = rows.column(LOOKUP_COLUMN).drop_null().to_pylist()
+    return sum((LookupCounts(**json.loads(text)) for text in texts), LookupCounts())
+
+
+def list_live_files(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
+    """The live files of a partition path that the driver does not know."""
+    # on an empty timeline nothing counts, and nothing need be listed (S21)
+    if not plan.committed.times:
+        return ()
+    return as_live_files(list_latest_base_files(plan.context.storage, path, plan.committed))
+
+
+def owner_of(file_id: str, slots: int, changes: ChangePlan) -> int:
+    """The slot of a partition path that writes a file group: the same whoever asks."""
+    bucket = bucket_of_file_id(file_id) if changes.is_bucket else None
+    return (crc32(file_id.encode()) if bucket is None else bucket) % slots
+
+
+def files_by_bucket(files: Sequence[BaseFile], buckets: int) -> Mapping[int, BaseFile]:
+    """The file of each bucket of a partition path.
+
+    Raises:
+        InvalidConfigError: for a file that is no bucket's, or one of a bucket that there is not.
+    """
+    found: dict[int, BaseFile] = {}
+    for file in files:
+        bucket = bucket_of_file_id(file.file_id)
+        if bucket is None or bucket >= buckets or bucket in found:
+            what = "is not one of a bucket index" if bucket is None else f"holds bucket {bucket}"
+            raise InvalidConfigError(
+                f"the file {file.path!r} {what}, hoodie.bucket.index.num.buckets={buckets}: the number of buckets is "
+                "fixed when a table is made; set the table's own, or another hoodie.index.type"
+            )
+        found[bucket] = file
+    return found

@@ -1,0 +1,133 @@
+"""What a task adds up on its way: files written, bad rows met. It ends as a `TaskResult`."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.plan.bucket_assigner import LiveFile
+from streaming.plan.columns import PROBLEM_COLUMN
+from streaming.plan.task_plan import TaskPlan
+from streaming.plan.task_result import EXAMPLES, TaskResult, sum_results
+from streaming.plan.write_profile import FILES_REMEMBERED
+from streaming.task.quarantine_writer import QuarantineWriter
+from table.columns.text_bytes import find_bad_text, made_readable
+from table.files.base.summary import COPIED, NEW, BaseFileSummary
+from table.index.key_lookup import LookupCounts
+from table.schema.avro_schema import RECORD_KEY
+from table.timeline.metadata.commit import WriteStat
+
+
+class TaskReport:
+    """Collects what one task did.
+
+    Args:
+        plan: the task's.
+        write_token: this attempt's.
+
+    Attributes:
+        listed: live files of the paths that were listed.
+        lookup: what looking for keys cost.
+    """
+
+    def __init__(self, plan: TaskPlan, write_token: str) -> None:
+        self._plan = plan
+        self._parts: list[TaskResult] = []
+        self._bad_rows = self._examples = 0
+        self.listed: dict[str, tuple[LiveFile, ...]] = {}
+        self.lookup = LookupCounts()
+        self._bad = QuarantineWriter(plan.quarantine, write_token) if plan.quarantine else None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether nothing of the batch will be committed: then the rest of it is only looked through."""
+        return bool(self._bad_rows) and self._bad is None
+
+    def add_file(self, stat: WriteStat, summary: BaseFileSummary) -> None:
+        """Counts a finished file."""
+        reencoded = {} if summary.way in (NEW, COPIED) else {summary.way: 1}
+        self._parts.append(TaskResult((stat,), summary.footer_bytes, summary.copied_bytes, reencoded))
+
+    def without_bad_rows(
+        self, rows: pa.Table, required: Mapping[str, str], exempt: npt.NDArray[np.bool_] | None = None
+    ) -> pa.Table:
+        """The rows that can be stored; the others are counted and put aside.
+
+        Args:
+            rows: with ``_hoodie_record_key``.
+            required: columns that must not be null -> why.
+            exempt: rows of which nothing but the key is needed.
+        """
+        bad = pc.equal(pc.fill_null(pc.utf8_length(rows.column(RECORD_KEY)), 0), 0)
+        for name in required:
+            bad = pc.or_(bad, pc.is_null(rows.column(name)))
+        if exempt is not None and exempt.any():
+            bad = pc.and_not(bad, pa.chunked_array([pa.array(exempt)]))
+        if pc.any(bad).as_py():
+            reason = "; ".join(dict.fromkeys(("the record key is null or empty", *required.values())))
+            self.count_bad(rows.filter(bad), reason)
+            rows = rows.filter(pc.invert(bad))
+        return rows.slice(0, 0) if self.is_lost else rows
+
+    def without_bad_text(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows whose text is text; those with bytes that are not UTF-8 are counted and put aside at once.
+
+        Args:
+            batches: as they arrive, before anything has looked at their keys and paths.
+        """
+        for batch in batches:
+            rows = pa.Table.from_batches([batch])
+            bad = find_bad_text(rows)
+            if not bad:
+                yield batch
+                continue
+            left = np.ones(len(rows), np.bool_)
+            for part in bad:
+                mine = part.rows & left
+                if mine.any():
+                    self.count_bad(made_readable(rows.filter(pa.array(mine))), part.reason)
+                    left &= ~mine
+            yield from rows.filter(pa.array(left)).to_batches()
+
+    def without_problems(self, rows: pa.Table) -> pa.Table:
+        """The rows that no task before this one has found bad; the others are counted and put aside."""
+        said = rows.column(PROBLEM_COLUMN)
+        if said.null_count == len(said):
+            return rows
+        for reason in said.drop_null().unique().to_pylist():
+            self.count_bad(rows.filter(pc.fill_null(pc.equal(said, reason), False)), reason)
+        return rows.filter(pc.is_null(said))
+
+    def count_bad(self, rows: pa.Table, reason: str) -> None:
+        """Rows that cannot be stored, and why."""
+        self._bad_rows += len(rows)
+        columns = [name for name in rows.column_names if name in self._plan.context.schema.names]
+        if self._bad is not None:
+            self._bad.write(rows.select(columns), reason)
+        shown = rows.select(columns).slice(0, EXAMPLES - self._examples)
+        examples = tuple(f"{_shown(shown.slice(number, 1))} ({reason})" for number in range(len(shown)))
+        self._parts.append(TaskResult(bad_rows=len(rows), examples=examples))
+        self._examples += len(examples)
+
+    def finish(self) -> TaskResult:
+        """All of it."""
+        put_aside = self._bad.close() if self._bad is not None else None
+        rest = TaskResult(
+            listed={path: files for path, files in self.listed.items() if len(files) <= FILES_REMEMBERED},
+            quarantined=(put_aside,) if put_aside else (),
+            lookup=self.lookup,
+        )
+        return sum_results((*self._parts, rest))
+
+
+def _shown(row: pa.Table) -> str:
+    """One row as text. Values that Python has no form for (a date in the year 12921) show as their column's name."""
+    values = {}
+    for name in row.column_names:
+        try:
+            values[name] = row.column(name)[0].as_py()
+        except (OverflowError, ValueError):
+            values[name] = f"<{row.column(name).type}>"
+    return str(values)

@@ -1,0 +1,158 @@
+"""What one task does with rows that may be in the table already: find them, merge, write (runs on a worker).
+
+All rows of a key, and all file groups of a slot, are at one task, so a file group is written once per batch.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby
+from operator import itemgetter
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from streaming.plan.columns import REMOVES_COLUMN
+from streaming.plan.live_files import as_base_files
+from streaming.plan.task_plan import Pipeline, TaskPlan
+from streaming.plan.task_result import TaskResult
+from streaming.task.grouping import NO_PATH, group_by_slot, group_rows, lots_of_keys, whole_groups
+from streaming.task.locate_keys import Locator, list_live_files, owner_of
+from streaming.task.place_rows import Placed, Placer, removes_of
+from streaming.task.report import TaskReport
+from table.failures import failing_at
+from table.files.base.summary import BaseFileSummary
+from table.index.key_cache import cache_of_process
+from table.keys.keygen import partition_path_problem
+from table.records.merge import combine_rows
+from table.schema.avro_schema import RECORD_KEY
+from table.storage.interface import join
+from table.timeline.metadata.commit import WriteStat
+from table.view.file_group import BaseFile
+from table.write.context import Attempt, Bucket
+from table.write.merge_bucket import merge_bucket
+from table.write.write_bucket import BucketWriter
+
+Flags = npt.NDArray[np.bool_]
+
+
+def write_changes(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatch]) -> TaskResult:
+    """Merges the rows of one task into their file groups.
+
+    Args:
+        plan: from the driver.
+        write_token: this attempt's.
+        batches: as `TaskPlan.arriving_schema`, or as `TaskPlan.tagged_schema` where other tasks looked for the keys.
+
+    Returns:
+        Files written, all whole; markers tell about the rest.
+
+    Raises:
+        HudiError: with instant, partition path and file group as far as they are known.
+    """
+    with failing_at(instant_time=plan.context.instant_time):
+        task = _UpsertTask(plan, write_token)
+        if plan.pipeline is Pipeline.UPSERT:  # else those that looked for the keys have looked at the text, too
+            batches = task.report.without_bad_text(batches)
+        for (path, slot), pieces in groupby(group_by_slot(batches, plan.memory_bytes), itemgetter(0, 1)):
+            with failing_at(partition_path=None if path == NO_PATH else path):
+                task.write(path, slot, (rows for _, _, rows in pieces))
+        return task.report.finish()
+
+
+def required_for_changes(plan: TaskPlan) -> Mapping[str, str]:
+    """Columns that must not be null -> why: a delete needs nothing but its key."""
+    rules = plan.context.merge
+    if rules.deletes_all:
+        return {}
+    names = plan.context.required
+    reasons = dict.fromkeys(names, f"{', '.join(names)} null where the schema allows none")
+    changes = plan.changes
+    if rules.ordering_field is not None and changes is not None and not (changes.drops_known or changes.adds_only):
+        reasons[rules.ordering_field] = f"the ordering field {rules.ordering_field} is null"
+    return reasons
+
+
+class _UpsertTask:
+    """Merges slot after slot."""
+
+    def __init__(self, plan: TaskPlan, write_token: str) -> None:
+        assert plan.changes is not None
+        self._plan, self._changes, self._attempt = plan, plan.changes, Attempt(write_token)
+        self._is_tagged = plan.pipeline is Pipeline.TAGGED_UPSERT
+        self._locator = Locator(plan.context.storage, plan.changes, cache_of_process(plan.changes.cache_bytes))
+        self.report = TaskReport(plan, write_token)
+
+    def write(self, path: str, slot: int, pieces: Iterator[pa.Table]) -> None:
+        problem = partition_path_problem(None if path == NO_PATH else path)
+        if problem is not None:
+            for rows in pieces:
+                self.report.count_bad(rows, problem)
+            return
+        files = self._find_files(path, slot)
+        placer = Placer(path, files, self._plan)
+        lots = lots_of_keys(pieces, self._plan.memory_bytes)
+        first, second = next(lots), next(lots, None)
+        if second is None:
+            for placed in self._place(first, files, placer):
+                self._write_file(placed)
+            return
+        # more than fits into memory: keys are looked for lot by lot, then files written one by one
+        placed_ones = (one for lot in chain((first, second), lots) for one in self._place(lot, files, placer))
+        spilled = group_rows((part for one in placed_ones for part in placer.spill(one)), self._plan.memory_bytes)
+        for number, rows in whole_groups(spilled):
+            self._write_file(placer.restore(number, rows, self._locator))
+
+    def _place(self, rows: pa.Table, files: Sequence[BaseFile], placer: Placer) -> Iterator[Placed]:
+        """Rows by the file that they go into; those of a key are all here."""
+        rows, removes = self._storable(rows)
+        if not len(rows):
+            return
+        located = self._locator.resolve(rows, files) if self._is_tagged else self._locator.locate(rows, files)
+        self.report.lookup += located.counts
+        yield from placer.place(rows.select([*self._plan.context.schema.names, RECORD_KEY]), removes, located)
+
+    def _storable(self, rows: pa.Table) -> tuple[pa.Table, Flags]:
+        """The rows that can be stored, one per key where they are combined, and which of them remove their key."""
+        required = required_for_changes(self._plan)
+        if self._is_tagged:
+            rows = self.report.without_problems(rows)
+            rows = self.report.without_bad_rows(rows, required, exempt=removes_of(rows, REMOVES_COLUMN))
+            return rows, removes_of(rows, REMOVES_COLUMN)
+        rows = self.report.without_bad_rows(rows, required)
+        rows = combine_rows(rows, self._plan.context.merge) if self._changes.combines else rows
+        return rows, np.zeros(len(rows), np.bool_)
+
+    def _find_files(self, path: str, slot: int) -> Sequence[BaseFile]:
+        """The file groups of a path that this slot owns."""
+        known = self._changes.files.of(path)
+        if known is None:
+            known = self.report.listed.get(path)
+        if known is None:
+            known = self.report.listed[path] = list_live_files(self._plan, path)
+        files, slots = as_base_files(path, known), self._plan.routes.slots_of(path)
+        if slots == 1:
+            return files
+        return [file for file in files if owner_of(file.file_id, slots, self._changes) == slot]
+
+    def _write_file(self, placed: Placed) -> None:
+        with failing_at(partition_path=placed.bucket.partition_path, file_group=placed.bucket.file_id):
+            if placed.changes is None:
+                stat, summary = self._append(placed.bucket, placed.inserts)
+            else:
+                stat, summary = merge_bucket(
+                    self._plan.context, placed.bucket, self._attempt, placed.changes, placed.inserts
+                )
+            self.report.add_file(stat, summary)
+            if summary.contents is not None:
+                bucket = placed.bucket
+                older = join(bucket.partition_path, bucket.base_file) if bucket.base_file is not None else None
+                self.report.lookup += self._locator.remember(older, stat.path, summary.contents)
+
+    def _append(self, bucket: Bucket, rows: pa.Table) -> tuple[WriteStat, BaseFileSummary]:
+        writer = BucketWriter(self._plan.context, bucket, self._attempt)
+        try:
+            writer.write(rows)
+            return writer.close()
+        except BaseException:
+            writer.abandon()
+            raise

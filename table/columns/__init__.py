@@ -1,0 +1,1 @@
+"""Arrow columns: casting, text, equality."""

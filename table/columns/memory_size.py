@@ -1,0 +1,22 @@
+"""How much memory rows take (pure)."""
+
+import pyarrow as pa
+
+
+def rows_bytes(rows: pa.Table) -> int:
+    """About how many bytes of memory these rows take, not those they were sliced from.
+
+    Arrow's own ``nbytes`` crashes on some sliced nested columns as Spark sends them (pyarrow 26).
+    """
+    return sum(_chunk_bytes(chunk) for column in rows.columns for chunk in column.chunks)
+
+
+def _chunk_bytes(chunk: pa.Array) -> int:
+    if not pa.types.is_nested(chunk.type):
+        return int(chunk.nbytes)
+    if pa.types.is_struct(chunk.type):
+        fields = (chunk.field(number).slice(chunk.offset, len(chunk)) for number in range(chunk.type.num_fields))
+        return sum(_chunk_bytes(field) for field in fields)
+    offsets = chunk.buffers()[1]
+    whole = max(len(chunk), offsets.size // 4 - 1) if offsets is not None else len(chunk)
+    return int(chunk.get_total_buffer_size() * len(chunk) / max(1, whole))

@@ -1,0 +1,1 @@
+"""`hoodie.properties`: what a table says about itself."""

@@ -1,0 +1,58 @@
+"""How records of one key become one, as a table's payload class says (pure; HoodieRecordPayload, RecordMergeMode)."""
+
+from table.config.choice import Choice
+
+_PACKAGE = "org.apache.hudi.common.model."
+PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"  # the payload class decides
+
+
+class MergeMode(Choice):
+    """The merge semantics of a table, fixed when the table is made.
+
+    Attributes:
+        EVENT_TIME: the record with the greater ordering value stays; ``DefaultHoodieRecordPayload``.
+        COMMIT_TIME: the record that arrived last stays; ``OverwriteWithLatestAvroPayload``.
+        PARTIAL_UPDATE: as EVENT_TIME, and nulls of the newer record are filled from the older one;
+            ``PartialUpdateAvroPayload``.
+    """
+
+    EVENT_TIME = "EVENT_TIME"
+    COMMIT_TIME = "COMMIT_TIME"
+    PARTIAL_UPDATE = "PARTIAL_UPDATE"
+
+    @property
+    def compares_ordering(self) -> bool:
+        """Whether ordering values decide which record stays."""
+        return self is not MergeMode.COMMIT_TIME
+
+    @property
+    def fills_nulls(self) -> bool:
+        """Whether nulls of the record that stays are filled from the other one."""
+        return self is MergeMode.PARTIAL_UPDATE
+
+    @property
+    def payload_class(self) -> str:
+        """``hoodie.compaction.payload.class``, with its package."""
+        return _PACKAGE + _PAYLOADS[self]
+
+    @property
+    def strategy_id(self) -> str:
+        """``hoodie.record.merge.strategy.id``."""
+        return _STRATEGIES.get(self, PAYLOAD_STRATEGY)
+
+
+_PAYLOADS = {
+    MergeMode.EVENT_TIME: "DefaultHoodieRecordPayload",
+    MergeMode.COMMIT_TIME: "OverwriteWithLatestAvroPayload",
+    MergeMode.PARTIAL_UPDATE: "PartialUpdateAvroPayload",
+}
+_STRATEGIES = {
+    MergeMode.EVENT_TIME: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+    MergeMode.COMMIT_TIME: "ce9acb64-bde0-424c-9b91-f6ebba25356d",
+}
+
+
+def merge_mode_of(payload_class: str) -> MergeMode | None:
+    """The mode of a payload class of Hudi's, with or without its package; None for any other class."""
+    name = payload_class.strip().removeprefix(_PACKAGE)
+    return next((mode for mode, known in _PAYLOADS.items() if known == name), None)

@@ -1,0 +1,258 @@
+"""TableConfig <-> ``.hoodie/hoodie.properties`` (HoodieTableConfig, table version 6).
+
+The file is Java ``Properties`` text with a CRC32 over ``<database>.<table>`` in
+``hoodie.table.checksum``. Readers try the file, then its backup.
+"""
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from table import clock
+from table.config.merge_mode import PAYLOAD_STRATEGY, MergeMode, merge_mode_of
+from table.config.properties import format_properties, parse_properties
+from table.errors import CorruptFileError, StorageError, UnsupportedTableError
+from table.storage.interface import METAFOLDER, Storage, join
+
+PROPERTIES_FILE = join(METAFOLDER, "hoodie.properties")
+BACKUP_FILE = join(METAFOLDER, "hoodie.properties.backup")
+
+TABLE_VERSION = 6
+DEFAULT_PAYLOAD = MergeMode.EVENT_TIME.payload_class
+
+KEYGEN_CLASSES: Mapping[str, str] = MappingProxyType(
+    {
+        "SIMPLE": "org.apache.hudi.keygen.SimpleKeyGenerator",
+        "NON_PARTITION": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+        "COMPLEX": "org.apache.hudi.keygen.ComplexKeyGenerator",
+        "TIMESTAMP": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+        "CUSTOM": "org.apache.hudi.keygen.CustomKeyGenerator",
+        "GLOBAL_DELETE": "org.apache.hudi.keygen.GlobalDeleteKeyGenerator",
+    }
+)
+
+
+SUPPORTED_KEYGENS = ("SIMPLE", "NON_PARTITION", "COMPLEX", "TIMESTAMP", "CUSTOM")
+
+
+def keygen_type_of(text: str) -> str | None:
+    """The key generator's type (``SIMPLE``) for a type or a class name as users write them, or None."""
+    upper = text.strip().upper()
+    if upper in KEYGEN_CLASSES:
+        return upper
+    short = text.strip().rsplit(".", 1)[-1].replace("AvroKeyGenerator", "KeyGenerator")
+    for name, full in KEYGEN_CLASSES.items():
+        if full.rsplit(".", 1)[-1] == short:
+            return name
+    return None
+
+
+def checksum(table_name: str, database: str = "") -> int:
+    """CRC32 that protects the file's identity (HoodieTableConfig.generateChecksum)."""
+    return zlib.crc32(f"{database}.{table_name}".encode())
+
+
+@dataclass(frozen=True)
+class TableConfig:
+    """What ``hoodie.properties`` says, typed; `extra` keeps the keys that have no field here.
+
+    Attributes:
+        name: ``hoodie.table.name``.
+        table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
+        version: ``hoodie.table.version``; 6 is what this project writes.
+        record_key_fields: columns of the record key, in order.
+        partition_fields: columns of the partition path, in order; empty when non-partitioned.
+        ordering_field: ``hoodie.table.precombine.field`` or None.
+        keygen_type: ``SIMPLE``, ``NON_PARTITION``, …
+        hive_style: ``region=eu`` instead of ``eu``.
+        url_encode: special characters of partition values become ``%XX``.
+        timezone: ``UTC`` or ``LOCAL``: the zone of the instant times.
+        archive_folder: folder of retired instants below ``.hoodie``.
+        payload_class: merge semantics of version 6.
+
+    Raises:
+        UnsupportedTableError: when the archive would lie outside of ``.hoodie``.
+    """
+
+    name: str
+    record_key_fields: tuple[str, ...]
+    partition_fields: tuple[str, ...] = ()
+    ordering_field: str | None = None
+    table_type: str = "COPY_ON_WRITE"
+    version: int = TABLE_VERSION
+    layout_version: int = 1
+    keygen_type: str = "SIMPLE"
+    hive_style: bool = False
+    url_encode: bool = False
+    timezone: str = "UTC"
+    archive_folder: str = "archived"
+    payload_class: str = DEFAULT_PAYLOAD
+    base_file_format: str = "PARQUET"
+    populate_meta_fields: bool = True
+    drop_partition_columns: bool = False
+    cdc_enabled: bool = False
+    metadata_partitions: str = ""
+    extra: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        if any(part in ("", ".", "..") for part in self.archive_folder.split("/")):
+            raise UnsupportedTableError(
+                f"hoodie.archivelog.folder={self.archive_folder}: the archive must lie within .hoodie; give the name "
+                "of a folder there, the one that the table's writers have"
+            )
+
+    def to_properties(self) -> dict[str, str]:
+        """The file's keys and values, checksum included."""
+        mode = merge_mode_of(self.payload_class)
+        strategy = PAYLOAD_STRATEGY if mode is None else mode.strategy_id
+        properties = {
+            "hoodie.table.name": self.name,
+            "hoodie.table.type": self.table_type,
+            "hoodie.table.version": str(self.version),
+            "hoodie.timeline.layout.version": str(self.layout_version),
+            "hoodie.table.recordkey.fields": ",".join(self.record_key_fields),
+            "hoodie.table.partition.fields": ",".join(self.partition_fields),
+            # 1.x reads the type, 0.x the class
+            "hoodie.table.keygenerator.type": self.keygen_type,
+            "hoodie.table.keygenerator.class": KEYGEN_CLASSES.get(self.keygen_type, self.keygen_type),
+            "hoodie.table.base.file.format": self.base_file_format,
+            "hoodie.populate.meta.fields": _text(self.populate_meta_fields),
+            "hoodie.datasource.write.hive_style_partitioning": _text(self.hive_style),
+            "hoodie.datasource.write.partitionpath.urlencode": _text(self.url_encode),
+            "hoodie.datasource.write.drop.partition.columns": _text(self.drop_partition_columns),
+            "hoodie.partition.metafile.use.base.format": "false",
+            "hoodie.table.timeline.timezone": self.timezone,
+            "hoodie.archivelog.folder": self.archive_folder,
+            "hoodie.compaction.payload.class": self.payload_class,
+            "hoodie.record.merge.strategy.id": strategy,
+            "hoodie.table.cdc.enabled": _text(self.cdc_enabled),
+            "hoodie.table.checksum": str(checksum(self.name, self.extra.get("hoodie.database.name", ""))),
+        }
+        if self.ordering_field:
+            properties["hoodie.table.precombine.field"] = self.ordering_field
+        return {**self.extra, **properties}
+
+
+def config_from_properties(properties: Mapping[str, str]) -> TableConfig:
+    """Typed view of the properties; unknown keys are kept in `extra`.
+
+    Raises:
+        UnsupportedTableError: when the table's name is missing (its checksum needs it), or its archive would lie
+            outside of ``.hoodie``.
+    """
+    get = properties.get
+    name = get("hoodie.table.name")
+    if not name:
+        raise UnsupportedTableError("hoodie.properties has no hoodie.table.name: it is no Hudi table")
+    keygen = get("hoodie.table.keygenerator.type") or get("hoodie.table.keygenerator.class") or ""
+    partition_fields = _names(get("hoodie.table.partition.fields", ""))
+    keygen_type = keygen_type_of(keygen) or keygen or ("SIMPLE" if partition_fields else "NON_PARTITION")
+    return TableConfig(
+        name=name,
+        record_key_fields=_names(get("hoodie.table.recordkey.fields", "")),
+        partition_fields=partition_fields,
+        ordering_field=get("hoodie.table.precombine.field") or None,
+        table_type=get("hoodie.table.type", "COPY_ON_WRITE").upper(),
+        # a missing version means "the newest" to Hudi 1.x, and that is not ours
+        version=int(get("hoodie.table.version") or 8),
+        layout_version=int(get("hoodie.timeline.layout.version") or 1),
+        keygen_type=keygen_type,
+        hive_style=_flag(get("hoodie.datasource.write.hive_style_partitioning")),
+        url_encode=_flag(get("hoodie.datasource.write.partitionpath.urlencode")),
+        timezone=get("hoodie.table.timeline.timezone", "LOCAL").upper(),
+        archive_folder=get("hoodie.archivelog.folder") or "archived",
+        payload_class=get("hoodie.compaction.payload.class") or DEFAULT_PAYLOAD,
+        base_file_format=get("hoodie.table.base.file.format", "PARQUET").upper(),
+        populate_meta_fields=_flag(get("hoodie.populate.meta.fields"), default=True),
+        drop_partition_columns=_flag(get("hoodie.datasource.write.drop.partition.columns")),
+        cdc_enabled=_flag(get("hoodie.table.cdc.enabled")),
+        metadata_partitions=get("hoodie.table.metadata.partitions", ""),
+        extra=dict(properties),
+    )
+
+
+def is_valid(properties: Mapping[str, str]) -> bool:
+    """Whether the content is whole: it has a name, and its checksum, if there is one, agrees."""
+    name = properties.get("hoodie.table.name")
+    if not name:
+        return False
+    stored = properties.get("hoodie.table.checksum")
+    return stored is None or stored == str(checksum(name, properties.get("hoodie.database.name", "")))
+
+
+def load_properties(storage: Storage) -> dict[str, str] | None:
+    """The properties, from the file or else from its backup; None where there is neither.
+
+    Raises:
+        CorruptFileError: when a file is there and neither it nor its backup is whole.
+    """
+    broken = None
+    for path in (PROPERTIES_FILE, BACKUP_FILE):
+        try:
+            properties = parse_properties(storage.read(path))
+        except FileNotFoundError:
+            continue
+        except CorruptFileError:
+            broken = path
+            continue
+        if is_valid(properties):
+            return properties
+        broken = broken or path
+    if broken is None:
+        return None
+    raise CorruptFileError(
+        f"{broken} of {storage.base_uri!r} is damaged (no table name, or its checksum is wrong) and there is no "
+        "whole backup: restore the file from a copy; no data has been touched"
+    )
+
+
+def load_table_config(storage: Storage) -> TableConfig | None:
+    """The table's configuration, or None where there is no table."""
+    properties = load_properties(storage)
+    return None if properties is None else config_from_properties(properties)
+
+
+def create_table_config(storage: Storage, config: TableConfig) -> bool:
+    """Writes the properties of a new table unless there are some. Returns whether this call did."""
+    data = format_properties(config.to_properties(), clock.now_ms())
+    return storage.create_exclusive(PROPERTIES_FILE, data, durable=True)
+
+
+def update_properties(storage: Storage, changes: Mapping[str, str]) -> TableConfig:
+    """Changes properties of a table, protected by a backup (HoodieTableConfig.modify).
+
+    Raises:
+        StorageError: when the new file does not read back whole.
+    """
+    current = load_properties(storage)
+    if current is None:
+        raise StorageError(f"{PROPERTIES_FILE} of {storage.base_uri!r} is gone")
+    if not storage.exists(PROPERTIES_FILE):
+        storage.put(PROPERTIES_FILE, storage.read(BACKUP_FILE))
+    storage.delete_metafile(BACKUP_FILE)
+    changed = {**current, **changes}
+    changed["hoodie.table.checksum"] = str(
+        checksum(changed["hoodie.table.name"], changed.get("hoodie.database.name", ""))
+    )
+    storage.create_exclusive(BACKUP_FILE, storage.read(PROPERTIES_FILE), durable=True)
+    storage.delete_metafile(PROPERTIES_FILE)
+    data = format_properties(changed, clock.now_ms(), "Updated at")
+    storage.create_exclusive(PROPERTIES_FILE, data, durable=True)
+    if parse_properties(storage.read(PROPERTIES_FILE)) != changed:
+        storage.delete_metafile(PROPERTIES_FILE)
+        raise StorageError(f"{PROPERTIES_FILE} did not read back as written; its backup is in force")
+    storage.delete_metafile(BACKUP_FILE)
+    return config_from_properties(changed)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _flag(text: str | None, *, default: bool = False) -> bool:
+    return default if text is None or text == "" else text.strip().lower() == "true"
+
+
+def _text(flag: object) -> str:
+    return "true" if flag else "false"

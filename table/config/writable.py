@@ -1,0 +1,83 @@
+"""Which tables may be written, and where a new one may be made. What may not is refused before anything is written."""
+
+import os
+
+from table.config.table_config import SUPPORTED_KEYGENS, TABLE_VERSION, TableConfig
+from table.errors import TableExistsError, UnsupportedTableError
+from table.storage.interface import METAFOLDER, Storage
+
+
+def check_path_is_free(storage: Storage) -> None:
+    """Refuses a path where a new table would lie among other things.
+
+    Raises:
+        TableExistsError: names what is in the way.
+    """
+    entries = storage.list_dir("")
+    strangers = sorted(entry.name for entry in entries if entry.name != METAFOLDER)
+    if strangers:
+        raise TableExistsError(
+            f"{storage.base_uri!r} holds {', '.join(strangers[:3])} and no Hudi table: choose an empty folder"
+        )
+    if not entries and os.path.isfile(storage.base_uri):
+        raise TableExistsError(f"{storage.base_uri!r} is a file: choose a folder")
+
+
+def check_copy_on_write(config: TableConfig, verb: str) -> None:
+    """Refuses merge-on-read tables.
+
+    Args:
+        config: the table's properties.
+        verb: what was to be done, for the error.
+
+    Raises:
+        UnsupportedTableError: names the table.
+    """
+    if config.table_type != "COPY_ON_WRITE":
+        raise UnsupportedTableError(
+            f"cannot {verb} the table {config.name!r}: it is {config.table_type}; let its own writer do it"
+        )
+
+
+def check_can_write(config: TableConfig) -> None:
+    """Refuses tables that this project would harm by writing to them.
+
+    Raises:
+        UnsupportedTableError: names the property, its value, and the way out.
+    """
+    if config.version != TABLE_VERSION or config.layout_version != 1:
+        raise UnsupportedTableError(
+            f"the table has hoodie.table.version={config.version} (timeline layout {config.layout_version}); written "
+            f"here is version {TABLE_VERSION}: write it with hoodie.write.table.version=6 and "
+            "hoodie.write.auto.upgrade=false, or downgrade it with Hudi's CLI"
+        )
+    refusals = (
+        (config.table_type != "COPY_ON_WRITE", "hoodie.table.type", config.table_type, "only COPY_ON_WRITE so far"),
+        (config.base_file_format != "PARQUET", "hoodie.table.base.file.format", config.base_file_format, "use PARQUET"),
+        (not config.populate_meta_fields, "hoodie.populate.meta.fields", "false", "the meta columns are needed"),
+        (
+            config.drop_partition_columns,
+            "hoodie.datasource.write.drop.partition.columns",
+            "true",
+            "base files would lack columns of the schema",
+        ),
+        (config.cdc_enabled, "hoodie.table.cdc.enabled", "true", "change logs are not written; readers miss rows"),
+        (
+            bool(config.metadata_partitions.strip()),
+            "hoodie.table.metadata.partitions",
+            config.metadata_partitions,
+            (
+                "a metadata table that is not kept up hides rows: give the sink hoodie.metadata.enable=false, and it "
+                "is dropped before anything is written"
+            ),
+        ),
+        (
+            config.keygen_type not in SUPPORTED_KEYGENS,
+            "hoodie.table.keygenerator.type",
+            config.keygen_type,
+            f"supported are {', '.join(SUPPORTED_KEYGENS)}",
+        ),
+    )
+    for refused, key, value, reason in refusals:
+        if refused:
+            raise UnsupportedTableError(f"the table has {key}={value}: {reason}")

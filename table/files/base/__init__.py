@@ -1,0 +1,1 @@
+"""Base files as Hudi wants them."""

@@ -1,0 +1,189 @@
+"""A base file that is there already: opened once, its footer read once, its rows in pieces of bounded size."""
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from table.columns.conform import conform
+from table.errors import CorruptFileError
+from table.files.base.repeated_columns import REPEATED_META_COLUMNS
+from table.files.parquet.footer import MAGIC, TAIL_BYTES, Footer, decode_footer, find_footer
+from table.files.parquet.row_groups import chunk_memory_bytes, chunks_of, fields_of_known_types, rows_of
+from table.schema.avro_schema import RECORD_KEY
+from table.storage.interface import Storage, failed
+
+READ_BATCH_ROWS = 65_536
+_FIRST_READ_BYTES = 64 * 1024
+_PIECE_BYTES = 4 * 1024 * 1024
+
+
+def read_footer_bytes(storage: Storage, path: str) -> int:
+    """Length of a base file's footer: its last eight bytes tell.
+
+    Raises:
+        CorruptFileError: when the file does not end as a Parquet file does.
+    """
+    with storage.open_input(path) as source:
+        size = source.size()
+        source.seek(max(0, size - 8))
+        tail = source.read(8)
+    if len(tail) < 8 or tail[4:] != b"PAR1":
+        raise CorruptFileError(f"{path} of {storage.base_uri!r} is not a Parquet file")
+    return int.from_bytes(tail[:4], "little") + 8
+
+
+def read_tail(source: pa.NativeFile) -> tuple[int, bytes]:
+    """The size of a Parquet file, and its footer with length and magic: one read where the footer is small.
+
+    Raises:
+        CorruptFileError: when the file does not end as a Parquet file does.
+    """
+    size = int(source.size())
+    tail = _read(source, max(0, size - _FIRST_READ_BYTES), min(size, _FIRST_READ_BYTES))
+    start = find_footer(tail, size)
+    missing = size - start - len(tail)
+    if missing > 0:
+        tail = _read(source, start, missing) + tail
+    return size, tail[len(tail) - (size - start) :]
+
+
+def _read(source: pa.NativeFile, start: int, length: int) -> bytes:
+    source.seek(start)
+    data = bytes(source.read(length))
+    if len(data) != length:
+        raise CorruptFileError(f"it ends {length - len(data)} bytes early")
+    return data
+
+
+class StoredBaseFile:
+    """A base file, open for reading; a context manager.
+
+    Args:
+        storage: the table's.
+        path: relative to the table.
+
+    Raises:
+        CorruptFileError: when the file is no Parquet file, or its footer is damaged.
+    """
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self.path = path
+        self._name = f"{path} of {storage.base_uri!r}"
+        self._source = storage.open_input(path)
+        try:
+            self._tail = read_tail(self._source)[1]
+            self.footer: Footer = decode_footer(self._tail[:-TAIL_BYTES])
+        except CorruptFileError as error:
+            self.close()
+            raise CorruptFileError(f"{self._name} is not a whole Parquet file: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+        self._opened: pq.ParquetFile | None = None
+
+    def __enter__(self) -> "StoredBaseFile":  # noqa: PYI034 typing.Self is younger than Python 3.10
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._source.close()
+
+    def _file(self) -> pq.ParquetFile:
+        if self._opened is None:
+            try:
+                # Arrow gets the footer that is in memory: it is not read a second time
+                metadata = pq.read_metadata(pa.BufferReader(MAGIC + self._tail))
+                self._opened = pq.ParquetFile(
+                    self._source, metadata=metadata, read_dictionary=list(REPEATED_META_COLUMNS)
+                )
+                self._names = frozenset(self._opened.schema_arrow.names)
+            # KeyError: older Arrow's for a missing column; ValueError: names that are no text
+            except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+                raise CorruptFileError(f"{self._name} is not a Parquet file of a Hudi table: {error}") from error
+        return self._opened
+
+    @property
+    def group_rows(self) -> list[int]:
+        """Rows of each row group."""
+        return self.footer.group_rows
+
+    @property
+    def row_bytes(self) -> int:
+        """About how many bytes of memory (Arrow) a row takes, by what the footer says of the largest row group.
+
+        Arrow is not asked: what it cannot make of a damaged footer ends the process there.
+
+        Raises:
+            CorruptFileError: when the footer does not say it.
+        """
+        try:
+            with fields_of_known_types():
+                largest = self.footer.largest_group
+                if largest is None:
+                    return 1  # every row was deleted
+                taken = sum(chunk_memory_bytes(chunk, REPEATED_META_COLUMNS) for chunk in chunks_of(largest))
+                return max(1, taken // max(1, rows_of(largest)))
+        except CorruptFileError as error:
+            raise CorruptFileError(f"{self._name} is not a whole Parquet file: {error}") from error
+
+    def read_batches(self, schema: pa.Schema, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        """Rows, some ten thousand at a time.
+
+        Args:
+            schema: the columns wanted; ones that the file lacks come as nulls.
+            groups: numbers of the row groups wanted; None means all.
+
+        Raises:
+            CorruptFileError, StorageError: when they cannot be decoded or read.
+        """
+        try:
+            for rows in self.read_stored(schema.names, groups):
+                yield conform(rows, schema)
+        except pa.ArrowException as error:
+            raise CorruptFileError(f"{self._name} cannot be decoded: {error}") from error
+
+    def read_stored(self, names: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+        """Rows with the types that the file has, some ten thousand at a time.
+
+        Args:
+            names: the columns wanted; ones that the file lacks are left out.
+            groups: numbers of the row groups wanted; None means all.
+
+        Raises:
+            CorruptFileError, StorageError: when they cannot be decoded or read.
+        """
+        file = self._file()
+        columns = [name for name in names if name in self._names]
+        try:
+            for batch in file.iter_batches(READ_BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False):
+                yield pa.Table.from_batches([batch])
+        except pa.ArrowException as error:
+            raise CorruptFileError(f"{self._name} cannot be decoded: {error}") from error
+        except OSError as error:  # the store's, or a decompressor's
+            raise failed("read", self.path, error) from error
+
+    def read_bytes(self, start: int, length: int) -> Iterator[bytes]:
+        """Bytes of the file as they are, some millions at a time.
+
+        Raises:
+            CorruptFileError, StorageError: when they are not there, or cannot be read.
+        """
+        try:
+            for at in range(start, start + length, _PIECE_BYTES):
+                yield _read(self._source, at, min(_PIECE_BYTES, start + length - at))
+        except CorruptFileError as error:
+            raise CorruptFileError(f"{self._name} cannot be copied: {error}") from error
+        except OSError as error:
+            raise failed("read", self.path, error) from error
+
+    def read_keys(self, groups: Sequence[int]) -> list[pa.Array]:
+        """Record keys of row groups (string arrays)."""
+        schema = pa.schema([pa.field(RECORD_KEY, pa.string())])
+        return [chunk for rows in self.read_batches(schema, groups) for chunk in rows.column(0).chunks]

@@ -1,0 +1,1 @@
+"""Bloom filters and the hashes of keys."""

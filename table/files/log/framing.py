@@ -1,0 +1,241 @@
+"""The envelope of blocks in Hudi's log format, whatever they hold (HoodieLogFormatWriter, HoodieLogFileReader).
+
+::
+
+    6  magic "#HUDI#"
+    8  block size: bytes after this field, the trailing pointer included
+    4  format version, 1
+    4  block type
+       header map: count, then (ordinal, length, UTF-8) each
+    8  content length
+       content
+       footer map, as the header's
+    8  reverse pointer = block size + 6
+
+Integers are big-endian. There is no checksum: changed bytes of a header's text or of the content are not noticed here.
+"""
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import Protocol
+
+MAGIC = b"#HUDI#"
+FORMAT_VERSION = 1
+_FIXED = len(MAGIC) + 8
+_POINTER = 8
+_LEAST_SIZE = 4 + 4 + 4 + 8 + 4 + _POINTER  # of a block without headers, content and footers
+_SEARCH_BYTES = 1 << 20
+
+
+class BlockType(IntEnum):
+    """What a block holds (HoodieLogBlockType)."""
+
+    COMMAND = 0
+    DELETE = 1
+    CORRUPT = 2
+    AVRO_DATA = 3
+    HFILE_DATA = 4
+    PARQUET_DATA = 5
+    CDC_DATA = 6
+
+
+class Header(IntEnum):
+    """Ordinals of the header map (HeaderMetadataType). The last two are of table version 8."""
+
+    INSTANT_TIME = 0
+    TARGET_INSTANT_TIME = 1
+    SCHEMA = 2
+    COMMAND_BLOCK_TYPE = 3
+    COMPACTED_BLOCK_TIMES = 4
+    RECORD_POSITIONS = 5
+    BLOCK_IDENTIFIER = 6
+    IS_PARTIAL = 7
+    BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS = 8
+
+
+class Verdict(Enum):
+    """What is found at a place of a log file.
+
+    WHOLE: a block. DAMAGED: bytes that are no block, and the file goes on or ends behind them.
+    CUT_OFF: a block that the file ends within, as a writer leaves it that dies.
+    """
+
+    WHOLE = "whole"
+    DAMAGED = "damaged"
+    CUT_OFF = "cut off"
+
+
+@dataclass(frozen=True, slots=True)
+class LogBlock:
+    """One block.
+
+    Attributes:
+        type: what it holds.
+        header: text by `Header` ordinal; ordinals of newer writers are kept.
+        content: bytes of that type.
+        footer: as the header; writers leave it empty.
+    """
+
+    type: BlockType
+    header: Mapping[int, str]
+    content: bytes
+    footer: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedBlock:
+    """One place of a log file.
+
+    Attributes:
+        verdict: what is there.
+        start: its first byte, counted from the start of the file.
+        end: the byte after its last one: where the scan goes on.
+        block: the block, where it is whole.
+        reason: what is wrong, where it is not.
+        is_framed: size and reverse pointer agree. Hudi passes over damage without a frame, as over blocks of writers
+            that died, and fails at damage within a frame: to pass over that could lose rows.
+    """
+
+    verdict: Verdict
+    start: int
+    end: int
+    block: LogBlock | None = None
+    reason: str = ""
+    is_framed: bool = False
+
+
+class SeekableStream(Protocol):
+    """What a scan reads from: a binary file, ``io.BytesIO``, or Arrow's ``NativeFile``."""
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Moves to a byte; returns its position."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many bytes; fewer only at the end."""
+
+
+def encode_block(block: LogBlock) -> bytes:
+    """The bytes of a block, from magic to reverse pointer."""
+    body = struct.pack(">ii", FORMAT_VERSION, block.type) + _encode_texts(block.header)
+    body += struct.pack(">q", len(block.content)) + block.content + _encode_texts(block.footer)
+    size = len(body) + _POINTER
+    return MAGIC + struct.pack(">q", size) + body + struct.pack(">q", size + len(MAGIC))
+
+
+def _encode_texts(texts: Mapping[int, str]) -> bytes:
+    parts = [struct.pack(">i", len(texts))]
+    for ordinal, text in texts.items():
+        data = text.encode()
+        parts.append(struct.pack(">ii", ordinal, len(data)) + data)
+    return b"".join(parts)
+
+
+def scan_blocks(stream: SeekableStream) -> Iterator[ScannedBlock]:
+    """What a log file holds, block by block; in memory is one block.
+
+    The rules are those of Hudi's reader, so that both take the same blocks for whole. A block is whole only where
+    the magic of another one follows it, or the end of the file, or less than a magic. After damage the scan goes on
+    at the next magic.
+
+    Args:
+        stream: the file.
+
+    Returns:
+        The places of the file in order, without gaps.
+    """
+    size, at = stream.seek(0, 2), 0
+    while at < size:
+        found = _scan_at(stream, at, size)
+        yield found
+        at = found.end
+
+
+def _scan_at(stream: SeekableStream, at: int, size: int) -> ScannedBlock:
+    start = _read_at(stream, at, _FIXED)
+    begins = start.startswith(MAGIC)
+    if len(start) < _FIXED and (begins or len(start) < len(MAGIC)):
+        return ScannedBlock(Verdict.CUT_OFF, at, size, reason="the file ends before the block's size")
+    length = struct.unpack_from(">q", start, len(MAGIC))[0] if begins else 0
+    reason = _find_fault(stream, at, length, size) if begins else "no block begins there"
+    if reason is None:
+        return _read_block(stream, at, length)
+    following = _find_magic(stream, at + (len(MAGIC) if begins else 1), size)
+    is_cut_off = begins and at + _FIXED + length > size and following == size
+    return ScannedBlock(Verdict.CUT_OFF if is_cut_off else Verdict.DAMAGED, at, following, reason=reason)
+
+
+def _find_fault(stream: SeekableStream, at: int, length: int, size: int) -> str | None:
+    """What is wrong with the frame of a block that says it has that length, or None."""
+    end = at + _FIXED + length
+    if length < _LEAST_SIZE:
+        return f"it says it has {length} bytes"
+    if end > size:
+        return f"it says it has {length} bytes, which the file does not have"
+    after = _read_at(stream, end - _POINTER, _POINTER + len(MAGIC))
+    if struct.unpack_from(">q", after)[0] != length + len(MAGIC):
+        return "it does not end where it says"
+    has_stranger = len(after) == _POINTER + len(MAGIC) and not after.endswith(MAGIC)
+    return f"no block begins at byte {end}, where it ends" if has_stranger else None
+
+
+def _read_block(stream: SeekableStream, at: int, length: int) -> ScannedBlock:
+    end = at + _FIXED + length
+    try:
+        block = _decode_body(_read_at(stream, at + _FIXED, length - _POINTER))
+    except (struct.error, ValueError) as error:
+        return ScannedBlock(Verdict.DAMAGED, at, end, reason=str(error), is_framed=True)
+    return ScannedBlock(Verdict.WHOLE, at, end, block, is_framed=True)
+
+
+def _find_magic(stream: SeekableStream, start: int, size: int) -> int:
+    """Where the next magic is; the file's size where there is none."""
+    while start < size:
+        piece = _read_at(stream, start, _SEARCH_BYTES)
+        found = piece.find(MAGIC)
+        if found >= 0:
+            return start + found
+        if start + len(piece) >= size:
+            break
+        start += len(piece) - len(MAGIC) + 1
+    return size
+
+
+def _read_at(stream: SeekableStream, at: int, length: int) -> bytes:
+    stream.seek(at)
+    return bytes(stream.read(length))
+
+
+def _decode_body(body: bytes) -> LogBlock:
+    """What lies between size and reverse pointer.
+
+    Raises:
+        struct.error, ValueError: it is not what the format says.
+    """
+    version, kind = struct.unpack_from(">ii", body, 0)
+    if version != FORMAT_VERSION:
+        raise ValueError(f"format version {version} is not known")
+    header, at = _decode_texts(body, 8)
+    (length,) = struct.unpack_from(">q", body, at)
+    start, end = at + 8, at + 8 + length
+    if length < 0 or end > len(body):
+        raise ValueError(f"content of {length} bytes")
+    footer, rest = _decode_texts(body, end)
+    if rest != len(body):
+        raise ValueError(f"{len(body) - rest} bytes after the footer")
+    return LogBlock(BlockType(kind), header, body[start:end], footer)
+
+
+def _decode_texts(body: bytes, at: int) -> tuple[dict[int, str], int]:
+    (count,) = struct.unpack_from(">i", body, at)
+    if count < 0:
+        raise ValueError(f"a map of {count} entries")
+    at, texts = at + 4, {}
+    for _ in range(count):
+        ordinal, length = struct.unpack_from(">ii", body, at)
+        if length < 0 or at + 8 + length > len(body):
+            raise ValueError(f"a text of {length} bytes")
+        texts[ordinal] = body[at + 8 : at + 8 + length].decode()
+        at += 8 + length
+    return texts, at

@@ -1,0 +1,96 @@
+"""Names of base files, log files and markers: built, parsed and ordered here and nowhere else (pure; FSUtils).
+
+::
+
+    base file     <file id>_<write token>_<instant>.parquet
+    log file      .<file id>_<base instant>.log.<version>_<write token>[.cdc]
+    marker        <data file>.marker.<CREATE|MERGE|APPEND>
+    file id       <uuid>-<n>                n counts the files one bucket rolled over to
+    write token   <task>-<stage>-<attempt>  makes every attempt's file name its own
+"""
+
+import re
+from dataclasses import dataclass
+
+from table.storage.interface import METAFOLDER
+
+_BASE = re.compile(r"^([a-zA-Z0-9-]+)_([a-zA-Z0-9-]+)_([0-9]+)(\.[a-zA-Z0-9]+)$")
+_LOG = re.compile(r"^\.([^_]+)_([0-9]*)\.log\.(\d+)(?:_((\d+)-(\d+)-(\d+)))?(\.cdc)?$")
+_MARKER = re.compile(r"(.+)\.marker\.(CREATE|MERGE|APPEND)", re.DOTALL)
+
+BASE_FILE_EXTENSION = ".parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFileName:
+    """The parts of a base file's name."""
+
+    file_id: str
+    write_token: str
+    instant_time: str
+    extension: str = BASE_FILE_EXTENSION
+
+    def __str__(self) -> str:
+        return f"{self.file_id}_{self.write_token}_{self.instant_time}{self.extension}"
+
+
+@dataclass(frozen=True, slots=True)
+class LogFileName:
+    """The parts of a log file's name; `base_instant_time` is the slice's, not the writer's (version 6)."""
+
+    file_id: str
+    base_instant_time: str
+    version: int
+    write_token: str
+
+    def __str__(self) -> str:
+        return f".{self.file_id}_{self.base_instant_time}.log.{self.version}_{self.write_token}"
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerName:
+    """A data file that a writer announced before opening it, and what kind of write it is."""
+
+    data_file: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.data_file}.marker.{self.kind}"
+
+
+def parse_base_file(name: str) -> BaseFileName | None:
+    """The parts of a base file's name, or None when it is none."""
+    match = _BASE.match(name)
+    return BaseFileName(*match.groups()) if match else None
+
+
+def parse_log_file(name: str) -> LogFileName | None:
+    """The parts of a log file's name, or None when it is none."""
+    match = _LOG.match(name)
+    if match is None:
+        return None
+    return LogFileName(match[1], match[2], int(match[3]), match[4] or "")
+
+
+def parse_marker(name: str) -> MarkerName | None:
+    """The parts of a marker's name (a path stays in `data_file`), or None when it is none.
+
+    What a marker names is deleted one day: a path out of the table, or into its metadata, is nobody's data file.
+    """
+    match = _MARKER.fullmatch(name)
+    if match is None:
+        return None
+    parts = match[1].split("/")
+    if parts[0] == METAFOLDER or any(part in ("", ".", "..") or "\0" in part for part in parts):
+        return None
+    return MarkerName(match[1], match[2])
+
+
+def build_file_id(uuid: str, number: int = 0) -> str:
+    """File id of a new file group (FSUtils.createNewFileId)."""
+    return f"{uuid}-{number}"
+
+
+def build_write_token(task: int, stage: int, attempt: int) -> str:
+    """Write token of one attempt at a task (FSUtils.makeWriteToken)."""
+    return f"{task}-{stage}-{attempt}"

@@ -1,0 +1,1 @@
+"""Parquet below pyarrow: footers, row groups, copies."""

@@ -1,0 +1,38 @@
+"""Bounds for chunks that are copied out of a file whose writer left them out.
+
+Files that we wrote before `table.files.parquet.value_bounds` lack bounds where values are long. Only the columns
+concerned are decoded, and only when a row group is copied for the first time: the new file says that it has
+its bounds (`Footer.has_all_bounds`). To encode the row group anew would cost all its columns.
+"""
+
+import pyarrow as pa
+
+from table.files.base.stored_file import StoredBaseFile
+from table.files.parquet.row_groups import RowGroup, chunk_path, chunks_of, encode_group, lacks_bounds, with_bounds
+from table.files.parquet.thrift_compact import decode_struct
+from table.files.parquet.value_bounds import as_bounds, find_extremes
+from table.schema.avro_schema import FILE_NAME
+
+
+def group_with_bounds(stored: StoredBaseFile, number: int, schema: pa.Schema) -> RowGroup:
+    """A row group of a sealed file, as its footer describes it, with the bounds that it lacks.
+
+    Args:
+        stored: the file.
+        number: of the row group.
+        schema: of the file's rows (Arrow).
+
+    Raises:
+        CorruptFileError, StorageError: when a column without bounds cannot be decoded or read.
+    """
+    groups = stored.footer.groups
+    assert groups is not None, "only sealed files are copied"
+    if stored.footer.has_all_bounds:
+        return groups[number]
+    group = decode_struct(groups[number].raw)
+    lacking = {chunk_path(chunk)[0].decode() for chunk in chunks_of(group) if lacks_bounds(chunk)}
+    if not lacking:
+        return groups[number]
+    wanted = pa.schema([field for field in schema if field.name in lacking])
+    extremes = find_extremes(stored.read_batches(wanted, [number]))
+    return encode_group(with_bounds(group, as_bounds(extremes)), number, FILE_NAME)

@@ -1,0 +1,109 @@
+"""Which columns get a dictionary: those whose values repeat (pure).
+
+Arrow builds the dictionary of every column it is told to and gives it up only when it has outgrown a page.
+Until then each value is hashed, and where few repeat the file holds the values and, besides, the places where
+they are. Parquet's Java writer looks at its first page and gives up there (FallbackValuesWriter); here a
+sample tells before anything is encoded.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from table.columns.cast import entries_of
+
+DICTIONARY_BYTES = 4 * 1024 * 1024  # of a row group's column, most: Arrow gives up a larger one half way
+_SAMPLE = 1024
+_TOGETHER = 4
+_GOLDEN = (5**0.5 - 1) / 2
+_ENOUGH = 10_000  # fewer values than these are not worth a look
+_WORTH = 0.6  # a dictionary pays when it takes less than this share of the values alone, which compress better
+_HALVINGS = 40
+
+
+def columns_with_dictionary(rows: pa.Table, parts: int = 1) -> list[str]:
+    """The columns of which a dictionary takes clearly less room than the values.
+
+    Args:
+        rows: what is to be written.
+        parts: row groups that it is written as, a dictionary each.
+
+    Returns:
+        Paths as Parquet has them, down to the parts of nested columns. Columns with few values are among them, and
+        those that are dictionaries already.
+    """
+    found = []
+    spread = _spread(len(rows))
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        if pa.types.is_dictionary(column.type) or (len(rows) < _ENOUGH and not pa.types.is_nested(column.type)):
+            found.append(name)
+            continue
+        sample = column.take(spread).combine_chunks()
+        chunk = pa.concat_arrays(sample.chunks) if isinstance(sample, pa.ChunkedArray) else sample
+        scale = len(rows) / max(1, len(spread)) / parts
+        found += [path for path, values in leaves(name, chunk) if _repeat(values.drop_null(), scale)]
+    return found
+
+
+def _spread(count: int) -> pa.Array:
+    """Positions of some rows from all over, each with those behind it; at uneven distances, lest these be a period."""
+    if count <= _SAMPLE:
+        return pa.array(np.arange(count))
+    places = np.arange(_SAMPLE // _TOGETHER)
+    apart = count / len(places)
+    starts = (places * apart + places * _GOLDEN % 1 * (apart - _TOGETHER)).astype(np.int64)
+    return pa.array((starts[:, None] + np.arange(_TOGETHER)).ravel())
+
+
+def leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+    """The parts of a column that Parquet stores one by one, each with its path; the column itself if it is not nested.
+
+    Args:
+        path: of the column.
+        values: the column; of nested ones only elements that a row has come out.
+    """
+    kind = values.type
+    if pa.types.is_struct(kind):
+        for field, part in zip(kind, values.flatten(), strict=True):
+            yield from leaves(f"{path}.{field.name}", part)
+    elif pa.types.is_map(kind):
+        yield from leaves(f"{path}.key_value", entries_of(values).flatten())
+    elif pa.types.is_nested(kind):
+        yield from leaves(f"{path}.list.element", values.flatten())
+    else:
+        yield path, values
+
+
+def _repeat(values: pa.Array, scale: float) -> bool:
+    """Whether a dictionary pays for `scale` times as many values like these."""
+    rows = len(values) * scale
+    if rows < _ENOUGH or pa.types.is_boolean(values.type):
+        return True
+    sample = values.take(_spread(len(values))).dictionary_encode()
+    value_bytes = values.nbytes / len(values)
+    places = sample.indices.to_numpy()
+    # where equal values lie together a sample meets many once: there are no more of them than there are changes
+    changes = (float(np.mean(places[1:] != places[:-1])) - 1 / _TOGETHER) / (1 - 1 / _TOGETHER)
+    found = estimate_distinct(len(sample), len(sample.dictionary), rows)
+    held = max(1.0, min(rows, found, rows * changes))
+    taken = held * value_bytes
+    place_bytes = math.ceil(math.log2(held)) / 8
+    return bool(taken <= DICTIONARY_BYTES and taken + rows * place_bytes < _WORTH * rows * value_bytes)
+
+
+def estimate_distinct(sampled: int, found: int, rows: float) -> float:
+    """How many distinct values `rows` rows hold, where `sampled` of them hold `found`, if all are as frequent.
+
+    Where some are more frequent than others there are more than this: the dictionary gets the benefit.
+    """
+    if found >= sampled:
+        return rows
+    # of D values n draws meet D (1 - exp(-n / D)); solved for n / D
+    low, high = 0.0, sampled / found + 1
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if -math.expm1(-middle) / middle > found / sampled else (low, middle)
+    total = sampled / high
+    return -total * math.expm1(-rows / total)

@@ -1,0 +1,267 @@
+"""Parquet footers as values: read, joined, sealed (pure; parquet.thrift of the format's project).
+
+A footer of ours ends with an entry of our own, the *seal*: a checksum of the footer, so that a flipped
+bit cannot travel from one version of a file to the next, and where in the footer each row group stands,
+so that the next version copies their descriptions as bytes, too, without decoding thousands of fields.
+"""
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from table.errors import CorruptFileError
+from table.files.parquet.row_groups import RowGroup, field_value, fields_of_known_types, rows_of
+from table.files.parquet.thrift_compact import (
+    BINARY,
+    I64,
+    LIST,
+    STOP,
+    STRUCT,
+    Field,
+    Items,
+    Struct,
+    append_struct,
+    decode_struct,
+    encode_list_header,
+    encode_struct,
+)
+
+MAGIC = b"PAR1"
+ENCRYPTED_MAGIC = b"PARE"
+TAIL_BYTES = 8  # length of the footer, magic
+
+SEAL_KEY = b"hudistream.footer"
+# says that no chunk lacks bounds only because its values are long: the next version need not look
+BOUNDS_KEY, BOUNDS_COMPLETE = "hudistream.bounds", "complete"
+_DIGITS = 8
+_NUMBERS_A_GROUP = 6
+
+# field ids of FileMetaData
+_NUM_ROWS, _ROW_GROUPS, _KEY_VALUE, _CREATED_BY = 3, 4, 5, 6
+_SCHEMA = 2
+
+
+def find_footer(tail: bytes, file_size: int) -> int:
+    """Where the Thrift bytes of the footer begin, by the last bytes of a file.
+
+    Raises:
+        CorruptFileError: when they are not the end of an unencrypted Parquet file.
+    """
+    if tail[-4:] == ENCRYPTED_MAGIC:
+        raise CorruptFileError("the footer is encrypted")
+    if len(tail) < TAIL_BYTES or tail[-4:] != MAGIC:
+        raise CorruptFileError("it does not end as a Parquet file does")
+    length = int.from_bytes(tail[-8:-4], "little")
+    start = file_size - TAIL_BYTES - length
+    if start < len(MAGIC):
+        raise CorruptFileError(f"its footer would be longer ({length} bytes) than the file")
+    return start
+
+
+@dataclass(frozen=True)
+class Footer:
+    """A footer.
+
+    Attributes:
+        fields: the FileMetaData struct; without row groups where the footer is sealed.
+        groups: row groups of a sealed footer; None where it is another writer's.
+        codec: codec of a sealed file's chunks, as its writer was told.
+    """
+
+    fields: Struct
+    groups: tuple[RowGroup, ...] | None = None
+    codec: str = ""
+
+    @property
+    def schema(self) -> Items:
+        """The schema tree, flattened as Parquet does."""
+        tree: Items = field_value(self.fields, _SCHEMA)
+        return tree
+
+    @property
+    def created_by(self) -> bytes:
+        """Writer and version, or nothing."""
+        return bytes(self.fields[_CREATED_BY].value) if _CREATED_BY in self.fields else b""
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the file."""
+        return int(field_value(self.fields, _NUM_ROWS))
+
+    @property
+    def row_groups(self) -> list[Struct]:
+        """Row groups of a footer that is not sealed."""
+        groups: list[Struct] = field_value(self.fields, _ROW_GROUPS).values
+        return groups
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether the footer is ours and a checksum says that it is as it was written."""
+        return self.groups is not None
+
+    @property
+    def has_all_bounds(self) -> bool:
+        """Whether every chunk with values has bounds, as far as we give them: older files of ours may not say so."""
+        return self.is_sealed and self.key_values.get(BOUNDS_KEY) == BOUNDS_COMPLETE
+
+    @cached_property
+    def key_values(self) -> dict[str, str]:
+        """Key-value metadata."""
+        entries = self.fields[_KEY_VALUE].value.values if _KEY_VALUE in self.fields else []
+        found = {}
+        for entry in entries:
+            try:
+                found[entry[1].value.decode()] = entry[2].value.decode()
+            except (KeyError, UnicodeDecodeError):
+                continue  # another writer's, and no text
+        return found
+
+    @property
+    def group_rows(self) -> list[int]:
+        """Rows of each row group."""
+        if self.groups is not None:
+            return [group.rows for group in self.groups]
+        return [rows_of(group) for group in self.row_groups]
+
+    @property
+    def largest_group(self) -> Struct | None:
+        """The row group with most rows; None in a file without any.
+
+        Raises:
+            CorruptFileError: when it is not one.
+        """
+        rows = self.group_rows
+        if not rows:
+            return None
+        at = rows.index(max(rows))
+        return self.row_groups[at] if self.groups is None else decode_struct(self.groups[at].raw)
+
+
+def decode_footer(raw: bytes) -> Footer:
+    """A footer from its Thrift bytes.
+
+    Raises:
+        CorruptFileError: when they are no footer, or one of ours that was changed since.
+    """
+    seal = _find_seal(raw)
+    sealed = _decode_sealed(raw, seal) if seal is not None else None
+    if sealed is not None:
+        return sealed
+    footer = Footer(decode_struct(raw))
+    with fields_of_known_types():
+        rows = footer.group_rows
+        agree = footer.num_rows == sum(rows) and min(rows, default=0) >= 0 and footer.key_values is not None
+    if not agree:
+        raise CorruptFileError("the rows of its row groups are not the rows of the file")
+    return footer
+
+
+def _decode_sealed(raw: bytes, seal: tuple[int, int]) -> Footer | None:
+    at, end = seal
+    text = raw[at + _DIGITS : end].split()
+    if not text or text[0] != b"%d" % len(raw):
+        return None  # it was made for another footer: some writer took the entries of one of our files along
+    if raw[at : at + _DIGITS] != _checksum(raw, at):
+        raise CorruptFileError("its footer was changed after it was written: the checksum does not match")
+    with fields_of_known_types():
+        return _unsealed(raw, [part.decode() for part in text[1:]])
+
+
+def _unsealed(raw: bytes, seal: Sequence[str]) -> Footer:
+    codec, start, *numbers = seal
+    position = list_start = int(start)
+    groups = []
+    for number in range(0, len(numbers), _NUMBERS_A_GROUP):
+        rows, before, chunk, after, totals, data_end = map(int, numbers[number : number + _NUMBERS_A_GROUP])
+        at_chunk, at_after = position + before, position + before + chunk
+        at_totals, group_end = at_after + after, at_after + after + totals
+        parts = (raw[position:at_chunk], raw[at_chunk:at_after], raw[at_after:at_totals], raw[at_totals:group_end])
+        groups.append(RowGroup(rows, *parts, data_end))
+        position = group_end
+    # the header of the list of row groups: one byte of field, and that of a list
+    head_end = list_start - len(encode_list_header(STRUCT, len(groups))) - 1
+    fields = decode_struct(raw[:head_end] + bytes([STOP])) | decode_struct(raw[position:], _ROW_GROUPS)
+    return Footer(fields, tuple(groups), codec)
+
+
+def why_not_continued(footer: Footer, schema: Items, created_by: bytes, codec: str) -> str | None:
+    """Why a file's row groups cannot be copied into one we write, or None when they can.
+
+    A sealed footer says that the file is ours and as we left it: not encrypted, no page indexes, every
+    chunk where it should be.
+
+    Args:
+        footer: of the file.
+        schema: the schema tree that our writer makes now.
+        created_by: how our writer signs now.
+        codec: the codec configured.
+    """
+    if not footer.is_sealed:
+        return "other writer"
+    if footer.created_by != created_by:
+        return "other version of the writer"
+    if footer.schema != schema:
+        return "other schema"
+    return None if footer.codec == codec else "other codec"
+
+
+def join_footer(groups: Sequence[RowGroup], like: Footer, key_values: Mapping[str, str], codec: str) -> bytearray:
+    """The end of a file: the sealed footer of a file made of these row groups.
+
+    Args:
+        groups: row groups in file order, with the bounds that we give.
+        like: a footer of our writer: schema, version and signature are taken from it.
+        key_values: key-value metadata.
+        codec: codec of all chunks.
+
+    Returns:
+        Thrift bytes, their length, the magic.
+    """
+    head = {number: field for number, field in like.fields.items() if number < _ROW_GROUPS}
+    head[_NUM_ROWS] = Field(I64, sum(group.rows for group in groups))
+    # fields 1 to 3 come before, so the header of field 4 is one byte
+    opening = encode_struct(head)[:-1] + bytes([1 << 4 | LIST]) + encode_list_header(STRUCT, len(groups))
+    seal = [codec, str(len(opening))]
+    for group in groups:
+        lengths = map(len, (group.before, group.chunk, group.after, group.totals))
+        seal += map(str, (group.rows, *lengths, group.data_end))
+    blank = b"0" * _DIGITS + b" " * (_DIGITS + 2) + " ".join(seal).encode()
+    texts = {**key_values, BOUNDS_KEY: BOUNDS_COMPLETE}
+    entries = [*((key.encode(), value.encode()) for key, value in texts.items()), (SEAL_KEY, blank)]
+    pairs: list[Struct] = [{1: Field(BINARY, key), 2: Field(BINARY, value)} for key, value in entries]
+    tail = {number: field for number, field in like.fields.items() if number > _ROW_GROUPS}
+    tail[_KEY_VALUE] = Field(LIST, Items(STRUCT, pairs))
+    raw = bytearray().join((opening, *(group.raw for group in groups)))
+    append_struct(raw, dict(sorted(tail.items())), _ROW_GROUPS)
+    found = _find_seal(raw)
+    assert found is not None
+    at = found[0]
+    length = b"%d" % len(raw)
+    raw[at + _DIGITS + 1 : at + _DIGITS + 1 + len(length)] = length
+    raw[at : at + _DIGITS] = _checksum(raw, at)
+    raw += len(raw).to_bytes(4, "little") + MAGIC
+    return raw
+
+
+def _find_seal(raw: bytes | bytearray) -> tuple[int, int] | None:
+    """Where the text of the seal begins and ends; None where there is none."""
+    at = raw.rfind(SEAL_KEY)
+    if at < 0:
+        return None
+    # the key is followed by the header of field 2, the length of its text (a varint), the text
+    length = shift = 0
+    for position in range(at + len(SEAL_KEY) + 1, len(raw)):
+        byte = raw[position]
+        length |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            start = position + 1
+            return (start, start + length) if length >= _DIGITS and start + length <= len(raw) else None
+    return None
+
+
+def _checksum(raw: bytes | bytearray, at: int) -> bytes:
+    """Eight hexadecimal digits over all but themselves."""
+    with memoryview(raw) as view:
+        return b"%08x" % zlib.crc32(view[at + _DIGITS :], zlib.crc32(view[:at]))

@@ -1,0 +1,68 @@
+"""The chunk in which copied rows name their new file: one string, as often as the row group has rows.
+
+Arrow encodes it once for each number of rows; the next file has its name put into the place of the
+other one's. That is why these chunks are not compressed: no name would get much shorter by it.
+"""
+
+import io
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import pyarrow as pa
+
+from table.files.base.repeated_columns import constant_column
+from table.files.parquet.footer import MAGIC
+from table.files.parquet.row_group_writer import RowGroupWriter
+from table.files.parquet.row_groups import chunks_of, moved_chunk, with_statistics_replaced
+from table.files.parquet.thrift_compact import Struct
+from table.options.choices import Codec
+from table.options.groups import BaseFileSettings
+
+
+def _blank(length: int) -> str:
+    # a pattern that does not match itself a byte too early
+    return "\x01" + "\x02" * (length - 1)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A chunk with a blank for the name.
+
+    Attributes:
+        data: its bytes.
+        chunk: its description, as if it began behind the magic of a file.
+    """
+
+    data: bytes
+    chunk: Struct
+
+
+def encode_name_chunk(
+    name: str, rows: int, start: int, field: pa.Field, settings: BaseFileSettings
+) -> tuple[bytes, Struct]:
+    """A chunk that holds a file name and nothing else.
+
+    Args:
+        name: of the file.
+        rows: of the row group.
+        start: offset of the chunk in the file.
+        field: the column (Arrow).
+        settings: how base files are written.
+
+    Returns:
+        Its bytes, and its description (Thrift's ColumnChunk).
+    """
+    written = name.encode()
+    form, blank = _form_of(len(written), rows, field, settings), _blank(len(written)).encode()
+    chunk = with_statistics_replaced(moved_chunk(form.chunk, start - len(MAGIC)), blank, written)
+    return form.data.replace(blank, written), chunk
+
+
+@lru_cache(maxsize=4096)
+def _form_of(length: int, rows: int, field: pa.Field, settings: BaseFileSettings) -> _Form:
+    schema = pa.schema([field])
+    sink = io.BytesIO()
+    sink.write(MAGIC)
+    groups = RowGroupWriter(sink, schema, replace(settings, codec=Codec.NONE, codec_level=None))
+    groups.write(pa.table([constant_column(_blank(length), rows)], schema=schema))
+    return _Form(sink.getvalue()[len(MAGIC) :], chunks_of(groups.finish()[0][0])[0])

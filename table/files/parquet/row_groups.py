@@ -1,0 +1,309 @@
+"""Row groups as they stand in Parquet footers: moved, patched, joined (pure; parquet.thrift of the format's project).
+
+Only what it takes to place bytes elsewhere is known here: where the chunks of a row group lie, and the few
+totals above them. Everything else passes through untouched.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from table.errors import CorruptFileError
+from table.files.parquet.thrift_compact import (
+    BINARY,
+    FALSE,
+    I16,
+    I64,
+    LIST,
+    STRUCT,
+    TRUE,
+    Field,
+    Items,
+    Struct,
+    decode_struct,
+    encode_list_header,
+    encode_struct,
+)
+
+# field ids: RowGroup, ColumnChunk, ColumnMetaData
+_COLUMNS, _TOTAL_BYTES, _GROUP_ROWS, _GROUP_OFFSET, _COMPRESSED, _ORDINAL = 1, 2, 3, 5, 6, 7
+_CHUNK_OFFSET, _CHUNK_META = 2, 3
+_TYPE, _PATH, _NUM_VALUES, _UNCOMPRESSED, _CHUNK_BYTES = 1, 3, 5, 6, 7
+_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE, _STATISTICS = 9, 10, 11, 12
+_TOTALS = ((_TOTAL_BYTES, _UNCOMPRESSED), (_COMPRESSED, _CHUNK_BYTES))
+_BYTE_ARRAY = 6
+# field ids of Statistics
+_NULLS, _UPPER, _LOWER, _UPPER_EXACT, _LOWER_EXACT = 3, 5, 6, 7, 8
+# physical type -> bytes of a value: booleans, numbers, and fixed arrays, of which decimals are the common ones
+_WIDTHS = {0: 1, 1: 4, 2: 8, 3: 8, 4: 4, 5: 8, 7: 16}
+_PAGE_OFFSETS = (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE)
+
+
+# the lower and the upper bound of a chunk, each with whether it is exact
+Bounds = tuple[tuple[bytes, bool], tuple[bytes, bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group as it stands in a footer, cut where the chunk of one column may be exchanged.
+
+    Attributes:
+        rows: its rows.
+        before: bytes of the struct up to that chunk.
+        chunk: bytes of that chunk.
+        after: bytes of the chunks behind it.
+        totals: bytes of the fields behind the chunks, and the end of the struct.
+        data_end: offset in the file behind the last byte of its chunks, that one left out.
+    """
+
+    rows: int
+    before: bytes
+    chunk: bytes
+    after: bytes
+    totals: bytes
+    data_end: int
+
+    @property
+    def raw(self) -> bytes:
+        """The struct."""
+        return self.before + self.chunk + self.after + self.totals
+
+
+@contextmanager
+def fields_of_known_types() -> Iterator[None]:
+    """Reads fields of a footer whose types nobody has looked at.
+
+    Raises:
+        CorruptFileError: instead of what a field of another type raises.
+    """
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise CorruptFileError(f"the footer has fields of wrong types: {error!r}") from error
+
+
+def field_value(fields: Struct, number: int) -> Any:
+    """Value of a field.
+
+    Raises:
+        CorruptFileError: when the struct lacks it.
+    """
+    try:
+        return fields[number].value
+    except KeyError as error:
+        raise CorruptFileError(f"the footer lacks the required field {number}") from error
+
+
+def chunk_path(chunk: Struct) -> tuple[bytes, ...]:
+    """Path of a chunk's column in the schema."""
+    return tuple(field_value(field_value(chunk, _CHUNK_META), _PATH).values)
+
+
+def chunk_extent(chunk: Struct) -> tuple[int, int]:
+    """Where a chunk begins, and how many bytes it has."""
+    meta = field_value(chunk, _CHUNK_META)
+    start = min(int(meta[number].value) for number in (_DATA_PAGE, _DICTIONARY_PAGE) if number in meta)
+    return start, int(field_value(meta, _CHUNK_BYTES))
+
+
+def chunk_memory_bytes(chunk: Struct, repeated: Collection[str]) -> int:
+    """About how many bytes of memory (Arrow) the values of a chunk take: a dictionary hides their width.
+
+    Args:
+        chunk: the chunk.
+        repeated: top-level columns whose values are kept as a dictionary.
+    """
+    meta = field_value(chunk, _CHUNK_META)
+    count, stored = int(field_value(meta, _NUM_VALUES)), int(field_value(meta, _UNCOMPRESSED))
+    width = _WIDTHS.get(field_value(meta, _TYPE))
+    if width is not None:
+        return width * count
+    bounds = field_value(meta, _STATISTICS) if _STATISTICS in meta else {}
+    path = b".".join(chunk_path(chunk)).decode()
+    # a few long values whose bounds were cut say nothing of the others
+    if path in repeated or has_inexact_bound(chunk) or not (_UPPER in bounds and _LOWER in bounds):
+        return max(stored, 4 * count)
+    return max(stored, (4 + (len(bounds[_LOWER].value) + len(bounds[_UPPER].value)) // 2) * count)
+
+
+def chunks_of(group: Struct) -> list[Struct]:
+    """The chunks of a row group."""
+    found: list[Struct] = field_value(group, _COLUMNS).values
+    return found
+
+
+def moved_group(group: Struct, by: int) -> Struct:
+    """A row group whose bytes lie elsewhere than its writer thought.
+
+    Args:
+        group: the row group.
+        by: bytes to add to each offset.
+    """
+    columns = [moved_chunk(chunk, by) for chunk in chunks_of(group)]
+    moved = {**group, _COLUMNS: Field(LIST, Items(STRUCT, columns))}
+    if _GROUP_OFFSET in moved:
+        moved[_GROUP_OFFSET] = Field(I64, moved[_GROUP_OFFSET].value + by)
+    return moved
+
+
+def moved_chunk(chunk: Struct, by: int) -> Struct:
+    """A chunk whose bytes lie elsewhere than its writer thought, by so many bytes."""
+    meta = dict(field_value(chunk, _CHUNK_META))
+    for number in _PAGE_OFFSETS:
+        if number in meta:
+            meta[number] = Field(I64, meta[number].value + by)
+    moved = {**chunk, _CHUNK_META: Field(STRUCT, meta)}
+    # 0 where the chunk is described in the footer alone; before version 18 Arrow does so behind the chunk, too
+    if moved.get(_CHUNK_OFFSET, Field(I64, 0)).value:
+        moved[_CHUNK_OFFSET] = Field(I64, moved[_CHUNK_OFFSET].value + by)
+    return moved
+
+
+def lone_chunk(chunk: Struct, by: int) -> Struct:
+    """A chunk that was moved without what its writer may have put behind it."""
+    return {**moved_chunk(chunk, by), _CHUNK_OFFSET: Field(I64, 0)}
+
+
+def with_statistics_replaced(chunk: Struct, old: bytes, new: bytes) -> Struct:
+    """A chunk with one string in the place of another in its statistics."""
+    meta = dict(field_value(chunk, _CHUNK_META))
+    if _STATISTICS in meta:
+        held = meta[_STATISTICS].value
+        changed = {number: Field(kind, new if value == old else value) for number, (kind, value) in held.items()}
+        meta[_STATISTICS] = Field(STRUCT, changed)
+    return {**chunk, _CHUNK_META: Field(STRUCT, meta)}
+
+
+def _statistics_of(chunk: Struct) -> Struct:
+    meta = field_value(chunk, _CHUNK_META)
+    held: Struct = meta[_STATISTICS].value if _STATISTICS in meta else {}
+    return held
+
+
+def lacks_bounds(chunk: Struct) -> bool:
+    """Whether the chunk of a string or binary column has values, and its statistics not both bounds of them."""
+    meta, held = field_value(chunk, _CHUNK_META), _statistics_of(chunk)
+    if field_value(meta, _TYPE) != _BYTE_ARRAY or (_LOWER in held and _UPPER in held):
+        return False
+    return _NULLS not in held or int(held[_NULLS].value) < int(field_value(meta, _NUM_VALUES))
+
+
+def has_inexact_bound(chunk: Struct) -> bool:
+    """Whether a bound in the statistics of a chunk is said not to be one of its values."""
+    held = _statistics_of(chunk)
+    return any(number in held and held[number].value is False for number in (_UPPER_EXACT, _LOWER_EXACT))
+
+
+def with_bounds(group: Struct, bounds: Mapping[tuple[bytes, ...], Bounds]) -> Struct:
+    """A row group in which chunks that lack bounds have these; ones that are there stay.
+
+    Args:
+        group: the row group.
+        bounds: by the path of their column.
+    """
+    chunks = [
+        _bounded(chunk, bounds[chunk_path(chunk)]) if chunk_path(chunk) in bounds and lacks_bounds(chunk) else chunk
+        for chunk in chunks_of(group)
+    ]
+    return {**group, _COLUMNS: Field(LIST, Items(STRUCT, chunks))}
+
+
+def _bounded(chunk: Struct, bounds: Bounds) -> Struct:
+    (lower, is_lower_exact), (upper, is_upper_exact) = bounds
+    ours: Struct = {
+        _UPPER: Field(BINARY, upper),
+        _LOWER: Field(BINARY, lower),
+        _UPPER_EXACT: Field(TRUE if is_upper_exact else FALSE, is_upper_exact),
+        _LOWER_EXACT: Field(TRUE if is_lower_exact else FALSE, is_lower_exact),
+    }
+    held = _statistics_of(chunk)
+    for bound, exact in ((_UPPER, _UPPER_EXACT), (_LOWER, _LOWER_EXACT)):
+        if bound in held:
+            del ours[bound], ours[exact]
+    meta = {**field_value(chunk, _CHUNK_META), _STATISTICS: Field(STRUCT, dict(sorted({**held, **ours}.items())))}
+    return {**chunk, _CHUNK_META: Field(STRUCT, dict(sorted(meta.items())))}
+
+
+def rows_of(group: Struct) -> int:
+    """Rows of a row group."""
+    return int(field_value(group, _GROUP_ROWS))
+
+
+def with_chunks(group: Struct, chunks: Sequence[Struct]) -> Struct:
+    """A row group with other chunks of the same columns; totals follow.
+
+    Raises:
+        CorruptFileError: when a chunk is of another column.
+    """
+    if list(map(chunk_path, chunks)) != list(map(chunk_path, chunks_of(group))):
+        raise CorruptFileError("a chunk does not fit into the place of another")
+    metas = [field_value(chunk, _CHUNK_META) for chunk in chunks]
+    changed = {**group, _COLUMNS: Field(LIST, Items(STRUCT, list(chunks)))}
+    for total, part in _TOTALS:
+        if total in changed:
+            changed[total] = Field(I64, sum(int(field_value(meta, part)) for meta in metas))
+    if _GROUP_OFFSET in changed:
+        changed[_GROUP_OFFSET] = Field(I64, chunk_extent(chunks[0])[0])
+    return changed
+
+
+def encode_group(group: Struct, number: int, column: str) -> RowGroup:
+    """A row group ready for a footer.
+
+    Args:
+        group: the row group, its offsets those of the file.
+        number: its number in the file.
+        column: top-level column whose chunk may be exchanged.
+
+    Raises:
+        CorruptFileError: when the group has no such column.
+    """
+    chunks = chunks_of(group)
+    paths = [chunk_path(chunk) for chunk in chunks]
+    if (column.encode(),) not in paths:
+        raise CorruptFileError(f"a row group lacks the column {column!r}")
+    at = paths.index((column.encode(),))
+    encoded = [encode_struct(chunk) for chunk in chunks]
+    header = bytes([_COLUMNS << 4 | LIST]) + encode_list_header(STRUCT, len(chunks))
+    rest = {field: held for field, held in group.items() if field != _COLUMNS}
+    if _ORDINAL in rest:
+        rest[_ORDINAL] = Field(I16, number)
+    return RowGroup(
+        rows=rows_of(group),
+        before=header + b"".join(encoded[:at]),
+        chunk=encoded[at],
+        after=b"".join(encoded[at + 1 :]),
+        totals=encode_struct(rest, _COLUMNS),
+        data_end=max(sum(chunk_extent(chunk)) for chunk in [*chunks[:at], *chunks[at + 1 :]]),
+    )
+
+
+def shifted_group(group: RowGroup, by: int, number: int, column: str) -> RowGroup:
+    """A row group whose bytes were copied to another place.
+
+    Args:
+        group: as it stood in the older footer.
+        by: bytes to add to each offset.
+        number: its number in the new file.
+        column: top-level column whose chunk may be exchanged.
+    """
+    return encode_group(moved_group(decode_struct(group.raw), by), number, column) if by else group
+
+
+def with_chunk(group: RowGroup, chunk: Struct) -> RowGroup:
+    """A row group in which another chunk takes the place of the exchangeable one; totals follow.
+
+    Raises:
+        CorruptFileError: when the chunk is of another column, or has another number of values.
+    """
+    old_chunk = decode_struct(group.chunk)
+    old, new = field_value(old_chunk, _CHUNK_META), field_value(chunk, _CHUNK_META)
+    if chunk_path(chunk) != chunk_path(old_chunk) or field_value(old, _NUM_VALUES) != field_value(new, _NUM_VALUES):
+        raise CorruptFileError("a chunk does not fit into the place of another")
+    totals = decode_struct(group.totals, _COLUMNS)
+    for total, part in _TOTALS:
+        if total in totals:
+            changed = totals[total].value - field_value(old, part) + field_value(new, part)
+            totals[total] = Field(I64, changed)
+    return replace(group, chunk=encode_struct(chunk), totals=encode_struct(totals, _COLUMNS))

@@ -1,0 +1,182 @@
+"""May we write here? What would have to change? Said in advance, without touching anything."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from table import clock
+from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TableConfig, load_table_config
+from table.config.writable import check_can_write, check_path_is_free
+from table.errors import HudiError
+from table.hudi_table import HudiTable, find_stored_key
+from table.keys.keygen import check_key_encoding
+from table.options.write_options import WriteOptions, check_options_agree, new_table_config
+from table.scan.read_table import list_snapshot_files
+from table.storage.interface import Storage
+from table.storage.opening import open_storage
+from table.timeline.end_record import find_end
+from table.timeline.instant import Action
+from table.timeline.timeline import Timeline
+from table.transaction.heartbeat import find_live_writer
+from table.transaction.lease import find_holder, is_dead_here, read_age_ms
+
+JVM_SETTINGS = (
+    "hoodie.write.table.version=6",
+    "hoodie.write.auto.upgrade=false",
+    "hoodie.metadata.enable=false",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at.
+
+    Attributes:
+        level: ``ok``, ``note``, or ``stop``: nothing can be written until it is mended.
+        text: what is so, and the way out where there is one.
+    """
+
+    level: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What was found at a path."""
+
+    path: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def may_write(self) -> bool:
+        """Whether a sink with these options would write there."""
+        return all(finding.level != "stop" for finding in self.findings)
+
+
+def examine(
+    path: str | os.PathLike[str],
+    options: WriteOptions | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Diagnosis:
+    """Looks at a path as a sink with these options would.
+
+    Args:
+        path: a table, or the place for one.
+        options: of the sink; None looks at the table alone.
+        storage_options: for fsspec.
+
+    Returns:
+        Findings, in the order in which a sink would meet them. Nothing is changed.
+    """
+    storage = open_storage(path, storage_options)
+    findings: list[Finding] = []
+    try:
+        config = load_table_config(storage)
+    except HudiError as error:
+        return Diagnosis(storage.base_uri, (Finding("stop", str(error)),))
+    if config is None:
+        findings += _examine_free_place(storage, options)
+    else:
+        findings += _examine_table(HudiTable(storage, config), options)
+    return Diagnosis(storage.base_uri, tuple(findings))
+
+
+def _examine_free_place(storage: Storage, options: WriteOptions | None) -> list[Finding]:
+    try:
+        check_path_is_free(storage)
+        findings = [Finding("ok", "there is no table; the first batch creates one")]
+        if options is not None:
+            config = new_table_config(options, "new")
+            findings.append(Finding("ok", f"the options make a table with key {', '.join(config.record_key_fields)}"))
+    except HudiError as error:
+        return [Finding("stop", str(error))]
+    return findings
+
+
+def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Finding]:
+    config = table.config
+    kind = f"table {config.name!r}: version {config.version}, {config.table_type}, keys by {config.keygen_type}"
+    findings = [Finding("ok", kind)]
+    drops = options is not None and options.table.metadata_enabled is False
+    checked = replace(config, metadata_partitions="") if drops else config
+    if drops and config.metadata_partitions.strip():
+        findings.append(Finding("note", f"the metadata table ({config.metadata_partitions}) will be dropped"))
+    findings += _tried(lambda: check_can_write(checked), "its properties fit")
+    if options is not None:
+        findings += _tried(lambda: check_options_agree(options, config), "the options agree with the table")
+    if not table.storage.exists(PROPERTIES_FILE):
+        findings.append(
+            Finding("note", f"{PROPERTIES_FILE} is missing or was being changed; {BACKUP_FILE} is in force")
+        )
+    if any(finding.level == "stop" for finding in findings):
+        return findings
+    timeline = table.load_timeline()
+    last = timeline.last_time
+    if last is not None:
+        findings += _tried(lambda: clock.check_skew(last, clock.now_ms(), config.timezone), "clock and timeline agree")
+    stored = find_stored_key(table, timeline)
+    findings += _tried(lambda: check_key_encoding(config, stored), "record keys are spelled as here")
+    findings += _examine_pending(table, timeline, options or WriteOptions())
+    findings += _examine_readers(table, config)
+    return findings
+
+
+def _tried(check: Any, fine: str) -> list[Finding]:
+    try:
+        check()
+    except HudiError as error:
+        return [Finding("stop", str(error))]
+    return [Finding("ok", fine)]
+
+
+def _examine_pending(table: HudiTable, timeline: Timeline, options: WriteOptions) -> list[Finding]:
+    findings = _examine_lease(table, options)
+    for instant in timeline.pending:
+        writer = find_live_writer(table.storage, instant.time, options.heartbeat, clock.now_ms())
+        if writer is not None and writer.owner:
+            # one that knows leases: the lease says whether it lives, its end record how the instant ends
+            end = find_end(table.storage, instant.time, instant.action)
+            fate = "carried out" if end is not None and end.is_commit else "rolled back"
+            text = f"{instant.file_name} is under way, or of a writer that died: then it is {fate} by the next batch"
+            findings.append(Finding("note", text))
+            continue
+        if writer is not None:
+            who = f"sink {writer.sink_id!r}, query {writer.query_id!r}"
+            findings.append(Finding("stop", f"{instant.file_name} is being written by a live writer ({who})"))
+        elif instant.action in (Action.COMMIT, Action.DELTA_COMMIT):
+            findings.append(Finding("note", f"{instant.file_name} is of a dead writer; the next batch rolls it back"))
+        elif instant.action is Action.ROLLBACK:
+            findings.append(Finding("note", f"{instant.file_name} died; the next batch finishes it"))
+        elif instant.action in (Action.REPLACE_COMMIT, Action.RESTORE):
+            findings.append(Finding("stop", f"{instant.file_name} is pending: finish it with its own writer"))
+    return findings
+
+
+def _examine_lease(table: HudiTable, options: WriteOptions) -> list[Finding]:
+    holder = find_holder(table.storage)
+    if holder is None or holder.identity is None:
+        return []
+    who, settings = holder.identity, options.heartbeat
+    age_ms = read_age_ms(table.storage, who.owner)
+    text = f"sink {who.sink_id!r}, query {who.query_id!r} (process {holder.process}) holds the table"
+    if age_ms is None or age_ms > settings.expiry_ms or is_dead_here(holder):
+        return [Finding("ok", f"{text}, but is dead: the next writer takes over")]
+    left_s = max(0.0, (settings.expiry_ms - age_ms) / 1000)
+    if who.query_id is None:
+        return [Finding("stop", f"{text}: others may write once it has ended, or in {left_s:.0f} s if it is dead")]
+    said = f"if it is dead, the same query may start again at once, and others in {left_s:.0f} s"
+    return [Finding("note", f"{text}: {said}; while it lives, others are refused")]
+
+
+def _examine_readers(table: HudiTable, config: TableConfig) -> list[Finding]:
+    files = list_snapshot_files(table)
+    findings = [
+        Finding("ok", f"{len(files)} live files, {sum(file.size_bytes for file in files)} bytes"),
+        Finding("note", f"a JVM writer must set {', '.join(JVM_SETTINGS)} to share the table"),
+        Finding("note", "tested readers: Hudi 1.0.2 and hudi-rs 0.5; others that read tables of version 6 should, too"),
+    ]
+    if config.timezone != "UTC":
+        text = "instants are in the writer's local zone: all writers must run in the same one"
+        findings.append(Finding("note", text))
+    return findings

@@ -1,0 +1,113 @@
+"""Why a file stays or goes, why it takes rows or not: values first; `table.cli.main` prints them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from table.errors import CommitConflictError
+from table.hudi_table import HudiTable
+from table.options.write_options import WriteOptions
+from table.services.clean.judgement import judge_files
+from table.timeline.active_timeline import find_instant
+from table.timeline.archived_timeline import read_archived_commits
+from table.timeline.metadata.commit import decode_commit
+from table.transaction.checkpoint import (
+    CommittedBatch,
+    Verdict,
+    already_committed,
+    decode_checkpoints,
+    merge_checkpoints,
+)
+from table.view.file_group import BaseFile
+from table.view.file_system_view import list_latest_base_files, list_partition_paths
+
+
+@dataclass(frozen=True)
+class FileExplanation:
+    """One base file and what becomes of it.
+
+    Attributes:
+        file: the file.
+        cleaning: what the next clean does with it, and by which rule.
+        packing: what the next batch does with it; "" for older versions.
+    """
+
+    file: BaseFile
+    cleaning: str
+    packing: str
+
+
+def explain_packing(file: BaseFile, options: WriteOptions) -> str:
+    """Whether the next insert tops the file up, and why (pure).
+
+    Args:
+        file: the newest version of a file group.
+        options: sizes.
+    """
+    limit, most = options.sizes.small_file_limit_bytes, options.sizes.max_file_bytes
+    if limit <= 0:
+        return "packing is off (hoodie.parquet.small.file.limit)"
+    if file.size_bytes >= limit:
+        return f"full enough: {file.size_bytes} bytes, the limit of small files is {limit}"
+    if file.size_bytes >= most:
+        return f"full: {file.size_bytes} bytes of {most}"
+    return f"small: takes rows first when a batch has some for this partition ({most - file.size_bytes} bytes left)"
+
+
+def explain_files(table: HudiTable, options: WriteOptions) -> Iterator[FileExplanation]:
+    """Every committed base file of the table, partition by partition."""
+    committed = table.load_committed(table.load_timeline())
+    live = {
+        file.path
+        for path in list_partition_paths(table.storage)
+        for file in list_latest_base_files(table.storage, path, committed)
+    }
+    for partition in judge_files(table, options.clean):
+        for fate in partition.fates:
+            verdict = "goes" if fate.deleted else "stays"
+            packing = explain_packing(fate.file, options) if fate.file.path in live else ""
+            yield FileExplanation(fate.file, f"{verdict}: {fate.rule}", packing)
+
+
+@dataclass(frozen=True)
+class BatchExplanation:
+    """What a sink would do with a batch, and why.
+
+    Attributes:
+        verdict: ``write``, ``skip`` or ``refuse``.
+        reason: in words.
+        last: the last batch that the sink committed, or None.
+    """
+
+    verdict: str
+    reason: str
+    last: CommittedBatch | None
+
+
+def explain_batch(table: HudiTable, sink_id: str, batch_id: int, query_id: str | None = None) -> BatchExplanation:
+    """Why a batch is written, skipped or refused.
+
+    Args:
+        table: the table.
+        sink_id: ``hoodie.datasource.write.streaming.checkpoint.identifier``.
+        batch_id: Spark's id of the batch.
+        query_id: id of the streaming query; None means the one that committed last.
+    """
+    active = []
+    for instant in table.load_timeline().completed_writes:
+        data = find_instant(table.storage, instant)
+        active.append(decode_checkpoints(decode_commit(data or b"", instant.file_name).extra))
+    last = merge_checkpoints(active).get(sink_id)
+    if last is None:
+        archived = read_archived_commits(table.archive)
+        last = merge_checkpoints(decode_checkpoints(commit.metadata.extra) for commit in archived).get(sink_id)
+    if last is None:
+        return BatchExplanation("write", f"no commit names the sink {sink_id!r}: any first batch is fine", None)
+    if query_id is None:
+        query_id = last.query_id
+    try:
+        verdict = already_committed(last, batch_id, query_id, sink_id)
+    except CommitConflictError as error:
+        return BatchExplanation("refuse", str(error), last)
+    if verdict is Verdict.SKIP:
+        return BatchExplanation("skip", f"batch {batch_id} of query {query_id} is committed", last)
+    return BatchExplanation("write", f"the last batch committed is {last.batch_id}", last)

@@ -1,0 +1,1 @@
+"""Record key and partition path of a row."""

@@ -1,0 +1,257 @@
+"""Record key and partition path as Spark SQL text: the one definition of both (pure).
+
+Rules from KeyGenUtils, SimpleKeyGenerator, ComplexKeyGenerator, NonpartitionedKeyGenerator,
+TimestampBasedKeyGenerator, CustomKeyGenerator and PartitionPathEncodeUtils. The text of a value is what
+Hudi's insert makes of it: a timestamp is its microseconds, a decimal Java's text, binary is hex.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from table.config.table_config import TableConfig
+from table.errors import InvalidConfigError, SchemaMismatchError, UnsupportedTableError
+from table.keys.sql_text import quote_name, quote_text
+from table.keys.time_partition import build_time_value, parse_time_partition
+from table.schema.avro_schema import relaxed_type
+
+DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+LONGEST_PART = 255  # bytes of a file name on nearly every file system
+NULL_KEY, EMPTY_KEY = "__null__", "__empty__"
+
+# PartitionPathEncodeUtils.CHAR_TO_ESCAPE
+ESCAPED_CHARACTERS = "".join(map(chr, range(1, 32))) + "\"#%'*/:=?\\\x7f{[]^"
+
+
+@dataclass(frozen=True)
+class KeyExpressions:
+    """Spark SQL text of the two strings that say what a row is and where it belongs.
+
+    Attributes:
+        record_key: null or "" where the row has no key.
+        partition_path: null where no path can be made of the row (a text that is no date).
+        key_column: the column that is the record key as it stands, if one is.
+    """
+
+    record_key: str
+    partition_path: str
+    key_column: str | None = None
+
+
+def build_key_expressions(
+    config: TableConfig,
+    schema: pa.Schema,
+    partition_kinds: tuple[str, ...] = (),
+    settings: Mapping[str, str] | None = None,
+) -> KeyExpressions:
+    """Key and partition path of a table's rows.
+
+    Args:
+        config: the table's properties.
+        schema: the batch's columns (Arrow).
+        partition_kinds: of the custom key generator, ``SIMPLE`` or ``TIMESTAMP`` a partition field.
+        settings: ``hoodie.keygen.timebased.*`` of the user; the table's own where there are none.
+
+    Raises:
+        InvalidConfigError: when a field is not a column of the batch, or settings are missing.
+        SchemaMismatchError: when a column's type cannot be part of a key.
+    """
+    check_fields(config, schema)
+    timed = {**config.extra, **(settings or {})}
+    kinds = _kinds_of(config, partition_kinds)
+    parts = [
+        _partition_part(config, schema, name, kind, timed)
+        for name, kind in zip(config.partition_fields, kinds, strict=True)
+    ]
+    path = "''" if not parts else parts[0] if len(parts) == 1 else f"concat({', '.join(_between(parts, '/'))})"
+    return KeyExpressions(_record_key(config, schema), path, find_key_column(config, schema))
+
+
+def find_key_column(config: TableConfig, schema: pa.Schema) -> str | None:
+    """The column that is the record key, letter by letter: a single field, a string, at the top.
+
+    Args:
+        config: the table's properties.
+        schema: columns of the batch, or of the table (Arrow).
+    """
+    names = config.record_key_fields
+    if len(names) != 1 or names[0] not in schema.names or not pa.types.is_string(schema.field(names[0]).type):
+        return None
+    return names[0]
+
+
+def _kinds_of(config: TableConfig, given: tuple[str, ...]) -> tuple[str, ...]:
+    count = len(config.partition_fields)
+    if config.keygen_type == "CUSTOM" and count:
+        if len(given) != count:
+            raise InvalidConfigError(
+                "the table has the custom key generator: give the kind of each partition field, such as "
+                f"hoodie.datasource.write.partitionpath.field={config.partition_fields[0]}:SIMPLE"
+            )
+        return given
+    return ("TIMESTAMP",) * count if config.keygen_type == "TIMESTAMP" else ("SIMPLE",) * count
+
+
+def _record_key(config: TableConfig, schema: pa.Schema) -> str:
+    names = config.record_key_fields
+    texts = [_text_of(name, schema) for name in names]
+    if len(names) == 1:
+        return texts[0]
+    parts = []
+    for name, text in zip(names, texts, strict=True):
+        value = f"CASE WHEN {text} IS NULL THEN '{NULL_KEY}' WHEN {text} = '' THEN '{EMPTY_KEY}' ELSE {text} END"
+        parts.append(f"concat({quote_text(name + ':')}, {value})")
+    nothing = " AND ".join(f"coalesce({text}, '') = ''" for text in texts)
+    return f"CASE WHEN {nothing} THEN NULL ELSE concat({', '.join(_between(parts, ','))}) END"
+
+
+def _between(parts: list[str], separator: str) -> list[str]:
+    return [piece for part in parts for piece in (quote_text(separator), part)][1:]
+
+
+def _partition_part(config: TableConfig, schema: pa.Schema, name: str, kind: str, timed: Mapping[str, str]) -> str:
+    if kind == "TIMESTAMP":
+        column, found = _column(name, schema)
+        value = build_time_value(parse_time_partition(timed), column, found, name)
+    else:
+        value = f"coalesce(nullif({_text_of(name, schema)}, ''), {quote_text(DEFAULT_PARTITION)})"
+    if config.url_encode:
+        value = url_encoded(value)
+    return f"concat({quote_text(name + '=')}, {value})" if config.hive_style else value
+
+
+def url_encoded(value: str) -> str:
+    """SQL that escapes the special characters of a partition value as ``%XX``."""
+    escaped = f"replace({value}, '%', '%25')"
+    for char in ESCAPED_CHARACTERS.replace("%", ""):
+        escaped = f"replace({escaped}, {quote_text(char)}, '%{ord(char):02X}')"
+    pattern = "[" + "".join(f"\\x{{{ord(char):02x}}}" for char in ESCAPED_CHARACTERS) + "]"
+    # nearly no value needs it: one scan decides, instead of some fifty replacements
+    return f"CASE WHEN {value} RLIKE {quote_text(pattern)} THEN {escaped} ELSE {value} END"
+
+
+def url_encode_text(value: str) -> str:
+    """What `url_encoded` computes, in Python."""
+    return re.sub("[" + re.escape(ESCAPED_CHARACTERS) + "]", lambda found: f"%{ord(found[0]):02X}", value)
+
+
+def partition_path_problem(path: str | None) -> str | None:  # noqa: PLR0911 a list of reasons
+    """Why a partition path cannot be a folder of the table, or None when it can.
+
+    What is refused here would lie outside the table, or in its metadata, or be unreadable for Hadoop,
+    which takes a colon in the first part of a path for a scheme.
+    """
+    if path is None:
+        return "no partition path can be made of the row: its text is no date of the configured form"
+    if path == "":
+        return None
+    parts = path.split("/")
+    if any(part in ("", ".", "..") for part in parts):
+        return f"the partition path {path!r} has an empty part, '.' or '..'"
+    if parts[0] == ".hoodie":
+        return f"the partition path {path!r} lies in the table's metadata"
+    if "\0" in path or any(len(part.encode()) > LONGEST_PART for part in parts):
+        return f"the partition path {path[:40]!r}… has a part of more than {LONGEST_PART} bytes, or a NUL character"
+    if ":" in parts[0]:
+        return f"the partition path {path!r} has a colon, which Hadoop takes for a scheme"
+    return None
+
+
+def check_key_encoding(config: TableConfig, stored_key: str | None) -> None:
+    """Refuses a table whose single-field complex keys are spelled otherwise than here.
+
+    Hudi releases differ (apache/hudi#19304): ``value``, as here and in 1.0.2, or ``field:value``. Writing
+    the other form would make every key a new one.
+
+    Args:
+        config: the table's properties.
+        stored_key: a record key of the table, or None when there is none.
+
+    Raises:
+        UnsupportedTableError: shows the key.
+    """
+    if config.keygen_type != "COMPLEX" or len(config.record_key_fields) != 1 or stored_key is None:
+        return
+    if stored_key.startswith(config.record_key_fields[0] + ":"):
+        raise UnsupportedTableError(
+            f"the table's record keys have the form {stored_key!r}: its writer puts the field's name before the value "
+            "of a single key field, as some Hudi releases do and this project does not; its rows would get other keys"
+        )
+
+
+def check_keys_keep_their_types(config: TableConfig, batch: pa.Schema, table: pa.Schema | None) -> None:
+    """Refuses columns of keys and partition paths in another type: the same value would be spelled otherwise.
+
+    Raises:
+        SchemaMismatchError: names the column and both types.
+    """
+    for field in (*config.record_key_fields, *config.partition_fields):
+        name = field.split(".", 1)[0]
+        if table is None or name not in table.names or name not in batch.names:
+            continue
+        ours, theirs = batch.field(name).type, table.field(name).type
+        if not relaxed_type(ours).equals(relaxed_type(theirs)):
+            raise SchemaMismatchError(
+                f"column {name!r} is {ours}, the table has {theirs}: keys and partition paths made of it would be "
+                "spelled differently; cast it before the sink"
+            )
+
+
+def check_fields(config: TableConfig, schema: pa.Schema) -> None:
+    """Refuses a batch without the columns that the table's keys are made of.
+
+    Raises:
+        InvalidConfigError: names the option, the column, and the columns there are.
+    """
+    wanted = [("hoodie.datasource.write.recordkey.field", name) for name in config.record_key_fields]
+    wanted += [("hoodie.datasource.write.partitionpath.field", name) for name in config.partition_fields]
+    if config.ordering_field and config.ordering_field not in schema.names:
+        raise InvalidConfigError(
+            f"hoodie.datasource.write.precombine.field={config.ordering_field}: the batch has no such column (fields "
+            f"within structs cannot order records here); it has {', '.join(schema.names)}"
+        )
+    for option, name in wanted:
+        if _find(name, schema) is None:
+            raise InvalidConfigError(f"{option}={name}: the batch has no such column; it has {', '.join(schema.names)}")
+
+
+def _find(name: str, schema: pa.Schema) -> tuple[str, pa.DataType] | None:
+    """SQL and type of a column, or of a field within structs (``a.b.c``)."""
+    if name in schema.names:
+        return quote_name(name), schema.field(name).type
+    first, *rest = name.split(".")
+    if first not in schema.names:
+        return None
+    sql, kind = quote_name(first), schema.field(first).type
+    for part in rest:
+        if not pa.types.is_struct(kind) or kind.get_field_index(part) < 0:
+            return None
+        sql, kind = f"{sql}.{quote_name(part)}", kind.field(part).type
+    return sql, kind
+
+
+def _column(name: str, schema: pa.Schema) -> tuple[str, pa.DataType]:
+    found = _find(name, schema)
+    assert found is not None, name  # check_fields came before
+    return found
+
+
+def _text_of(name: str, schema: pa.Schema) -> str:
+    column, kind = _column(name, schema)
+    if pa.types.is_string(kind):
+        return column
+    if pa.types.is_timestamp(kind) and kind.tz:
+        return f"CAST(unix_micros({column}) AS STRING)"
+    if pa.types.is_decimal(kind):
+        # Java's text (1E-18) and not the plain one, whatever spark.sql.ansi.enabled says
+        return f"IF({column} IS NULL, NULL, format_string('%s', {column}))"
+    if pa.types.is_binary(kind):
+        return f"lower(hex({column}))"
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind) or pa.types.is_floating(kind):
+        return f"CAST({column} AS STRING)"
+    raise SchemaMismatchError(
+        f"the column {name!r} of type {kind} cannot be a record key or partition field: use a string, number, boolean, "
+        "date, timestamp or binary column"
+    )

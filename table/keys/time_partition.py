@@ -1,0 +1,212 @@
+"""Partition paths made from times, as Spark SQL text (pure; TimestampBasedAvroKeyGenerator, HoodieDateTimeParser).
+
+The arithmetic is done on timestamps without zone and on their parts: Spark's own formatting goes
+through the session's zone, and would write another hour where that zone skips one.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import pyarrow as pa
+
+from table.errors import InvalidConfigError, SchemaMismatchError
+from table.keys.sql_text import quote_text
+
+PREFIX = "hoodie.keygen.timebased."
+
+# field of a form -> SQL function, width, and what a text may hold there
+_PARTS = {
+    "yyyy": ("year", 4, "[0-9]{4}"),
+    "MM": ("month", 2, "0[1-9]|1[0-2]"),
+    "dd": ("day", 2, "0[1-9]|[12][0-9]|3[01]"),
+    "HH": ("hour", 2, "[01][0-9]|2[0-3]"),
+    "mm": ("minute", 2, "[0-5][0-9]"),
+    "ss": ("second", 2, "[0-5][0-9]"),
+}
+# SQL of a number as milliseconds; Java's TimeUnit cuts towards zero, and so does div
+_SCALAR_MILLIS = {
+    "NANOSECONDS": "{} div 1000000",
+    "MICROSECONDS": "{} div 1000",
+    "MILLISECONDS": "{}",
+    "SECONDS": "{} * 1000",
+    "MINUTES": "{} * 60000",
+    "HOURS": "{} * 3600000",
+    "DAYS": "{} * 86400000",
+}
+_NUMBER_UNITS = {"UNIX_TIMESTAMP": "SECONDS", "EPOCHMILLISECONDS": "MILLISECONDS", "EPOCHMICROSECONDS": "MICROSECONDS"}
+_EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+
+
+@dataclass(frozen=True)
+class TimePartition:
+    """How a partition value is made from a time: ``hoodie.keygen.timebased.*``.
+
+    Attributes:
+        type: ``UNIX_TIMESTAMP``, ``EPOCHMILLISECONDS``, ``EPOCHMICROSECONDS``, ``SCALAR``, ``DATE_STRING``, ``MIXED``.
+        output_format: of the partition path, such as ``yyyy/MM/dd``.
+        output_timezone: zone of the output.
+        input_formats: of texts, tried in order.
+        input_timezone: zone of texts.
+        scalar_unit: unit of SCALAR numbers.
+    """
+
+    type: str
+    output_format: str
+    output_timezone: str = "UTC"
+    input_formats: tuple[str, ...] = ()
+    input_timezone: str = "UTC"
+    scalar_unit: str = "SECONDS"
+
+
+def parse_time_partition(settings: Mapping[str, str]) -> TimePartition:
+    """Reads ``hoodie.keygen.timebased.*``, from options or from the table's properties.
+
+    Raises:
+        InvalidConfigError: names the key that is missing or wrong.
+    """
+
+    def get(key: str, default: str = "") -> str:
+        return settings.get(PREFIX + key) or default
+
+    kind = get("timestamp.type").upper()
+    if kind not in (*_NUMBER_UNITS, "SCALAR", "DATE_STRING", "MIXED"):
+        raise InvalidConfigError(
+            f"{PREFIX}timestamp.type={kind or '(not set)'}: the timestamp key generator needs one of "
+            f"{', '.join(_NUMBER_UNITS)}, SCALAR, DATE_STRING, MIXED"
+        )
+    output = get("output.dateformat")
+    if not output:
+        raise InvalidConfigError(f"{PREFIX}output.dateformat is not set: give the form of the path, such as yyyy/MM/dd")
+    split = get("input.dateformat.list.delimiter.regex", ",")
+    formats = tuple(part.strip() for part in re.split(split, get("input.dateformat")) if part.strip())
+    if kind in ("DATE_STRING", "MIXED") and not formats:
+        raise InvalidConfigError(f"{PREFIX}input.dateformat is not set: {kind} needs the form of the texts")
+    unit = get("timestamp.scalar.time.unit", "SECONDS").upper()
+    if unit not in _SCALAR_MILLIS:
+        raise InvalidConfigError(f"{PREFIX}timestamp.scalar.time.unit={unit}: one of {', '.join(_SCALAR_MILLIS)}")
+    for form in (output, *formats):
+        split_format(form)
+    zone = get("timezone")
+    for named in (zone or get("output.timezone", "UTC"), zone or get("input.timezone", "UTC")):
+        _check_zone(named)
+    return TimePartition(
+        kind, output, zone or get("output.timezone", "UTC"), formats, zone or get("input.timezone", "UTC"), unit
+    )
+
+
+def _check_zone(name: str) -> None:
+    if re.fullmatch(r"(GMT|UTC|UT)?([+-]\d{1,2}(:\d{2})?)?", name) and name:
+        return
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise InvalidConfigError(f"{PREFIX}timezone={name}: there is no such time zone") from error
+
+
+def split_format(form: str) -> list[tuple[str, bool]]:
+    """Cuts a date form into parts: (text, whether it is a field).
+
+    Raises:
+        InvalidConfigError: for letters other than those of yyyy MM dd HH mm ss.
+    """
+    parts: list[tuple[str, bool]] = []
+    for found in re.finditer(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+", form):
+        text = found[0]
+        if found[1] is not None:
+            parts.append((found[1].replace("''", "'") or "'", False))
+        elif text in _PARTS:
+            parts.append((text, True))
+        elif text[0].isalpha():
+            raise InvalidConfigError(
+                f"the date form {form!r} has {text!r}: supported are {' '.join(_PARTS)} and quotes"
+            )
+        else:
+            parts.append((text, False))
+    return parts
+
+
+def build_time_value(settings: TimePartition, column: str, kind: pa.DataType, name: str) -> str:
+    """SQL of the partition value of a time column.
+
+    Args:
+        settings: how.
+        column: SQL of the column.
+        kind: its type (Arrow).
+        name: its name, for the error.
+
+    Raises:
+        SchemaMismatchError: when the type does not fit the settings.
+    """
+    is_text = pa.types.is_string(kind)
+    if is_text and settings.type not in ("DATE_STRING", "MIXED"):
+        raise SchemaMismatchError(f"the column {name!r} is a string, and {PREFIX}timestamp.type is {settings.type}")
+    if is_text:
+        time = f"coalesce({', '.join(_parsed(column, form) for form in settings.input_formats)})"
+        # what is null is the epoch to Hudi; what cannot be read is an error, told by a null path
+        time = f"CASE WHEN {column} IS NULL THEN {_EPOCH} ELSE {time} END"
+        zone = settings.input_timezone
+    else:
+        unit = settings.scalar_unit if settings.type == "SCALAR" else _NUMBER_UNITS.get(settings.type, "MILLISECONDS")
+        time = _from_number(_number_of(column, kind, name), unit)
+        zone = "UTC"
+    if zone != settings.output_timezone:
+        time = f"convert_timezone({quote_text(zone)}, {quote_text(settings.output_timezone)}, {time})"
+    return _formatted(time, settings.output_format)
+
+
+def _number_of(column: str, kind: pa.DataType, name: str) -> str:
+    if pa.types.is_timestamp(kind) and kind.tz:
+        return f"unix_micros({column})"  # Hudi takes the stored number for what the settings say
+    if pa.types.is_date32(kind):
+        return f"unix_date({column})"
+    if pa.types.is_integer(kind):
+        return column
+    if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return f"CAST({column} AS BIGINT)"
+    raise SchemaMismatchError(f"the column {name!r} of type {kind} is no time that the timestamp key generator takes")
+
+
+def _from_number(number: str, unit: str) -> str:
+    # Hudi puts 1 for null
+    millis = f"({_SCALAR_MILLIS[unit].format(f'coalesce(CAST({number} AS BIGINT), 1L)')})"
+    rest = f"pmod({millis}, 86400000L)"
+    days = f"CAST(({millis} - {rest}) div 86400000L AS INT)"
+    interval = f"make_dt_interval({days}, 0, 0, CAST({rest} AS DECIMAL(18,6)) / 1000)"
+    return f"({_EPOCH} + {interval})"
+
+
+def _parsed(column: str, form: str) -> str:
+    """SQL of a text as a timestamp without zone; null when it does not have the form."""
+    pattern, order = "^", []
+    for text, is_field in split_format(form):
+        if is_field:
+            pattern += f"({_PARTS[text][2]})"
+            order.append(text)
+        else:
+            pattern += re.escape(text)
+    pattern = quote_text(pattern + "$")
+
+    def part(field: str, default: str) -> str:
+        if field not in order:
+            return default
+        return f"CAST(regexp_extract({column}, {pattern}, {order.index(field) + 1}) AS INT)"
+
+    month, day = part("MM", "1"), part("dd", "1")
+    parts = [part("yyyy", "1970"), month, "1", part("HH", "0"), part("mm", "0"), part("ss", "0")]
+    # the day is added to the first of the month: the 30th of February is then another month, and no error
+    time = f"(make_timestamp_ntz({', '.join(parts)}) + make_dt_interval({day} - 1))"
+    return f"CASE WHEN {column} RLIKE {pattern} THEN CASE WHEN month({time}) = {month} THEN {time} END END"
+
+
+def _formatted(time: str, form: str) -> str:
+    pieces = []
+    for text, is_field in split_format(form):
+        if is_field:
+            function, width, _ = _PARTS[text]
+            number = f"CAST(CAST({function}({time}) AS INT) AS STRING)"
+            pieces.append(f"lpad({number}, greatest({width}, length({number})), '0')")
+        else:
+            pieces.append(quote_text(text))
+    return f"concat({', '.join(pieces)})"

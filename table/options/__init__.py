@@ -1,0 +1,1 @@
+"""Options: strings and typed groups, and what each key means."""

@@ -1,0 +1,105 @@
+"""Closed choices among options, each with Hudi's own values (pure)."""
+
+from table.config.choice import Choice
+
+
+class KeyGenerator(Choice):
+    """``hoodie.datasource.write.keygenerator.type``: how record key and partition path are made of columns."""
+
+    SIMPLE = "SIMPLE"
+    NON_PARTITION = "NON_PARTITION"
+    COMPLEX = "COMPLEX"
+    TIMESTAMP = "TIMESTAMP"
+    CUSTOM = "CUSTOM"
+
+
+class PartitionKind(Choice):
+    """How the custom key generator makes one part of the partition path."""
+
+    SIMPLE = "SIMPLE"
+    TIMESTAMP = "TIMESTAMP"
+
+
+class InstantZone(Choice):
+    """``hoodie.table.timeline.timezone``: the zone of instant times."""
+
+    UTC = "UTC"
+    LOCAL = "LOCAL"
+
+
+class IndexType(Choice):
+    """``hoodie.index.type``: how keys are found."""
+
+    BLOOM = "BLOOM"
+    SIMPLE = "SIMPLE"
+    BUCKET = "BUCKET"
+    GLOBAL_BLOOM = "GLOBAL_BLOOM"
+    GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
+
+    @property
+    def is_global(self) -> bool:
+        """Whether a key is unique in the table, not only in its partition path."""
+        return self in (IndexType.GLOBAL_BLOOM, IndexType.GLOBAL_SIMPLE)
+
+    @property
+    def has_buckets(self) -> bool:
+        """Whether a key's hash says its file group."""
+        return self is IndexType.BUCKET
+
+
+class SchemaMode(Choice):
+    """``hudistream.schema.mode``: what columns a batch may have (`table.schema.evolution`)."""
+
+    STRICT = "strict"
+    ADD = "add"
+    RECONCILE = "reconcile"
+
+
+class SortMode(Choice):
+    """``hoodie.bulkinsert.sort.mode``."""
+
+    NONE = "NONE"
+    GLOBAL_SORT = "GLOBAL_SORT"
+    PARTITION_SORT = "PARTITION_SORT"
+    PARTITION_PATH_REPARTITION = "PARTITION_PATH_REPARTITION"
+    PARTITION_PATH_REPARTITION_AND_SORT = "PARTITION_PATH_REPARTITION_AND_SORT"
+
+
+class BadRows(Choice):
+    """``hudistream.bad.rows``: what becomes of rows that cannot be stored."""
+
+    FAIL = "fail"
+    QUARANTINE = "quarantine"
+
+
+class Codec(Choice):
+    """``hoodie.parquet.compression.codec``."""
+
+    ZSTD = "zstd"
+    SNAPPY = "snappy"
+    GZIP = "gzip"
+    LZ4 = "lz4"
+    NONE = "none"
+
+
+class BloomType(Choice):
+    """``hoodie.bloom.index.filter.type``."""
+
+    SIMPLE = "SIMPLE"
+    DYNAMIC_V0 = "DYNAMIC_V0"
+
+
+class CleanPolicy(Choice):
+    """``hoodie.clean.policy``."""
+
+    KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
+    KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
+    KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
+
+
+class CleanFailure(Choice):
+    """``hudistream.clean.on.failure``: what a failed clean or archival leads to."""
+
+    WARN = "warn"
+    PAUSE = "pause"
+    FAIL = "fail"

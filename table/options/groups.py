@@ -1,0 +1,136 @@
+"""Groups of options that other rooms than `table.options` work with (pure)."""
+
+from dataclasses import dataclass
+
+from table.errors import InvalidConfigError
+from table.options.choices import BloomType, CleanFailure, CleanPolicy, Codec
+from table.options.settings import Settings, option
+from table.options.values import Flag, Number, OneOf, Share, Whole
+
+_MB = 1024 * 1024
+KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, KEEP_LATEST_BY_HOURS = CleanPolicy
+_LEVELS = {Codec.ZSTD: (-7, 22), Codec.GZIP: (1, 9)}
+
+
+@dataclass(frozen=True)
+class BaseFileSettings(Settings):
+    """How base files are encoded.
+
+    Attributes:
+        codec: compression of the columns.
+        codec_level: level of the codec; None: 1 for zstd, else the codec's own default.
+        row_group_bytes: Arrow bytes of rows that make a row group.
+        bloom_type: type of the bloom filter over the record keys.
+        bloom_entries: size of the filter in keys; None fits it to the file (60,000 for DYNAMIC_V0).
+        bloom_fpp: false positive rate of the filter.
+        bloom_max_entries: bound of a DYNAMIC_V0 filter in keys.
+        bloom_headroom: a fitted filter is sized for this many times the file's keys.
+        dictionary: whether columns of the table are dictionary-encoded.
+        verify_share: share of the files made of copied row groups that are read whole before they count.
+    """
+
+    codec: Codec = option(Codec.ZSTD, OneOf(Codec, {"uncompressed": Codec.NONE, "lz4_raw": Codec.LZ4}, "codec"))
+    codec_level: int | None = option(None, Whole(-(2**31)))
+    row_group_bytes: int = option(32 * _MB, Whole(1))
+    bloom_type: BloomType = option(BloomType.SIMPLE, OneOf(BloomType))
+    bloom_entries: int | None = option(None, Whole(1))
+    bloom_fpp: float = option(1e-6, Number(0, 1))
+    bloom_max_entries: int = option(100_000, Whole(1))
+    bloom_headroom: float = option(2.0, Number(0, 1e6))
+    dictionary: bool = option(default=True, kind=Flag())
+    verify_share: float = option(0.0, Share())
+
+    def _check(self) -> None:
+        """The level must be one that the codec has."""
+        least, most = _LEVELS.get(self.codec, (None, None))
+        level = self.codec_level
+        if level is None or (least is not None and most is not None and least <= level <= most):
+            return
+        known = f"{least} to {most}" if least is not None else "none"
+        raise InvalidConfigError(
+            f"hudistream.parquet.compression.level={level}: the levels of {self.codec} are {known}"
+        )
+
+    @property
+    def level(self) -> int | None:
+        """The level to compress with; None for the codec's own default."""
+        return 1 if self.codec_level is None and self.codec is Codec.ZSTD else self.codec_level
+
+
+@dataclass(frozen=True)
+class HeartbeatSettings(Settings):
+    """How a running batch says that it is alive.
+
+    Attributes:
+        interval_ms: milliseconds from one heartbeat to the next.
+        tolerable_misses: heartbeats that may be missing before the writer counts as dead.
+    """
+
+    interval_ms: int = option(60_000, Whole(1))
+    tolerable_misses: int = option(2, Whole(1))
+
+    @property
+    def expiry_ms(self) -> int:
+        """Age at which a heartbeat counts as dead."""
+        return self.interval_ms * self.tolerable_misses
+
+
+@dataclass(frozen=True)
+class CleanSettings(Settings):
+    """When old versions of files are deleted, and which (HoodieCleanConfig).
+
+    Attributes:
+        automatic: whether commits are followed by cleaning.
+        asynchronous: true: cleaning runs in the background while the stream goes on; false: it runs after the commit,
+            before the batch returns.
+        at_checkpoint: Flink's switch; false: the sink cleans nothing.
+        policy: which versions of files stay.
+        commits_retained: commits whose files stay, for KEEP_LATEST_COMMITS.
+        versions_retained: versions per file group that stay, for KEEP_LATEST_FILE_VERSIONS.
+        hours_retained: hours whose files stay, for KEEP_LATEST_BY_HOURS; in the table's time zone.
+        trigger_commits: a clean is due after this many commits.
+        incremental: whether only partition paths that changed since the last clean are looked at.
+        parallelism: files that are deleted at the same time.
+        grace_ms: younger files stay whatever the policy says, in milliseconds; 0: no such rule, as in Hudi.
+        most_share: a plan that would delete a greater share of the table's bytes is refused; None: no bound.
+        on_failure: ``warn``; ``pause``: this sink cleans no more; ``fail``: the next batch fails.
+    """
+
+    automatic: bool = option(default=True, kind=Flag())
+    asynchronous: bool = option(default=True, kind=Flag())
+    at_checkpoint: bool = option(default=True, kind=Flag())
+    policy: CleanPolicy = option(CleanPolicy.KEEP_LATEST_COMMITS, OneOf(CleanPolicy, what="policy"))
+    commits_retained: int = option(10, Whole(1))
+    versions_retained: int = option(3, Whole(1))
+    hours_retained: int = option(24, Whole(1))
+    trigger_commits: int = option(1, Whole(1))
+    incremental: bool = option(default=True, kind=Flag())
+    parallelism: int = option(8, Whole(1))
+    grace_ms: int = option(0, Whole(0))
+    most_share: float | None = option(None, Share())
+    on_failure: CleanFailure = option(CleanFailure.WARN, OneOf(CleanFailure))
+
+    def _check(self) -> None:
+        """Off, one switch means cleaning after each commit, and the other none at all."""
+        if not self.asynchronous and not self.at_checkpoint:
+            raise InvalidConfigError(
+                "CleanSettings.asynchronous=False and CleanSettings.at_checkpoint=False say different things: off, the "
+                "first means cleaning after each commit, and the second none at all; keep one"
+            )
+
+
+@dataclass(frozen=True)
+class ArchiveSettings(Settings):
+    """When instants leave the active timeline (HoodieArchivalConfig).
+
+    Attributes:
+        automatic: whether commits are followed by archival; independent of cleaning.
+        min_commits: commits that stay on the active timeline.
+        max_commits: with more commits than this, the oldest are archived.
+        batch: instants per block of the archive.
+    """
+
+    automatic: bool = option(default=True, kind=Flag())
+    min_commits: int = option(20, Whole(1))
+    max_commits: int = option(30, Whole(1))
+    batch: int = option(10, Whole(1))

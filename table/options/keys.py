@@ -1,0 +1,296 @@
+"""One table of every key: honoured, refused, or another spelling of one of these (pure).
+
+Keys without effect, the third class, stand in `table.options.without_effect`. What values an honoured key takes, and
+what it means, is said where its field stands (`table.options.groups`, `table.options.write_groups`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from table.options.settings import describe_fields, kinds_of
+from table.options.values import (
+    TIMEBASED_KEYS,
+    TIMEBASED_PREFIX,
+    AnyText,
+    DuplicatePolicy,
+    Flag,
+    Kind,
+    PayloadName,
+    Reconciles,
+    RecordMergeMode,
+    Text,
+    Whole,
+)
+from table.options.write_groups import GROUPS, OPERATION
+
+_MB = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class HonouredKey:
+    """A key that does something.
+
+    Attributes:
+        path: the field of `table.options.write_options.WriteOptions` that it fills, such as ``clean.policy``; the
+            name alone for the three keys that have no field of their own.
+        own_kind: the kind of its values where the field's does not fit.
+        own_description: what it means where the field's description does not fit.
+    """
+
+    path: str
+    own_kind: Kind | None = None
+    own_description: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of its values."""
+        if self.own_kind is not None:
+            return self.own_kind
+        group, _, name = self.path.rpartition(".")
+        return kinds_of(GROUPS[group])[name] if group else OPERATION
+
+    @property
+    def description(self) -> str:
+        """What it means, on one line."""
+        group, _, name = self.path.rpartition(".")
+        return self.own_description or (describe_fields(GROUPS[group])[name] if group else "What a batch does.")
+
+
+HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
+    {
+        "hoodie.table.name": HonouredKey("table.name"),
+        "hoodie.database.name": HonouredKey("table.database"),
+        "hoodie.datasource.write.recordkey.field": HonouredKey("keys.record_key_fields"),
+        "hoodie.datasource.write.partitionpath.field": HonouredKey("keys.partition_fields"),
+        "hoodie.datasource.write.precombine.field": HonouredKey("keys.ordering_field"),
+        "hoodie.datasource.write.keygenerator.type": HonouredKey("keys.keygen_type"),
+        "hoodie.datasource.write.hive_style_partitioning": HonouredKey("keys.hive_style"),
+        "hoodie.datasource.write.partitionpath.urlencode": HonouredKey("keys.url_encode"),
+        "hoodie.datasource.write.payload.class": HonouredKey(
+            "table.merge_mode", PayloadName(), "The payload class, which says how records of one key become one."
+        ),
+        "hoodie.record.merge.mode": HonouredKey(
+            "table.merge_mode", RecordMergeMode(), "How records of one key become one."
+        ),
+        "hoodie.table.timeline.timezone": HonouredKey("table.timezone"),
+        "hoodie.archivelog.folder": HonouredKey("table.archive_folder"),
+        "hoodie.datasource.write.operation": HonouredKey("operation"),
+        "hoodie.index.type": HonouredKey("index.type"),
+        "hoodie.bloom.index.prune.by.ranges": HonouredKey("index.prune_by_ranges"),
+        "hoodie.bloom.index.update.partition.path": HonouredKey("index.bloom_updates_partition_path"),
+        "hoodie.simple.index.update.partition.path": HonouredKey("index.simple_updates_partition_path"),
+        "hoodie.bucket.index.num.buckets": HonouredKey("index.buckets"),
+        "hoodie.bucket.index.hash.field": HonouredKey("index.bucket_hash_fields"),
+        "hudistream.index.cache.bytes": HonouredKey("index.cache_bytes"),
+        "hoodie.combine.before.upsert": HonouredKey("duplicates.combine_before_upsert"),
+        "hoodie.combine.before.delete": HonouredKey("duplicates.combine_before_delete"),
+        "hoodie.datasource.write.insert.drop.duplicates": HonouredKey("duplicates.drop_on_insert"),
+        "hoodie.datasource.insert.dup.policy": HonouredKey(
+            "duplicates.drop_on_insert", DuplicatePolicy(), "``drop``: inserts whose key the table has are dropped."
+        ),
+        "hoodie.datasource.write.partitions.to.delete": HonouredKey("overwrite.partitions_to_delete"),
+        "hudistream.overwrite.in.stream": HonouredKey("overwrite.in_stream"),
+        "hudistream.schema.mode": HonouredKey("schema.mode"),
+        "hoodie.datasource.write.reconcile.schema": HonouredKey(
+            "schema.mode", Reconciles(), "Whether columns that the batch lacks are null; else they are refused."
+        ),
+        "hoodie.write.set.null.for.missing.columns": HonouredKey("schema.fill_missing"),
+        "hoodie.bulkinsert.sort.mode": HonouredKey("tasks.bulk_insert_sort"),
+        "hoodie.bulkinsert.shuffle.parallelism": HonouredKey("tasks.bulk_insert_parallelism"),
+        "hoodie.combine.before.insert": HonouredKey("duplicates.combine_before_insert"),
+        "hoodie.merge.allow.duplicate.on.inserts": HonouredKey("duplicates.allow_on_insert"),
+        "hoodie.parquet.max.file.size": HonouredKey("sizes.max_file_bytes"),
+        "write.parquet.max.file.size": HonouredKey(
+            "sizes.max_file_bytes", Whole(_MB, _MB), "Size at which a base file is full, in MB."
+        ),
+        "hoodie.parquet.small.file.limit": HonouredKey("sizes.small_file_limit_bytes"),
+        "hoodie.copyonwrite.record.size.estimate": HonouredKey("sizes.record_bytes_estimate"),
+        "hoodie.record.size.estimation.threshold": HonouredKey("sizes.record_size_threshold"),
+        "hoodie.copyonwrite.insert.auto.split": HonouredKey(
+            "auto_split",
+            Flag(),
+            "Whether the rows of new files follow from the average size of a row; false: the split size says it.",
+        ),
+        "hoodie.copyonwrite.insert.split.size": HonouredKey(
+            "split_size", Whole(1), "Rows of a new file group; only with insert.auto.split=false."
+        ),
+        "hoodie.insert.shuffle.parallelism": HonouredKey("tasks.insert_parallelism"),
+        "hoodie.upsert.shuffle.parallelism": HonouredKey("tasks.upsert_parallelism"),
+        "hoodie.delete.shuffle.parallelism": HonouredKey("tasks.delete_parallelism"),
+        "hudistream.slots.per.partition": HonouredKey("tasks.slots_per_partition"),
+        "hoodie.datasource.write.streaming.checkpoint.identifier": HonouredKey("sink.id"),
+        "hudistream.checkpoint.location": HonouredKey("sink.checkpoint_location"),
+        "hoodie.parquet.compression.codec": HonouredKey("base_file.codec"),
+        "hudistream.parquet.compression.level": HonouredKey("base_file.codec_level"),
+        "hoodie.parquet.block.size": HonouredKey("base_file.row_group_bytes"),
+        "write.parquet.block.size": HonouredKey(
+            "base_file.row_group_bytes", Whole(_MB, _MB), "Arrow bytes of rows that make a row group, in MB."
+        ),
+        "hoodie.parquet.dictionary.enabled": HonouredKey("base_file.dictionary"),
+        "hoodie.index.bloom.num_entries": HonouredKey("base_file.bloom_entries"),
+        "hoodie.index.bloom.fpp": HonouredKey("base_file.bloom_fpp"),
+        "hoodie.bloom.index.filter.type": HonouredKey("base_file.bloom_type"),
+        "hoodie.bloom.index.filter.dynamic.max.entries": HonouredKey("base_file.bloom_max_entries"),
+        "hoodie.client.heartbeat.interval_in_ms": HonouredKey("heartbeat.interval_ms"),
+        "hoodie.client.heartbeat.tolerable.misses": HonouredKey("heartbeat.tolerable_misses"),
+        "hoodie.base.path": HonouredKey("base_path", Text(), "The table's path; must agree with the sink's."),
+        "hoodie.metadata.enable": HonouredKey("table.metadata_enabled"),
+        "hoodie.clean.automatic": HonouredKey("clean.automatic"),
+        "hoodie.clean.async.enabled": HonouredKey("clean.asynchronous"),
+        "clean.async.enabled": HonouredKey("clean.at_checkpoint"),
+        "hoodie.clean.policy": HonouredKey("clean.policy"),
+        "hoodie.clean.commits.retained": HonouredKey("clean.commits_retained"),
+        "hoodie.clean.fileversions.retained": HonouredKey("clean.versions_retained"),
+        "hoodie.clean.hours.retained": HonouredKey("clean.hours_retained"),
+        "hoodie.clean.trigger.max.commits": HonouredKey("clean.trigger_commits"),
+        "hoodie.clean.incremental.enabled": HonouredKey("clean.incremental"),
+        "hoodie.clean.parallelism": HonouredKey("clean.parallelism"),
+        "hudistream.clean.grace.ms": HonouredKey("clean.grace_ms"),
+        "hudistream.clean.max.share": HonouredKey("clean.most_share"),
+        "hudistream.clean.on.failure": HonouredKey("clean.on_failure"),
+        "hoodie.archive.automatic": HonouredKey("archive.automatic"),
+        "hoodie.keep.min.commits": HonouredKey("archive.min_commits"),
+        "hoodie.keep.max.commits": HonouredKey("archive.max_commits"),
+        "hoodie.commits.archival.batch": HonouredKey("archive.batch"),
+        "hudistream.bad.rows": HonouredKey("bad_rows.action"),
+        "hudistream.bad.rows.path": HonouredKey("bad_rows.path"),
+        "hudistream.max.rewrite.ratio": HonouredKey("sizes.max_rewrite_ratio"),
+        "hudistream.task.memory.bytes": HonouredKey("tasks.memory_bytes"),
+        "hudistream.verify.share": HonouredKey("base_file.verify_share"),
+        **{
+            key: HonouredKey(
+                "keys.timebased", AnyText(), f"``{key.removeprefix(TIMEBASED_PREFIX)}`` of the timestamp key generator."
+            )
+            for key in TIMEBASED_KEYS
+        },
+    }
+)
+
+# key -> (values that say what happens anyway, why any other is refused)
+REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
+    {
+        "hoodie.clean.trigger.strategy": (("NUM_COMMITS",), "cleaning is triggered by the number of commits"),
+        "hoodie.auto.commit": (("true",), "the stream's checkpoint would advance without data"),
+        "hoodie.datasource.write.table.type": (("COPY_ON_WRITE",), "merge-on-read tables are not written yet"),
+        "hoodie.table.base.file.format": (("PARQUET",), "base files are Parquet"),
+        "hoodie.table.version": (("6",), "tables are of version 6"),
+        "hoodie.timeline.layout.version": (("1",), "tables of version 6 have timeline layout 1"),
+        "hoodie.timeline.path": (("timeline",), "timeline layout 1 has no such folder"),
+        "hoodie.table.cdc.enabled": (("false",), "change logs are not written"),
+        "hoodie.populate.meta.fields": (("true",), "the meta columns are always written"),
+        "hoodie.datasource.write.drop.partition.columns": (("false",), "partition columns are kept in the files"),
+        "hoodie.partition.metafile.use.base.format": (("false",), "partition metadata is text"),
+        "hoodie.table.multiple.base.file.formats.enable": (("false",), "base files are Parquet"),
+        "hoodie.allow.operation.metadata.field": (("false",), "the column _hoodie_operation is not written"),
+        "hoodie.write.concurrency.mode": (("SINGLE_WRITER",), "one writer per table is supported for now"),
+        "hoodie.clean.failed.writes.policy": (("EAGER",), "failed writes are rolled back before the next batch"),
+        "hoodie.index.bucket.engine": (("SIMPLE",), "the number of buckets is fixed"),
+        "hoodie.index.class": (("",), "indexes of one's own are not loaded"),
+        "hoodie.storage.layout.type": (("DEFAULT", "BUCKET"), "the index decides where records go"),
+        "hoodie.schema.on.read.enable": (("false",), "schema history is not kept"),
+        "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": (("false",), "columns are not dropped"),
+        "hoodie.write.schema": (("",), "the batch's own schema is written"),
+        "hoodie.avro.schema": (("",), "the batch's own schema is written"),
+        "hoodie.internal.schema": (("",), "the batch's own schema is written"),
+        "hoodie.write.partial.update.schema": (("",), "partial updates are not written"),
+        "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled": (
+            ("false",),
+            "timestamps as keys are not supported yet",
+        ),
+        "hoodie.parquet.outputtimestamptype": (("TIMESTAMP_MICROS",), "timestamps have microseconds"),
+        "hoodie.parquet.writelegacyformat.enabled": (("false",), "the standard Parquet format is written"),
+        "hoodie.record.merge.strategy.id": (
+            ("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", "ce9acb64-bde0-424c-9b91-f6ebba25356d"),
+            "mergers of one's own are not loaded",
+        ),
+        "hoodie.bootstrap.base.path": (("",), "bootstrapped tables are not written"),
+        "hoodie.errortable.enable": (("false",), "there is no error table"),
+        "hoodie.precommit.validators": (("",), "validators of the JVM are not run"),
+        "hoodie.write.commit.callback.on": (("false",), "callbacks of the JVM are not called"),
+        "hoodie.client.init.callback.classes": (("",), "callbacks of the JVM are not called"),
+        "hoodie.clustering.inline": (("false",), "clustering does not run here"),
+        "hoodie.clustering.async.enabled": (("false",), "clustering does not run here"),
+        "hoodie.partition.ttl.inline": (("false",), "partitions do not expire here"),
+        "hoodie.metaserver.enabled": (("false",), "the timeline is files"),
+        "hoodie.table.service.manager.enabled": (("false",), "table services run here"),
+        "hoodie.bulkinsert.overwrite.operation.type": (
+            ("",),
+            "set hoodie.datasource.write.operation=insert_overwrite or insert_overwrite_table instead",
+        ),
+        "hoodie.static.overwrite.partition.paths": (
+            ("",),
+            "insert_overwrite replaces the partition paths that rows come for, delete_partition those it is told",
+        ),
+        "hoodie.datasource.hive_sync.enable": (("false",), "no catalog is told about new partitions"),
+        "hoodie.datasource.meta.sync.enable": (("false",), "no catalog is told about new partitions"),
+        "hoodie.datasource.write.streaming.ignore.failed.batch": (("false",), "a failed batch raises"),
+        "write.ignore.failed": (("false",), "a failed batch raises"),
+        "changelog.enabled": (("false",), "intermediate changes are not kept"),
+        "cdc.supplemental.logging.mode": (("",), "change logs are not written"),
+        "write.partition.format": (("",), "partition values are written as they are"),
+    }
+)
+
+# other spellings: older, newer, the table's own, Flink's
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "hoodie.table.recordkey.fields": "hoodie.datasource.write.recordkey.field",
+        "hoodie.table.partition.fields": "hoodie.datasource.write.partitionpath.field",
+        "hoodie.table.precombine.field": "hoodie.datasource.write.precombine.field",
+        "hoodie.table.ordering.fields": "hoodie.datasource.write.precombine.field",
+        "precombine.field": "hoodie.datasource.write.precombine.field",
+        "write.precombine.field": "hoodie.datasource.write.precombine.field",
+        "hoodie.payload.ordering.field": "hoodie.datasource.write.precombine.field",
+        "hoodie.datasource.write.keygenerator.class": "hoodie.datasource.write.keygenerator.type",
+        "hoodie.table.keygenerator.class": "hoodie.datasource.write.keygenerator.type",
+        "hoodie.table.keygenerator.type": "hoodie.datasource.write.keygenerator.type",
+        "hoodie.compaction.payload.class": "hoodie.datasource.write.payload.class",
+        "payload.class": "hoodie.datasource.write.payload.class",
+        "write.payload.class": "hoodie.datasource.write.payload.class",
+        "hoodie.write.record.merge.mode": "hoodie.record.merge.mode",
+        "record.merge.mode": "hoodie.record.merge.mode",
+        "write.operation": "hoodie.datasource.write.operation",
+        "write.insert.deduplicate": "hoodie.combine.before.insert",
+        "write.precombine": "hoodie.combine.before.insert",
+        "hoodie.parquet.compression.codec.name": "hoodie.parquet.compression.codec",
+        "path": "hoodie.base.path",
+        "hoodie.table.type": "hoodie.datasource.write.table.type",
+        "table.type": "hoodie.datasource.write.table.type",
+        "hoodie.base.file.format": "hoodie.table.base.file.format",
+        "hoodie.table.ro.file.format": "hoodie.table.base.file.format",
+        "hoodie.write.table.version": "hoodie.table.version",
+        "cdc.enabled": "hoodie.table.cdc.enabled",
+        "hoodie.clean.async": "hoodie.clean.async.enabled",
+        "hoodie.cleaner.policy": "hoodie.clean.policy",
+        "clean.policy": "hoodie.clean.policy",
+        "hoodie.cleaner.commits.retained": "hoodie.clean.commits.retained",
+        "clean.retain_commits": "hoodie.clean.commits.retained",
+        "hoodie.cleaner.fileversions.retained": "hoodie.clean.fileversions.retained",
+        "clean.retain_file_versions": "hoodie.clean.fileversions.retained",
+        "hoodie.cleaner.hours.retained": "hoodie.clean.hours.retained",
+        "clean.retain_hours": "hoodie.clean.hours.retained",
+        "hoodie.clean.max.commits": "hoodie.clean.trigger.max.commits",
+        "hoodie.cleaner.incremental.mode": "hoodie.clean.incremental.enabled",
+        "hoodie.cleaner.parallelism": "hoodie.clean.parallelism",
+        "archive.min_commits": "hoodie.keep.min.commits",
+        "archive.max_commits": "hoodie.keep.max.commits",
+        "hoodie.cleaner.policy.failed.writes": "hoodie.clean.failed.writes.policy",
+        "index.type": "hoodie.index.type",
+        "hoodie.datasource.clustering.inline.enable": "hoodie.clustering.inline",
+        "hoodie.datasource.clustering.async.enable": "hoodie.clustering.async.enabled",
+        "clustering.async.enabled": "hoodie.clustering.async.enabled",
+        "hoodie.write.record.merge.strategy.id": "hoodie.record.merge.strategy.id",
+        "hoodie.datasource.write.record.merger.strategy": "hoodie.record.merge.strategy.id",
+        "hoodie.compaction.record.merger.strategy": "hoodie.record.merge.strategy.id",
+        "record.merger.strategy": "hoodie.record.merge.strategy.id",
+        **{
+            old + key.removeprefix("hoodie.keygen.timebased."): key
+            for key in TIMEBASED_KEYS
+            for old in ("hoodie.deltastreamer.keygen.timebased.", "hoodie.streamer.keygen.timebased.", "")
+        },
+        "hive_sync.enable": "hoodie.datasource.hive_sync.enable",
+        "hive_sync.enabled": "hoodie.datasource.hive_sync.enable",
+        "hoodie.datasource.hive_sync.enabled": "hoodie.datasource.hive_sync.enable",
+    }
+)

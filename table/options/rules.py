@@ -1,0 +1,53 @@
+"""What options may not say together (pure)."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from table.errors import InvalidConfigError
+from table.options.groups import KEEP_LATEST_COMMITS, ArchiveSettings, CleanSettings
+
+
+def checked_retention(clean: CleanSettings, archive: ArchiveSettings, *, given: bool) -> ArchiveSettings:
+    """Archival must not retire an instant whose files the cleaner has yet to look at.
+
+    Args:
+        clean: what cleaning retains.
+        archive: the bounds of archival.
+        given: whether somebody gave these bounds; others move up with the commits retained, as far apart as Hudi's
+            defaults.
+
+    Raises:
+        InvalidConfigError: names the three numbers.
+    """
+    retained = clean.commits_retained if clean.policy == KEEP_LATEST_COMMITS else 0
+    if not given and retained >= archive.min_commits:
+        return replace(archive, min_commits=retained + 10, max_commits=retained + 20)
+    if not retained < archive.min_commits < archive.max_commits:
+        raise InvalidConfigError(
+            f"hoodie.clean.commits.retained={retained} < hoodie.keep.min.commits={archive.min_commits} < "
+            f"hoodie.keep.max.commits={archive.max_commits} does not hold: archival would retire commits whose files "
+            "are still to be cleaned; spread the three numbers"
+        )
+    return archive
+
+
+def check_clean_spellings(parsed: Mapping[str, Any], said: Mapping[str, str]) -> None:
+    """Refuses the two switches of asynchronous cleaning where they do not say the same.
+
+    Off, Hudi's means cleaning after each commit before the next batch begins, and Flink's means none at all.
+
+    Args:
+        parsed: field -> value.
+        said: field -> key and value as they were given.
+
+    Raises:
+        InvalidConfigError: names both.
+    """
+    ours, flinks = "clean.asynchronous", "clean.at_checkpoint"
+    if ours not in parsed or flinks not in parsed or (parsed[ours] and parsed[flinks]):
+        return
+    raise InvalidConfigError(
+        f"{said[ours]} and {said[flinks]} say different things: off, the first means cleaning after each commit, and "
+        "the second none at all; keep one"
+    )

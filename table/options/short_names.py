@@ -1,0 +1,75 @@
+"""Four options by short names, for people who do not know Hudi's (pure)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from table.errors import InvalidConfigError
+from table.options.operation import Operation
+from table.options.settings import Settings
+from table.options.values import Column, Names
+from table.options.write_groups import OPERATION
+from table.options.write_options import WriteOptions
+
+ColumnNames = str | Sequence[str]
+
+
+def with_short_names(
+    options: WriteOptions,
+    key: ColumnNames | None = None,
+    partition_by: ColumnNames | None = None,
+    order_by: str | None = None,
+    operation: Operation | str | None = None,
+) -> WriteOptions:
+    """Options completed by what short names say.
+
+    Args:
+        options: the others.
+        key: column or columns that identify a row; ``hoodie.datasource.write.recordkey.field``.
+        partition_by: column or columns that make the partition path, an empty list for none;
+            ``hoodie.datasource.write.partitionpath.field``.
+        order_by: column that orders the records of one key; ``hoodie.datasource.write.precombine.field``.
+        operation: ``hoodie.datasource.write.operation``.
+
+    Raises:
+        InvalidConfigError: a short name and the options contradict each other.
+    """
+    keys = options.keys
+    given: dict[str, Any] = {}
+    if key is not None:
+        given["record_key_fields"] = Names().read("key", key)
+    if partition_by is not None:
+        given["partition_fields"] = Names().read("partition_by", partition_by)
+        given["partition_kinds"] = ()  # they are said anew
+    if order_by is not None:
+        given["ordering_field"] = Column().read("order_by", order_by)
+    if given.get("record_key_fields") == ():
+        raise InvalidConfigError(f"key={key!r} names no column: name the column that identifies a row")
+    short = replace(keys, **given) if given else keys
+    for name, field, option in (
+        ("key", "record_key_fields", "recordkey.field"),
+        ("partition_by", "partition_fields", "partitionpath.field"),
+        ("order_by", "ordering_field", "precombine.field"),
+    ):
+        _check_same(name, option, keys, short, field)
+    if short.partition_kinds != keys.partition_kinds and keys.partition_kinds:
+        short = replace(short, partition_kinds=keys.partition_kinds)
+    chosen = options.operation
+    if operation is not None:
+        chosen = OPERATION.read("operation", operation)
+        if options.operation not in (None, chosen):
+            _contradiction("operation", chosen, "operation", options.operation)
+    return replace(options, operation=chosen, keys=short)
+
+
+def _check_same(name: str, option: str, keys: Settings, short: Settings, field: str) -> None:
+    ours, theirs = getattr(short, field), getattr(keys, field)
+    if theirs is not None and ours != theirs:
+        _contradiction(name, ours, option, theirs)
+
+
+def _contradiction(name: str, ours: Any, option: str, theirs: Any) -> None:
+    shown = [",".join(value) if isinstance(value, tuple) else str(value) for value in (ours, theirs)]
+    raise InvalidConfigError(
+        f"{name}={shown[0]} and hoodie.datasource.write.{option}={shown[1]} say different things: keep one"
+    )

@@ -1,0 +1,375 @@
+"""What values an option takes: one rule for the text of an option and for a typed value (pure).
+
+A kind reads a value, from text or typed, and returns the typed value. A value that does not fit is an
+`InvalidConfigError` that names option or field, value and way out.
+"""
+
+import ast
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, NoReturn, Protocol, TypeVar
+
+from table.columns.near_name import did_you_mean
+from table.config.choice import Choice
+from table.config.merge_mode import MergeMode, merge_mode_of
+from table.config.table_config import KEYGEN_CLASSES, keygen_type_of
+from table.errors import InvalidConfigError
+from table.options.choices import KeyGenerator, SchemaMode
+
+
+class Kind(Protocol):
+    """A kind of value."""
+
+    def read(self, name: str, value: Any) -> Any:
+        """The typed value.
+
+        Args:
+            name: the option's key or the field's name, for the message.
+            value: text, or a typed value; never None.
+
+        Raises:
+            InvalidConfigError: the value does not fit.
+        """
+
+    @property
+    def allowed(self) -> str:
+        """The values that fit, in words."""
+
+
+def refuse(name: str, value: Any, reason: str) -> NoReturn:
+    """Refuses a value.
+
+    Raises:
+        InvalidConfigError: always.
+    """
+    shown = value if isinstance(value, str) else repr(value)
+    raise InvalidConfigError(f"{name}={shown}: {reason}")
+
+
+@dataclass(frozen=True)
+class Text:
+    """Text that is not empty."""
+
+    allowed: str = "text"
+
+    def read(self, name: str, value: Any) -> str:
+        """The text without blanks around it."""
+        if not isinstance(value, str):
+            refuse(name, value, "must be text")
+        if not value.strip():
+            raise InvalidConfigError(f"{name} is empty: give a value or leave it out")
+        return str(value).strip()
+
+
+@dataclass(frozen=True)
+class AnyText:
+    """Text that may be empty or begin with a blank, such as a delimiter."""
+
+    allowed: str = "text"
+
+    def read(self, name: str, value: Any) -> str:
+        """The text as it is."""
+        return str(value) if isinstance(value, str) else refuse(name, value, "must be text")
+
+
+@dataclass(frozen=True)
+class FolderName:
+    """The name of a folder within ``.hoodie``."""
+
+    allowed: str = "name of a folder"
+
+    def read(self, name: str, value: Any) -> str:
+        """The name."""
+        folder = Text().read(name, value)
+        if "/" in folder or folder.startswith("."):
+            refuse(name, value, "must be the plain name of a folder within .hoodie")
+        return folder
+
+
+@dataclass(frozen=True)
+class Column:
+    """The name of one column."""
+
+    allowed: str = "a column"
+
+    def read(self, name: str, value: Any) -> str:
+        """The name; a list of one name is that name."""
+        names = _listed(value)
+        if names is None:
+            return Text().read(name, value)
+        if len(names) != 1:
+            refuse(name, value, "must be one column")
+        return Text().read(name, names[0])
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names, separated by commas in text; a list of names; or the text of such a list (``['a', 'b']``).
+
+    Attributes:
+        allowed: what the names are.
+    """
+
+    allowed: str = "columns, separated by commas"
+
+    def read(self, name: str, value: Any) -> tuple[str, ...]:
+        """The names, without blanks around them and without empty ones."""
+        names = _listed(value)
+        if names is None:
+            if not isinstance(value, str):
+                refuse(name, value, "must be a name or a list of names")
+            names = value.split(",")
+        if not all(isinstance(each, str) for each in names):
+            refuse(name, value, "must be a name or a list of names")
+        return tuple(str(each).strip() for each in names if each.strip())
+
+
+def _listed(value: Any) -> list[Any] | None:
+    """The items of a list, or of the text of a list of texts; None for anything else."""
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+        return list(value)
+    if not isinstance(value, str) or not (value.strip().startswith("[") and value.strip().endswith("]")):
+        return None
+    try:
+        parsed = ast.literal_eval(value.strip())
+    except (ValueError, SyntaxError):
+        return None
+    return parsed if isinstance(parsed, list) and all(isinstance(each, str) for each in parsed) else None
+
+
+@dataclass(frozen=True)
+class Flag:
+    """``true`` or ``false``."""
+
+    allowed: str = "true, false"
+
+    def read(self, name: str, value: Any) -> bool:
+        """The truth."""
+        if isinstance(value, bool):
+            return value
+        if not isinstance(value, str) or value.strip().lower() not in ("true", "false"):
+            refuse(name, value, "neither true nor false")
+        return bool(value.strip().lower() == "true")
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number.
+
+    Attributes:
+        least: the least that makes sense.
+        scale: what text is multiplied by, such as 1 MB.
+    """
+
+    least: int
+    scale: int = 1
+
+    @property
+    def allowed(self) -> str:
+        """The values that fit, in words."""
+        least = self.least // self.scale
+        return "a whole number" if least < -(2**30) else f"a whole number, at least {least}"
+
+    def read(self, name: str, value: Any) -> int:
+        """The number."""
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            refuse(name, value, "not a whole number")
+        try:
+            number = int(value) * self.scale
+        except ValueError:
+            refuse(name, value, "not a whole number")
+        if number < self.least:
+            refuse(name, value, f"{self.least // self.scale} is the least that makes sense")
+        return number
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """A number of tasks; 0 is Hudi's word for "choose", and becomes None."""
+
+    allowed: str = "a whole number; 0: chosen by the sink"
+
+    def read(self, name: str, value: Any) -> int | None:
+        """The number, or None."""
+        return Whole(0).read(name, value) or None
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number between two bounds, which do not belong to it."""
+
+    above: float
+    below: float
+
+    @property
+    def allowed(self) -> str:
+        """The values that fit, in words."""
+        return f"a number between {self.above:g} and {self.below:g}"
+
+    def read(self, name: str, value: Any) -> float:
+        """The number."""
+        number = _float(name, value)
+        if not self.above < number < self.below:
+            refuse(name, value, f"must lie between {self.above:g} and {self.below:g}")
+        return number
+
+
+@dataclass(frozen=True)
+class Share:
+    """A number from 0 to 1."""
+
+    allowed: str = "a number from 0 to 1"
+
+    def read(self, name: str, value: Any) -> float:
+        """The number."""
+        number = _float(name, value)
+        if not 0 <= number <= 1:
+            refuse(name, value, "a share lies between 0 and 1")
+        return number
+
+
+def _float(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        refuse(name, value, "not a number")
+    try:
+        number = float(value)
+    except ValueError:
+        refuse(name, value, "not a number")
+    return refuse(name, value, "not a number") if math.isnan(number) else number
+
+
+ChoiceT = TypeVar("ChoiceT", bound=Choice)
+
+
+@dataclass(frozen=True)
+class OneOf(Generic[ChoiceT]):
+    """A closed choice, in upper or lower case.
+
+    Attributes:
+        choices: the enum.
+        synonyms: other spellings in lower case, and the member each of them stands for.
+        what: what the choice is, for the message.
+    """
+
+    choices: type[ChoiceT]
+    synonyms: Mapping[str, ChoiceT] = field(default_factory=dict)
+    what: str = "value"
+
+    @property
+    def allowed(self) -> str:
+        """The values that fit, in words."""
+        return ", ".join(self.choices)
+
+    def read(self, name: str, value: Any) -> ChoiceT:
+        """The enum's member."""
+        if isinstance(value, self.choices):
+            return value
+        text = value.strip().lower() if isinstance(value, str) else ""
+        if text in self.synonyms:
+            return self.synonyms[text]
+        for choice in self.choices:
+            if text == choice.value.lower():
+                return choice
+        hint = did_you_mean(text, self.choices)
+        return refuse(name, value, f"this {self.what} is not supported; use one of {self.allowed}{hint}")
+
+
+@dataclass(frozen=True)
+class KeyGeneratorName:
+    """A key generator's type, or the name of its class."""
+
+    allowed: str = ", ".join(KeyGenerator)
+
+    def read(self, name: str, value: Any) -> KeyGenerator:
+        """The type."""
+        found = keygen_type_of(value) if isinstance(value, str) else None
+        if found is None or found not in {*KeyGenerator}:
+            known = ", ".join(KEYGEN_CLASSES[each] for each in KeyGenerator)
+            refuse(name, value, f"this key generator is not supported; use one of {known}")
+        return KeyGenerator(found)
+
+
+@dataclass(frozen=True)
+class PayloadName:
+    """A payload class, with or without its package."""
+
+    allowed: str = ", ".join(mode.payload_class.rsplit(".", 1)[-1] for mode in MergeMode)
+
+    def read(self, name: str, value: Any) -> MergeMode:
+        """The merge mode that the class stands for."""
+        mode = merge_mode_of(value.strip().rsplit(".", 1)[-1]) if isinstance(value, str) else None
+        if mode is None:
+            known = ", ".join(each.payload_class for each in MergeMode)
+            refuse(name, value, f"this payload is not supported; use one of {known}")
+        return mode
+
+
+@dataclass(frozen=True)
+class RecordMergeMode:
+    """``hoodie.record.merge.mode`` as Hudi 1.x writes it."""
+
+    allowed: str = "EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING"
+
+    def read(self, name: str, value: Any) -> MergeMode:
+        """The merge mode."""
+        text = str(value).strip().upper()
+        if text not in self.allowed.split(", "):
+            refuse(name, value, f"this merge mode is not supported; use one of {self.allowed}")
+        return MergeMode(text.removesuffix("_ORDERING"))
+
+
+@dataclass(frozen=True)
+class Reconciles:
+    """``hoodie.datasource.write.reconcile.schema``: a flag for one of two schema modes."""
+
+    allowed: str = "true, false"
+
+    def read(self, name: str, value: Any) -> SchemaMode:
+        """The schema mode."""
+        return SchemaMode.RECONCILE if Flag().read(name, value) else SchemaMode.ADD
+
+
+@dataclass(frozen=True)
+class DuplicatePolicy:
+    """``hoodie.datasource.insert.dup.policy``: ``none`` or ``drop``."""
+
+    allowed: str = "none, drop"
+
+    def read(self, name: str, value: Any) -> bool:
+        """Whether duplicates are dropped."""
+        text = str(value).strip().lower()
+        if text not in ("none", "drop"):
+            refuse(name, value, "this policy is not supported; use one of none, drop")
+        return text == "drop"
+
+
+TIMEBASED_PREFIX = "hoodie.keygen.timebased."
+TIMEBASED_KEYS = tuple(
+    TIMEBASED_PREFIX + name
+    for name in (
+        "timestamp.type",
+        "timestamp.scalar.time.unit",
+        "output.dateformat",
+        "output.timezone",
+        "input.dateformat",
+        "input.dateformat.list.delimiter.regex",
+        "input.timezone",
+        "timezone",
+    )
+)
+
+
+@dataclass(frozen=True)
+class TimebasedSettings:
+    """Settings of the timestamp-based key generator: a mapping of ``hoodie.keygen.timebased.*`` keys to text."""
+
+    allowed: str = "hoodie.keygen.timebased.* keys and values"
+
+    def read(self, name: str, value: Any) -> tuple[tuple[str, str], ...]:
+        """Keys and values, sorted."""
+        pairs = dict(value)
+        for key in pairs:
+            if key not in TIMEBASED_KEYS:
+                refuse(name, key, f"no such setting{did_you_mean(str(key), TIMEBASED_KEYS)}")
+        return tuple(sorted((key, AnyText().read(key, each)) for key, each in pairs.items()))

@@ -1,0 +1,281 @@
+"""Groups of options that say how batches are written (pure); the others stand in `table.options.groups`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from table.config.merge_mode import MergeMode
+from table.errors import InvalidConfigError
+from table.options.choices import BadRows, IndexType, InstantZone, KeyGenerator, PartitionKind, SchemaMode, SortMode
+from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, HeartbeatSettings
+from table.options.operation import Operation
+from table.options.settings import Settings, option
+from table.options.values import (
+    Column,
+    Flag,
+    FolderName,
+    KeyGeneratorName,
+    Names,
+    Number,
+    OneOf,
+    Tasks,
+    Text,
+    TimebasedSettings,
+    Whole,
+)
+
+_MB = 1024 * 1024
+DEFAULT_SINK_ID = "default_single_writer"
+
+
+@dataclass(frozen=True)
+class KeySettings(Settings):
+    """Which columns identify a row, place it and order it. None means as the table has it.
+
+    Attributes:
+        record_key_fields: columns of the record key.
+        partition_fields: columns of the partition path; an empty list for a table without partitions.
+        ordering_field: column that orders the records of one key; without one, the record that arrived last stays.
+        keygen_type: the key generator; for a new table it follows from the columns where it is not given.
+        partition_kinds: per partition field, for the custom key generator; ``field:TIMESTAMP`` says the same.
+        timebased: ``hoodie.keygen.timebased.*`` keys and values, for the timestamp-based key generator.
+        hive_style: folders are called ``region=eu`` instead of ``eu``.
+        url_encode: special characters of partition values become ``%XX``.
+    """
+
+    record_key_fields: tuple[str, ...] | None = option(None, Names())
+    partition_fields: tuple[str, ...] | None = option(None, Names())
+    ordering_field: str | None = option(None, Column())
+    keygen_type: KeyGenerator | None = option(None, KeyGeneratorName())
+    partition_kinds: tuple[str, ...] = option((), Names(", ".join(PartitionKind)))
+    timebased: tuple[tuple[str, str], ...] = option((), TimebasedSettings())
+    hive_style: bool | None = option(None, Flag())
+    url_encode: bool | None = option(None, Flag())
+
+    def _check(self) -> None:
+        """``field:kind`` is how partition fields of the custom key generator are written."""
+        fields, kinds = self.partition_fields or (), self.partition_kinds
+        if self.keygen_type is KeyGenerator.CUSTOM and not kinds:
+            split = [text.rpartition(":") for text in fields]
+            fields, kinds = tuple(name for name, _, _ in split), tuple(kind for _, _, kind in split)
+        shown = "hoodie.datasource.write.partitionpath.field=" + ",".join(self.partition_fields or ())
+        for name, kind in zip(fields, kinds, strict=False):
+            if not name or kind.upper() not in {*PartitionKind}:
+                raise InvalidConfigError(
+                    f"{shown}: the custom key generator takes field:SIMPLE or field:TIMESTAMP, and "
+                    f"{f'{name}:{kind}'.strip(':')!r} is neither"
+                )
+        if len(fields) != len(kinds) and kinds:
+            raise InvalidConfigError(f"{shown}: {len(kinds)} kinds for {len(fields)} fields; give one kind per field")
+        if kinds:
+            object.__setattr__(self, "partition_fields", fields)
+            object.__setattr__(self, "partition_kinds", tuple(PartitionKind(kind.upper()) for kind in kinds))
+
+
+@dataclass(frozen=True)
+class TableSettings(Settings):
+    """Properties of a new table; for a table that exists they must agree with it. None means as the table has it.
+
+    Attributes:
+        name: name of a new table; without it, the last part of the path.
+        database: name of the database; a part of the checksum in the table's properties.
+        merge_mode: how records of one key become one.
+        timezone: the zone of a new table's instant times.
+        archive_folder: folder within ``.hoodie`` for archived instants.
+        metadata_enabled: false lets the sink drop the table's metadata table; true is the same as not given.
+    """
+
+    name: str | None = option(None, Text())
+    database: str | None = option(None, Text())
+    merge_mode: MergeMode | None = option(None, OneOf(MergeMode, what="merge mode"))
+    timezone: InstantZone | None = option(None, OneOf(InstantZone))
+    archive_folder: str | None = option(None, FolderName())
+    metadata_enabled: bool | None = option(None, Flag())
+
+
+@dataclass(frozen=True)
+class SizeSettings(Settings):
+    """How large base files become, in bytes.
+
+    Attributes:
+        max_file_bytes: size at which a base file is full.
+        small_file_limit_bytes: new rows join files below this size; 0 or less: they join none.
+        record_bytes_estimate: size of a row before any file was written. None: a task encodes some of its rows to find
+            out; where it has few, a row counts as 1,024 bytes, as in Hudi.
+        record_size_threshold: Hudi's rule for the average size of a row: a commit counts if it has more bytes than
+            this share of the small file limit. None: every committed base file counts.
+        rows_per_new_file: fixed size of new file groups in rows; None: it follows from the average size of a row.
+        max_rewrite_ratio: no rows join a small file that has more than this many bytes per byte that they add;
+            None: no bound.
+    """
+
+    max_file_bytes: int = option(120 * _MB, Whole(1))
+    small_file_limit_bytes: int = option(100 * _MB, Whole(-(2**63)))
+    record_bytes_estimate: int | None = option(None, Whole(1))
+    record_size_threshold: float | None = option(None, Number(-1e9, 1e9))
+    rows_per_new_file: int | None = option(None, Whole(1))
+    max_rewrite_ratio: float | None = option(None, Number(0, 1e12))
+
+
+@dataclass(frozen=True)
+class IndexSettings(Settings):
+    """How the table is searched for keys.
+
+    Attributes:
+        type: the index.
+        prune_by_ranges: whether a bloom index compares key ranges before it asks the filters.
+        bloom_updates_partition_path: whether GLOBAL_BLOOM moves a row whose key arrives with another partition path.
+        simple_updates_partition_path: the same for GLOBAL_SIMPLE.
+        buckets: number of buckets per partition path.
+        bucket_hash_fields: record key fields that the bucket index hashes; None: all.
+        cache_bytes: what a worker may remember of the files that it looked for keys in.
+    """
+
+    type: IndexType = option(
+        IndexType.BLOOM,
+        # an engine's own memory of what the files say
+        OneOf(IndexType, {"inmemory": IndexType.BLOOM, "flink_state": IndexType.BLOOM}, "index"),
+    )
+    prune_by_ranges: bool = option(default=True, kind=Flag())
+    bloom_updates_partition_path: bool = option(default=True, kind=Flag())
+    simple_updates_partition_path: bool = option(default=True, kind=Flag())
+    buckets: int = option(256, Whole(1))
+    bucket_hash_fields: tuple[str, ...] | None = option(None, Names())
+    cache_bytes: int = option(64 * _MB, Whole(0))
+
+    @property
+    def updates_partition_path(self) -> bool:
+        """Whether a row whose key arrives with another partition path moves there."""
+        if self.type is IndexType.GLOBAL_BLOOM:
+            return self.bloom_updates_partition_path
+        return self.simple_updates_partition_path
+
+
+@dataclass(frozen=True)
+class DuplicateSettings(Settings):
+    """What becomes of rows with the same key.
+
+    Attributes:
+        combine_before_insert: a batch of inserts is reduced to one record per key.
+        combine_before_upsert: a batch of upserts is reduced to one record per key.
+        combine_before_delete: a batch of deletes is reduced to one record per key.
+        allow_on_insert: inserts do not look for their key in the file they join.
+        drop_on_insert: inserts whose key the table has are dropped.
+    """
+
+    combine_before_insert: bool = option(default=False, kind=Flag())
+    combine_before_upsert: bool = option(default=True, kind=Flag())
+    combine_before_delete: bool = option(default=True, kind=Flag())
+    allow_on_insert: bool = option(default=True, kind=Flag())
+    drop_on_insert: bool = option(default=False, kind=Flag())
+
+    def combine_before(self, operation: Operation) -> bool:
+        """Whether a batch is reduced to one record per key before anything else."""
+        if operation is Operation.UPSERT:
+            return self.combine_before_upsert
+        return self.combine_before_delete if operation is Operation.DELETE else self.combine_before_insert
+
+
+@dataclass(frozen=True)
+class OverwriteSettings(Settings):
+    """What overwriting operations may replace.
+
+    Attributes:
+        partitions_to_delete: partition paths that ``delete_partition`` deletes; ``*`` stands for anything.
+        in_stream: whether every micro-batch of a stream may replace what was there.
+    """
+
+    partitions_to_delete: tuple[str, ...] = option((), Names("partition paths, separated by commas"))
+    in_stream: bool = option(default=False, kind=Flag())
+
+
+@dataclass(frozen=True)
+class SchemaSettings(Settings):
+    """What columns a batch may have.
+
+    Attributes:
+        mode: ``strict``: the table's columns; ``add``: new columns are added; ``reconcile``: as ``add``, and columns
+            that the batch lacks are null.
+        fill_missing: columns that the batch lacks are null, whatever the mode.
+    """
+
+    mode: SchemaMode = option(SchemaMode.ADD, OneOf(SchemaMode))
+    fill_missing: bool = option(default=False, kind=Flag())
+
+
+@dataclass(frozen=True)
+class TaskSettings(Settings):
+    """How a batch is spread over tasks. Without a number of tasks, Spark's shuffle partitions and cores decide.
+
+    Attributes:
+        insert_parallelism: most tasks that write a batch.
+        upsert_parallelism: most tasks of an upsert; None: as for inserts.
+        delete_parallelism: most tasks of a delete; None: as for inserts.
+        bulk_insert_parallelism: most tasks of a bulk insert; None: as Spark's settings say.
+        bulk_insert_sort: how the rows of a bulk insert are sorted.
+        slots_per_partition: tasks that share a partition path of which nothing is known.
+        memory_bytes: Arrow bytes of rows that a task holds to bring them together by file; more go to the worker's
+            local disk.
+    """
+
+    insert_parallelism: int | None = option(None, Tasks())
+    upsert_parallelism: int | None = option(None, Tasks())
+    delete_parallelism: int | None = option(None, Tasks())
+    bulk_insert_parallelism: int | None = option(None, Tasks())
+    bulk_insert_sort: SortMode = option(SortMode.NONE, OneOf(SortMode))
+    slots_per_partition: int = option(1, Whole(1))
+    memory_bytes: int = option(128 * _MB, Whole(1))
+
+    def most_tasks(self, operation: Operation) -> int | None:
+        """Most tasks that write a batch; None where nothing was given."""
+        if operation is Operation.BULK_INSERT:
+            return self.bulk_insert_parallelism
+        given = {Operation.UPSERT: self.upsert_parallelism, Operation.DELETE: self.delete_parallelism}
+        return given.get(operation) or self.insert_parallelism
+
+
+@dataclass(frozen=True)
+class BadRowSettings(Settings):
+    """What becomes of rows that cannot be stored, such as rows without a key.
+
+    Attributes:
+        action: ``fail``: the batch fails; ``quarantine``: they go to Parquet files beside the table.
+        path: folder of these files; None: the table's path and ``_bad_rows``.
+    """
+
+    action: BadRows = option(BadRows.FAIL, OneOf(BadRows))
+    path: str | None = option(None, Text())
+
+
+@dataclass(frozen=True)
+class SinkSettings(Settings):
+    """By what name commits remember the batches of this sink.
+
+    Attributes:
+        id: the name; two streams into one table need two.
+        checkpoint_location: the query's checkpoint, needed where its id cannot be asked for (Spark Connect).
+    """
+
+    id: str = option(DEFAULT_SINK_ID, Text())
+    checkpoint_location: str | None = option(None, Text())
+
+
+OPERATION = OneOf(Operation, what="operation")
+GROUPS: Mapping[str, type[Settings]] = MappingProxyType(
+    {
+        "keys": KeySettings,
+        "table": TableSettings,
+        "sizes": SizeSettings,
+        "base_file": BaseFileSettings,
+        "index": IndexSettings,
+        "duplicates": DuplicateSettings,
+        "overwrite": OverwriteSettings,
+        "schema": SchemaSettings,
+        "tasks": TaskSettings,
+        "bad_rows": BadRowSettings,
+        "sink": SinkSettings,
+        "heartbeat": HeartbeatSettings,
+        "clean": CleanSettings,
+        "archive": ArchiveSettings,
+    }
+)

@@ -1,0 +1,318 @@
+"""Options: the ``hoodie.*`` strings people copy around -> one frozen, typed value (pure).
+
+Every key falls into one of three classes: honoured and refused (`table.options.keys`; ignoring a
+refused one would change results), without effect here (`table.options.without_effect`, said once in the log).
+Old, new and Flink spellings are accepted. Any other key is an error with the nearest name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, cast
+
+from table.columns.near_name import did_you_mean
+from table.config.table_config import DEFAULT_PAYLOAD, KEYGEN_CLASSES, TableConfig
+from table.errors import InvalidConfigError
+from table.keys.time_partition import parse_time_partition
+from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, HeartbeatSettings
+from table.options.keys import ALIASES, HONOURED, REFUSED
+from table.options.operation import Operation
+from table.options.rules import check_clean_spellings, checked_retention
+from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
+from table.options.write_groups import (
+    GROUPS,
+    OPERATION,
+    BadRowSettings,
+    DuplicateSettings,
+    IndexSettings,
+    KeySettings,
+    OverwriteSettings,
+    SchemaSettings,
+    SinkSettings,
+    SizeSettings,
+    TableSettings,
+    TaskSettings,
+)
+
+DEFAULT_OPERATION = Operation.UPSERT  # Hudi's
+_SPLIT_SIZE = 500_000  # rows; Hudi's default
+_NO_ARCHIVE_SETTINGS = cast("ArchiveSettings", None)
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """Everything one can say about writing, typed. Values are checked on construction, as those of strings are.
+
+    Text is accepted wherever an enum or number stands (``operation="UPSERT"``), and a mapping of fields for a group.
+
+    Attributes:
+        operation: what a batch does; None: not named, which means ``upsert`` (see `effective_operation`).
+        keys: which columns identify a row, place it and order it.
+        table: properties of a new table.
+        sizes: how large base files become.
+        base_file: how base files are encoded, bloom filters included.
+        index: how the table is searched for keys.
+        duplicates: what becomes of rows with the same key.
+        overwrite: what overwriting operations may replace.
+        schema: what columns a batch may have.
+        tasks: how a batch is spread over tasks.
+        bad_rows: what becomes of rows that cannot be stored.
+        sink: by what name commits remember the batches of this sink.
+        heartbeat: how often a running batch says that it is alive.
+        clean: which old versions of files are deleted, and when.
+        archive: when instants leave the active timeline; without it, Hudi's defaults, moved up where more commits
+            are retained by cleaning.
+
+    Raises:
+        InvalidConfigError: names field, value and way out.
+    """
+
+    operation: Operation | None = None
+    keys: KeySettings = field(default_factory=KeySettings)
+    table: TableSettings = field(default_factory=TableSettings)
+    sizes: SizeSettings = field(default_factory=SizeSettings)
+    base_file: BaseFileSettings = field(default_factory=BaseFileSettings)
+    index: IndexSettings = field(default_factory=IndexSettings)
+    duplicates: DuplicateSettings = field(default_factory=DuplicateSettings)
+    overwrite: OverwriteSettings = field(default_factory=OverwriteSettings)
+    schema: SchemaSettings = field(default_factory=SchemaSettings)
+    tasks: TaskSettings = field(default_factory=TaskSettings)
+    bad_rows: BadRowSettings = field(default_factory=BadRowSettings)
+    sink: SinkSettings = field(default_factory=SinkSettings)
+    heartbeat: HeartbeatSettings = field(default_factory=HeartbeatSettings)
+    clean: CleanSettings = field(default_factory=CleanSettings)
+    archive: ArchiveSettings = _NO_ARCHIVE_SETTINGS
+
+    def __post_init__(self) -> None:
+        if self.operation is not None:
+            object.__setattr__(self, "operation", OPERATION.read("WriteOptions.operation", self.operation))
+        given = self.archive is not None
+        if not given:
+            object.__setattr__(self, "archive", ArchiveSettings())
+        for name in GROUPS:
+            object.__setattr__(self, name, _as_group(name, getattr(self, name)))
+        object.__setattr__(self, "archive", checked_retention(self.clean, self.archive, given=given))
+
+    @property
+    def effective_operation(self) -> Operation:
+        """The operation that was named, else Hudi's default."""
+        return self.operation or DEFAULT_OPERATION
+
+
+def _as_group(name: str, given: Any) -> Any:
+    group = GROUPS[name]
+    if isinstance(given, group):
+        return given
+    if not isinstance(given, Mapping):
+        raise InvalidConfigError(
+            f"WriteOptions.{name}={given!r}: give a {group.__name__}, or a mapping of its fields to values"
+        )
+    known = [each.name for each in fields(group)]
+    for each in given:
+        if each not in known:
+            raise InvalidConfigError(f"{group.__name__} has no field {each!r}{did_you_mean(str(each), known)}")
+    return group(**given)
+
+
+@dataclass(frozen=True)
+class ParsedOptions:
+    """Typed options, and the keys that have no effect with the reason why."""
+
+    options: WriteOptions
+    without_effect: Mapping[str, str]
+
+
+def parse_options(options: Mapping[str, Any], base_path: str | None = None) -> ParsedOptions:
+    """Reads option strings.
+
+    Args:
+        options: keys and values as people write them; values may be strings, numbers, booleans, enums and lists of
+            names. None means that the option is not given.
+        base_path: where the sink writes; ``hoodie.base.path`` must agree.
+
+    Raises:
+        InvalidConfigError: names the key, its value, and the way out; refused and unknown keys all at once.
+    """
+    values: dict[str, tuple[str, str]] = {}
+    ignored: dict[str, str] = {}
+    problems: list[str] = []
+    for key, raw in options.items():
+        if raw is None:
+            continue
+        value, name = _text_of(raw), ALIASES.get(key, key)
+        if name in HONOURED or name in REFUSED:
+            if name in values and values[name][1] != value:
+                raise InvalidConfigError(
+                    f"{values[name][0]}={values[name][1]} and {key}={value} say different things: keep one"
+                )
+            values[name] = (key, value)
+            continue
+        reason = _reason_without_effect(key)
+        if reason is None:
+            problems.append(_unknown(key))
+        else:
+            ignored[key] = reason
+    problems += [_refusal(key, value, *REFUSED[name]) for name, (key, value) in values.items() if name in REFUSED]
+    problems = [problem for problem in problems if problem]
+    if problems:
+        head = f"{len(problems)} options cannot be used: " if len(problems) > 1 else ""
+        raise InvalidConfigError(head + ". ".join(problems))
+    return ParsedOptions(_build(values, base_path), ignored)
+
+
+def _text_of(raw: Any) -> str:
+    if isinstance(raw, bool):
+        return "true" if raw else "false"
+    return ",".join(map(str, raw)) if isinstance(raw, list | tuple) else str(raw)
+
+
+def _refusal(key: str, value: str, harmless: tuple[str, ...], reason: str) -> str:
+    if value.strip().lower() in {choice.lower() for choice in harmless}:
+        return ""
+    allowed = " or ".join(choice for choice in harmless if choice)
+    way_out = f"leave it out, or set {allowed}" if allowed else "leave it out"
+    return f"{key}={value} is refused: {reason}; {way_out}"
+
+
+def _reason_without_effect(key: str) -> str | None:
+    by_prefix = (reason for prefix, reason in WITHOUT_EFFECT_PREFIXES.items() if key.startswith(prefix))
+    return WITHOUT_EFFECT.get(key) or next(by_prefix, None)
+
+
+def _unknown(key: str) -> str:
+    hint = did_you_mean(key, [*HONOURED, *REFUSED, *ALIASES, *WITHOUT_EFFECT])
+    return f"unknown option {key}{hint or '; see the table of options in the documentation'}"
+
+
+def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> WriteOptions:
+    parsed, timebased = _read(values)
+    given_path = parsed.pop("base_path", None)
+    if given_path is not None and base_path is not None and given_path.rstrip("/") != base_path.rstrip("/"):
+        raise InvalidConfigError(f"the options say the table is at {given_path!r}, the sink writes to {base_path!r}")
+    auto_split, split_size = parsed.pop("auto_split", True), parsed.pop("split_size", _SPLIT_SIZE)
+    if not auto_split:
+        parsed["sizes.rows_per_new_file"] = split_size
+    if timebased:
+        parsed["keys.timebased"] = timebased
+    operation = parsed.pop("operation", None)
+    of_groups: dict[str, dict[str, Any]] = {name: {} for name in GROUPS}
+    for path, value in parsed.items():
+        group, name = path.split(".")
+        of_groups[group][name] = value
+    groups: dict[str, Any] = {name: GROUPS[name](**given) for name, given in of_groups.items()}
+    bounds_given = bool({"min_commits", "max_commits"} & of_groups["archive"].keys())
+    groups["archive"] = checked_retention(groups["clean"], groups["archive"], given=bounds_given)
+    return WriteOptions(operation, **groups)
+
+
+def _read(values: Mapping[str, tuple[str, str]]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Field -> value of the honoured keys, and the settings of the timestamp key generator."""
+    parsed: dict[str, Any] = {}
+    timebased: dict[str, str] = {}
+    said: dict[str, str] = {}
+    for name, (key, value) in values.items():
+        if name not in HONOURED:
+            continue
+        honoured = HONOURED[name]
+        found = honoured.kind.read(key, value)
+        if honoured.path == "keys.timebased":
+            timebased[name] = found
+            continue
+        if parsed.setdefault(honoured.path, found) != found:
+            raise InvalidConfigError(f"{said[honoured.path]} and {key}={value} say different things: keep one")
+        said[honoured.path] = f"{key}={value}"
+    check_clean_spellings(parsed, said)
+    return parsed, timebased
+
+
+def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
+    """Properties of a table that these options create.
+
+    Args:
+        options: what the user said.
+        default_name: the table's name where the user gave none.
+
+    Raises:
+        InvalidConfigError: when there is no record key, or fields and key generator disagree.
+    """
+    keys = options.keys.record_key_fields or ()
+    paths = options.keys.partition_fields or ()
+    if not keys:
+        raise InvalidConfigError(
+            "a new table needs a record key: set hoodie.datasource.write.recordkey.field (key= of HudiSink) to the "
+            "column that identifies a row"
+        )
+    for option, names in (("recordkey.field", keys), ("partitionpath.field", paths)):
+        if len(set(names)) < len(names):
+            raise InvalidConfigError(f"hoodie.datasource.write.{option}={','.join(names)} names a column twice")
+    several = len(keys) > 1 or len(paths) > 1
+    keygen: str = options.keys.keygen_type or ("NON_PARTITION" if not paths else "COMPLEX" if several else "SIMPLE")
+    _check_keygen(keygen, keys, paths)
+    extra = {"hoodie.database.name": options.table.database} if options.table.database else {}
+    if options.index.type.has_buckets:
+        extra["hoodie.bucket.index.num.buckets"] = str(
+            options.index.buckets
+        )  # nothing else would tell another number apart
+    if keygen == "TIMESTAMP":
+        parse_time_partition(dict(options.keys.timebased))
+        extra |= dict(options.keys.timebased)  # Hudi keeps them in the properties, for readers and other writers
+    return TableConfig(
+        name=options.table.name or default_name,
+        record_key_fields=keys,
+        partition_fields=paths,
+        ordering_field=options.keys.ordering_field,
+        keygen_type=keygen,
+        hive_style=bool(options.keys.hive_style),
+        url_encode=bool(options.keys.url_encode),
+        timezone=options.table.timezone or "UTC",
+        archive_folder=options.table.archive_folder or "archived",
+        payload_class=options.table.merge_mode.payload_class if options.table.merge_mode else DEFAULT_PAYLOAD,
+        extra=extra,
+    )
+
+
+def _check_keygen(keygen: str, keys: tuple[str, ...], paths: tuple[str, ...]) -> None:
+    if keygen == "NON_PARTITION" and paths:
+        raise InvalidConfigError(
+            f"the non-partitioned key generator and the partition field {paths[0]!r} contradict each other: drop one"
+        )
+    if keygen in ("SIMPLE", "TIMESTAMP"):
+        for kind, names in (("record key", keys), ("partition", paths)):
+            if len(names) > 1:
+                raise InvalidConfigError(
+                    f"{len(names)} {kind} fields ({', '.join(names)}) need the complex key generator: set "
+                    f"hoodie.datasource.write.keygenerator.class={KEYGEN_CLASSES['COMPLEX']}"
+                )
+        if not paths:
+            raise InvalidConfigError(
+                f"the {keygen.lower()} key generator needs hoodie.datasource.write.partitionpath.field; for a table "
+                f"without partitions use {KEYGEN_CLASSES['NON_PARTITION']}"
+            )
+
+
+def check_options_agree(options: WriteOptions, config: TableConfig) -> None:
+    """Refuses options that contradict the table (HoodieWriteConfig against HoodieTableConfig).
+
+    Raises:
+        InvalidConfigError: names the option, its value and the table's.
+    """
+    mode = options.table.merge_mode
+    pairs = (
+        ("hoodie.table.name", options.table.name, config.name),
+        ("hoodie.datasource.write.recordkey.field", options.keys.record_key_fields, config.record_key_fields),
+        ("hoodie.datasource.write.partitionpath.field", options.keys.partition_fields, config.partition_fields),
+        ("hoodie.datasource.write.precombine.field", options.keys.ordering_field, config.ordering_field),
+        ("hoodie.datasource.write.keygenerator.type", options.keys.keygen_type, config.keygen_type),
+        ("hoodie.datasource.write.hive_style_partitioning", options.keys.hive_style, config.hive_style),
+        ("hoodie.datasource.write.partitionpath.urlencode", options.keys.url_encode, config.url_encode),
+        ("hoodie.datasource.write.payload.class", mode and mode.payload_class, config.payload_class),
+        ("hoodie.table.timeline.timezone", options.table.timezone, config.timezone),
+        ("hoodie.archivelog.folder", options.table.archive_folder, config.archive_folder),
+    )
+    stored = [(key, value, config.extra[key]) for key, value in options.keys.timebased if key in config.extra]
+    for key, ours, theirs in (*pairs, *stored):
+        if ours is not None and ours != theirs:
+            raise InvalidConfigError(f"{key}={_shown(ours)} contradicts the table, which has {_shown(theirs)}")
+
+
+def _shown(value: Any) -> str:
+    return ",".join(value) if isinstance(value, tuple) else str(value)

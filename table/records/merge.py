@@ -1,0 +1,305 @@
+"""Which of several records of one key stays, a column at a time (pure; HoodieMergeHandle and the payload classes).
+
+``DefaultHoodieRecordPayload`` orders by event time, ``OverwriteWithLatestAvroPayload`` by commit time;
+``PartialUpdateAvroPayload`` fills what is null in the newer record from the older one.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from table.columns.same_values import same_column
+from table.config.merge_mode import MergeMode
+from table.schema.avro_schema import META_COLUMNS, RECORD_KEY
+
+DELETE_MARKER = "_hoodie_is_deleted"
+ARRIVAL_COLUMN = "_hudistream_arrival"
+
+_LONG_RUN = 256  # rows of a run, on average, from which on slicing is cheaper than taking row by row
+
+Flags = npt.NDArray[np.bool_]
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRules:
+    """How records of one key become one.
+
+    Attributes:
+        mode: the table's merge semantics.
+        ordering_field: column that orders records, or None: then the order of arrival does.
+        deletes_all: every incoming record deletes its key, whatever its ordering value (operation ``delete``).
+    """
+
+    mode: MergeMode = MergeMode.EVENT_TIME
+    ordering_field: str | None = None
+    deletes_all: bool = False
+
+    @property
+    def compares(self) -> bool:
+        """Whether ordering values decide which record stays; otherwise the one that arrived last does."""
+        return self.ordering_field is not None and self.mode.compares_ordering and not self.deletes_all
+
+    @property
+    def fills(self) -> bool:
+        """Whether nulls of the newer record are filled from the older one."""
+        return self.mode.fills_nulls and not self.deletes_all
+
+
+@dataclass(frozen=True)
+class MergedRows:
+    """Outcome of merging a run of stored rows with incoming ones.
+
+    Attributes:
+        rows: the stored rows in their order, some replaced, some deleted.
+        updated: how many were replaced.
+        deleted: how many are deleted.
+    """
+
+    rows: pa.Table
+    updated: int
+    deleted: int
+
+
+@dataclass(frozen=True)
+class MergeOutcome:
+    """What becomes of stored rows that records were found for.
+
+    Attributes:
+        rows: positions of these stored rows, ascending.
+        wins: which of them another row takes the place of.
+        lost: which of them are deleted.
+        fresh: where those other rows are.
+        chosen: for each stored row its position in `fresh`.
+    """
+
+    rows: Positions
+    wins: Flags
+    lost: Flags
+    fresh: pa.Table
+    chosen: Positions
+
+    @property
+    def updated(self) -> int:
+        """How many are replaced."""
+        return int((self.wins & ~self.lost).sum())
+
+
+def delete_flags(rows: pa.Table, rules: MergeRules) -> Flags:
+    """Which incoming records delete their key."""
+    if rules.deletes_all:
+        return np.ones(len(rows), np.bool_)
+    if DELETE_MARKER not in rows.column_names or not pa.types.is_boolean(rows.schema.field(DELETE_MARKER).type):
+        return np.zeros(len(rows), np.bool_)
+    flags: Flags = pc.fill_null(rows.column(DELETE_MARKER), False).to_numpy()
+    return flags
+
+
+def can_order(arrow: pa.DataType) -> bool:
+    """Whether values of that type have an order that Java and Arrow agree on."""
+    return not (pa.types.is_nested(arrow) or pa.types.is_binary(arrow) or pa.types.is_null(arrow))
+
+
+def sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values that compare as Java compares them: of floats NaN is the greatest, and -0.0 is less than 0.0."""
+    if not pa.types.is_floating(column.type):
+        return column
+    doubles = column.cast(pa.float64())
+    values = pc.fill_null(doubles, 0.0).to_numpy()
+    bits = np.where(np.isnan(values), np.float64(np.nan), values).view(np.int64)
+    ordered = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    return pa.chunked_array([pa.array(ordered, mask=pc.is_null(doubles).to_numpy())])
+
+
+def merge_rows(
+    stored: pa.Table, incoming: pa.Table, found: Positions, rules: MergeRules, removes: Flags | None = None
+) -> MergedRows:
+    """Replaces or removes stored rows.
+
+    Args:
+        stored: rows of a base file, any schema.
+        incoming: rows of the same schema, no key twice.
+        found: for each stored row the position of its key in `incoming`, or -1.
+        rules: who wins. On ties, and where the stored row has no ordering value, the incoming one does.
+        removes: incoming records that remove their key whatever the order.
+    """
+    outcome = decide_merge(stored, incoming, found, rules, removes)
+    if not len(outcome.rows):
+        return MergedRows(stored, 0, 0)
+    keep = np.ones(len(stored), np.bool_)
+    keep[outcome.rows] = ~outcome.lost
+    deleted = int(outcome.lost.sum())
+    return MergedRows(_replaced(stored, outcome, keep if deleted else None), outcome.updated, deleted)
+
+
+def decide_merge(
+    stored: pa.Table, incoming: pa.Table, found: Positions, rules: MergeRules, removes: Flags | None = None
+) -> MergeOutcome:
+    """Who wins, where stored rows and incoming ones have a key in common; the arguments are those of `merge_rows`.
+
+    Of the stored rows only the ordering column is looked at, but for partial updates, which look at all.
+    """
+    hit = np.flatnonzero(found >= 0)
+    chosen = found[hit]
+    newer = np.ones(len(chosen), np.bool_)
+    if rules.ordering_field is not None:
+        order = [rules.ordering_field]
+        old, new = stored.select(order).take(pa.array(hit)), incoming.select(order).take(pa.array(chosen))
+        newer = newer_than_stored(old, new, rules)
+    deletes = delete_flags(incoming, rules)[chosen]
+    if removes is not None:
+        newer, deletes = newer | removes[chosen], deletes | removes[chosen]
+    if rules.fills:
+        # a delete does not look at the order there
+        records = incoming.select(stored.column_names).take(pa.array(chosen))
+        fresh = filled_from_older(stored.take(pa.array(hit)), records, newer)
+        return MergeOutcome(hit, np.ones(len(hit), np.bool_), deletes, fresh, np.arange(len(hit)))
+    return MergeOutcome(hit, newer, newer & deletes, incoming, chosen)
+
+
+def changed_columns(stored: pa.Table, outcome: MergeOutcome) -> pa.Table:
+    """The columns in which at least one row gets another value, all their rows with the new values.
+
+    Args:
+        stored: rows of a base file, with the columns that may change.
+        outcome: of merging them, in which no row is deleted.
+    """
+    if not outcome.wins.any():
+        return stored.select([])
+    rows = pa.array(outcome.rows[outcome.wins])
+    fresh = outcome.fresh.take(pa.array(outcome.chosen[outcome.wins]))
+    names = [
+        name for name in stored.column_names if not same_column(stored.column(name).take(rows), fresh.column(name))
+    ]
+    return _replaced(stored.select(names), outcome)
+
+
+def _replaced(stored: pa.Table, outcome: MergeOutcome, keep: Flags | None = None) -> pa.Table:
+    """The stored rows with the winners in their places."""
+    take = np.arange(len(stored))
+    take[outcome.rows] = np.where(outcome.wins, len(stored) + outcome.chosen, take[outcome.rows])
+    both = pa.concat_tables([stored, outcome.fresh.select(stored.column_names)]).unify_dictionaries()
+    return _gathered(both, take if keep is None else take[keep])
+
+
+def _gathered(rows: pa.Table, positions: Positions) -> pa.Table:
+    """Rows by position; where most follow each other, as they do when few change, whole runs are copied."""
+    starts = np.flatnonzero(np.diff(positions, prepend=-2) != 1)
+    if len(starts) * _LONG_RUN >= len(positions):
+        return rows.combine_chunks().take(pa.array(positions))
+    ends = [*starts[1:].tolist(), len(positions)]
+    runs = zip(positions[starts].tolist(), starts.tolist(), ends, strict=True)
+    return pa.concat_tables([rows.slice(first, end - start) for first, start, end in runs]).combine_chunks()
+
+
+def newer_than_stored(stored: pa.Table, incoming: pa.Table, rules: MergeRules) -> Flags:
+    """For each pair of rows whether the incoming record is as new as the stored one, or newer."""
+    if rules.ordering_field is None or not rules.compares:
+        return np.ones(len(stored), np.bool_)
+    old, new = sortable(stored.column(rules.ordering_field)), sortable(incoming.column(rules.ordering_field))
+    flags: Flags = pc.fill_null(pc.or_kleene(pc.less_equal(old, new), pc.is_null(old)), False).to_numpy()
+    return flags
+
+
+def filled_from_older(old: pa.Table, new: pa.Table, newer: Flags) -> pa.Table:
+    """The newer of two records each, its nulls filled from the older; meta columns are the incoming record's."""
+    choose = pa.array(newer)
+    columns = []
+    for name in old.column_names:
+        first, second = old.column(name), new.column(name)
+        if name in META_COLUMNS:
+            columns.append(second)
+            continue
+        positions = np.arange(len(old))
+        valid_old, valid_new = (pc.is_valid(column).to_numpy() for column in (first, second))
+        use_new = np.where(choose, valid_new | ~valid_old, valid_new & ~valid_old)
+        both = pa.chunked_array([*first.chunks, *second.chunks], first.type)
+        columns.append(both.take(pa.array(np.where(use_new, len(old) + positions, positions))))
+    return pa.table(columns, schema=old.schema)
+
+
+def combine_rows(rows: pa.Table, rules: MergeRules) -> pa.Table:
+    """One record a key of those that arrive together (``HoodieWriteHelper.deduplicateRecords``).
+
+    Args:
+        rows: with ``_hoodie_record_key``, and ``_hudistream_arrival`` (int64), which orders equals; without it
+            they are in order of arrival.
+        rules: by event time the record with the greatest ordering value stays, of equals the last; by commit
+            time the last. Partial records are merged two by two.
+
+    Returns:
+        Rows in order of arrival of those that stay.
+    """
+    keys = rows.column(RECORD_KEY).combine_chunks().dictionary_encode()
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.combine_chunks()
+    if len(keys.dictionary) == len(rows):
+        return rows
+    groups = keys.indices.to_numpy()
+    numbered = ARRIVAL_COLUMN in rows.column_names
+    arrival = rows.column(ARRIVAL_COLUMN).to_numpy() if numbered else np.arange(len(rows))
+    if rules.fills:
+        return _folded(rows, groups, arrival, rules)
+    order = np.lexsort((arrival, _ranks(rows, rules), groups))
+    last = np.append(groups[order][1:] != groups[order][:-1], True)
+    return rows.take(pa.array(np.sort(order[last])))
+
+
+def _ranks(rows: pa.Table, rules: MergeRules) -> Positions:
+    """The rank of each row's ordering value, equal for equal values; nulls lowest."""
+    if rules.ordering_field is None or not rules.compares:
+        return np.zeros(len(rows), np.int64)
+    values = sortable(rows.column(rules.ordering_field)).combine_chunks()
+    ranks: Positions = pc.rank(values, tiebreaker="min").to_numpy().astype(np.int64)
+    ranks[pc.is_null(values).to_numpy(zero_copy_only=False)] = 0
+    return ranks
+
+
+def _folded(rows: pa.Table, groups: npt.NDArray[np.int32], arrival: Positions, rules: MergeRules) -> pa.Table:
+    """Records of a key merged two by two in order of arrival, all keys side by side."""
+    order = np.lexsort((arrival, groups))
+    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    counts = np.diff(np.append(starts, len(order)))
+    position = np.argsort(order[starts], kind="stable")
+    starts, counts = starts[position], counts[position]
+    merged = rows.take(pa.array(order[starts]))
+    for turn in range(1, int(counts.max())):
+        more = np.flatnonzero(counts > turn)
+        old, new = merged.take(pa.array(more)), rows.take(pa.array(order[starts[more] + turn]))
+        newer = newer_than_stored(old, new, rules)
+        filled = filled_from_older(old, new, newer)
+        # nothing is filled into a delete, nor from one that is newer: the record that arrived last stays as it is
+        as_is = np.where(newer, delete_flags(new, rules), delete_flags(old, rules))
+        if as_is.any():
+            count = np.arange(len(more))
+            filled = pa.concat_tables([filled, new]).take(pa.array(np.where(as_is, len(more) + count, count)))
+        place = np.arange(len(merged))
+        place[more] = len(merged) + np.arange(len(more))
+        merged = pa.concat_tables([merged, filled]).combine_chunks().take(pa.array(place))
+    return merged
+
+
+def last_of_each_key(rows: pa.Table) -> pa.Table:
+    """Of rows in order of arrival the last one of each key, in order of arrival."""
+    return combine_rows(rows, MergeRules(MergeMode.COMMIT_TIME))
+
+
+def last_of_each_run(rows: pa.Table, next_key: str | None) -> pa.Table:
+    """Of rows sorted by key the last one of each run of equal keys.
+
+    Args:
+        rows: sorted by ``_hoodie_record_key``, then by what decides among equal keys.
+        next_key: key of the row that follows, or None at the end.
+    """
+    keys = rows.column(RECORD_KEY).combine_chunks()
+    if isinstance(keys, pa.ChunkedArray):
+        keys = pa.concat_arrays(keys.chunks)
+    keep = np.ones(len(keys), np.bool_)
+    if len(keys) > 1:
+        keep[:-1] = pc.not_equal(keys.slice(0, len(keys) - 1), keys.slice(1)).to_numpy(zero_copy_only=False)
+    if len(keys) and next_key is not None:
+        keep[-1] = keys[-1].as_py() != next_key
+    return rows.filter(pa.array(keep))

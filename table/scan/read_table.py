@@ -1,0 +1,84 @@
+"""Rows out: the latest snapshot of a table as Arrow."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from table.columns.conform import conform
+from table.errors import CorruptFileError, InvalidConfigError, UnsupportedTableError
+from table.hudi_table import HudiTable
+from table.schema.avro_schema import META_FIELDS, relaxed, with_meta_columns
+from table.storage.interface import Storage
+from table.view.file_group import BaseFile
+from table.view.file_system_view import list_file_groups, list_partition_paths
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> pa.Table:
+    """The table's latest snapshot, whole, in memory.
+
+    Args:
+        path: the table.
+        columns: columns wanted, in order; None for all, the five meta columns first.
+        storage_options: for fsspec.
+
+    Returns:
+        Rows in the order of partition paths, then file groups. A table without commits has the
+        columns of its declared schema, or just the meta columns, and no rows.
+
+    Raises:
+        TableNotFoundError: when there is no table.
+        UnsupportedTableError: when rows live in log files (merge-on-read), or the version is not 6.
+        InvalidConfigError: when a column is not in the table.
+    """
+    table = HudiTable.open(path, storage_options)
+    if table.config.version != 6:
+        raise UnsupportedTableError(f"the table has hoodie.table.version={table.config.version}; version 6 is read")
+    timeline = table.load_timeline()
+    stored = table.load_schema(timeline)
+    schema = with_meta_columns(stored) if stored is not None else pa.schema(META_FIELDS)
+    if columns is not None:
+        unknown = [name for name in columns if name not in schema.names]
+        if unknown:
+            raise InvalidConfigError(f"the table has no column {unknown[0]!r}; it has {', '.join(schema.names)}")
+        schema = pa.schema([schema.field(name) for name in columns])
+    # what older files lack is null, whatever the newest schema says
+    schema = relaxed(schema)
+    files = list_snapshot_files(table)
+    return pa.concat_tables([schema.empty_table(), *(_read_file(table.storage, file, schema) for file in files)])
+
+
+def list_snapshot_files(table: HudiTable) -> list[BaseFile]:
+    """The base files of the latest snapshot, by partition path and file group.
+
+    Raises:
+        UnsupportedTableError: when a file group of the snapshot has log files.
+    """
+    committed = table.load_committed(table.load_timeline())
+    files = []
+    for partition_path in list_partition_paths(table.storage):
+        for group in list_file_groups(table.storage, partition_path, committed):
+            if group.log_files:
+                raise UnsupportedTableError(
+                    f"file group {group.file_id} in {partition_path!r} has log files: merge-on-read is not read yet"
+                )
+            if group.latest is not None:
+                files.append(group.latest)
+    return files
+
+
+def _read_file(storage: Storage, file: BaseFile, schema: pa.Schema) -> pa.Table:
+    with storage.open_input(file.path) as source:
+        try:
+            parquet = pq.ParquetFile(source)
+            present = set(parquet.schema_arrow.names)
+            rows = parquet.read([name for name in schema.names if name in present])
+            return conform(rows, schema)
+        except (pa.ArrowException, KeyError, ValueError) as error:
+            raise CorruptFileError(f"{file.path} of {storage.base_uri!r} cannot be decoded: {error}") from error

@@ -1,0 +1,1 @@
+"""Columns as Arrow and as Avro, and how they may change."""

@@ -1,0 +1,240 @@
+"""Arrow <-> Avro schemas, the five ``_hoodie_`` meta columns, and what a batch may look like (pure).
+
+The Avro form is what Hudi keeps in ``extraMetadata.schema`` and in Parquet footers
+(AvroConversionUtils, HoodieAvroUtils): record ``<table>_record`` in namespace ``hoodie.<table>``.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from table.errors import CorruptFileError, SchemaMismatchError
+
+COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME = META_COLUMNS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+RESERVED_PREFIX = "_hudistream_"  # columns of the sink's own on their way to a task, and of put-aside rows
+META_FIELDS = tuple(pa.field(name, pa.string()) for name in META_COLUMNS)
+
+_AVRO_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+_TO_AVRO: Mapping[pa.DataType, Any] = {
+    pa.bool_(): "boolean",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.binary(): "bytes",
+    pa.date32(): {"type": "int", "logicalType": "date"},
+    pa.timestamp("us", "UTC"): {"type": "long", "logicalType": "timestamp-micros"},
+    pa.timestamp("us"): {"type": "long", "logicalType": "local-timestamp-micros"},
+}
+_FROM_AVRO = {avro: arrow for arrow, avro in _TO_AVRO.items() if isinstance(avro, str)}
+_FROM_LOGICAL = {
+    "date": pa.date32(),
+    "timestamp-micros": pa.timestamp("us", "UTC"),
+    "timestamp-millis": pa.timestamp("ms", "UTC"),
+    "local-timestamp-micros": pa.timestamp("us"),
+    "local-timestamp-millis": pa.timestamp("ms"),
+    "time-micros": pa.time64("us"),
+    "time-millis": pa.time32("ms"),
+}
+
+
+def with_meta_columns(schema: pa.Schema) -> pa.Schema:
+    """The data columns behind the five meta columns: the schema of a base file."""
+    return pa.schema([*META_FIELDS, *schema])
+
+
+def without_meta_columns(schema: pa.Schema) -> pa.Schema:
+    """The table's own columns."""
+    return pa.schema([field for field in schema if field.name not in META_COLUMNS])
+
+
+def avro_record_name(table_name: str) -> tuple[str, str]:
+    """Avro record name and namespace of a table; characters that Avro refuses become ``_``."""
+    clean = re.sub(r"[^A-Za-z0-9_]", "_", table_name)
+    if clean[:1].isdigit():
+        clean = "_" + clean
+    return f"{clean}_record", f"hoodie.{clean}"
+
+
+def to_avro(schema: pa.Schema, table_name: str) -> dict[str, Any]:
+    """Avro record schema of Arrow columns.
+
+    Args:
+        schema: columns; nullable ones become ``["null", T]`` with default null.
+        table_name: gives the record its name.
+
+    Raises:
+        SchemaMismatchError: names the column whose type or name cannot be stored.
+    """
+    name, namespace = avro_record_name(table_name)
+    return _avro_record(list(schema), name, namespace, "")
+
+
+def _avro_record(columns: list[pa.Field], name: str, namespace: str, inside: str) -> dict[str, Any]:
+    fields = [_avro_field(column, f"{namespace}.{name}", inside) for column in columns]
+    return {"type": "record", "name": name, "namespace": namespace, "fields": fields}
+
+
+def _avro_field(column: pa.Field, namespace: str, inside: str) -> dict[str, Any]:
+    full_name = f"{inside}.{column.name}" if inside else column.name
+    if not _AVRO_NAME.match(column.name):
+        raise SchemaMismatchError(
+            f"the column name {full_name!r} cannot be stored: use letters, digits and _, with no digit first"
+        )
+    if column.name in META_COLUMNS and not inside:
+        return {"name": column.name, "type": ["null", "string"], "doc": "", "default": None}
+    avro = _avro_type(column.type, column.name, namespace, full_name)
+    if column.nullable:
+        return {"name": column.name, "type": ["null", avro], "default": None}
+    return {"name": column.name, "type": avro}
+
+
+def _avro_type(arrow: pa.DataType, name: str, namespace: str, column: str) -> Any:
+    """Records and fixed types are named by the path of the column, as Hudi's converters do."""
+    if arrow in _TO_AVRO:
+        return _TO_AVRO[arrow]
+    if pa.types.is_decimal128(arrow):
+        return {
+            "type": "fixed",
+            "name": "fixed",
+            "namespace": f"{namespace}.{name}",
+            "size": decimal_bytes(arrow.precision),
+            "logicalType": "decimal",
+            "precision": arrow.precision,
+            "scale": arrow.scale,
+        }
+    if pa.types.is_struct(arrow):
+        return _avro_record(list(arrow), name, namespace, column)
+    if pa.types.is_list(arrow):
+        return {"type": "array", "items": _avro_inner(arrow.value_field, name, namespace, column)}
+    if pa.types.is_map(arrow) and pa.types.is_string(arrow.key_type):
+        return {"type": "map", "values": _avro_inner(arrow.item_field, name, namespace, column)}
+    raise SchemaMismatchError(
+        f"the column {column!r} has the type {arrow}, which cannot be stored: cast it to a type of the README's table"
+    )
+
+
+def _avro_inner(field: pa.Field, name: str, namespace: str, column: str) -> Any:
+    inner = _avro_type(field.type, name, namespace, column)
+    return ["null", inner] if field.nullable else inner
+
+
+def relaxed_type(arrow: pa.DataType) -> pa.DataType:
+    """The type with everything in it nullable, and lists and maps with the inner names that files have."""
+    if pa.types.is_struct(arrow):
+        return pa.struct([pa.field(field.name, relaxed_type(field.type)) for field in arrow])
+    if pa.types.is_list(arrow):
+        return pa.list_(pa.field("element", relaxed_type(arrow.value_type)))
+    if pa.types.is_map(arrow):
+        return pa.map_(arrow.key_type, pa.field("value", relaxed_type(arrow.item_type)))
+    return arrow
+
+
+def relaxed(schema: pa.Schema) -> pa.Schema:
+    """The columns as they travel and stand in files: everything nullable.
+
+    What the Avro schema calls required is checked row by row; a Parquet column that were required
+    could not carry the row that breaks the rule as far as the error that names it.
+    """
+    return pa.schema([pa.field(field.name, relaxed_type(field.type)) for field in schema])
+
+
+def decimal_bytes(precision: int) -> int:
+    """Least number of bytes of a two's complement that holds a decimal of that precision."""
+    largest: int = 10**precision - 1
+    return (largest.bit_length() + 1 + 7) // 8
+
+
+def schema_json(schema: pa.Schema, table_name: str) -> str:
+    """The Avro schema as compact JSON text, as it stands in ``extraMetadata.schema``."""
+    return json.dumps(to_avro(schema, table_name), separators=(",", ":"), ensure_ascii=False)
+
+
+def from_avro(text: str) -> pa.Schema:
+    """Arrow columns of an Avro record schema.
+
+    Args:
+        text: JSON of a record schema, with or without meta columns.
+
+    Returns:
+        Columns in order; ``["null", T]`` is nullable. Lists have the inner name ``element``.
+
+    Raises:
+        CorruptFileError: when it is no record schema or holds a type that no table has.
+    """
+    try:
+        record = json.loads(text)
+        names: dict[str, Any] = {}
+        return pa.schema([_arrow_field(field, names) for field in record["fields"]])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptFileError(f"the stored schema is not one: {error}: {text[:200]!r}") from error
+
+
+def _arrow_field(field: Mapping[str, Any], names: dict[str, Any]) -> pa.Field:
+    arrow, nullable = _arrow_type(field["type"], names)
+    return pa.field(field["name"], arrow, nullable)
+
+
+def _arrow_type(avro: Any, names: dict[str, Any]) -> tuple[pa.DataType, bool]:  # noqa: C901, PLR0911
+    if isinstance(avro, list):
+        branches = [branch for branch in avro if branch != "null"]
+        if len(branches) != 1:
+            raise CorruptFileError(f"a union of several types is not supported: {avro}")
+        return _arrow_type(branches[0], names)[0], len(branches) < len(avro)
+    if isinstance(avro, str):
+        return (_FROM_AVRO[avro] if avro in _FROM_AVRO else names[avro]), False
+    kind, logical = avro["type"], avro.get("logicalType")
+    if logical == "decimal":
+        return pa.decimal128(avro["precision"], avro.get("scale", 0)), False
+    if logical in _FROM_LOGICAL:
+        return _FROM_LOGICAL[logical], False
+    if kind == "record":
+        arrow: pa.DataType = pa.struct([_arrow_field(field, names) for field in avro["fields"]])
+        names[avro["name"]] = arrow
+        return arrow, False
+    if kind == "array":
+        element, nullable = _arrow_type(avro["items"], names)
+        return pa.list_(pa.field("element", element, nullable)), False
+    if kind == "map":
+        value, nullable = _arrow_type(avro["values"], names)
+        return pa.map_(pa.string(), pa.field("value", value, nullable)), False
+    if kind == "fixed":
+        return pa.binary(avro["size"]), False
+    if kind == "enum":
+        return pa.string(), False
+    return _arrow_type(kind, names)
+
+
+def check_batch_columns(batch: pa.Schema) -> None:
+    """Refuses columns that no table can take.
+
+    Raises:
+        SchemaMismatchError: for duplicate names, meta columns, and types that cannot be stored.
+    """
+    seen: set[str] = set()
+    for name in batch.names:
+        if name in META_COLUMNS or name.startswith(RESERVED_PREFIX):
+            raise SchemaMismatchError(
+                f"the batch has the column {name!r}, a name that the table or the sink uses itself: drop it"
+            )
+        if name.lower() in seen:
+            raise SchemaMismatchError(f"the batch has the column {name!r} twice (case is not told apart): rename one")
+        seen.add(name.lower())
+    if not batch.names:
+        raise SchemaMismatchError("the batch has no columns")
+    to_avro(batch, "check")
+
+
+def required_columns(schema: pa.Schema) -> tuple[str, ...]:
+    """Columns that the table does not allow to be null."""
+    return tuple(field.name for field in schema if not field.nullable)

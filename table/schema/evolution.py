@@ -1,0 +1,147 @@
+"""What a batch with other columns than the table's does to the table's schema (pure; AvroSchemaEvolutionUtils).
+
+Three modes, in plain words:
+
+- ``strict``: the batch has the table's columns, neither more nor fewer, of the same types.
+- ``add``: new columns are added, at any depth, and types widened; columns that the batch lacks are refused.
+- ``reconcile``: as ``add``, and what the batch lacks is null.
+"""
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from table.errors import SchemaMismatchError
+from table.schema.avro_schema import check_batch_columns, relaxed, relaxed_type
+
+STRICT, ADD, RECONCILE = "strict", "add", "reconcile"
+SCHEMA_MODES = (STRICT, ADD, RECONCILE)
+
+# type of a table's column -> types that it takes on when a batch comes with them
+_WIDENED_BY: dict[pa.DataType, tuple[pa.DataType, ...]] = {
+    pa.int32(): (pa.int64(), pa.float32(), pa.float64(), pa.string()),
+    pa.int64(): (pa.float32(), pa.float64(), pa.string()),
+    pa.float32(): (pa.float64(), pa.string()),
+    pa.float64(): (pa.string(),),
+}
+
+
+def merged_type(table: pa.DataType, batch: pa.DataType) -> pa.DataType | None:
+    """The type of a column that stands in table and batch with two flat types; None where Hudi has none for them.
+
+    What a batch brings is widened to the table's type, and a number's column to the batch's.
+    """
+    if batch in _WIDENED_BY.get(table, ()):
+        return batch
+    if table in _WIDENED_BY.get(batch, ()) or (pa.types.is_binary(table) and pa.types.is_string(batch)):
+        return table
+    if pa.types.is_string(table) and (pa.types.is_decimal128(batch) or pa.types.is_date32(batch)):
+        return table
+    return None
+
+
+@dataclass
+class _Differences:
+    """What stands in the way, column by column."""
+
+    fills: bool
+    adds: bool
+    found: list[str] = field(default_factory=list)
+
+
+def evolve_schema(
+    batch: pa.Schema,
+    table: pa.Schema | None,
+    mode: str = ADD,
+    *,
+    fill_missing: bool = False,
+    ordering_field: str | None = None,
+) -> pa.Schema:
+    """The schema that a commit with this batch has.
+
+    Args:
+        batch: the batch's columns.
+        table: the table's columns without meta columns, or None when nothing was written yet.
+        mode: one of `SCHEMA_MODES`.
+        fill_missing: whether columns that the batch lacks are null, whatever the mode.
+        ordering_field: column that orders records of a key, if one does: numbers in it never become text.
+
+    Returns:
+        The table's columns in their order, some wider, then new ones. For a new table the batch's, with
+        everything nullable, because a stream's idea of nullability changes from batch to batch.
+
+    Raises:
+        SchemaMismatchError: lists every column that is new, missing or of another type, and the way out.
+    """
+    check_batch_columns(batch)
+    if table is None:
+        return relaxed(batch)
+    _check_order_stays(batch, table, ordering_field)
+    differences = _Differences(fill_missing or mode == RECONCILE, mode != STRICT)
+    columns = _merged(list(table), list(batch), "", differences)
+    if differences.found:
+        raise SchemaMismatchError(
+            f"the batch does not have the table's columns (hudistream.schema.mode={mode}): "
+            + "; ".join(differences.found)
+            + ": select and cast the table's columns before the sink, or choose another mode"
+        )
+    return pa.schema(columns)
+
+
+def _check_order_stays(batch: pa.Schema, table: pa.Schema, name: str | None) -> None:
+    """Refuses to widen the ordering field to text: it would order records otherwise than it did."""
+    if name is None or name not in batch.names or name not in table.names:
+        return
+    ours, theirs = batch.field(name).type, table.field(name).type
+    numbers = [kind for kind in (ours, theirs) if pa.types.is_decimal(kind) or kind in _WIDENED_BY]
+    if numbers and (pa.types.is_string(ours) or pa.types.is_string(theirs)):
+        raise SchemaMismatchError(
+            f"column {name!r} is {ours}, the table has {theirs}, and it orders records of a key "
+            f"(hoodie.datasource.write.precombine.field): as numbers 9 is less than 10, as text '10' is less than '9'; "
+            f"cast it to {theirs} before the sink"
+        )
+
+
+def _merged(table: list[pa.Field], batch: list[pa.Field], inside: str, differences: _Differences) -> list[pa.Field]:
+    ours = {column.name: column for column in batch}
+    names = {column.name for column in table}
+    merged = []
+    for column in table:
+        full = inside + column.name
+        if column.name in ours:
+            arrow = _merged_type(column.type, ours[column.name].type, full, differences)
+            merged.append(pa.field(column.name, arrow, column.nullable))
+            continue
+        if not differences.fills:
+            differences.found.append(f"column {full!r} is missing")
+        elif not column.nullable:
+            differences.found.append(f"column {full!r} is missing and must not be null")
+        merged.append(column)
+    lowered = {name.lower(): name for name in names}
+    for name, column in ours.items():
+        if name not in names:
+            if name.lower() in lowered:
+                same = lowered[name.lower()]
+                differences.found.append(f"column {inside + name!r} differs from the table's {same!r} in case alone")
+            elif not differences.adds:
+                differences.found.append(f"column {inside + name!r} is new")
+            merged.append(pa.field(name, relaxed_type(column.type)))
+    return merged
+
+
+def _merged_type(table: pa.DataType, batch: pa.DataType, full: str, differences: _Differences) -> pa.DataType:
+    if relaxed_type(table).equals(relaxed_type(batch)):
+        return table
+    if pa.types.is_struct(table) and pa.types.is_struct(batch):
+        return pa.struct(_merged(list(table), list(batch), full + ".", differences))
+    if pa.types.is_list(table) and pa.types.is_list(batch):
+        element = _merged_type(table.value_type, batch.value_type, full + ".element", differences)
+        return pa.list_(pa.field("element", element, table.value_field.nullable))
+    if pa.types.is_map(table) and pa.types.is_map(batch) and table.key_type == batch.key_type:
+        value = _merged_type(table.item_type, batch.item_type, full + ".value", differences)
+        return pa.map_(table.key_type, pa.field("value", value, table.item_field.nullable))
+    merged = merged_type(table, batch) if differences.adds else None
+    if merged is not None:
+        return merged
+    differences.found.append(f"column {full!r} is {batch}, the table has {table}")
+    return table

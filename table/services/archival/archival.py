@@ -1,0 +1,108 @@
+"""Archival: instants go to the archive, then their files are deleted (TimelineArchiverV1).
+
+An instant is in the archive before any of its files is deleted, and its completed file goes last: half an
+instant would look like a write that failed. A crash in between leaves an instant in both places; the
+next run retires it again, and readers of the archive take it once.
+"""
+
+from dataclasses import dataclass
+
+from table import clock
+from table.config.writable import check_copy_on_write
+from table.hudi_table import HudiTable
+from table.log import get_logger
+from table.options.groups import ArchiveSettings, CleanSettings
+from table.services.archival.plan import ArchivalPlan, plan_archival
+from table.services.rollback.leftovers import delete_leftovers, find_held
+from table.timeline.active_timeline import delete_instant_file
+from table.timeline.archived_timeline import RetiredFile
+from table.timeline.end_record import ENDS_FOLDER, delete_end
+from table.timeline.instant import DECIDED_ACTIONS, Action, Instant, State
+from table.timeline.timeline import Timeline
+
+log = get_logger("hudistream.archival")
+
+DECIDED_NAMES = frozenset(action.value for action in DECIDED_ACTIONS)
+
+
+@dataclass(frozen=True)
+class ArchivalOutcome:
+    """What an archival did.
+
+    Attributes:
+        instants: instants that left the active timeline.
+        path: the archive's new file, or None where nothing was due.
+        orphans: files of rolled back instants that had come back and were deleted again.
+    """
+
+    instants: tuple[Instant, ...] = ()
+    path: str | None = None
+    orphans: tuple[str, ...] = ()
+
+
+def archive(table: HudiTable, settings: ArchiveSettings, clean: CleanSettings) -> ArchivalOutcome:
+    """Retires what is due.
+
+    Args:
+        table: the table.
+        settings: the bounds.
+        clean: how many files are deleted at a time.
+
+    Raises:
+        HudiError: what was retired so far is in the archive.
+    """
+    check_copy_on_write(table.config, "archive instants of")
+    storage = table.storage
+    timeline = table.load_timeline()
+    plan = plan_archival(timeline, settings)
+    if not plan.instants:
+        return ArchivalOutcome()
+    held = find_held(table, timeline, plan)
+    if held:
+        log.debug("archival_held", table=storage.base_uri, instants=sorted(held))
+        plan = plan_archival(timeline, settings, held)
+    if not plan.instants:
+        return ArchivalOutcome()
+    orphans = delete_leftovers(table, timeline, plan, clean)
+    path = _append(table, timeline, plan, settings.batch)
+    for instant in plan.instants:
+        # the completed file last: a request without it looks like a write that failed
+        for file in timeline.files_of(instant.time, instant.action):
+            if file.state is not State.COMPLETED:
+                delete_instant_file(storage, file)
+        delete_instant_file(storage, instant)
+    _forget_ends(table, timeline, plan)
+    if orphans:
+        orphans += delete_leftovers(table, timeline, plan, clean)
+    log.debug(
+        "instants_archived",
+        table=table.storage.base_uri,
+        instants=len(plan.instants),
+        first_active=plan.first_active,
+        path=path,
+    )
+    return ArchivalOutcome(plan.instants, path, orphans)
+
+
+def _forget_ends(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> None:
+    """Deletes the end records of what was archived: no inflight file of these instants is left to be completed."""
+    line = plan.first_active
+    if line is None:
+        return
+    pending = {instant.time for instant in timeline.pending}
+    for entry in table.storage.list_dir(ENDS_FOLDER):
+        time, _, action = entry.name.partition(".")
+        if time < line and time not in pending and action in DECIDED_NAMES:
+            delete_end(table.storage, time, Action(action))
+
+
+def _append(table: HudiTable, timeline: Timeline, plan: ArchivalPlan, batch: int) -> str:
+    storage = table.storage
+    modified = {entry.name: entry.modified_ms for entry in storage.list_dir(timeline.layout.names.folder)}
+    files = []
+    for instant in plan.instants:
+        for file in timeline.files_of(instant.time, instant.action):
+            moved_ms = modified.get(file.file_name, clock.now_ms())
+            moved_at = clock.format_instant_time(moved_ms, table.config.timezone)
+            files.append(RetiredFile(file, storage.read(file.path), moved_at))
+    return table.archive.append(files, batch)

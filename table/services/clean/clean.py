@@ -1,0 +1,225 @@
+"""Cleaning: plan, request, execute, record (CleanPlanActionExecutor, CleanActionExecutor).
+
+A clean that was begun is finished from the plan in its own file, whoever began it; nothing is planned
+anew before. What it deletes is checked against a timeline loaded after the plan was durable: files of the
+current snapshot and of savepoints stay, whatever a plan says (rules 1 and 10).
+"""
+
+from dataclasses import replace
+
+from table import clock, threads
+from table.config.writable import check_copy_on_write
+from table.errors import (
+    CommitConflictError,
+    CorruptFileError,
+    InvalidConfigError,
+    StorageError,
+)
+from table.hudi_table import HudiTable
+from table.log import get_logger
+from table.options.groups import CleanSettings
+from table.services.clean.emptied_partitions import remove_emptied_partitions
+from table.services.clean.judgement import load_savepointed, plan_clean
+from table.timeline.active_timeline import (
+    begin_instant,
+    complete_instant,
+    delete_instant_file,
+    read_instant,
+    request_instant,
+)
+from table.timeline.instant import Action, Instant, State
+from table.timeline.metadata.clean import (
+    CleanMetadata,
+    CleanPlan,
+    decode_clean_plan,
+    encode_clean_metadata,
+    encode_clean_plan,
+)
+from table.timeline.timeline import Timeline
+from table.transaction.lease import hold_table
+from table.view.file_system_view import list_latest_base_files
+
+log = get_logger("hudistream.clean")
+
+
+def clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> list[CleanMetadata]:
+    """`run_clean`, and then removes the folders of emptied partitions, unless a live writer holds the table.
+
+    Args:
+        table: the table.
+        settings: the policy.
+        due: False: only what was begun is finished.
+
+    Returns:
+        What each clean did; empty where nothing had to go.
+
+    Raises:
+        HudiError: nothing was deleted that is not in a plan on the timeline.
+    """
+    done = run_clean(table, settings, due=due)
+    emptied = [path for outcome in done for path in outcome.plan.emptied]
+    if emptied:
+        try:
+            with hold_table(table.storage, "hudistream clean"):
+                remove_emptied_partitions(table, emptied)
+        except CommitConflictError as error:
+            log.debug("emptied_partitions_left_to_writer", table=table.storage.base_uri, reason=str(error))
+    return done
+
+
+def run_clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> list[CleanMetadata]:
+    """Finishes cleans that were begun; without one, plans a new one if it is due, and executes it.
+
+    Args:
+        table: the table.
+        settings: the policy.
+        due: False: only what was begun is finished.
+
+    Returns:
+        What each clean did; empty where nothing had to go.
+
+    Raises:
+        HudiError: nothing was deleted that is not in a plan on the timeline.
+    """
+    check_copy_on_write(table.config, "clean")
+    timeline = _redo_empty_cleans(table, table.load_timeline())
+    if due and not timeline.pending_of(Action.CLEAN):
+        plan = plan_clean(table, timeline, settings)
+        if plan is not None:
+            request_instant(table.storage, timeline, Action.CLEAN, table.config.timezone, encode_clean_plan(plan))
+            log.debug("clean_requested", table=table.storage.base_uri, files=plan.file_count, policy=plan.policy)
+        # the instant is on the timeline before anything is deleted, and is found there
+        timeline = table.load_timeline()
+    done = []
+    for pending in timeline.pending_of(Action.CLEAN):
+        try:
+            outcome = execute_clean(table, timeline, pending, settings)
+        except CorruptFileError:
+            # another cleaner may have carried it out, and even archived it, since we listed the timeline
+            now = table.load_timeline().find(pending.time, Action.CLEAN)
+            if now is not None and not now.is_completed:
+                raise
+            outcome = None
+        if outcome is not None:
+            done.append(outcome)
+    return done
+
+
+def _redo_empty_cleans(table: HudiTable, timeline: Timeline) -> Timeline:
+    """A completed clean without content was cut short by a store that creates files before it fills them."""
+    empty = [i for i in timeline.completed_of(Action.CLEAN)[-1:] if not read_instant(table.storage, i)]
+    for instant in empty:
+        delete_instant_file(table.storage, instant)
+    return table.load_timeline() if empty else timeline
+
+
+def execute_clean(
+    table: HudiTable, timeline: Timeline, pending: Instant, settings: CleanSettings
+) -> CleanMetadata | None:
+    """Carries out a clean that is on the timeline, from its own plan. Can be repeated.
+
+    Args:
+        table: the table.
+        timeline: with the clean in it.
+        pending: the clean, requested or inflight.
+        settings: how many files at a time.
+
+    Returns:
+        What it did; None where it was dropped: it had no plan (it died before it had one), or commits that it
+        was planned from are being undone.
+    """
+    storage = table.storage
+    started_ms = clock.now_ms()
+    plan_file = pending.at(State.REQUESTED)
+    data = read_instant(storage, plan_file) if timeline.contains(plan_file) else b""
+    if not data and timeline.contains(pending.at(State.INFLIGHT)):
+        data = read_instant(storage, pending.at(State.INFLIGHT))
+    if not data:
+        for state in reversed(timeline.files_of(pending.time, Action.CLEAN)):
+            delete_instant_file(storage, state)
+        return None
+    plan = decode_clean_plan(data, plan_file.file_name)
+    wanted, refused, is_outdated = _sort_out(table, timeline, plan)
+    if pending.state is State.REQUESTED and (is_outdated or _is_being_undone(timeline)):
+        delete_instant_file(storage, plan_file)
+        log.warning("clean_withdrawn", table=storage.base_uri, instant_time=pending.time)
+        return None
+    begun = begin_instant(storage, plan_file, encode_clean_plan(plan))
+    deleted: dict[str, tuple[str, ...]] = {}
+    failed: dict[str, tuple[str, ...]] = {}
+    why = f"policy {plan.policy}, commits from {plan.earliest[0] if plan.earliest else '-'} retained"
+    with threads.make_pool(settings.parallelism, "hudistream-clean") as pool:
+        for path, relative in wanted.items():
+            missed = storage.delete_many(relative, pool)
+            names = {file: file.rsplit("/", 1)[-1] for file in relative}
+            deleted[path] = tuple(names[file] for file in relative if file not in missed)
+            if missed:
+                failed[path] = tuple(names[file] for file in relative if file in missed)
+            for name in relative:
+                event = "file_not_cleaned" if name in missed else "file_cleaned"
+                log.debug(event, table=storage.base_uri, path=name, instant_time=pending.time, why=why)
+    for path, files in refused.items():
+        failed[path] = (*failed.get(path, ()), *(file.rsplit("/", 1)[-1] for file in files))
+    plan = replace(plan, emptied=(*plan.emptied, *plan.partitions))  # a foreign plan's partitions, too
+    outcome = CleanMetadata(pending.time, clock.now_ms() - started_ms, plan, deleted, failed)
+    _complete(table, begun, outcome)
+    return outcome
+
+
+def _complete(table: HudiTable, begun: Instant, outcome: CleanMetadata) -> None:
+    try:
+        complete_instant(table.storage, begun, encode_clean_metadata(outcome))
+    except StorageError:
+        # another cleaner carried out the same plan at the same time: it is done either way
+        now = table.load_timeline().find(begun.time, Action.CLEAN)
+        if now is None or now.state is not State.COMPLETED:
+            raise
+    log.debug(
+        "clean_completed",
+        table=table.storage.base_uri,
+        instant_time=begun.time,
+        files=sum(map(len, outcome.deleted.values())),
+        failed=sum(map(len, outcome.failed.values())),
+    )
+
+
+def _is_being_undone(timeline: Timeline) -> bool:
+    """Whether commits are being undone, so that what the plan takes for old may be current again (rule 10).
+
+    Whoever undoes one looks for cleans after its own plan is durable: of the two, one sees the other.
+    """
+    return bool(timeline.pending_of(Action.RESTORE, Action.ROLLBACK))
+
+
+def _sort_out(
+    table: HudiTable, timeline: Timeline, plan: CleanPlan
+) -> tuple[dict[str, list[str]], dict[str, tuple[str, ...]], bool]:
+    """A plan's files by partition: those to be deleted, relative to the table, and those that must stay.
+
+    The third value says whether some are in the current snapshot: then commits that the plan was made from were undone.
+
+    Must stay, whoever made the plan: what is in the current snapshot (a commit was undone since, and what was old is
+    current again), what a savepoint holds that was made since, and what does not lie in the table.
+    """
+    storage = table.storage
+    held, committed = load_savepointed(table, timeline), table.load_committed(timeline)
+    wanted: dict[str, list[str]] = {}
+    refused: dict[str, tuple[str, ...]] = {}
+    is_outdated = False
+    for path, files in plan.files.items():
+        current = {file.name for file in list_latest_base_files(storage, path, committed)}
+        for file in files:
+            try:
+                relative = storage.relative(file)
+            except InvalidConfigError as error:
+                why = str(error)
+            else:
+                name = relative.rsplit("/", 1)[-1]
+                if name not in current and name not in held.get(path, ()):
+                    wanted.setdefault(path, []).append(relative)
+                    continue
+                is_outdated |= name in current
+                why = "it is in the current snapshot" if name in current else "a savepoint holds it"
+            log.warning("file_not_cleaned", table=storage.base_uri, path=file, why=why)
+            refused[path] = (*refused.get(path, ()), file)
+    return wanted, refused, is_outdated

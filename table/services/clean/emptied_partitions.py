@@ -1,0 +1,39 @@
+"""Removing the folders of partitions in which nothing is left (rule 2 of ARCHITECTURE.md).
+
+Only while no write is pending and none can begin: by the writer itself between two batches, or under
+the table's lease. A cleaner beside a batch never does: the batch may have just found the folder there.
+"""
+
+from collections.abc import Iterable
+
+from table.files.partition_metadata import PARTITION_METAFILE
+from table.hudi_table import HudiTable
+from table.log import get_logger
+from table.storage.interface import join
+
+log = get_logger("hudistream.partitions")
+
+
+def remove_emptied_partitions(table: HudiTable, paths: Iterable[str]) -> tuple[str, ...]:
+    """Removes what is left of partitions: the metadata file, and folders that are empty then.
+
+    Args:
+        table: the table; the caller holds its lease, and no write is pending.
+        paths: partition paths that a clean has emptied. One that holds files again stays; so does the table's root.
+
+    Returns:
+        Partition paths that are no partitions any more. Children of a partition keep its folder.
+    """
+    storage, removed = table.storage, []
+    for path in sorted(set(paths), key=len, reverse=True):
+        entries = storage.list_dir(path) if path else []
+        names = {entry.name for entry in entries if not entry.is_dir}
+        if PARTITION_METAFILE not in names or names - {PARTITION_METAFILE, f".{PARTITION_METAFILE}.crc"}:
+            continue
+        storage.delete(join(path, PARTITION_METAFILE))
+        folder = path
+        while folder and storage.remove_empty_dir(folder):
+            folder = folder.rpartition("/")[0]
+        removed.append(path)
+        log.debug("partition_removed", table=storage.base_uri, partition_path=path)
+    return tuple(removed)

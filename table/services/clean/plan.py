@@ -1,0 +1,219 @@
+"""Which files a clean deletes, and why (pure; CleanPlanner, CleanerUtils of Hudi 1.0.2).
+
+Copy-on-write: a file slice is a base file. The policies say which versions of a file group are still
+wanted; savepoints, pending compactions and the newest version are above every policy.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from table.options.groups import KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
+from table.timeline.instant import Action, Instant
+from table.timeline.timeline import Timeline
+from table.view.file_group import BaseFile, FileGroup
+
+PENDING_WRITES = (
+    Action.COMMIT,
+    Action.DELTA_COMMIT,
+    Action.REPLACE_COMMIT,
+    Action.COMPACTION,
+    Action.LOG_COMPACTION,
+)
+
+TOO_YOUNG = "it is younger than the grace period"
+
+
+@dataclass(frozen=True, slots=True)
+class FileFate:
+    """What becomes of one base file, and by which rule.
+
+    Attributes:
+        file: the file.
+        deleted: whether it goes.
+        rule: in words.
+    """
+
+    file: BaseFile
+    deleted: bool
+    rule: str
+
+
+@dataclass(frozen=True)
+class Protection:
+    """What no policy may touch.
+
+    Attributes:
+        savepointed: partition path -> names of files that a savepoint holds.
+        compacting: (partition path, file id) -> base instant of the slice that a pending compaction reads.
+        young: paths of files that are younger than the grace period.
+    """
+
+    savepointed: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    compacting: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    young: frozenset[str] = frozenset()
+
+    def rule(self, file: BaseFile) -> str | None:
+        """Why the file is protected, or None."""
+        if file.name in self.savepointed.get(file.partition_path, ()):
+            return "a savepoint holds it"
+        base = self.compacting.get((file.partition_path, file.file_id))
+        if base is not None and file.instant_time >= base:
+            return "a pending compaction reads it"
+        return TOO_YOUNG if file.path in self.young else None
+
+
+def needs_cleaning(timeline: Timeline, last_commit_seen: str | None, settings: CleanSettings) -> bool:
+    """Whether enough commits were made since the last clean (CleanPlanActionExecutor.needsCleaning).
+
+    Args:
+        timeline: the active one.
+        last_commit_seen: newest commit when the last clean was planned; None without one.
+        settings: the trigger.
+    """
+    commits = [i for i in timeline.completed_writes if last_commit_seen is None or i.time > last_commit_seen]
+    return len(commits) >= settings.trigger_commits
+
+
+def earliest_to_retain(timeline: Timeline, settings: CleanSettings, oldest_time: str) -> Instant | None:
+    """The earliest commit whose files are still wanted (CleanerUtils.getEarliestCommitToRetain).
+
+    Args:
+        timeline: the active one.
+        settings: the policy.
+        oldest_time: for KEEP_LATEST_BY_HOURS: instant time of now less the hours.
+
+    Returns:
+        None where the policy knows no such commit, or there are too few.
+    """
+    commits = timeline.completed_writes
+    if settings.policy == KEEP_LATEST_BY_HOURS:
+        return next((i for i in commits if i.time >= oldest_time), None)
+    if settings.policy != KEEP_LATEST_COMMITS or len(commits) <= settings.commits_retained:
+        return None
+    candidate = commits[len(commits) - settings.commits_retained]
+    pending = timeline.pending_of(*PENDING_WRITES)
+    if pending and candidate.time > pending[0].time:
+        before = [i for i in commits if i.time < pending[0].time]
+        return before[-1] if before else None
+    return candidate
+
+
+def choose_incremental_paths(since: str, until: str, touched: Mapping[str, Iterable[str]]) -> frozenset[str]:
+    """Partitions that commits of ``[since, until)`` touched (CleanPlanner, incremental mode).
+
+    Args:
+        since: earliest commit that the last clean retained.
+        until: the earliest that this one does.
+        touched: commit time -> partition paths it wrote or replaced.
+    """
+    return frozenset(path for time, paths in touched.items() if since <= time < until for path in paths)
+
+
+def judge_file_group(
+    group: FileGroup, settings: CleanSettings, earliest: Instant | None, protection: Protection
+) -> list[FileFate]:
+    """What becomes of each version of a file group that is in sight.
+
+    Args:
+        group: its committed versions, newest first.
+        settings: the policy.
+        earliest: see `earliest_to_retain`.
+        protection: what is above the policy.
+    """
+    if settings.policy == KEEP_LATEST_FILE_VERSIONS:
+        rules = _by_versions(group, settings.versions_retained, protection)
+    else:
+        rules = _by_commit(group, earliest)
+    fates = []
+    for file, rule in zip(group.base_files, rules, strict=True):
+        guard = protection.rule(file)
+        if rule is None and guard is not None:
+            fates.append(FileFate(file, deleted=False, rule=guard))
+        elif rule is None:
+            fates.append(FileFate(file, deleted=True, rule=_reason(settings, earliest)))
+        else:
+            fates.append(FileFate(file, deleted=False, rule=rule))
+    return fates
+
+
+def _reason(settings: CleanSettings, earliest: Instant | None) -> str:
+    if settings.policy == KEEP_LATEST_FILE_VERSIONS:
+        return f"older than the newest {settings.versions_retained} versions"
+    return f"replaced before {earliest.time if earliest else '?'}, the earliest commit retained"
+
+
+def _by_commit(group: FileGroup, earliest: Instant | None) -> list[str | None]:
+    """For each version why it stays; None: nothing holds it."""
+    if earliest is None:
+        return ["too few commits"] * len(group.base_files)
+    newest = group.base_files[0].instant_time
+    before = next((file.instant_time for file in group.base_files if file.instant_time < earliest.time), None)
+    rules: list[str | None] = []
+    for file in group.base_files:
+        if file.instant_time == newest:
+            rules.append("it is the newest version")
+        elif file.instant_time >= earliest.time:
+            rules.append(f"written at or after {earliest.time}, the earliest commit retained")
+        elif file.instant_time == before:
+            rules.append(f"readers of {earliest.time} see it")
+        else:
+            rules.append(None)
+    return rules
+
+
+def _by_versions(group: FileGroup, retained: int, protection: Protection) -> list[str | None]:
+    compacting = protection.compacting.get((group.partition_path, group.file_id))
+    left = retained if compacting is None else retained - 1
+    rules: list[str | None] = []
+    counted: set[str] = set()
+    for file in group.base_files:
+        if compacting is not None and file.instant_time >= compacting:
+            rules.append("a pending compaction reads it")
+        elif file.instant_time in counted or len(counted) < left:
+            counted.add(file.instant_time)
+            rules.append(f"among the newest {retained} versions")
+        else:
+            rules.append(None)
+    return rules
+
+
+def judge_replaced_group(
+    group: FileGroup, replaced_at: str, settings: CleanSettings, earliest: Instant | None, protection: Protection
+) -> list[FileFate]:
+    """What becomes of a file group that a replace commit took out of sight.
+
+    Args:
+        group: its versions.
+        replaced_at: instant of that commit.
+        settings: the policy.
+        earliest: see `earliest_to_retain`.
+        protection: what is above the policy.
+    """
+    if settings.policy != KEEP_LATEST_FILE_VERSIONS and (earliest is None or replaced_at >= earliest.time):
+        return [FileFate(file, deleted=False, rule=f"replaced by {replaced_at} only") for file in group.base_files]
+    fates = []
+    for file in group.base_files:
+        guard = protection.rule(file)
+        fates.append(FileFate(file, guard is None, guard or f"its file group was replaced by {replaced_at}"))
+    return fates
+
+
+def is_emptied(
+    live_groups: int,
+    pending_files: int,
+    replaced_at: Sequence[str],
+    fates: Sequence[FileFate],
+    earliest: Instant | None,
+) -> bool:
+    """Whether nothing is left of a partition: nothing lives in it, nothing is being written, nobody may want it.
+
+    Args:
+        live_groups: file groups in sight.
+        pending_files: data files of instants that are not completed.
+        replaced_at: when its other file groups were replaced.
+        fates: of all its files.
+        earliest: see `earliest_to_retain`; None for a policy without one.
+    """
+    if live_groups or pending_files or not all(fate.deleted for fate in fates):
+        return False
+    return earliest is None or all(time < earliest.time for time in replaced_at)

@@ -1,0 +1,149 @@
+"""What must be looked at before the line of visibility moves (rule 6 of ARCHITECTURE.md).
+
+On version 6 every base file older than the first completed write of the active timeline counts as
+committed. Archival, and a table's first commit, move that line: a stray file below it turns visible,
+and so does a file group whose replace commit is archived while its files are still there.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from table import threads
+from table.errors import StorageError
+from table.files.markers import list_marked_instants
+from table.files.names import parse_base_file
+from table.hudi_table import HudiTable
+from table.log import get_logger
+from table.options.groups import CleanSettings
+from table.services.archival.plan import ArchivalPlan
+from table.storage.interface import join
+from table.timeline.active_timeline import find_instant
+from table.timeline.end_record import ENDS_FOLDER
+from table.timeline.instant import WRITE_ACTIONS, Action, Instant
+from table.timeline.metadata.commit import CommitMetadata, decode_commit
+from table.timeline.metadata.rollback import decode_rollback_metadata
+from table.timeline.timeline import Timeline
+from table.transaction.commit import is_older_than_any_task
+from table.view.file_system_view import list_partition_paths
+
+log = get_logger("hudistream.leftovers")
+
+
+def find_held(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> frozenset[str]:
+    """Commits of a plan that must stay on the active timeline, because of what a look at the store shows.
+
+    Held are replace commits whose replaced files are still there; and, where the store has no fence, instants
+    with markers as long as a task of them may live.
+    """
+    storage, held = table.storage, set()
+    for instant in plan.instants:
+        if instant.action is Action.REPLACE_COMMIT:
+            replaced = _load_commit(table, instant).replaced
+            if any(_holds_groups(table, path, ids) for path, ids in replaced.items()):
+                held.add(instant.time)
+    if not storage.has_fence:
+        zone = table.config.timezone
+        marked = {time for time in list_marked_instants(storage) if not is_older_than_any_task(time, zone)}
+        line = plan.first_active or timeline.first_active_time or ""
+        held |= {time for time in marked if time < line}
+    return frozenset(held)
+
+
+def _holds_groups(table: HudiTable, path: str, file_ids: Iterable[str]) -> bool:
+    wanted = frozenset(file_ids)
+    names = (parse_base_file(entry.name) for entry in table.storage.list_dir(path))
+    return any(name is not None and name.file_id in wanted for name in names)
+
+
+def _load_commit(table: HudiTable, instant: Instant) -> CommitMetadata:
+    data = find_instant(table.storage, instant)
+    return decode_commit(data, instant.file_name) if data is not None else CommitMetadata()
+
+
+def delete_leftovers(table: HudiTable, timeline: Timeline, plan: ArchivalPlan, clean: CleanSettings) -> tuple[str, ...]:
+    """Deletes files that would turn visible when a plan's commits leave the active timeline.
+
+    Looked at are the partitions of commits and rollbacks that no end record of ours protects: those of other
+    engines, and all of them where the store has no fence.
+
+    Raises:
+        StorageError: one cannot be deleted: nothing may be archived.
+    """
+    line, first = plan.first_active, timeline.first_active_time
+    if line is None or first is None:
+        return ()
+    protected = _protected(table)
+    named: dict[str, frozenset[str]] = {}
+    paths: set[str] = set()
+    for instant in plan.instants:
+        if instant.action in WRITE_ACTIONS:
+            metadata = _load_commit(table, instant)
+            named[instant.time] = frozenset(stat.path for stat in metadata.stats)
+            if instant.time not in protected:
+                paths.update(stat.partition_path for stat in metadata.stats)
+    for rollback in timeline.completed_of(Action.ROLLBACK):
+        data = find_instant(table.storage, rollback)
+        undone = decode_rollback_metadata(data) if data else None
+        if undone is not None and undone.instant_time < line and undone.instant_time not in protected:
+            paths.update(undone.deleted)
+    strays = [path for of in sorted(paths) for path in find_strays(table, of, named, first, line)]
+    strays += [file for file in _undone_files(table, timeline, plan) if table.storage.exists(file)]
+    _delete(table, strays, clean.parallelism)
+    return tuple(strays)
+
+
+def _undone_files(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> list[str]:
+    """What rollbacks deleted whose instants the line is about to pass: nobody but they knows these names."""
+    files: list[str] = []
+    for rollback in timeline.completed_of(Action.ROLLBACK):
+        data = find_instant(table.storage, rollback)
+        metadata = decode_rollback_metadata(data, rollback.file_name) if data else None
+        if metadata is not None and (rollback in plan.instants or metadata.instant_time < (plan.first_active or "")):
+            files += [table.storage.relative(file) for names in metadata.deleted.values() for file in names]
+    return files
+
+
+def _protected(table: HudiTable) -> frozenset[str]:
+    if not table.storage.has_fence:
+        return frozenset()
+    return frozenset(entry.name.partition(".")[0] for entry in table.storage.list_dir(ENDS_FOLDER))
+
+
+def find_strays(table: HudiTable, path: str, named: Mapping[str, frozenset[str]], first: str, line: str) -> list[str]:
+    """Base files of a partition that are older than the new line and that no commit names.
+
+    Args:
+        table: the table.
+        path: the partition.
+        named: commit time -> paths that it names, for the commits that are to leave.
+        first: where the line is now: what is older counts already.
+        line: where it is to be.
+    """
+    found = []
+    for entry in table.storage.list_dir(path):
+        name = None if entry.is_dir else parse_base_file(entry.name)
+        file = join(path, entry.name)
+        if name is not None and first <= name.instant_time < line and file not in named.get(name.instant_time, ()):
+            found.append(file)
+    return found
+
+
+def delete_before_first_commit(table: HudiTable, time: str) -> tuple[str, ...]:
+    """Deletes what dead writers left in a table that has no commit yet: its first commit would make it visible.
+
+    Args:
+        table: the table; no write is pending but that of `time`.
+        time: the first commit's.
+    """
+    strays = [file for path in list_partition_paths(table.storage) for file in find_strays(table, path, {}, "", time)]
+    _delete(table, strays, 1)
+    return tuple(strays)
+
+
+def _delete(table: HudiTable, strays: list[str], parallelism: int) -> None:
+    if not strays:
+        return
+    with threads.make_pool(parallelism, "hudistream-archival") as pool:
+        missed = table.storage.delete_many(strays, pool)
+    if missed:
+        raise StorageError(f"{min(missed)} belongs to no commit and cannot be deleted: nothing is archived")
+    log.warning("strays_deleted", table=table.storage.base_uri, files=strays)

@@ -1,0 +1,334 @@
+"""Rollback: undo what a dead writer left, before anything else is written (BaseRollbackActionExecutor).
+
+Three steps, as in every table service: the plan is pure, it is requested with itself as content, and
+what is executed is read from that file. A rollback that died is resumed from its plan.
+"""
+
+from table import clock
+from table.errors import CommitConflictError, CorruptFileError, StorageError
+from table.files.markers import delete_announced, delete_markers, list_marked_instants, list_markers
+from table.hudi_table import HudiTable
+from table.log import get_logger
+from table.options.groups import HeartbeatSettings
+from table.services.rollback.plan import plan_rollback
+from table.storage.interface import Storage
+from table.timeline.active_timeline import (
+    begin_instant,
+    complete_instant,
+    delete_instant_file,
+    find_instant,
+    read_instant,
+    request_instant,
+)
+from table.timeline.end_record import ROLLBACK, EndRecord, decide_end, find_end, overrule_end
+from table.timeline.instant import Action, Instant, State
+from table.timeline.layout import name_instant
+from table.timeline.metadata.avro_record import decode_record
+from table.timeline.metadata.commit import decode_commit
+from table.timeline.metadata.rollback import (
+    RollbackMetadata,
+    RollbackPlan,
+    decode_rollback_plan,
+    encode_rollback_metadata,
+    encode_rollback_plan,
+)
+from table.timeline.timeline import Timeline
+from table.transaction.checkpoint import batch_of_commit
+from table.transaction.commit import carry_out_commit, delete_strays, is_older_than_any_task, load_rolled_back_time
+from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, find_live_writer
+from table.transaction.lease import measure_now_ms
+from table.transaction.liveness import Standing, judge_writer
+
+WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+
+log = get_logger("hudistream.rollback")
+
+
+def roll_back_failed_writes(table: HudiTable, identity: WriterIdentity, heartbeat: HeartbeatSettings) -> Timeline:
+    """Ends what dead writers left: carries out ends that were decided, rolls back the rest, sweeps late files (EAGER).
+
+    The caller holds the table's lease: every writer that knows leases is dead, or will find its end decided.
+
+    Args:
+        table: the table.
+        identity: who we are.
+        heartbeat: when the heartbeat of a writer that knows no leases counts as dead.
+
+    Returns:
+        The timeline afterwards.
+
+    Raises:
+        CommitConflictError: when a pending instant belongs to a writer that is alive, or to a
+            service that only its own writer can finish.
+    """
+    storage = table.storage
+    # before the timeline, which tells what became of them
+    marked, staged = list_marked_instants(storage), storage.staged_instants()
+    timeline = table.load_timeline()
+    if timeline.pending_of(*WRITES):
+        _check_are_dead(storage, timeline, identity, heartbeat)
+    for restore in timeline.pending_of(Action.RESTORE):
+        raise CommitConflictError(
+            f"{restore.file_name} is pending: finish the restore (`hudistream savepoint restore`), or with the writer "
+            "that began it"
+        )
+    rollbacks = timeline.pending_of(Action.ROLLBACK)
+    for rollback in rollbacks:
+        resume_rollback(table, timeline, rollback, identity.owner)
+    if rollbacks:
+        timeline = table.load_timeline()
+    dead = timeline.pending_of(*WRITES)
+    if dead:
+        # a listing is no moment: of an instant that was being archived it may show the inflight file alone
+        timeline = table.load_timeline()
+    for instant in reversed([instant for instant in dead if instant in timeline.pending]):
+        end_pending(table, timeline, instant, identity.owner)
+        timeline = table.load_timeline()
+    sweep_late_files(table, timeline, marked, staged)
+    return timeline
+
+
+def _check_are_dead(
+    storage: Storage, timeline: Timeline, identity: WriterIdentity, heartbeat: HeartbeatSettings
+) -> None:
+    now_ms = measure_now_ms(storage, identity.owner)
+    for instant in timeline.pending_of(*WRITES):
+        if instant.action is Action.REPLACE_COMMIT and is_clustering(storage, timeline, instant):
+            raise CommitConflictError(
+                f"{instant.file_name} is a pending clustering of another writer: finish it there first"
+            )
+        writer = find_live_writer(storage, instant.time, heartbeat, now_ms)
+        if judge_writer(writer, identity) is Standing.ALIVE:
+            assert writer is not None
+            raise CommitConflictError(
+                f"instant {instant.time} is being written by a live writer (sink {writer.sink_id!r}, query "
+                f"{writer.query_id!r}) that knows no leases; this is sink {identity.sink_id!r}, query "
+                f"{identity.query_id!r}: one writer per table; stop the other one, or wait "
+                f"{heartbeat.expiry_ms / 1000:.0f} s after it has died"
+            )
+
+
+def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
+    """Whether a replace commit's request holds a plan: those of overwrites hold none, or are empty."""
+    request = instant.at(State.REQUESTED)
+    data = read_instant(storage, request) if timeline.contains(request) else b""
+    return bool(data) and decode_record("requested_replace", data, request.file_name).get("clusteringPlan") is not None
+
+
+def end_pending(table: HudiTable, timeline: Timeline, instant: Instant, owner: str) -> Instant:
+    """Ends a pending commit whose writer is dead: by the end that was decided, else by a rollback (rule 3).
+
+    Args:
+        table: the table.
+        timeline: with the instant in it.
+        instant: requested or inflight.
+        owner: who ends it.
+
+    Returns:
+        The completed commit, or the completed rollback.
+    """
+    end = decide_end(table.storage, EndRecord(instant.time, instant.action, ROLLBACK, owner))
+    if end.is_commit:
+        log.info("commit_carried_out", table=table.storage.base_uri, instant_time=instant.time, decided_by=end.by)
+        return carry_out_commit(table, end)
+    return _carry_out_rollback(table, timeline, instant)
+
+
+def _carry_out_rollback(table: HudiTable, timeline: Timeline, instant: Instant) -> Instant:
+    """Rolls back one pending commit, by its markers. Returns the completed rollback."""
+    storage = table.storage
+    markers = list_markers(storage, instant.time)
+    plan = plan_rollback(instant, markers, storage.absolute)
+    rollback = request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, encode_rollback_plan(plan))
+    now = table.load_timeline().find(instant.time, instant.action)
+    if now is None or now.is_completed:
+        delete_instant_file(storage, rollback)
+        raise CommitConflictError(f"instant {instant.time} was finished by its writer while it was to be rolled back")
+    return execute_rollback(table, rollback, plan)
+
+
+def resume_rollback(table: HudiTable, timeline: Timeline, rollback: Instant, owner: str) -> None:
+    """Finishes a rollback that died, from its own plan; one that was never decided is dropped.
+
+    Whether a completed commit is undone is decided by the end record of the rollback, between whoever requested it
+    and whoever takes the table over: a process that was paused since its request obeys what was decided meanwhile.
+
+    Args:
+        table: the table.
+        timeline: with the rollback in it.
+        rollback: requested or inflight.
+        owner: who resumes it.
+
+    Raises:
+        CommitConflictError: when it undoes a completed commit: part of another writer's restore.
+    """
+    storage = table.storage
+    plan_file = rollback.at(State.REQUESTED)
+    data = read_instant(storage, plan_file) if timeline.contains(plan_file) else b""
+    plan = decode_rollback_plan(data, plan_file.file_name) if data else None
+    if plan is None:
+        _drop_rollback(table, timeline, rollback)
+        return
+    action = Action(plan.action)
+    target = timeline.find(plan.instant_time, action)
+    end = find_end(storage, plan.instant_time, action)
+    if target is not None and target.is_completed and (end is None or end.is_commit):
+        if rollback.state is not State.REQUESTED:
+            raise CommitConflictError(
+                f"{rollback.file_name} is undoing a completed commit: finish that restore with the writer that began it"
+            )
+        if not decide_end(storage, EndRecord(rollback.time, Action.ROLLBACK, ROLLBACK, owner)).is_commit:
+            _drop_rollback(table, timeline, rollback)
+            return
+    undo_decided(table, timeline, plan_file, plan, owner)
+
+
+def undo_decided(table: HudiTable, timeline: Timeline, rollback: Instant, plan: RollbackPlan, owner: str) -> None:
+    """Carries out a rollback that is decided, also of a completed commit. Can be repeated, and by several at once.
+
+    The commit's end record is overruled before its completed file goes, and the file before any data file: what is
+    half undone is not visible. The record keeps whose batch is taken back; one that says so already stays as it is.
+
+    Args:
+        table: the table.
+        timeline: as loaded before, with the commit on it unless it was undone already.
+        rollback: requested.
+        plan: what it is to do.
+        owner: who carries it out.
+    """
+    storage, action = table.storage, Action(plan.action)
+    done = timeline.completed_file(plan.instant_time, action)
+    data = find_instant(storage, done)
+    try:
+        end = find_end(storage, plan.instant_time, action)
+    except CorruptFileError:
+        end = None  # a damaged record must not keep a person from undoing the commit
+    if end is None or end.is_commit:  # also a foreign rollback of a commit that was decided and not yet carried out
+        undone = _batch_of(data or (end.content if end is not None else b""), done)
+        overrule_end(storage, EndRecord(plan.instant_time, action, ROLLBACK, owner, undone=undone))
+    if data is not None:
+        delete_instant_file(storage, done)
+    execute_rollback(table, rollback, plan)
+
+
+def _batch_of(data: bytes, done: Instant) -> tuple[str, int] | None:
+    """Sink id and batch id of a commit that is a stream's batch."""
+    batch = batch_of_commit(decode_commit(data, done.file_name).extra) if data else None
+    return (batch[0], batch[1].batch_id) if batch is not None else None
+
+
+def _drop_rollback(table: HudiTable, timeline: Timeline, rollback: Instant) -> None:
+    for file in reversed(timeline.files_of(rollback.time, Action.ROLLBACK)):
+        delete_instant_file(table.storage, file)
+
+
+def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan) -> Instant:
+    """Undoes an instant whose end is decided, and records it. Can be repeated (rule 4).
+
+    First nobody can publish another file of the instant; then what the plan and the markers name is deleted;
+    then the instant's own files go.
+
+    Args:
+        table: the table.
+        rollback: the requested rollback.
+        plan: what it is to do.
+
+    Returns:
+        The completed rollback instant.
+
+    Raises:
+        InvalidConfigError: the plan names a path outside of the table: nothing is deleted.
+    """
+    storage, time = table.storage, plan.instant_time
+    started_ms = clock.now_ms()
+    named = {storage.relative(path): request.partition_path for request in plan.requests for path in request.files}
+    begun = begin_instant(storage, rollback)
+    storage.fence(time)
+    for _ in range(1 if storage.has_fence else 2):
+        markers = list_markers(storage, time)
+        for marker in markers:
+            delete_announced(storage, time, marker)
+            named.setdefault(marker.data_file, marker.data_file.rpartition("/")[0])
+    for path in named:
+        storage.delete(path)
+    action = Action(plan.action)
+    for state in (State.INFLIGHT, State.REQUESTED):
+        delete_instant_file(storage, name_instant(table.layout, time, action, state))
+    deleted: dict[str, list[str]] = {}
+    for path, partition_path in named.items():
+        deleted.setdefault(partition_path, []).append(storage.absolute(path))
+    metadata = RollbackMetadata(
+        rollback.time,
+        clock.now_ms() - started_ms,
+        time,
+        plan.action,
+        {path: tuple(files) for path, files in deleted.items()},
+    )
+    completed = _complete(table, begun, encode_rollback_metadata(metadata))
+    delete_heartbeat(storage, time)
+    if storage.has_fence:  # else the markers stay until they are swept: a late task may yet publish
+        delete_markers(storage, time)
+    log.info(
+        "write_rolled_back",
+        table=storage.base_uri,
+        instant_time=time,
+        rollback_time=rollback.time,
+        files=len(named),
+    )
+    return completed
+
+
+def _complete(table: HudiTable, begun: Instant, content: bytes) -> Instant:
+    try:
+        return complete_instant(table.storage, begun, content)
+    except StorageError:
+        # whoever took the table over meanwhile has carried out the same plan
+        now = table.load_timeline().find(begun.time, Action.ROLLBACK)
+        if now is None or not now.is_completed:
+            raise
+        return now
+
+
+def sweep_late_files(table: HudiTable, timeline: Timeline, marked: list[str], staged: list[str]) -> None:
+    """Deletes what late tasks left of instants that are over, and the markers and folders that show it.
+
+    Kept is what a commit references, and everything of an instant whose fate is not on the active
+    timeline: deletion needs proof.
+
+    Args:
+        table: the table.
+        timeline: loaded after `marked` was listed.
+        marked: instants that have markers.
+        staged: instants that have room for waiting files.
+    """
+    storage = table.storage
+    pending = {instant.time for instant in timeline.pending}
+    for time in staged:
+        if time not in pending:
+            storage.fence(time)
+    for time in marked:
+        referenced = None if time in pending else _referenced_files(storage, timeline, time)
+        if referenced is None:
+            continue
+        delete_strays(storage, time, referenced)
+        delete_heartbeat(storage, time)
+        if storage.has_fence or is_older_than_any_task(time, table.config.timezone):
+            delete_markers(storage, time)
+    for instant in timeline.completed_writes[-1:]:
+        if instant.action is Action.REPLACE_COMMIT:
+            delete_heartbeat(storage, instant.time)  # one that only took files away has no markers to be found by
+
+
+def _referenced_files(storage: Storage, timeline: Timeline, time: str) -> frozenset[str] | None:
+    """Files that the instant's commit names; none when it was undone; None when nobody can tell."""
+    for instant in timeline.completed_writes:
+        if instant.time == time:
+            data = find_instant(storage, instant)
+            if not data:
+                return None  # archived since the timeline was listed; or empty, which means that nothing is known
+            return frozenset(stat.path for stat in decode_commit(data, instant.file_name).stats)
+    for rollback in timeline.completed_of(Action.ROLLBACK):
+        if rollback.time > time and load_rolled_back_time(storage, timeline, rollback) == time:
+            return frozenset()
+    first = timeline.first_active_time
+    return frozenset() if first is None or time > first else None

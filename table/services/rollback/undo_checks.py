@@ -1,0 +1,120 @@
+"""May commits be undone by hand? What readers would see then must be there, and no stream may lose rows by it."""
+
+from collections.abc import Callable, Iterable
+
+from table.errors import CommitConflictError, HudiError, InvalidConfigError
+from table.files.names import parse_base_file
+from table.hudi_table import HudiTable
+from table.storage.interface import join
+from table.timeline.active_timeline import delete_instant_file, read_instant
+from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, find_end
+from table.timeline.instant import Action, Instant
+from table.timeline.metadata.commit import decode_commit
+from table.timeline.timeline import Timeline
+from table.transaction.checkpoint import batch_of_commit
+from table.transaction.lease import Lease
+
+
+def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
+    """Whether everything is there that readers see once a completed commit is undone (rule 10).
+
+    Called when the rollback's plan is durable: a clean that is planned later sees it, an earlier one is seen here.
+
+    Raises:
+        InvalidConfigError: a file was deleted since: the rows of its file group would be lost; or a savepoint holds it.
+        CommitConflictError: a clean is under way.
+    """
+    storage, timeline = table.storage, table.load_timeline()
+    done = timeline.completed_file(time, action)
+    if not timeline.contains(done):
+        return
+    if timeline.contains(timeline.completed_file(time, Action.SAVEPOINT)):
+        raise InvalidConfigError(f"a savepoint holds {time}: delete the savepoint first; nothing was undone")
+    cleans = timeline.pending_of(Action.CLEAN)
+    if cleans:
+        raise CommitConflictError(
+            f"the clean {cleans[0].time} is under way: finish it (`hudistream clean`), then roll back; nothing was "
+            "undone"
+        )
+    metadata = decode_commit(read_instant(storage, done), done.file_name)
+    for stat in metadata.stats:
+        before = join(stat.partition_path, stat.prev_base_file or "")
+        if stat.prev_base_file and not storage.exists(before):
+            raise InvalidConfigError(
+                f"{time} cannot be rolled back: {before}, the version before it, was cleaned, and its rows would be "
+                "lost; restore a savepoint instead, or write the rows anew; nothing was undone"
+            )
+    for path, file_ids in metadata.replaced.items():
+        names = (parse_base_file(entry.name) for entry in storage.list_dir(path))
+        lost = set(file_ids) - {name.file_id for name in names if name is not None}
+        if lost:
+            raise InvalidConfigError(
+                f"{time} cannot be rolled back: file group {min(lost)} of {path!r}, which it replaced, was cleaned; "
+                "restore a savepoint instead, or write the rows anew; nothing was undone"
+            )
+
+
+def check_batches(table: HudiTable, commits: Iterable[Instant]) -> None:
+    """Refuses to undo batches of streams: their checkpoints take them for done, so that the rows would be lost.
+
+    Raises:
+        InvalidConfigError: names the newest batch, and the way to get its rows again.
+    """
+    for instant in commits:
+        extra = decode_commit(read_instant(table.storage, instant), instant.file_name).extra
+        batch = batch_of_commit(extra)
+        if batch is not None:
+            sink_id, committed = batch
+            raise InvalidConfigError(
+                f"commit {instant.time} is batch {committed.batch_id} of the stream with sink id {sink_id!r} (query "
+                f"{committed.query_id}). The stream's checkpoint takes that batch for done and does not send its rows "
+                f"again. To undo it all the same: --force (force=True); then stop the stream, delete commits/"
+                f"{committed.batch_id} and later files from its checkpoint's folder, and start it: it replays them. "
+                "Nothing was undone"
+            )
+
+
+def check_not_held(timeline: Timeline, savepoint: str) -> None:
+    """Refuses to go back to a savepoint behind a later one.
+
+    Raises:
+        InvalidConfigError: names the later one.
+    """
+    later = [i.time for i in timeline.completed_of(Action.SAVEPOINT) if i.time > savepoint]
+    if later:
+        raise InvalidConfigError(f"a savepoint holds {later[0]}, which is to be undone: delete it first")
+
+
+def decide_undo(table: HudiTable, request: Instant, lease: Lease, *checks: Callable[[], None]) -> None:
+    """Decides that a requested rollback or restore is carried out, or withdraws it, unless that is decided (rule 3).
+
+    The lease is looked at once the request is durable, as batches do: whoever takes the table over later finds the
+    request; whoever took it over before has made commits that were not looked at. After that look the table may still
+    be taken over: of the two, the first to create the end record of the request has its way.
+
+    Args:
+        table: the table.
+        request: the rollback or the restore.
+        lease: held when it was planned.
+        checks: raise a HudiError where it must not be carried out.
+
+    Raises:
+        HudiError: it is withdrawn, and nothing was undone.
+    """
+    storage = table.storage
+    end = find_end(storage, request.time, request.action)
+    if end is None:
+        try:
+            for check in (*checks, lease.confirm):
+                check()
+        except HudiError:
+            if not decide_end(storage, EndRecord(request.time, request.action, ROLLBACK, lease.owner)).is_commit:
+                delete_instant_file(storage, request)
+            raise
+        end = decide_end(storage, EndRecord(request.time, request.action, COMMIT, lease.owner))
+    if not end.is_commit or not storage.exists(request.path):  # ended so long ago that the record was archived
+        delete_instant_file(storage, request)
+        raise CommitConflictError(
+            f"{request.file_name} was ended by another writer, which took the table over: nothing was undone since; "
+            "run the command again if need be"
+        )

@@ -1,0 +1,149 @@
+"""Savepoints: the files of a commit, held against cleaning (SavepointActionExecutor)."""
+
+from collections.abc import Mapping
+
+from table import clock
+from table.config.writable import check_copy_on_write
+from table.errors import CommitConflictError, InvalidConfigError
+from table.hudi_table import HudiTable
+from table.log import get_logger
+from table.storage.interface import join
+from table.timeline.active_timeline import (
+    complete_instant,
+    delete_instant_file,
+    read_instant,
+)
+from table.timeline.instant import Action, Instant, State
+from table.timeline.layout import name_instant
+from table.timeline.metadata.clean import decode_clean_metadata
+from table.timeline.metadata.savepoint import SavepointMetadata, encode_savepoint
+from table.timeline.timeline import Timeline
+from table.transaction.commit import load_cleaned, load_rolled_back_time
+from table.view.file_group import CommittedInstants, build_file_groups
+from table.view.file_system_view import list_partition_paths
+
+log = get_logger("hudistream.savepoint")
+
+
+def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", comment: str = "") -> str:
+    """Holds the files that readers of a commit see: cleaning leaves them, archival stops before them.
+
+    It is durable first, and verified then (rule 10): a clean that was planned before it was durable does not
+    know of it. Cleans look for savepoints after their plan is durable, so one of the two sees the other.
+
+    Args:
+        table: the table.
+        time: instant time of a completed commit; None means the newest.
+        user: who wants it.
+        comment: why.
+
+    Returns:
+        The instant time of the commit.
+
+    Raises:
+        InvalidConfigError: there is no such commit, or some of its files may have been cleaned.
+        CommitConflictError: a clean that is under way deletes some of its files; the savepoint was withdrawn.
+    """
+    check_copy_on_write(table.config, "make a savepoint of")
+    storage, timeline = table.storage, table.load_timeline()
+    commits = timeline.completed_writes
+    chosen = next((i for i in reversed(commits) if time is None or i.time == time), None)
+    if chosen is None:
+        known = ", ".join(i.time for i in commits[-5:]) or "none"
+        raise InvalidConfigError(
+            f"there is no completed commit {time or ''}on the active timeline; the newest: {known}"
+        )
+    if timeline.contains(timeline.completed_file(chosen.time, Action.SAVEPOINT)):
+        return chosen.time
+    _check_not_cleaned(table, timeline, chosen)
+    files = _held_files(table, timeline, chosen.time)
+    begun = name_instant(timeline.layout, chosen.time, Action.SAVEPOINT, State.INFLIGHT)
+    storage.create_exclusive(begun.path, b"", durable=True)
+    complete_instant(storage, begun, encode_savepoint(SavepointMetadata(user, clock.now_ms(), comment, files)))
+    problem = _find_hole(table, timeline, chosen, files)
+    if problem is not None:
+        for file in reversed(table.load_timeline().files_of(chosen.time, Action.SAVEPOINT)):
+            delete_instant_file(storage, file)
+        raise CommitConflictError(
+            f"{problem} while the savepoint of {chosen.time} was made: it was withdrawn; finish the clean "
+            "(`hudistream clean`) or the undoing, then make it again, of a later commit if need be"
+        )
+    log.info("savepoint_created", table=storage.base_uri, instant_time=chosen.time, files=sum(map(len, files.values())))
+    return chosen.time
+
+
+def _held_files(table: HudiTable, timeline: Timeline, time: str) -> dict[str, tuple[str, ...]]:
+    """Partition path -> names of the files that readers of a commit see."""
+    seen = CommittedInstants(
+        frozenset(i.time for i in timeline.completed_writes if i.time <= time),
+        timeline.first_active_time,
+        {},
+    )
+    until = Timeline(tuple(i for i in timeline.instants if i.time <= time), timeline.files)
+    replaced = table.load_committed(until).replaced
+    files = {}
+    for path in list_partition_paths(table.storage):
+        groups = build_file_groups(path, table.storage.list_dir(path), seen)
+        held = [g.latest.name for g in groups if g.latest is not None and g.file_id not in replaced.get(path, ())]
+        if held:
+            files[path] = tuple(held)
+    return files
+
+
+def _find_hole(table: HudiTable, before: Timeline, chosen: Instant, files: Mapping[str, tuple[str, ...]]) -> str | None:
+    """Why a savepoint that is durable does not hold, or None."""
+    storage = table.storage
+    now = table.load_timeline()
+    if now.find(chosen.time, chosen.action) is None:
+        return f"commit {chosen.time} was undone or archived"
+    undoing = [*now.pending_of(Action.RESTORE), *now.pending_of(Action.ROLLBACK)]
+    if any(i.action is Action.RESTORE or load_rolled_back_time(storage, now, i) == chosen.time for i in undoing):
+        return f"commit {chosen.time} is, or may be, about to be undone"
+    known = {i.time for i in before.completed_of(Action.CLEAN)}
+    for instant in now:
+        if instant.action is Action.CLEAN and instant.time not in known:
+            taken = load_cleaned(storage, now, instant)
+            lost = [join(path, name) for path, names in files.items() for name in names if join(path, name) in taken]
+            if lost:
+                return f"the clean {instant.time} deletes {lost[0]}"
+    gone = find_missing_file(table, files)
+    return f"{gone} was deleted" if gone is not None else None
+
+
+def find_missing_file(table: HudiTable, files: Mapping[str, tuple[str, ...]]) -> str | None:
+    """The path of a file of a savepoint that is not there, relative to the table, or None.
+
+    Args:
+        table: the table.
+        files: partition path to names of the files that the savepoint holds.
+    """
+    there = {path: {entry.name for entry in table.storage.list_dir(path)} for path in files}
+    return next((join(path, name) for path, names in files.items() for name in names if name not in there[path]), None)
+
+
+def _check_not_cleaned(table: HudiTable, timeline: Timeline, chosen: Instant) -> None:
+    cleans = timeline.completed_of(Action.CLEAN)
+    if not cleans:
+        return
+    plan = decode_clean_metadata(read_instant(table.storage, cleans[-1]), cleans[-1].file_name).plan
+    bound = plan.earliest[0] if plan.earliest else timeline.completed_writes[-1].time
+    if chosen.time < bound:
+        raise InvalidConfigError(
+            f"files of {chosen.time} may have been cleaned: a savepoint can be made of {bound} and later commits"
+        )
+
+
+def delete_savepoint(table: HudiTable, time: str) -> None:
+    """Lets go of a savepoint; the next clean may take its files.
+
+    Raises:
+        InvalidConfigError: there is none at that commit.
+    """
+    timeline = table.load_timeline()
+    files = timeline.files_of(time, Action.SAVEPOINT)
+    if not files:
+        known = ", ".join(i.time for i in timeline.completed_of(Action.SAVEPOINT)) or "none"
+        raise InvalidConfigError(f"there is no savepoint {time}; there are: {known}")
+    for file in reversed(files):
+        delete_instant_file(table.storage, file)
+    log.info("savepoint_deleted", table=table.storage.base_uri, instant_time=time)

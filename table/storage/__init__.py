@@ -1,0 +1,1 @@
+"""Storage: the interface, and the places that tables live in."""

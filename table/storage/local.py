@@ -1,0 +1,322 @@
+"""Files of a table on a local (or mounted) file system, straight through the operating system.
+
+fsspec's local implementation cannot create a file atomically. Here a file is created by writing a
+temporary one and linking it to its name: that fails if the name exists, and no reader ever sees half
+a file. Where the file system has no links, ``O_EXCL`` is what is left.
+"""
+
+import errno
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from table import clock
+from table.errors import InvalidConfigError, StorageError
+from table.storage.interface import (
+    METAFOLDER,
+    OWN_FOLDER,
+    TEMPORARY_PREFIX,
+    ByteRange,
+    FileInfo,
+    OutputFile,
+    Stage,
+    Storage,
+    failed,
+    join,
+    joined_ranges,
+)
+
+STAGED_FOLDER = join(OWN_FOLDER, "staged")
+
+_NO_KERNEL_COPY = {errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EPERM, errno.EBADF}
+_COPY_BLOCK_BYTES = 1024 * 1024
+_WORTH_LETTING_GO_BYTES = 1024 * 1024
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+
+
+@dataclass(frozen=True)
+class LocalStorage(Storage):
+    """Files of a table on a local (or mounted) file system."""
+
+    base_uri: str
+
+    def _full(self, path: str) -> str:
+        return os.path.join(self.base_uri, path) if path else self.base_uri
+
+    def read(self, path: str) -> bytes:  # noqa: D102
+        try:
+            with open(self._full(path), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            raise
+        except NotADirectoryError as error:
+            raise FileNotFoundError(path) from error
+        except OSError as error:
+            raise failed("read", path, error) from error
+
+    def list_dir(self, path: str) -> list[FileInfo]:  # noqa: D102
+        found = []
+        try:
+            with os.scandir(self._full(path)) as entries:
+                for entry in entries:
+                    try:
+                        stat = entry.stat()
+                    except FileNotFoundError:
+                        continue  # deleted while we listed
+                    found.append(FileInfo(entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000, entry.is_dir()))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise failed("list", path, error) from error
+        return found
+
+    def exists(self, path: str) -> bool:  # noqa: D102
+        return os.path.exists(self._full(path))
+
+    def create_exclusive(self, path: str, data: bytes, *, durable: bool = False) -> bool:  # noqa: D102
+        full = self._full(path)
+        try:
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            if not data and not durable:
+                # an empty file has no half
+                os.close(os.open(full, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+                return True
+            return self._create_by_link(full, data, durable=durable)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise failed("create", path, error) from error
+
+    def _create_by_link(self, full: str, data: bytes, *, durable: bool) -> bool:
+        # temporaries lie in .hoodie, whose listing finds (and sweeps) those of a dead process
+        folder = os.path.join(self.base_uri, METAFOLDER)
+        os.makedirs(folder, exist_ok=True)
+        temporary = os.path.join(folder, TEMPORARY_PREFIX + clock.fresh_uuid())
+        _write_file(temporary, data, durable=durable)
+        try:
+            os.link(temporary, full)
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            descriptor = os.open(full, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+            with open(descriptor, "wb") as file:
+                file.write(data)
+        finally:
+            os.unlink(temporary)
+        if durable:
+            _sync_dir(os.path.dirname(full))
+        return True
+
+    def put(self, path: str, data: bytes) -> None:  # noqa: D102
+        full = self._full(path)
+        swept = os.path.join(self.base_uri, METAFOLDER)  # where a dead process's temporaries are found
+        folder = swept if os.path.isdir(swept) else os.path.dirname(full)
+        temporary = os.path.join(folder, TEMPORARY_PREFIX + clock.fresh_uuid())
+        try:
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            _write_file(temporary, data, durable=True)
+            _delete_checksum_sibling(full)
+            os.replace(temporary, full)
+            _sync_dir(os.path.dirname(full))
+        except OSError as error:
+            raise failed("write", path, error) from error
+
+    def _delete(self, path: str) -> bool:
+        full = self._full(path)
+        self._check_no_link(os.path.dirname(full), path)
+        try:
+            _delete_checksum_sibling(full)
+            os.unlink(full)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            raise failed("delete", path, error) from error
+        return True
+
+    def _check_no_link(self, folder: str, path: str) -> None:
+        """A folder that is a link to another place is not followed."""
+        home = os.path.realpath(self.base_uri)
+        if os.path.realpath(folder) != os.path.normpath(os.path.join(home, os.path.relpath(folder, self.base_uri))):
+            raise InvalidConfigError(f"{path!r} of {self.base_uri!r} lies behind a symbolic link: it is not deleted")
+
+    def remove_empty_dir(self, path: str) -> bool:  # noqa: D102
+        try:
+            os.rmdir(self._full(path))
+        except OSError:  # something lies in it, or it is gone
+            return False
+        return True
+
+    @property
+    def time_granularity_ms(self) -> int:  # noqa: D102
+        return 10
+
+    @property
+    def has_fence(self) -> bool:  # noqa: D102
+        return True
+
+    def _staged(self, path: str, stage: Stage) -> str:
+        return self._full(join(STAGED_FOLDER, stage.instant_time, path.rsplit("/", 1)[-1]))
+
+    def open_staging(self, instant_time: str) -> None:  # noqa: D102
+        self.make_dir(join(STAGED_FOLDER, instant_time))
+
+    def is_open(self, instant_time: str) -> bool:  # noqa: D102
+        return os.path.isdir(self._full(join(STAGED_FOLDER, instant_time)))
+
+    def fence(self, instant_time: str) -> None:
+        """The folder is renamed away, so that no path leads into it, and emptied, so that no open call finds a file."""
+        folder = self._full(join(STAGED_FOLDER, instant_time))
+        try:
+            os.rename(folder, f"{folder}.over-{clock.fresh_uuid()}")
+        except FileNotFoundError:
+            pass  # it was done before
+        except OSError as error:
+            raise failed("fence", instant_time, error) from error
+        for entry in self.list_dir(STAGED_FOLDER):
+            if entry.name.startswith(f"{instant_time}.over-"):
+                self.delete_metafolder(join(STAGED_FOLDER, entry.name))
+
+    def staged_instants(self) -> list[str]:  # noqa: D102
+        return sorted({entry.name.split(".", 1)[0] for entry in self.list_dir(STAGED_FOLDER)})
+
+    def publish(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: ARG002
+        """A rename out of the instant's folder: it fails once the fence has moved that folder away."""
+        full = self._full(path)
+        try:
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            os.rename(self._staged(path, stage), full)
+        except FileNotFoundError as error:
+            raise StorageError(
+                f"{path!r} was not published: instant {stage.instant_time} was ended while it was being written"
+            ) from error
+        except OSError as error:
+            raise failed("publish", path, error) from error
+
+    def discard(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: ARG002, D102
+        with suppress(OSError):
+            os.unlink(self._staged(path, stage))
+
+    def make_dir(self, path: str) -> None:  # noqa: D102
+        try:
+            os.makedirs(self._full(path), exist_ok=True)
+        except OSError as error:
+            raise failed("make the folder", path, error) from error
+
+    def open_input(self, path: str) -> pa.NativeFile:  # noqa: D102
+        try:
+            return pa.OSFile(self._full(path), "rb")
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise failed("open", path, error) from error
+
+    def open_output(self, path: str, stage: Stage | None = None) -> OutputFile:  # noqa: D102
+        full = self._opened(path, stage)
+        try:
+            sink: OutputFile = pa.OSFile(full, "wb")
+        except OSError as error:
+            raise failed("create", path, error) from error
+        return sink
+
+    def _opened(self, path: str, stage: Stage | None) -> str:
+        """Where a new file is written. The folder of waiting files is never made here: the fence took it away."""
+        if stage is not None:
+            return self._staged(path, stage)
+        full = self._full(path)
+        try:
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+        except OSError as error:
+            raise failed("create", path, error) from error
+        return full
+
+    def open_copy(  # noqa: D102
+        self, source: str, ranges: Sequence[ByteRange], path: str, stage: Stage | None = None
+    ) -> OutputFile:
+        full = self._opened(path, stage)
+        try:
+            sink = open(full, "wb")  # noqa: SIM115 the caller closes it
+            try:
+                with open(self._full(source), "rb") as file:
+                    at = 0
+                    for piece in joined_ranges(ranges):
+                        _copy_bytes(file.fileno(), sink.fileno(), piece, at)
+                        at += piece.length
+                    _let_go(file.fileno(), at)
+                sink.seek(at)
+            except BaseException:
+                sink.close()
+                raise
+        except OSError as error:
+            raise failed("copy", source, error) from error
+        return sink
+
+    def sync(self, path: str) -> None:  # noqa: D102
+        try:
+            descriptor = os.open(self._full(path), os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise failed("flush", path, error) from error
+
+
+def _copy_bytes(source: int, target: int, piece: ByteRange, at: int) -> None:
+    """Copies bytes of one open file to a place in another: shared blocks where the file system can."""
+    start, length = piece
+    done = 0
+    by_kernel = hasattr(os, "copy_file_range")
+    while done < length:
+        if by_kernel:
+            try:
+                count = os.copy_file_range(source, target, length - done, start + done, at + done)
+            except OSError as error:
+                if error.errno not in _NO_KERNEL_COPY:
+                    raise
+                by_kernel = False
+                continue
+        else:
+            block = os.pread(source, min(_COPY_BLOCK_BYTES, length - done), start + done)
+            count = os.pwrite(target, block, at + done) if block else 0
+        if count == 0:
+            raise OSError(errno.EIO, f"the file ends after {start + done} bytes, {start + length} were to be read")
+        done += count
+
+
+def _let_go(source: int, copied_bytes: int) -> None:
+    """Takes a copied file out of the page cache: what is read from now on is the copy, which is in it.
+
+    A table whose large files are continued batch by batch would fill the machine's memory with versions
+    that nobody reads any more; and taking fresh pages costs a virtual machine more than the copying.
+    """
+    if copied_bytes >= _WORTH_LETTING_GO_BYTES and hasattr(os, "posix_fadvise"):
+        with suppress(OSError):  # a hint
+            os.posix_fadvise(source, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _write_file(full: str, data: bytes, *, durable: bool) -> None:
+    with open(full, "xb") as file:
+        file.write(data)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _sync_dir(full: str) -> None:
+    descriptor = os.open(full, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _delete_checksum_sibling(full: str) -> None:
+    # Hadoop's local file system refuses a file whose .crc sibling belongs to older content
+    folder, name = os.path.split(full)
+    try:
+        os.unlink(os.path.join(folder, f".{name}.crc"))
+    except FileNotFoundError:
+        return

@@ -1,0 +1,62 @@
+"""Opens the storage of a table's address, as people write it."""
+
+import inspect
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import fsspec
+
+from table.errors import InvalidConfigError
+from table.storage.interface import Storage
+from table.storage.local import LocalStorage
+from table.storage.remote import FsspecStorage
+
+_SCHEMES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs", "abfss": "abfs"}
+
+
+def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> Storage:
+    """Storage for a table's address, as people write it.
+
+    Args:
+        path: ``/data/t``, ``data/t``, ``file:///data/t``, ``s3a://bucket/t``, ``gs://…``.
+        options: given to fsspec's file system (keys, endpoints); not used for local paths.
+
+    Raises:
+        InvalidConfigError: when the path is empty or nothing can open its scheme.
+    """
+    text = os.fspath(path).strip()
+    if not text:
+        raise InvalidConfigError("the table's path is empty: give a folder or an address")
+    scheme = urlsplit(text).scheme if re.match(r"^[a-zA-Z][a-zA-Z0-9+.-]+:", text) else ""
+    if scheme in ("", "file"):
+        local = unquote(urlsplit(text).path) if scheme else text
+        return LocalStorage(os.path.abspath(local))
+    protocol = _SCHEMES.get(scheme, scheme)
+    try:
+        fs = fsspec.filesystem(protocol, **(options or {}))
+    except (ValueError, ImportError) as error:
+        raise InvalidConfigError(
+            f"nothing here can open {text!r}: {error}; install the fsspec backend of the scheme {scheme!r}"
+        ) from error
+    _check_exclusive_create(fs, protocol)
+    root = fs._strip_protocol(  # noqa: SLF001
+        text.replace(f"{scheme}://", f"{protocol}://", 1)
+    ).rstrip("/")
+    return FsspecStorage(text.rstrip("/"), protocol, root, dict(options or {}))
+
+
+def _check_exclusive_create(fs: Any, protocol: str) -> None:
+    """Refuses a backend that would take "create if absent" for "overwrite": everything rests on the difference.
+
+    Raises:
+        InvalidConfigError: names the backend.
+    """
+    create = getattr(fs, "_pipe_file", None) or fs.pipe_file
+    if "mode" not in inspect.signature(create).parameters:
+        raise InvalidConfigError(
+            f"the fsspec backend of {protocol!r} cannot create a file only if it is absent (pipe_file has no mode): "
+            "install a version of 2024.12 or later"
+        )

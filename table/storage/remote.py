@@ -1,0 +1,255 @@
+"""Files of a table on any file system that fsspec knows.
+
+==========  ===============================================================  =====================================
+backend     create if absent                                                 fence against late tasks
+==========  ===============================================================  =====================================
+S3          ``If-None-Match: *`` through ``pipe_file(mode="create")``        every data file is a multipart upload,
+                                                                             which is aborted
+GCS, Azure  ``pipe_file(mode="create")``, conditional on the server          none: tasks look, archival looks again
+memory      ``pipe_file(mode="create")``                                     none
+==========  ===============================================================  =====================================
+"""
+
+import errno
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import fsspec
+import pyarrow as pa
+
+from table import clock
+from table.errors import HudiError, StorageError
+from table.storage.interface import ByteRange, FileInfo, OutputFile, Stage, Storage, failed, join, joined_ranges
+from table.storage.s3_copy import MIN_PART_BYTES, S3Upload, abort_upload, begin_upload, delete_objects, read_blocks
+
+_CONFLICT_RETRIES = 5
+_LISTINGS_AT_ONCE = 16
+_S3 = ("s3", "s3a")
+
+
+@contextmanager
+def _told(verb: str, path: str) -> Iterator[None]:
+    """Whatever the backend raises leaves as one of our errors (botocore's and aiohttp's are no OSError).
+
+    Raises:
+        FileNotFoundError, FileExistsError: as they are: they are answers.
+        StorageError: for everything else.
+    """
+    try:
+        yield
+    except (FileNotFoundError, FileExistsError, HudiError):
+        raise
+    except Exception as error:
+        raise failed(verb, path, error) from error
+
+
+@dataclass(frozen=True)
+class FsspecStorage(Storage):
+    """Files of a table on any other file system that fsspec knows.
+
+    Args:
+        base_uri: the address as the user wrote it (``s3a://bucket/table``).
+        protocol: fsspec's name of the backend (``s3``).
+        root: the address without its scheme.
+        options: what fsspec's constructor gets; keys and secrets among them, so no text of this object shows them.
+    """
+
+    base_uri: str
+    protocol: str
+    root: str
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def _fs(self) -> Any:
+        return fsspec.filesystem(self.protocol, **self.options)  # fsspec keeps one instance a process
+
+    def _full(self, path: str) -> str:
+        return join(self.root, path)
+
+    @property
+    def _is_s3(self) -> bool:
+        return self.protocol in _S3
+
+    def read(self, path: str) -> bytes:  # noqa: D102
+        with _told("read", path):
+            return bytes(self._fs.cat_file(self._full(path)))
+
+    def list_dir(self, path: str) -> list[FileInfo]:  # noqa: D102
+        fs, full = self._fs, self._full(path)
+        try:
+            with _told("list", path):
+                fs.invalidate_cache(full)
+                entries = fs.ls(full, detail=True)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        found = []
+        for entry in entries:
+            name = entry["name"].rstrip("/")
+            if name == full.rstrip("/") or name.lstrip("/") == full.strip("/"):
+                continue  # the folder's own placeholder object
+            found.append(_info(name.rsplit("/", 1)[-1], entry))
+        return found
+
+    def list_tree(self, path: str) -> dict[str, FileInfo]:  # noqa: D102
+        fs, full = self._fs, self._full(path)
+        try:
+            with _told("list", path):
+                fs.invalidate_cache(full)
+                entries = fs.find(full, detail=True)
+        except FileNotFoundError:
+            return {}
+        start = full.strip("/") + "/"
+        found = {}
+        for name, entry in entries.items():
+            below = name.lstrip("/").removeprefix(start)
+            if below and not below.endswith("/") and name.strip("/") != full.strip("/"):
+                found[below] = _info(below.rsplit("/", 1)[-1], entry)
+        return found
+
+    def exists(self, path: str) -> bool:  # noqa: D102
+        fs = self._fs
+        with _told("look for", path):
+            fs.invalidate_cache(self._full(path))
+            return bool(fs.exists(self._full(path)))
+
+    def create_exclusive(self, path: str, data: bytes, *, durable: bool = False) -> bool:  # noqa: ARG002, D102
+        for _ in range(_CONFLICT_RETRIES):
+            try:
+                with _told("create", path):
+                    self._fs.pipe_file(self._full(path), data, mode="create")
+            except FileExistsError:
+                return False
+            except StorageError as error:
+                # s3fs gives EINVAL for "precondition failed", and 409 while two requests race
+                cause = error.__cause__
+                if getattr(cause, "errno", None) == errno.EINVAL or "PreconditionFailed" in str(cause):
+                    if self.exists(path):
+                        return False
+                elif "ConditionalRequestConflict" not in str(cause):
+                    raise
+                clock.sleep_s(0.1)
+            else:
+                return True
+        raise StorageError(f"could not create {path!r}: the store kept answering that requests collide")
+
+    def put(self, path: str, data: bytes) -> None:  # noqa: D102
+        with _told("write", path):
+            self._fs.pipe_file(self._full(path), data)
+
+    def _delete(self, path: str) -> bool:
+        try:
+            with _told("delete", path):
+                self._fs.rm_file(self._full(path))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def delete_many(self, paths: Sequence[str], pool: Executor) -> frozenset[str]:  # noqa: D102
+        if not self._is_s3:
+            return super().delete_many(paths, pool)
+        checked = [path for path in paths if self._may_delete(path)]
+        failed_ones = delete_objects(self._fs, [self._full(path) for path in checked])
+        return frozenset(path for path in paths if path not in checked or self._full(path) in failed_ones)
+
+    def _delete_all(self, paths: Sequence[str]) -> None:
+        if not self._is_s3:
+            super()._delete_all(paths)
+        elif paths:
+            missed = delete_objects(self._fs, [self._full(path) for path in paths])
+            if missed:
+                raise StorageError(f"could not delete {min(missed)!r} and {len(missed) - 1} others")
+
+    def remove_empty_dir(self, path: str) -> bool:
+        """Object stores have no folders; the memory file system has."""
+        try:
+            if self.protocol == "memory" and not self._fs.ls(self._full(path)):
+                self._fs.rmdir(self._full(path))
+        except OSError:
+            return False
+        return True
+
+    def _remove_empty_tree(self, path: str) -> None:
+        if self.protocol == "memory":
+            super()._remove_empty_tree(path)
+
+    def make_dir(self, path: str) -> None:
+        """Object stores have no folders."""
+
+    def open_input(self, path: str) -> pa.NativeFile:  # noqa: D102
+        with _told("open", path):
+            return pa.PythonFile(self._fs.open(self._full(path), "rb"), mode="r")
+
+    @property
+    def calls_at_once(self) -> int:  # noqa: D102
+        return _LISTINGS_AT_ONCE if self._is_s3 or self.protocol in ("gs", "gcs", "abfs", "az") else 1
+
+    @property
+    def has_fence(self) -> bool:  # noqa: D102
+        return self._is_s3
+
+    def stage(self, instant_time: str, path: str) -> Stage:  # noqa: D102
+        if not self._is_s3:
+            return Stage(instant_time)
+        with _told("begin", path):
+            return Stage(instant_time, begin_upload(self._fs, self._full(path)))
+
+    def revoke(self, path: str, ticket: str) -> None:  # noqa: D102
+        if ticket:
+            with _told("abort the upload of", path):
+                abort_upload(self._fs, self._full(path), ticket)
+
+    def open_output(self, path: str, stage: Stage | None = None) -> OutputFile:  # noqa: D102
+        with _told("create", path):
+            if stage is not None and stage.ticket:
+                return S3Upload(self._fs, self._full(path), stage.ticket)
+            return self._fs.open(self._full(path), "wb")  # type: ignore[no-any-return]
+
+    def open_copy(  # noqa: D102
+        self, source: str, ranges: Sequence[ByteRange], path: str, stage: Stage | None = None
+    ) -> OutputFile:
+        pieces = joined_ranges(ranges)
+        sink = self.open_output(path, stage)
+        try:
+            with _told("copy", source):
+                if isinstance(sink, S3Upload) and sum(piece.length for piece in pieces) >= MIN_PART_BYTES:
+                    sink.copy_from(self._full(source), pieces)
+                    return sink
+                for piece in pieces:
+                    for block in read_blocks(self._fs, self._full(source), piece):
+                        sink.write(block)
+        except FileNotFoundError as error:
+            raise failed("copy", source, error) from error
+        return sink
+
+    def publish(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: ARG002, D102
+        if isinstance(output, S3Upload):
+            with _told("publish", path):
+                output.complete()
+
+    def discard(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: ARG002, D102
+        try:
+            if isinstance(output, S3Upload):
+                output.abort()
+        except Exception as error:
+            raise failed("abort the upload of", path, error) from error
+
+    def sync(self, path: str) -> None:
+        """An object is durable once it is there."""
+
+
+def _info(name: str, entry: Mapping[str, Any]) -> FileInfo:
+    return FileInfo(name, int(entry.get("size") or 0), _modified_ms(entry), entry["type"] == "directory")
+
+
+def _modified_ms(entry: Mapping[str, Any]) -> int:
+    for key in ("LastModified", "mtime", "last_modified", "updated", "created"):
+        value = entry.get(key)
+        if isinstance(value, (int, float)):
+            return int(value * 1000)
+        if isinstance(value, datetime):
+            return int(value.timestamp() * 1000)
+    return 0

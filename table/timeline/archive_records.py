@@ -1,0 +1,121 @@
+"""Files of instants <-> records of the archive log (HoodieArchivedMetaEntry, MetadataConversionUtils; pure).
+
+One record holds one state file: its time, action and state, and its content in the member of that action.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from table.errors import CorruptFileError, HudiError
+from table.timeline.archived_timeline import ArchivedChange, ArchivedCommit, RetiredFile
+from table.timeline.instant import Action, Instant, State
+from table.timeline.metadata.avro_record import decode_record, text_of, texts_of
+from table.timeline.metadata.commit import CommitMetadata, stat_from_json
+
+_COMMIT, _REPLACE = "hoodieCommitMetadata", "hoodieReplaceCommitMetadata"
+
+
+def archive_record(file: RetiredFile) -> dict[str, Any]:
+    """One state file as the archive holds it (MetadataConversionUtils.createMetaWrapper).
+
+    Raises:
+        CorruptFileError: it does not hold what its name says.
+    """
+    instant = file.instant
+    record: dict[str, Any] = {
+        "commitTime": instant.time,
+        "actionType": instant.action.value,
+        "actionState": instant.state.value,
+        "stateTransitionTime": file.moved_at,
+        "version": None,
+    }
+    if file.data.strip():
+        with damage_named(instant):
+            member, value = _metadata(instant, file.data)
+        if member is not None:
+            record[member] = value
+    return record
+
+
+@contextmanager
+def damage_named(file: Instant) -> Iterator[None]:
+    """Names the instant file whose content cannot be archived.
+
+    Raises:
+        CorruptFileError: instead of what decoding or encoding the content raises.
+    """
+    try:
+        yield
+    except HudiError:
+        raise
+    except Exception as error:
+        raise CorruptFileError(
+            f"{file.file_name} is damaged: it does not hold what the archive takes of it: {error!r}"
+        ) from error
+
+
+def _metadata(file: Instant, data: bytes) -> tuple[str | None, Any]:
+    is_completed = file.state is State.COMPLETED
+    if file.action is Action.CLEAN:
+        name = "clean_metadata" if is_completed else "clean_plan"
+        return ("hoodieCleanMetadata" if is_completed else "hoodieCleanerPlan"), decode_record(
+            name, data, file.file_name
+        )
+    if file.action is Action.ROLLBACK:
+        if not is_completed:
+            return None, None
+        return "hoodieRollbackMetadata", decode_record("rollback_metadata", data, file.file_name)
+    if file.action is Action.REPLACE_COMMIT and file.state is State.REQUESTED:
+        return "hoodieRequestedReplaceMetadata", decode_record("requested_replace", data, file.file_name)
+    try:
+        document = json.loads(data)
+    except ValueError as error:
+        raise CorruptFileError(f"{file.file_name} is not the JSON of a commit: {error}") from error
+    if file.action is Action.REPLACE_COMMIT:
+        return (_REPLACE if is_completed else "HoodieInflightReplaceMetadata"), _avro_commit(document, replace=True)
+    return _COMMIT, _avro_commit(document, replace=False)
+
+
+def _avro_commit(document: Mapping[str, Any], *, replace: bool) -> dict[str, Any]:
+    """The JSON of a commit in the archive's Avro form: the same names."""
+    extra = {key: value for key, value in (document.get("extraMetadata") or {}).items() if value is not None}
+    converted: dict[str, Any] = {
+        "partitionToWriteStats": document.get("partitionToWriteStats") or {},
+        "compacted": document.get("compacted"),
+        "extraMetadata": extra,
+        "operationType": document.get("operationType"),
+        "version": 1,
+    }
+    if replace:
+        converted["partitionToReplaceFileIds"] = document.get("partitionToReplaceFileIds") or {}
+    return converted
+
+
+def to_commit(record: Mapping[str, Any]) -> ArchivedCommit | None:
+    """The completed commit that a record holds, without its write stats; None where it holds something else."""
+    content = record.get(_COMMIT) or record.get(_REPLACE)
+    if record.get("actionState") != "COMPLETED" or not content:
+        return None
+    extra = {key: text_of(value) for key, value in (content.get("extraMetadata") or {}).items() if value is not None}
+    metadata = CommitMetadata(operation=text_of(content.get("operationType") or "UNKNOWN"), extra=extra)
+    return ArchivedCommit(text_of(record["commitTime"]), text_of(record["actionType"]), metadata)
+
+
+def to_change(record: Mapping[str, Any]) -> ArchivedChange | None:
+    """What a completed instant did, by its record; None for the record of a state before."""
+    if record.get("actionState") != "COMPLETED":
+        return None
+    time = text_of(record["commitTime"])
+    rollback = record.get("hoodieRollbackMetadata")
+    if rollback:
+        return ArchivedChange(time, undone=texts_of(rollback.get("commitsRollback") or ()))
+    content = record.get(_COMMIT) or record.get(_REPLACE)
+    if not content:
+        return ArchivedChange(time)
+    by_path = content.get("partitionToWriteStats") or {}
+    stats = tuple(stat_from_json(stat, path) for path, of_path in by_path.items() for stat in of_path)
+    replaced = {path: texts_of(ids) for path, ids in (content.get("partitionToReplaceFileIds") or {}).items()}
+    operation = text_of(content.get("operationType") or "UNKNOWN")
+    return ArchivedChange(time, CommitMetadata(stats, operation, {}, replaced))

@@ -1,0 +1,1 @@
+"""What instants hold: one module for each record."""

@@ -1,0 +1,84 @@
+"""Records of the timeline <-> Avro container files (TimelineMetadataUtils).
+
+One record per file, no codec. The schemas in ``table/timeline/metadata/schemas`` carry the record and field names that
+Hudi resolves by; plain ``string`` is accepted where Java annotates its own string class.
+"""
+
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import fastavro
+
+from table.errors import CorruptFileError
+
+
+@cache
+def load_schema_text(name: str) -> str:
+    """The schema ``table/timeline/metadata/schemas/<name>.avsc``."""
+    return resources.files("table.timeline.metadata").joinpath("schemas", f"{name}.avsc").read_text("utf-8")
+
+
+@cache
+def _schema(name: str) -> Any:
+    return fastavro.parse_schema(json.loads(load_schema_text(name)), named_schemas={})
+
+
+def encode_record(name: str, record: Mapping[str, Any]) -> bytes:
+    """An Avro container file with one record of the schema ``table/timeline/metadata/schemas/<name>.avsc``."""
+    out = io.BytesIO()
+    fastavro.writer(out, _schema(name), [record], codec="null")
+    return out.getvalue()
+
+
+def decode_record(name: str, data: bytes, file: str = "") -> dict[str, Any]:
+    """The one record of a container file.
+
+    Args:
+        name: what it holds (``clean_plan``), for the error.
+        data: the file's bytes.
+        file: its name, for the error.
+
+    Raises:
+        CorruptFileError: when it is no Avro file, or holds no record.
+    """
+    try:
+        record: Any = next(iter(fastavro.reader(io.BytesIO(data))))
+        return dict(record)
+    except Exception as error:  # the file brings its schema along, and a damaged one fails in any way
+        raise CorruptFileError(f"{file or 'it'} is not an Avro file with a {name}: {error!r}") from error
+
+
+@contextmanager
+def read_as(name: str, file: str) -> Iterator[None]:
+    """Reads the fields of a record. One that is not there, or of another type, says that the file is damaged.
+
+    Args:
+        name: what the file holds, for the error.
+        file: its name, for the error.
+
+    Raises:
+        CorruptFileError: instead of what a missing or wrong field raises.
+    """
+    try:
+        yield
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise CorruptFileError(
+            f"{file or 'it'} is damaged: it does not have the fields of a {name}: {error!r}"
+        ) from error
+
+
+def text_of(value: Any) -> str:
+    """The value, which must be a string (TypeError)."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} in the place of a text")
+    return value
+
+
+def texts_of(values: Iterable[Any] | None) -> tuple[str, ...]:
+    """The values, which must be strings (TypeError); none for None."""
+    return tuple(map(text_of, values or ()))

@@ -1,0 +1,197 @@
+"""Plans and outcomes of cleaning <-> Avro (HoodieCleanerPlan, HoodieCleanMetadata)."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from table.timeline.metadata.avro_record import decode_record, encode_record, read_as, text_of, texts_of
+
+SAVEPOINTED_KEY = "savepointed_timestamps"
+LEFT_KEY = "hudistream.left"
+EMPTIED_KEY = "hudistream.emptied"
+
+
+@dataclass(frozen=True)
+class CleanPlan:
+    """What a clean deletes.
+
+    Attributes:
+        policy: its name.
+        earliest: (time, action) of the earliest commit that keeps its files, or None.
+        last_commit: newest completed commit when it was planned, or "".
+        files: partition path -> absolute paths.
+        partitions: partition paths whose folders go, too.
+        savepoints: savepointed commits it respected.
+        left: partition paths in which files stay that are too young to go: the next clean looks at them again.
+        emptied: partition paths in which nothing is left; a writer removes their folders between two batches.
+    """
+
+    policy: str
+    earliest: tuple[str, str] | None
+    last_commit: str
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    partitions: tuple[str, ...] = ()
+    savepoints: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    emptied: tuple[str, ...] = ()
+
+    @property
+    def file_count(self) -> int:
+        """Files it deletes."""
+        return sum(map(len, self.files.values()))
+
+
+@dataclass(frozen=True)
+class CleanMetadata:
+    """What a clean did.
+
+    Attributes:
+        start_time: its instant.
+        duration_ms: how long it took.
+        plan: what it carried out.
+        deleted: partition path -> names of files that are gone.
+        failed: partition path -> names of files that could not be deleted.
+    """
+
+    start_time: str
+    duration_ms: int
+    plan: CleanPlan
+    deleted: Mapping[str, tuple[str, ...]]
+    failed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def encode_clean_plan(plan: CleanPlan) -> bytes:
+    """Content of ``<time>.clean.requested`` and ``<time>.clean.inflight``."""
+    earliest = None
+    if plan.earliest is not None:
+        earliest = {"timestamp": plan.earliest[0], "action": plan.earliest[1], "state": "COMPLETED"}
+    return encode_record(
+        "clean_plan",
+        {
+            "earliestInstantToRetain": earliest,
+            "lastCompletedCommitTimestamp": plan.last_commit,
+            "policy": plan.policy,
+            "filesToBeDeletedPerPartition": {},
+            "version": 2,
+            "filePathsToBeDeletedPerPartition": {
+                path: [{"filePath": file, "isBootstrapBaseFile": False} for file in files]
+                for path, files in plan.files.items()
+            },
+            "partitionsToBeDeleted": list(plan.partitions),
+            "extraMetadata": _extra(plan),
+        },
+    )
+
+
+def _extra(plan: CleanPlan) -> dict[str, str]:
+    extra = {SAVEPOINTED_KEY: ",".join(plan.savepoints)} if plan.savepoints else {}
+    for key, paths in ((LEFT_KEY, plan.left), (EMPTIED_KEY, plan.emptied)):
+        if paths:
+            extra[key] = json.dumps(paths)
+    return extra
+
+
+def _savepoints(extra: Mapping[str, str] | None) -> tuple[str, ...]:
+    return tuple(filter(None, (extra or {}).get(SAVEPOINTED_KEY, "").split(",")))
+
+
+def _paths(extra: Mapping[str, str] | None, key: str) -> tuple[str, ...]:
+    try:
+        found = json.loads((extra or {}).get(key, "[]"))
+    except ValueError:
+        return ()
+    return tuple(path for path in found if isinstance(path, str)) if isinstance(found, list) else ()
+
+
+def decode_clean_plan(data: bytes, file: str = "") -> CleanPlan:
+    """A clean plan, ours or Hudi's.
+
+    Args:
+        data: the file's bytes.
+        file: its name, for the error.
+
+    Raises:
+        CorruptFileError: when it is damaged.
+    """
+    record = decode_record("clean_plan", data, file)
+    with read_as("clean_plan", file):
+        files = {
+            text_of(path): texts_of(info["filePath"] for info in infos)
+            for path, infos in (record.get("filePathsToBeDeletedPerPartition") or {}).items()
+        }
+        # plans of version 1 name files within their partition
+        for path, names in (record.get("filesToBeDeletedPerPartition") or {}).items():
+            files.setdefault(text_of(path), texts_of(names))
+        earliest = record.get("earliestInstantToRetain")
+        return CleanPlan(
+            text_of(record["policy"]),
+            (text_of(earliest["timestamp"]), text_of(earliest["action"])) if earliest else None,
+            text_of(record.get("lastCompletedCommitTimestamp") or ""),
+            files,
+            texts_of(record.get("partitionsToBeDeleted")),
+            _savepoints(record.get("extraMetadata")),
+            _paths(record.get("extraMetadata"), LEFT_KEY),
+            _paths(record.get("extraMetadata"), EMPTIED_KEY),
+        )
+
+
+def encode_clean_metadata(metadata: CleanMetadata) -> bytes:
+    """Content of ``<time>.clean``."""
+    plan = metadata.plan
+    partitions = {
+        path: {
+            "partitionPath": path,
+            "policy": plan.policy,
+            "deletePathPatterns": [*metadata.deleted.get(path, ()), *metadata.failed.get(path, ())],
+            "successDeleteFiles": list(metadata.deleted.get(path, ())),
+            "failedDeleteFiles": list(metadata.failed.get(path, ())),
+            "isPartitionDeleted": False,  # the folder is a writer's to remove, between two batches
+        }
+        for path in sorted({*plan.files, *plan.partitions})
+    }
+    return encode_record(
+        "clean_metadata",
+        {
+            "startCleanTime": metadata.start_time,
+            "timeTakenInMillis": metadata.duration_ms,
+            "totalFilesDeleted": sum(map(len, metadata.deleted.values())),
+            "earliestCommitToRetain": plan.earliest[0] if plan.earliest else "",
+            "lastCompletedCommitTimestamp": plan.last_commit,
+            "partitionMetadata": partitions,
+            "version": 2,
+            "bootstrapPartitionMetadata": {},
+            "extraMetadata": _extra(plan),
+        },
+    )
+
+
+def decode_clean_metadata(data: bytes, file: str = "") -> CleanMetadata:
+    """What a clean did, ours or Hudi's.
+
+    Args:
+        data: the file's bytes.
+        file: its name, for the error.
+
+    Raises:
+        CorruptFileError: when it is damaged.
+    """
+    record = decode_record("clean_metadata", data, file)
+    with read_as("clean_metadata", file):
+        partitions = record.get("partitionMetadata") or {}
+        earliest = text_of(record.get("earliestCommitToRetain") or "")
+        plan = CleanPlan(
+            text_of(next((entry["policy"] for entry in partitions.values()), "")),
+            (earliest, "commit") if earliest else None,
+            text_of(record.get("lastCompletedCommitTimestamp") or ""),
+            partitions=tuple(text_of(path) for path, entry in partitions.items() if entry.get("isPartitionDeleted")),
+            savepoints=_savepoints(record.get("extraMetadata")),
+            left=_paths(record.get("extraMetadata"), LEFT_KEY),
+            emptied=_paths(record.get("extraMetadata"), EMPTIED_KEY),
+        )
+        return CleanMetadata(
+            text_of(record["startCleanTime"]),
+            int(record["timeTakenInMillis"]),
+            plan,
+            {text_of(path): texts_of(entry["successDeleteFiles"]) for path, entry in partitions.items()},
+            {text_of(path): texts_of(entry["failedDeleteFiles"]) for path, entry in partitions.items()},
+        )

@@ -1,0 +1,201 @@
+"""WriteStat and CommitMetadata <-> the JSON of ``.commit`` files (pure; HoodieCommitMetadata, HoodieWriteStat).
+
+Fields that we do not know survive a round trip, so a commit of a newer Hudi stays what it was.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from table.errors import CorruptFileError
+
+NO_PREVIOUS_COMMIT = "null"  # Hudi writes the word
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStat:
+    """One file that a commit wrote. Field by field HoodieWriteStat, in our spelling.
+
+    Attributes:
+        file_id: file group, with its ``-0``.
+        path: relative to the table.
+        partition_path: as the key of the map.
+        prev_commit: instant of the base file it replaces, or the word ``null``.
+        prev_base_file: name of that file, or None.
+        num_writes: rows in the new file, carried over ones included.
+        num_inserts: rows new to the table.
+        num_update_writes: rows that replaced others.
+        num_deletes: rows that are gone.
+        file_size_bytes: size of the new file.
+    """
+
+    file_id: str
+    path: str
+    partition_path: str
+    prev_commit: str = NO_PREVIOUS_COMMIT
+    prev_base_file: str | None = None
+    num_writes: int = 0
+    num_inserts: int = 0
+    num_update_writes: int = 0
+    num_deletes: int = 0
+    total_write_bytes: int = 0
+    file_size_bytes: int = 0
+    total_write_errors: int = 0
+    create_ms: int = 0
+    upsert_ms: int = 0
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The stat as Hudi spells it, every field of HoodieWriteStat present."""
+        return {
+            "fileId": self.file_id,
+            "path": self.path,
+            "cdcStats": None,
+            "prevCommit": self.prev_commit,
+            "numWrites": self.num_writes,
+            "numDeletes": self.num_deletes,
+            "numUpdateWrites": self.num_update_writes,
+            "numInserts": self.num_inserts,
+            "numUpdates": 0,
+            "totalWriteBytes": self.total_write_bytes,
+            "totalWriteErrors": self.total_write_errors,
+            "tempPath": None,
+            "partitionPath": self.partition_path,
+            "totalLogReadTimeMs": 0,
+            "totalLogRecords": 0,
+            "totalLogFilesCompacted": 0,
+            "totalLogSizeCompacted": 0,
+            "totalUpdatedRecordsCompacted": 0,
+            "totalLogBlocks": 0,
+            "totalCorruptLogBlock": 0,
+            "totalRollbackBlocks": 0,
+            "fileSizeInBytes": self.file_size_bytes,
+            "minEventTime": None,
+            "maxEventTime": None,
+            "prevBaseFile": self.prev_base_file,
+            "runtimeStats": {
+                "totalScanTime": 0,
+                "totalUpsertTime": self.upsert_ms,
+                "totalCreateTime": self.create_ms,
+            },
+            **self.extra,
+        }
+
+
+_STAT_NAMES = {
+    "fileId": "file_id",
+    "path": "path",
+    "partitionPath": "partition_path",
+    "prevCommit": "prev_commit",
+    "prevBaseFile": "prev_base_file",
+    "numWrites": "num_writes",
+    "numInserts": "num_inserts",
+    "numUpdateWrites": "num_update_writes",
+    "numDeletes": "num_deletes",
+    "totalWriteBytes": "total_write_bytes",
+    "fileSizeInBytes": "file_size_bytes",
+    "totalWriteErrors": "total_write_errors",
+}
+_STAT_TEXTS = frozenset(("file_id", "path", "partition_path", "prev_commit", "prev_base_file"))
+_WRITTEN = frozenset(WriteStat("", "", "").to_json())
+
+
+def stat_from_json(value: Mapping[str, Any], partition_path: str) -> WriteStat:
+    """A write stat of a commit file, ours or another writer's.
+
+    Raises:
+        TypeError, ValueError, AttributeError: for a field of another type than Hudi writes.
+    """
+    known = {ours: value[theirs] for theirs, ours in _STAT_NAMES.items() if value.get(theirs) is not None}
+    for name, found in known.items():
+        if not isinstance(found, str if name in _STAT_TEXTS else int):
+            raise TypeError(f"{name} is {found!r}")
+    runtime = value.get("runtimeStats") or {}
+    return WriteStat(
+        **{"file_id": "", "path": "", "partition_path": partition_path, **known},
+        create_ms=int(runtime.get("totalCreateTime") or 0),
+        upsert_ms=int(runtime.get("totalUpsertTime") or 0),
+        extra={key: found for key, found in value.items() if key not in _WRITTEN},
+    )
+
+
+@dataclass(frozen=True)
+class CommitMetadata:
+    """What a commit did.
+
+    Attributes:
+        stats: files written, grouped by partition path when encoded.
+        operation: ``INSERT``, ``UPSERT``, ``BULK_INSERT`` … (WriteOperationType).
+        extra: ``extraMetadata``: the schema, the checkpoint of a stream.
+        replaced: partition path to file ids that a replace commit takes out of sight.
+        compacted: true in what a compaction wrote.
+    """
+
+    stats: tuple[WriteStat, ...] = ()
+    operation: str = "INSERT"
+    extra: Mapping[str, str] = field(default_factory=dict)
+    replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    compacted: bool = False
+
+    @property
+    def file_groups(self) -> frozenset[tuple[str, str]]:
+        """(partition path, file id) of everything this commit wrote or replaced."""
+        written = {(stat.partition_path, stat.file_id) for stat in self.stats}
+        return frozenset(written | {(path, file_id) for path, ids in self.replaced.items() for file_id in ids})
+
+
+def encode_commit(metadata: CommitMetadata) -> bytes:
+    """JSON of a completed (or inflight) commit."""
+    by_path: dict[str, list[dict[str, Any]]] = {}
+    for stat in metadata.stats:
+        by_path.setdefault(stat.partition_path, []).append(stat.to_json())
+    document: dict[str, Any] = {
+        "partitionToWriteStats": by_path,
+        "compacted": metadata.compacted,
+        "extraMetadata": dict(metadata.extra),
+        "operationType": metadata.operation,
+    }
+    if metadata.replaced:
+        document["partitionToReplaceFileIds"] = {path: list(ids) for path, ids in metadata.replaced.items()}
+    return json.dumps(document, ensure_ascii=False, indent=1).encode()
+
+
+def decode_commit(data: bytes, name: str = "commit") -> CommitMetadata:
+    """A commit file's content; an empty one means "nothing is known" (CommitMetadataSerDeV1).
+
+    Args:
+        data: the file's bytes.
+        name: for the error.
+
+    Raises:
+        CorruptFileError: when it is not JSON of that form.
+    """
+    if not data.strip():
+        return CommitMetadata(operation="UNKNOWN")
+    try:
+        document = json.loads(data)
+        stats = tuple(
+            stat_from_json(stat, path)
+            for path, of_path in (document.get("partitionToWriteStats") or {}).items()
+            for stat in of_path
+        )
+        replaced = {
+            path: tuple(map(_text, ids)) for path, ids in (document.get("partitionToReplaceFileIds") or {}).items()
+        }
+        extra = {key: _text(found) for key, found in (document.get("extraMetadata") or {}).items() if found is not None}
+        operation = _text(document.get("operationType") or "UNKNOWN")
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        raise CorruptFileError(f"{name} is not the JSON of a commit: {error}") from error
+    return CommitMetadata(stats, operation, extra, replaced, bool(document.get("compacted")))
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} in the place of a text")
+    return value
+
+
+def total_rows(stats: Iterable[WriteStat]) -> int:
+    """Rows that these stats added to the table."""
+    return sum(stat.num_inserts for stat in stats)

@@ -1,0 +1,58 @@
+"""Savepoints <-> Avro (HoodieSavepointMetadata)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from table.timeline.metadata.avro_record import decode_record, encode_record, read_as, text_of, texts_of
+
+
+@dataclass(frozen=True)
+class SavepointMetadata:
+    """What a savepoint holds.
+
+    Attributes:
+        user: who made it.
+        made_ms: when.
+        comment: why.
+        files: partition path -> names of the files that must stay.
+    """
+
+    user: str
+    made_ms: int
+    comment: str
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def encode_savepoint(metadata: SavepointMetadata) -> bytes:
+    """Content of ``<time>.savepoint``."""
+    return encode_record(
+        "savepoint_metadata",
+        {
+            "savepointedBy": metadata.user,
+            "savepointedAt": metadata.made_ms,
+            "comments": metadata.comment,
+            "partitionMetadata": {
+                path: {"partitionPath": path, "savepointDataFile": list(files)}
+                for path, files in metadata.files.items()
+            },
+            "version": 1,
+        },
+    )
+
+
+def decode_savepoint(data: bytes, file: str = "") -> SavepointMetadata:
+    """A savepoint, ours or Hudi's.
+
+    Args:
+        data: the file's bytes.
+        file: its name, for the error.
+
+    Raises:
+        CorruptFileError: when it is damaged.
+    """
+    record = decode_record("savepoint_metadata", data, file)
+    with read_as("savepoint_metadata", file):
+        partitions = record.get("partitionMetadata") or {}
+        files = {text_of(path): texts_of(entry["savepointDataFile"]) for path, entry in partitions.items()}
+        user, comment = text_of(record["savepointedBy"]), text_of(record["comments"])
+        return SavepointMetadata(user, int(record["savepointedAt"]), comment, files)

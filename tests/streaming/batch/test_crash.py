@@ -1,0 +1,137 @@
+"""Stopped at every storage call of a batch and of a rollback in turn: all of it or none, and nothing left behind."""
+
+import os
+
+import pytest
+from engine import Engine, key_set, rows
+from faults import FaultyStorage, Fuse, PowerCut
+from snapshots import assert_clean
+
+from table import StorageError, read_table
+from table.hudi_table import HudiTable
+from table.scan.read_table import list_snapshot_files
+from table.storage.local import LocalStorage
+
+FIRST = rows(range(12))
+SECOND = rows(range(12, 30), v="second")
+
+
+def build(path, fuse=None, **options):
+    storage = LocalStorage(path)
+    if fuse is not None:
+        storage = FaultyStorage(storage, fuse)
+    return Engine(storage, {"hoodie.parquet.max.file.size": "4000", **options})
+
+
+def calls_of(folder, **options):
+    """How many storage calls the second batch makes."""
+    path = str(folder / "count")
+    build(path).write(0, FIRST)
+    fuse = Fuse()
+    engine = build(path, fuse, **options)
+    engine.write(1, SECOND)
+    return list(fuse.calls)  # without those of its end
+
+
+def check_one(tmp_path, number, after, recovery_fuse=None):
+    path = str(tmp_path / f"{number}-{after}")
+    build(path).write(0, FIRST)
+    before = key_set(read_table(path))
+    both = sorted(before + key_set(SECOND))
+    with pytest.raises(PowerCut):
+        build(path, Fuse(number, after)).write(1, SECOND)
+    seen = key_set(read_table(path))
+    assert seen in (before, both), f"call {number}: a reader sees part of the batch"
+    if recovery_fuse is not None:
+        try:
+            build(path, recovery_fuse).write(1, SECOND)
+        except PowerCut:
+            assert key_set(read_table(path)) in (before, both)
+    build(path).write(1, SECOND)
+    assert key_set(read_table(path)) == both, f"call {number}: the replay does not give exactly the rows"
+    # what was committed at the last moment is tidied by the next batch
+    build(path).write(2, rows(range(100, 103)))
+    assert key_set(read_table(path)) == sorted([*both, "k100", "k101", "k102"])
+    assert_clean(path)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the call", "after the call"])
+def test_batch_stopped_at_every_call_is_whole_or_absent(tmp_path, after):
+    calls = calls_of(tmp_path)
+    assert any(call.startswith("write ") for call in calls)
+    assert any(".commit" in call for call in calls)
+    for number in range(1, len(calls) + 1):
+        check_one(tmp_path, number, after)
+
+
+def test_rollback_stopped_at_every_call_is_finished_by_the_next_batch(tmp_path):
+    calls = calls_of(tmp_path)
+    # the batch dies just before its commit file: everything is there for the rollback to undo
+    dies_at = next(i for i, call in enumerate(calls, 1) if call.startswith("create") and call.endswith(".commit"))
+    path = str(tmp_path / "count-recovery")
+    build(path).write(0, FIRST)
+    with pytest.raises(PowerCut):
+        build(path, Fuse(dies_at)).write(1, SECOND)
+    fuse = Fuse()
+    engine = build(path, fuse)
+    engine.write(1, SECOND)
+    rollback_ends = max(i for i, call in enumerate(fuse.calls, 1) if ".rollback" in call) + 3
+    assert rollback_ends > 10
+    for number in range(1, rollback_ends + 1):
+        for after in (False, True):
+            check_one(tmp_path / f"recovery-{number}", dies_at, after=after, recovery_fuse=Fuse(number, after))
+
+
+def test_first_batch_stopped_at_every_call_creates_the_table_once(tmp_path):
+    path = str(tmp_path / "count")
+    fuse = Fuse()
+    engine = build(path, fuse)
+    engine.write(0, FIRST)
+    for number in range(1, len(fuse.calls) + 1):
+        path = str(tmp_path / str(number))
+        with pytest.raises(PowerCut):
+            build(path, Fuse(number)).write(0, FIRST)
+        build(path).write(0, FIRST)
+        assert key_set(read_table(path)) == key_set(FIRST)
+        build(path).write(1, SECOND)
+        assert_clean(path)
+
+
+def test_task_that_failed_and_was_tried_again_leaves_no_file_of_the_first_attempt(tmp_path):
+    path = str(tmp_path / "t")
+    build(path).write(0, FIRST)
+    inner = LocalStorage(path)
+
+    class Flaky(LocalStorage):
+        failures = 1
+
+        def sync(self, path):
+            if Flaky.failures:
+                Flaky.failures -= 1
+                raise OSError("disk hiccup")
+            super().sync(path)
+
+    engine = Engine(inner, {"hoodie.parquet.max.file.size": "4000"}, worker_storage=Flaky(path), retry=1)
+    engine.write(1, SECOND)
+    assert Flaky.failures == 0
+    assert key_set(read_table(path)) == sorted(key_set(FIRST) + key_set(SECOND))
+    assert_clean(path)
+
+
+def test_a_late_task_writes_nothing_and_its_marker_is_swept_at_the_next_batch(tmp_path):
+    path = str(tmp_path / "t")
+    engine = build(path)
+    summary = engine.write(0, FIRST)
+    plan = engine.plans[-1]
+    late = [batches for batches in engine.route(plan, FIRST) if batches][0]
+    from streaming.task.append import write_rows
+
+    with pytest.raises(StorageError, match="was ended"):
+        write_rows(plan, "0-0-99", late)  # a task that Spark had given up runs on after the commit
+    assert os.listdir(os.path.join(path, ".hoodie", ".temp"))  # it announced itself before it looked
+    build(path).write(1, SECOND)
+    assert key_set(read_table(path)) == sorted(key_set(FIRST) + key_set(SECOND))
+    assert summary.instant_time in {file.instant_time for file in list_snapshot_files(HudiTable.open(path))} | {
+        summary.instant_time
+    }
+    assert_clean(path)

@@ -1,0 +1,210 @@
+"""Batches that failed are told to hooks, events say which batch they belong to, cleans are measured."""
+
+import pickle
+
+import pytest
+from engine import Engine, rows
+
+from streaming import FailedBatch, HudiSink, RowCount
+from streaming.batch.failed_batch import BatchProgress
+from table import BatchRefusedError, CommitOutcomeUnknownError, HudiError, StorageError, read_table
+
+CLEANED = {
+    "hoodie.clean.automatic": "true",
+    "hoodie.archive.automatic": "true",
+    "hoodie.clean.async": "false",
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+}
+
+
+@pytest.mark.parametrize(
+    ("batch_id", "progress", "error", "told"),
+    [
+        (3, BatchProgress(), StorageError("x"), (None, True)),  # whether it is a replay was not known yet
+        (3, BatchProgress(None, is_new=True), StorageError("x"), (None, False)),
+        (3, BatchProgress("t1", is_new=True), StorageError("x"), ("t1", False)),
+        (3, BatchProgress("t1", is_new=True), CommitOutcomeUnknownError("x"), ("t1", True)),
+        (3, BatchProgress("t1", is_new=True, is_visible=True), OSError("x"), None),
+        (None, BatchProgress(), StorageError("x"), (None, False)),
+        (None, BatchProgress("t1"), CommitOutcomeUnknownError("x"), ("t1", True)),
+    ],
+)
+def test_what_is_told_of_a_batch_that_failed(batch_id, progress, error, told):
+    failed = progress.failed("t", batch_id, error)
+    assert failed == (told and FailedBatch("t", batch_id, told[0], error, told[1]))
+    if failed is not None:
+        again = pickle.loads(pickle.dumps(failed))
+        assert (again.instant_time, repr(again.error)) == (failed.instant_time, repr(error))
+        with pytest.raises(AttributeError):
+            failed.table = "other"
+
+
+class Collects:
+    """A picklable hook."""
+
+    seen: list = []
+
+    def __call__(self, told):
+        Collects.seen.append(told)
+
+
+class HearsUpkeep:
+    """A picklable callback that asks for what services did, and cannot stand it."""
+
+    def __call__(self, summary):
+        pass
+
+    def after_upkeep(self, summary):
+        Collects.seen.append(summary)
+        raise RuntimeError("no room left")
+
+
+def fails(_failed):
+    raise RuntimeError("the queue is down")
+
+
+@pytest.fixture
+def seen():
+    Collects.seen.clear()
+    return Collects.seen
+
+
+def value(name, **labels):
+    import prometheus_client
+
+    return prometheus_client.REGISTRY.get_sample_value(name, labels)
+
+
+@pytest.mark.spark
+def test_hooks_get_the_batches_that_failed_and_those_alone(spark, tmp_path, monkeypatch, seen, logs):
+    from stream import OPTIONS, frame, keys
+
+    from streaming.batch import micro_batch
+    from streaming.metrics import PrometheusMetrics
+
+    path = str(tmp_path / "t")
+    hooks = [fails, Collects(), PrometheusMetrics()]
+    sink = HudiSink(path, {**OPTIONS, **CLEANED}, validators=[RowCount(1, 20)], on_failure=hooks)
+    sink = pickle.loads(pickle.dumps(sink))
+    sink(frame(spark, 0, 10, 1), 0)
+    assert seen == []
+
+    with pytest.raises(BatchRefusedError, match="30 rows"):
+        sink(frame(spark, 10, 40, 1), 1)
+    (failed,) = seen
+    assert (failed.table, failed.batch_id, failed.outcome_unknown) == (path, 1, False)
+    assert isinstance(failed.error, BatchRefusedError)
+    assert len(failed.instant_time) == 17
+    assert sink.callback_failures == 1
+    (event,) = [e for e in logs if e["event"] == "batch_failed"]
+    assert (event["table"], event["batch_id"], event["instant_time"]) == (path, 1, failed.instant_time)
+    assert "30 rows" in event["error"]
+    assert value("hudistream_batches_total", table=path, outcome="failed") == 1
+
+    # a batch that is visible is none that failed, whatever comes after its commit
+    sink.services._run = lambda _table: 1 / 0
+    sink(frame(spark, 10, 20, 1), 1)
+    assert sink.services.failures == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(sink._writer, "_after_commit", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            sink(frame(spark, 20, 30, 1), 2)
+    assert [e["batch_id"] for e in logs if e["event"] == "failed_after_commit"] == [2]
+    assert len(seen) == 1
+    assert len(keys(path)) == 30
+
+    def lost(*_args, **_kwargs):
+        raise CommitOutcomeUnknownError("the answer was lost")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(micro_batch, "complete_commit", lost)
+        with pytest.raises(CommitOutcomeUnknownError):
+            sink(frame(spark, 30, 40, 1), 3)
+        with pytest.raises(CommitOutcomeUnknownError):
+            sink.write(frame(spark, 30, 40, 1))
+    assert [(told.batch_id, told.outcome_unknown) for told in seen[1:]] == [(3, True), (None, True)]
+    assert value("hudistream_batches_total", table=path, outcome="unknown") == 2
+
+    def nobody_knows():
+        raise StorageError("no route to host")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sink.services, "check", nobody_knows)
+        with pytest.raises(StorageError):
+            sink(frame(spark, 20, 30, 1), 2)
+    # it failed before anybody asked whether batch 2 is there: it is
+    assert (seen[-1].batch_id, seen[-1].instant_time, seen[-1].outcome_unknown) == (2, None, True)
+
+
+@pytest.mark.spark
+def test_events_say_which_batch_of_which_table_they_belong_to(spark, tmp_path, logs, seen):
+    from stream import OPTIONS, frame
+
+    from streaming import UpkeepSummary
+
+    path = str(tmp_path / "t")
+    background = {key: value for key, value in CLEANED.items() if key != "hoodie.clean.async"}
+    sink = HudiSink(path, {**OPTIONS, **background}, callbacks=[HearsUpkeep()])
+    for batch_id in range(5):
+        logs.clear()
+        sink(frame(spark, 0, 10, 1), batch_id)
+        written = {e["event"]: e for e in logs}
+        assert ("table_created" in written) is (batch_id == 0)
+        for event in ("commit_begun", "commit_completed", "batch_committed"):
+            assert (written[event]["table"], written[event]["batch_id"]) == (path, batch_id)
+        sink.services.wait()
+        assert {e.get("table") for e in logs} == {path}
+        of_services = [e for e in logs if e["event"] in ("clean_requested", "file_cleaned", "instants_archived")]
+        assert all("batch_id" not in e for e in of_services)
+    assert of_services
+    # outside a batch nothing is bound
+    from structlog.contextvars import get_contextvars
+
+    assert get_contextvars() == {}
+    assert len(seen) == 5 == sink.callback_failures
+    assert all(isinstance(told, UpkeepSummary) and told.table == path for told in seen)
+    assert sum(told.files_deleted for told in seen) > 0
+
+
+def test_cleans_are_measured(tmp_path, monkeypatch):
+    from dataclasses import replace
+
+    from streaming.batch import services as table_services
+    from streaming.metrics import PrometheusMetrics
+
+    path = str(tmp_path / "t")
+    engine, told = Engine(path, CLEANED), []
+    engine.writer.services.listeners += [told.append, PrometheusMetrics().after_upkeep]
+    for number in range(6):
+        engine.write(number, rows([number], lambda _: "p"))
+    deleted = sum(summary.files_deleted for summary in told)
+    assert deleted >= 3
+    assert sum(summary.cleans for summary in told) >= 3
+    assert sum(summary.instants_archived for summary in told) >= 2
+    assert value("hudistream_cleans_total", table=path) == sum(summary.cleans for summary in told)
+    assert value("hudistream_clean_files_deleted_total", table=path) == deleted
+    assert value("hudistream_clean_files_failed_total", table=path) == 0
+    assert value("hudistream_instants_archived_total", table=path) == sum(one.instants_archived for one in told)
+    assert value("hudistream_service_failures_total", table=path) == 0
+    assert value("hudistream_clean_seconds_count", table=path) == 6
+    assert value("hudistream_clean_seconds_sum", table=path) == pytest.approx(sum(one.clean_seconds for one in told))
+
+    inner = table_services.run_clean
+
+    def misses(*args):
+        return [replace(done, failed=done.deleted, deleted={}) for done in inner(*args)]
+
+    def no_archive(*_args):
+        raise HudiError("no archive")
+
+    monkeypatch.setattr(table_services, "run_clean", misses)
+    monkeypatch.setattr(table_services, "archive", no_archive)
+    engine.write(6, rows([6], lambda _: "p"))
+    # what was cleaned before archival failed counts
+    assert (told[-1].files_deleted, told[-1].files_failed) == (0, 1)
+    assert "no archive" in told[-1].error
+    assert value("hudistream_clean_files_failed_total", table=path) == 1
+    assert value("hudistream_service_failures_total", table=path) == 1
+    assert len(read_table(path)) == 7

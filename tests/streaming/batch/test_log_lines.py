@@ -1,0 +1,95 @@
+"""What a stream says while it runs: one short line per batch, on standard error, and what a long batch says."""
+
+import os
+import subprocess
+import sys
+import textwrap
+import time
+
+from engine import Engine, rows
+
+from streaming.batch import progress
+
+
+def ran(code, tmp_path):
+    """What a process writes whose batches clean and archive; its table is the variable `path`."""
+    begin = f"""
+        import logging, sys
+        from engine import Engine, rows
+        path = {str(tmp_path / "t")!r}
+        upkeep = {{"hoodie.clean.automatic": "true", "hoodie.clean.async.enabled": "false",
+                  "hoodie.clean.commits.retained": "1", "hoodie.archive.automatic": "true",
+                  "hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4",
+                  "hoodie.datasource.write.operation": "upsert"}}
+        engine = Engine(path, upkeep)
+    """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(begin) + textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr.splitlines()
+
+
+def test_one_short_line_per_batch_whatever_else_it_does(tmp_path):
+    out, err = ran("for number in range(8): engine.write(number, rows(range(9)))", tmp_path)
+    assert out == ""
+    said = [line for line in err if " WARNING " not in line]
+    assert [line.split()[2] for line in said] == ["table_created", *["batch_committed"] * 8]
+    first, last = said[1], said[-1]
+    for part in (f"table={tmp_path / 't'}", "batch_id=0", "instant_time=2", "rows=9 updated=0 deleted=0 files=3"):
+        assert part in first
+    assert "rows=0 updated=9 deleted=0 files=3" in last
+    assert "seconds=" in last
+    assert len(last) < 200 + len(str(tmp_path))
+
+
+def test_a_batch_without_rows_and_a_replayed_one_have_their_line_too(tmp_path):
+    code = "engine.write(0, rows(range(9))); engine.write(0, rows(range(9))); engine.write(1, rows([]))"
+    err = ran(code, tmp_path)[1]
+    events = [line.split()[2] for line in err if " WARNING " not in line]
+    assert events == ["table_created", "batch_committed", "batch_skipped", "batch_empty"]
+
+
+def test_the_rest_is_there_for_whoever_asks(tmp_path):
+    code = """
+        logging.basicConfig(stream=sys.stdout, level=logging.DEBUG, format="%(levelname)s %(name)s %(message)s")
+        for number in range(8): engine.write(number, rows(range(9)))
+    """
+    out, err = ran(code, tmp_path)
+    assert err == []
+    for event in ("commit_begun", "commit_completed", "batch_summary", "file_cleaned", "instants_archived"):
+        assert any(line.startswith("DEBUG hudistream.") and f" {event} " in line for line in out.splitlines()), event
+    assert out.count("INFO hudistream.sink batch_committed") == 8
+
+
+def test_a_long_batch_says_its_phase_and_what_is_known_of_it(tmp_path, monkeypatch, logs):
+    monkeypatch.setattr(progress, "PROGRESS_S", 0.02)
+    engine = Engine(str(tmp_path / "t"))
+    distribute, commit = engine._distribute, engine.writer._commit
+
+    def slow(inner):
+        def run(*args):
+            time.sleep(0.1)
+            done = inner(*args)
+            time.sleep(0.1)
+            return done
+
+        return run
+
+    engine._distribute, engine.writer._commit = slow(distribute), slow(commit)
+    engine.write(0, rows(range(9)))
+    said = [entry for entry in logs if entry["event"] == "batch_running"]
+    writing = [entry for entry in said if entry["phase"] == "write"]
+    committing = [entry for entry in said if entry["phase"] == "commit"]
+    assert said == [*writing, *committing]
+    assert len(writing) >= 2
+    assert len(committing) >= 2
+    for entry in writing:  # nothing is made up of what is not known
+        assert set(entry) == {"event", "log_level", "table", "batch_id", "instant_time", "phase", "seconds"}
+    assert {(entry["rows"], entry["updated"], entry["files"]) for entry in committing} == {(9, 0, 3)}
+    assert said[-1]["seconds"] > said[0]["seconds"]

@@ -1,0 +1,253 @@
+"""The background thread: the gate, one clean at a time, failures by policy, an orderly end."""
+
+import subprocess
+import sys
+import threading
+
+import pytest
+from engine import Engine, key_set, rows
+from snapshots import base_files
+
+from streaming.batch.services import Cleaning, TableServices, choose_cleaning, retention_s
+from table import read_table
+from table.errors import HudiError, InvalidConfigError
+from table.hudi_table import HudiTable
+from table.options.write_options import parse_options
+from table.storage.local import LocalStorage
+from table.timeline.active_timeline import load_timeline
+from table.timeline.archived_timeline import read_archived_commits
+from table.timeline.instant import Action
+from table.timeline.timeline import build_timeline
+
+ON = {"hoodie.clean.automatic": "true", "hoodie.archive.automatic": "true"}
+
+
+@pytest.mark.parametrize(
+    ("table_type", "compaction_async", "clean_async", "cleaning"),
+    [
+        ("COPY_ON_WRITE", False, True, Cleaning.AT_CHECKPOINT),
+        ("COPY_ON_WRITE", False, False, Cleaning.NEVER),
+        ("MERGE_ON_READ", True, True, Cleaning.AT_CHECKPOINT),
+        ("MERGE_ON_READ", True, False, Cleaning.AFTER_COMPACTION),
+        ("MERGE_ON_READ", False, True, Cleaning.AT_CHECKPOINT),
+        ("MERGE_ON_READ", False, False, Cleaning.NEVER),
+    ],
+)
+def test_the_gate(table_type, compaction_async, clean_async, cleaning):
+    assert choose_cleaning(table_type, compaction_async=compaction_async, clean_async=clean_async) is cleaning
+    inline = choose_cleaning(table_type, compaction_async=compaction_async, clean_async=clean_async, inline=True)
+    assert inline is (Cleaning.INLINE if cleaning is Cleaning.AT_CHECKPOINT else cleaning)
+    never = choose_cleaning(table_type, compaction_async=compaction_async, clean_async=clean_async, automatic=False)
+    assert never is Cleaning.NEVER
+
+
+def test_a_stream_of_batches_keeps_versions_and_instants_bounded(tmp_path):
+    path = str(tmp_path / "t")
+    options = {**ON, "clean.retain_commits": "2", "hoodie.keep.min.commits": "4", "hoodie.keep.max.commits": "6"}
+    engine = Engine(path, options)
+    for number in range(30):
+        engine.write(number, rows(range(3 * number, 3 * number + 3)))
+        engine.writer.services.wait()
+    assert key_set(read_table(path)) == sorted(f"k{n}" for n in range(90))
+    assert len(base_files(path)) <= 3 * 4
+    line = load_timeline(LocalStorage(path))
+    assert len(line.completed_writes) <= 7
+    assert len(line.completed_of(Action.CLEAN)) <= 7
+    archived = {commit.time for commit in read_archived_commits(HudiTable.open(path).archive)}
+    assert len(archived) + len(line.completed_writes) == 30
+    assert engine.writer.services.failures == 0
+    assert Engine(path, options).write(29, rows([1])).skipped
+
+
+def services(options, run, storage=None):
+    return TableServices(storage, parse_options(options).options, run)
+
+
+class Place:
+    base_uri = "t"
+
+
+def test_one_at_a_time_and_an_orderly_end():
+    going, release, runs = threading.Event(), threading.Event(), []
+
+    def run(_table):
+        runs.append(threading.current_thread().name)
+        going.set()
+        release.wait(10)
+
+    from table.config.table_config import TableConfig
+
+    upkeep = services(ON, run, Place())
+    config, line = TableConfig("t", ("id",)), build_timeline([])
+    upkeep.after_commit(config, line)
+    assert going.wait(10)
+    upkeep.after_commit(config, line)
+    assert upkeep.is_cleaning
+    assert runs == ["hudistream-services"]
+    release.set()
+    upkeep.stop()
+    assert not upkeep.is_cleaning
+    upkeep.after_commit(config, line)
+    assert len(runs) == 1
+
+
+@pytest.mark.parametrize(("policy", "runs"), [("warn", 3), ("pause", 1), ("fail", 3)])
+def test_failures_are_counted_logged_and_handled_by_policy(logs, policy, runs):
+    from table.config.table_config import TableConfig
+
+    done = []
+
+    def run(_table):
+        done.append(1)
+        raise HudiError("disk on fire")
+
+    upkeep = services({**ON, "hudistream.clean.on.failure": policy}, run, Place())
+    for _ in range(3):
+        upkeep.after_commit(TableConfig("t", ("id",)), build_timeline([]))
+        upkeep.wait()
+        if policy == "fail":
+            with pytest.raises(HudiError, match="disk on fire.*can be run again"):
+                upkeep.check()
+        upkeep.check()
+    assert len(done) == runs == upkeep.failures
+    assert [e["then"] for e in logs if e["event"] == "table_services_failed"] == [policy] * runs
+
+
+# what is said -> is a clean planned in the background, right after the commit, or never
+SPELLINGS = [
+    ({}, "background"),
+    ({"clean.async.enabled": "true"}, "background"),
+    ({"hoodie.clean.async": "true"}, "background"),
+    ({"hoodie.clean.async.enabled": "true", "clean.async.enabled": "true"}, "background"),
+    ({"hoodie.clean.async": "false"}, "inline"),
+    ({"hoodie.clean.async.enabled": "false"}, "inline"),
+    ({"clean.async.enabled": "false"}, "never"),
+    ({"hoodie.clean.automatic": "false"}, "never"),
+    ({"hoodie.clean.automatic": "false", "hoodie.clean.async": "false"}, "never"),
+    ({"hoodie.clean.automatic": "false", "clean.async.enabled": "true"}, "never"),
+]
+
+
+@pytest.mark.parametrize("archives", [True, False])
+@pytest.mark.parametrize(("options", "cleaned"), SPELLINGS)
+def test_when_a_copy_on_write_table_is_cleaned_and_archived(tmp_path, monkeypatch, logs, options, cleaned, archives):
+    from streaming.batch import services as table_services
+
+    ran = []
+    for name in ("run_clean", "archive"):
+        inner = getattr(table_services, name)
+
+        def noted(*args, name=name, inner=inner):
+            ran.append((name.removeprefix("run_"), threading.current_thread().name == "hudistream-services"))
+            return inner(*args)
+
+        monkeypatch.setattr(table_services, name, noted)
+    path = str(tmp_path / "t")
+    bounds = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    engine = Engine(path, {**ON, **bounds, "hoodie.archive.automatic": archives, **options})
+    for number in range(6):
+        engine.write(number, rows([number], lambda _: "p"))
+        if cleaned == "inline":
+            # before the next batch begins: nothing to wait for
+            assert not engine.writer.services.is_cleaning
+            assert load_timeline(LocalStorage(path)).completed_of(Action.CLEAN) or number < 2
+        engine.writer.services.wait()
+    in_background = cleaned != "inline"
+    expected = [("clean", in_background)] * (cleaned != "never") + [("archive", in_background)] * archives
+    assert ran == expected * 6
+    line = load_timeline(LocalStorage(path))
+    assert (len(line.completed_writes) < 6) is archives
+    assert bool(line.completed_of(Action.CLEAN)) is (cleaned != "never")
+    assert len([e for e in logs if e["event"] == "nothing_cleans"]) == (cleaned == "never")
+    assert key_set(read_table(path)) == sorted(f"k{n}" for n in range(6))
+
+
+@pytest.mark.parametrize(
+    ("hudis", "flinks"), [("false", "false"), ("false", "true"), ("true", "false")], ids=lambda value: value
+)
+@pytest.mark.parametrize("spelling", ["hoodie.clean.async", "hoodie.clean.async.enabled"])
+def test_the_two_switches_of_asynchronous_cleaning_may_not_contradict_each_other(spelling, hudis, flinks):
+    with pytest.raises(InvalidConfigError, match=f"{spelling}={hudis} and clean.async.enabled={flinks} say different"):
+        parse_options({spelling: hudis, "clean.async.enabled": flinks})
+
+
+def test_a_clean_that_fails_right_after_the_commit_does_not_fail_the_batch(tmp_path, logs):
+    path = str(tmp_path / "t")
+    engine = Engine(path, {**ON, "hoodie.clean.async": "false", "hudistream.clean.on.failure": "fail"})
+    engine.writer.services._run = lambda _table: 1 / 0
+    assert engine.write(0, rows([0])).instant_time
+    assert engine.writer.services.failures == 1
+    assert key_set(read_table(path)) == ["k0"]
+    with pytest.raises(HudiError, match="can be run again"):
+        engine.write(1, rows([1]))
+    assert engine.write(1, rows([1])).instant_time
+
+
+@pytest.mark.parametrize("options", [{"clean.async.enabled": "false"}, {"hoodie.clean.automatic": "false"}])
+def test_the_row_in_which_nothing_cleans_is_said_once(tmp_path, logs, options):
+    engine = Engine(str(tmp_path / "t"), {**ON, **options})
+    for number in range(3):
+        engine.write(number, rows([number]))
+    assert [e["log_level"] for e in logs if e["event"] == "nothing_cleans"] == ["warning"]
+    assert not load_timeline(LocalStorage(str(tmp_path / "t"))).completed_of(Action.CLEAN)
+
+
+def test_a_retention_shorter_than_a_query_is_said_once(tmp_path, logs):
+    assert retention_s(["20260101000000000"] * 4, 10) is None
+    assert retention_s([f"202601010000{n:02d}000" for n in range(5)], 10) == 10
+    engine = Engine(str(tmp_path / "t"), ON)
+    for number in range(8):
+        engine.write(number, rows([number]))
+        engine.writer.services.wait()
+    (told,) = [e for e in logs if e["event"] == "retention_is_short"]
+    assert told["seconds"] < 600
+
+
+def test_a_batch_is_visible_whatever_cleaning_does(tmp_path):
+    path = str(tmp_path / "t")
+    engine = Engine(path, {**ON, "hoodie.clean.commits.retained": "1"})
+    engine.writer.services._run = lambda _table: 1 / 0
+    for number in range(3):
+        summary = engine.write(number, rows([number]))
+        assert summary.instant_time
+        engine.writer.services.wait()
+    assert engine.writer.services.failures == 3
+    assert key_set(read_table(path)) == ["k0", "k1", "k2"]
+
+
+def test_the_interpreter_waits_for_a_clean_under_way(tmp_path):
+    code = f"""
+import sys, time
+sys.path[:0] = {sys.path!r}
+from engine import Engine, rows
+engine = Engine({str(tmp_path / "t")!r}, {{"hoodie.clean.automatic": "true"}})
+def slow(table):
+    time.sleep(1)
+    open({str(tmp_path / "done")!r}, "w").close()
+engine.writer.services._run = slow
+engine.write(0, rows([1]))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert (tmp_path / "done").exists()
+
+
+def test_a_reader_that_holds_its_files_is_not_disturbed_within_the_retention(tmp_path):
+    import pyarrow.parquet as pq
+    from snapshots import snapshot_files
+
+    path = str(tmp_path / "t")
+    options = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "3"}
+    engine = Engine(path, options)
+    for number in range(12):
+        engine.write(number, rows(range(3 * number, 3 * number + 3)))
+        engine.writer.services.wait()
+        engine.writer.lease.release()
+        held, wanted = snapshot_files(path), key_set(read_table(path))
+        for later in range(3):
+            Engine(path, options).write(None, rows([10_000 + 10 * number + later]))
+            # a sink of its own each time: its thread is done before the files are opened
+            from table.services.clean.clean import clean
+
+            clean(HudiTable.open(path), engine.writer._options.clean)
+        keys = [key for file in held for key in pq.read_table(f"{path}/{file}").column("id").to_pylist()]
+        assert sorted(keys) == wanted

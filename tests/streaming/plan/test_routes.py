@@ -1,0 +1,55 @@
+import pytest
+
+from streaming.plan.bucket_assigner import AssignRules, LiveFile
+from streaming.plan.routes import SLOT_BYTES, Routes, hash_int, plan_routes, task_values
+from streaming.plan.write_profile import PathProfile, WriteProfile
+
+RULES = AssignRules(120 << 20, 100 << 20, 1024)
+ROWS = SLOT_BYTES // 1024  # as many fill one slot
+
+
+def profile(**rows):
+    return WriteProfile(batches=1, paths={path: PathProfile((), float(count)) for path, count in rows.items()})
+
+
+def test_nothing_known_means_hashing_over_all_tasks():
+    assert plan_routes(WriteProfile(), RULES, 4) == Routes(4, 1)
+
+
+def test_a_small_batch_needs_no_exchange():
+    assert plan_routes(profile(a=100, b=100), RULES, 4) == Routes(1, 1)
+
+
+def test_a_small_batch_that_tops_up_large_files_is_not_small():
+    paths = {path: PathProfile((LiveFile(path, "f", 90 << 20),), 10.0) for path in "abcd"}
+    routes = plan_routes(WriteProfile(batches=1, paths=paths), RULES, 2)
+    assert routes.tasks == 2
+    assert sorted(task for tasks in routes.planned.values() for task in tasks) == [0, 0, 1, 1]
+
+
+def test_one_hot_path_among_fifty_spreads_and_the_quiet_ones_make_one_file_each():
+    rows = {f"quiet{number}": 100 for number in range(49)}
+    routes = plan_routes(profile(hot=3 * ROWS + 10, **rows), RULES, 4)
+    assert routes.tasks == 4
+    assert sorted(routes.planned["hot"]) == [0, 1, 2, 3]
+    assert {len(tasks) for path, tasks in routes.planned.items() if path != "hot"} == {1}
+    assert len(routes.planned) == 50
+
+
+def test_slots_go_to_the_least_loaded_task_heaviest_first():
+    routes = plan_routes(profile(a=9 * 1000, b=7 * 1000, c=6 * 1000, d=5 * 1000), RULES, 2)
+    assert {path: tasks[0] for path, tasks in routes.planned.items()} == {"a": 0, "b": 1, "c": 1, "d": 0}
+
+
+def test_a_path_has_no_more_slots_than_there_are_tasks():
+    assert len(plan_routes(profile(hot=100 * ROWS), RULES, 3).planned["hot"]) == 3
+
+
+def test_unknown_paths_get_the_configured_slots():
+    assert plan_routes(WriteProfile(), RULES, 4, default_slots=2).slots_of("new") == 2
+    assert plan_routes(WriteProfile(), RULES, 1, default_slots=2).slots_of("new") == 1
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 3, 8, 200])
+def test_task_values_send_each_row_to_the_task_they_name(tasks):
+    assert [hash_int(value) % tasks for value in task_values(tasks)] == list(range(tasks))

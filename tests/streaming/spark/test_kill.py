@@ -1,0 +1,174 @@
+"""A real stream killed by SIGKILL, and worker processes killed in the middle of a batch."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from oracles import hudi_rs
+from snapshots import assert_clean
+from stream import write_batches
+
+from table import read_table
+from table.storage.interface import TEMPORARY_PREFIX
+from table.storage.local import LocalStorage
+from table.timeline.active_timeline import load_timeline
+
+pytestmark = pytest.mark.spark
+
+ROWS, BATCHES = 400, 90
+
+STREAM = """
+import sys
+from pyspark.sql import SparkSession
+from streaming import HudiSink
+
+folder, path, checkpoint = sys.argv[1:]
+spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+         .config("spark.sql.shuffle.partitions", "4").getOrCreate())
+spark.sparkContext.setLogLevel("OFF")
+sink = HudiSink(path, {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.parquet.max.file.size": "60000",
+})
+stream = spark.readStream.schema("id string, p string, ts bigint").option("maxFilesPerTrigger", 1).parquet(folder)
+print("READY", flush=True)
+query = (stream.writeStream.foreachBatch(sink).option("checkpointLocation", checkpoint)
+         .trigger(availableNow=True).start())
+query.awaitTermination()
+print("DONE", flush=True)
+"""
+
+
+def start(script, *arguments):
+    return subprocess.Popen(
+        [sys.executable, str(script), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+    )
+
+
+def kill_all(process):
+    """The driver, its JVM and its Python workers, at once."""
+    family = [process, *psutil.Process(process.pid).children(recursive=True)]
+    for member in family:
+        try:
+            os.kill(member.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    process.wait()
+
+
+@pytest.mark.parametrize("kills", [5, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_stream_killed_at_random_moments_loses_and_doubles_nothing(tmp_path, kills):
+    seed = int(os.environ.get("HUDISTREAM_SEED", time.time_ns() % 10**6))
+    print("seed", seed)
+    moments = random.Random(seed)
+    folder, path, checkpoint = (str(tmp_path / name) for name in ("in", "t", "c"))
+    write_batches(folder, BATCHES, ROWS)
+    script = tmp_path / "stream.py"
+    script.write_text(STREAM)
+    killed = 0
+    while killed < kills:
+        process = start(script, folder, path, checkpoint)
+        assert process.stdout.readline() == "READY\n"
+        wait_for_progress(process, path, killed)
+        time.sleep(moments.uniform(0, 0.9))
+        if process.poll() is not None:
+            break
+        kill_all(process)
+        killed += 1
+        if os.path.exists(os.path.join(path, ".hoodie", "hoodie.properties")):
+            table = read_table(path)  # without a commit it has no columns of its own yet
+            seen = table.column("id").to_pylist() if "id" in table.column_names else []
+            assert len(seen) == len(set(seen)), f"seed {seed}: a reader sees doubled rows"
+            assert len(seen) % ROWS == 0, f"seed {seed}: a reader sees part of a batch"
+    process = start(script, folder, path, checkpoint)
+    said, _ = process.communicate(timeout=300)
+    assert said.endswith("DONE\n")
+    assert killed == kills, f"seed {seed}: the stream was through after {killed} kills; give it more batches"
+    everything = sorted(f"k{n}" for n in range(ROWS * BATCHES))
+    assert sorted(read_table(path).column("id").to_pylist()) == everything, f"seed {seed}"
+    assert sorted(hudi_rs.read(path).column("id").to_pylist()) == everything
+    assert_clean_in_the_end(path)
+
+
+def assert_clean_in_the_end(path):
+    """A process killed between two system calls leaves its temporary; it is swept once it is surely nobody's."""
+    hoodie = os.path.join(path, ".hoodie")
+    for name in os.listdir(hoodie):
+        if name.startswith(TEMPORARY_PREFIX):
+            os.utime(os.path.join(hoodie, name), (1e9, 1e9))
+    load_timeline(LocalStorage(path))
+    assert_clean(path)
+
+
+def wait_for_progress(process, path, killed):
+    """Until the stream has begun to write in earnest; the first kills come as early as the first batch."""
+    hoodie = os.path.join(path, ".hoodie")
+
+    def instants():
+        return len(os.listdir(hoodie)) if os.path.isdir(hoodie) else 0
+
+    before, deadline = instants(), time.monotonic() + 60
+    wanted = before + (1 if killed < 3 else 4)
+    while instants() < wanted and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+WORKER_KILL = """
+import os, sys, threading, time, psutil
+from pyspark.sql import SparkSession
+from streaming import HudiSink
+
+path = sys.argv[1]
+spark = (SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").getOrCreate())
+spark.sparkContext.setLogLevel("OFF")
+sink = HudiSink(path, {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.insert.shuffle.parallelism": "2",
+})
+frame = lambda a, b: spark.range(a, b).selectExpr("concat('k', id) id", "concat('p', id % 4) p", "repeat('x', 200) v")
+sink(frame(0, 1000), 0)
+killed = []
+
+def kill_a_worker():
+    # a worker that has a data file of this batch open is in the middle of it
+    while not killed:
+        for child in psutil.Process().children(recursive=True):
+            try:
+                if any(f.path.startswith(path) and f.path.endswith(".parquet") for f in child.open_files()):
+                    child.kill()
+                    killed.append(child.pid)
+                    return
+            except psutil.Error:
+                continue
+
+thread = threading.Thread(target=kill_a_worker, daemon=True)
+thread.start()
+sink(frame(1000, 600_000), 1)
+print("KILLED", len(killed), flush=True)
+sink(frame(600_000, 601_000), 2)
+print("DONE", flush=True)
+"""
+
+
+def test_a_worker_killed_in_the_middle_of_a_batch_is_replaced_and_leaves_nothing(tmp_path):
+    script, path = tmp_path / "stream.py", str(tmp_path / "t")
+    script.write_text(WORKER_KILL)
+    process = start(script, path)
+    said, _ = process.communicate(timeout=300)
+    assert [line for line in said.splitlines() if line.isupper() or line.startswith("KILLED")] == ["KILLED 1", "DONE"]
+    assert sorted(read_table(path).column("id").to_pylist()) == sorted(f"k{n}" for n in range(601_000))
+    assert_clean_in_the_end(path)

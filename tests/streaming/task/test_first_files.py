@@ -1,0 +1,66 @@
+"""The first batch of a table is sized by what its rows take, not by a guess; what is said or learned stands."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from engine import SCHEMA, Engine
+
+OPERATION = "hoodie.datasource.write.operation"
+OPERATIONS = ["insert", "upsert", "bulk_insert"]
+
+
+def narrow(count, first=0):
+    numbers = np.arange(first, first + count)
+    return pa.table(
+        {
+            "id": pa.array(numbers).cast(pa.string()),
+            "p": pa.array(["p"] * count),
+            "ts": pa.array(numbers, pa.int64()),
+            "v": pa.array(numbers % 7).cast(pa.string()),
+        },
+        schema=SCHEMA,
+    )
+
+
+def sizes_of(path):
+    return sorted(file.stat().st_size for file in Path(path).rglob("*.parquet"))
+
+
+def engine(path, **options):
+    return Engine(str(path), {OPERATION: "insert", **options}, batch_rows=10_000)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_half_a_million_narrow_rows_are_one_file_by_default(tmp_path, operation):
+    engine(tmp_path, **{OPERATION: operation}).write(0, narrow(500_000))
+    [size] = sizes_of(tmp_path)
+    assert size < 30 * 1024 * 1024
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_they_fill_files_of_the_size_that_is_asked_for(tmp_path, operation):
+    limit = 200_000
+    engine(tmp_path, **{OPERATION: operation, "hoodie.parquet.max.file.size": str(limit)}).write(0, narrow(200_000))
+    full = sizes_of(tmp_path)[1:]  # the smallest has what was left
+    assert len(full) >= 3
+    assert all(0.7 * limit < size < 1.3 * limit for size in full), full
+
+
+def test_a_size_that_is_said_stands(tmp_path):
+    said = {"hoodie.copyonwrite.record.size.estimate": "1000", "hoodie.parquet.max.file.size": "1000000"}
+    engine(tmp_path, **said).write(0, narrow(5000))
+    assert len(sizes_of(tmp_path)) == 5
+
+
+def test_a_few_rows_say_nothing(tmp_path):
+    engine(tmp_path, **{"hoodie.parquet.max.file.size": "20480"}).write(0, narrow(60))
+    assert len(sizes_of(tmp_path)) == 3  # 1,024 bytes per row: 20 rows per file
+
+
+def test_the_next_batch_goes_by_what_was_learned(tmp_path):
+    one = engine(tmp_path)
+    one.write(0, narrow(1000))
+    one.write(1, narrow(1000, 1000))
+    assert [plan.rules.is_guess for plan in one.plans] == [True, False]

@@ -1,0 +1,59 @@
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streaming.plan.columns import SLOT_COLUMN
+from streaming.task.grouping import NO_PATH, group_by_slot, split_in_order
+from table.schema.avro_schema import PARTITION_PATH
+
+ROW = st.tuples(st.sampled_from(["", "a", "b", "a/b", None]), st.integers(0, 3))
+
+
+def batches_of(rows, size):
+    table = pa.table(
+        {
+            "number": pa.array(range(len(rows)), pa.int64()),
+            "nested": pa.array([[{"x": "x" * 20}] for _ in rows], pa.list_(pa.struct([("x", pa.string())]))),
+            PARTITION_PATH: pa.array([path for path, _ in rows], pa.string()),
+            SLOT_COLUMN: pa.array([slot for _, slot in rows], pa.int32()),
+        }
+    )
+    return table.to_batches(size)
+
+
+def numbers_by_group(pieces):
+    """Row numbers by group; a group that comes back after another one is an error."""
+    found, last = {}, None
+    for path, slot, rows in pieces:
+        assert (path, slot) == last or (path, slot) not in found, "the pieces of a slot follow each other"
+        last = (path, slot)
+        assert rows.column_names == ["number", "nested"]
+        found.setdefault(last, []).extend(rows.column("number").to_pylist())
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(ROW, max_size=60), st.integers(1, 9), st.sampled_from([1, 300, 2000, 10**9]))
+def test_rows_come_together_in_order_of_arrival_however_little_memory_there_is(rows, size, memory_bytes):
+    wanted = {}
+    for number, (path, slot) in enumerate(rows):
+        wanted.setdefault((NO_PATH if path is None else path, slot), []).append(number)
+    assert numbers_by_group(group_by_slot(batches_of(rows, size), memory_bytes)) == wanted
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(ROW, max_size=40), st.integers(1, 9))
+def test_sorted_rows_are_passed_on_at_once(rows, size):
+    rows = sorted(rows, key=lambda row: (row[0] or "", row[0] is None, row[1]))
+    wanted = {}
+    for number, (path, slot) in enumerate(rows):
+        wanted.setdefault((NO_PATH if path is None else path, slot), []).append(number)
+    assert numbers_by_group(split_in_order(batches_of(rows, size))) == wanted
+
+
+def test_one_slot_is_passed_on_without_the_disk(monkeypatch):
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda *_, **__: pytest.fail("nothing needs the disk"))
+    pieces = list(group_by_slot(batches_of([("a", 0)] * 50, 5), 300))
+    assert sum(len(rows) for _, _, rows in pieces) == 50
+    assert len(pieces) == 5

@@ -1,0 +1,105 @@
+"""The sink without Spark: rows of an Arrow table reach the same tasks, in a loop."""
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from streaming.batch.micro_batch import MicroBatchWriter
+from streaming.batch.workers import Batch
+from streaming.task.in_process import InProcessWorkers
+from table.options.write_options import parse_options
+from table.storage.local import LocalStorage
+
+OPTIONS = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.operation": "insert",
+    # a thread beside the batch would make the order of storage calls a matter of luck
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+}
+SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
+
+
+def rows(keys, partition=lambda number: f"p{number % 3}", ts=0, v="v"):
+    """Rows with these numbers as keys."""
+    numbers = list(keys)
+    return pa.table(
+        {
+            "id": [f"k{number}" for number in numbers],
+            "p": [partition(number) for number in numbers],
+            "ts": pa.array([ts] * len(numbers), pa.int64()),
+            "v": [v] * len(numbers),
+        },
+        schema=SCHEMA,
+    )
+
+
+def key_set(table):
+    """The record keys of a table as a sorted list: doubles show."""
+    return sorted(table.column("id").to_pylist())
+
+
+class Engine:
+    """A sink whose exchange is a loop in this process.
+
+    Args:
+        storage: the table's, faulty ones included.
+        worker_storage: what the tasks get; None means the same.
+        retry: how often a failed task is tried again, as Spark does.
+    """
+
+    def __init__(
+        self, storage, options=None, worker_storage=None, query_id="q", retry=0, batch_rows=7, aside=None, validators=()
+    ):
+        if isinstance(storage, str):
+            storage = LocalStorage(storage)
+        parsed = parse_options({**OPTIONS, **(options or {})}).options
+        self.writer = MicroBatchWriter(storage, parsed, "t", validators, aside)
+        self.worker_storage, self.query_id, self.retry, self.batch_rows = worker_storage, query_id, retry, batch_rows
+        self.plans = []
+        self.attempts = 0
+
+    def write(self, batch_id, table, parallelism=2, schema=None):
+        """Writes one batch."""
+        return self.writer.write(Batch(self.workers(table, parallelism, schema), batch_id, self.query_id))
+
+    def workers(self, table, parallelism=2, schema=None):
+        """What distributes a batch."""
+        return _Workers(self, table, parallelism, schema)
+
+    def route(self, plan, table):
+        """The batches of each task."""
+        return self.workers(table).route(plan)
+
+    def distribute(self, plan, table):
+        """Has a batch written; tests that interfere put something else in its place."""
+        if self.worker_storage is not None:
+            plan = replace(plan, context=replace(plan.context, storage=self.worker_storage))
+        self.plans.append(plan)
+        workers = self.workers(table)
+        workers._started = self.attempts
+        try:
+            return InProcessWorkers.write(workers, None, plan)
+        finally:
+            self.attempts = workers._started
+
+
+class _Workers(InProcessWorkers):
+    """Rows whose key is the column id, and whose partition path is the column p, if they have it."""
+
+    def __init__(self, engine, table, parallelism, schema):
+        paths = table.column("p") if "p" in table.column_names else pa.chunked_array([[""] * len(table)], pa.string())
+        keys = table.column("id").cast(pa.string())
+        attempts = engine.retry + 1
+        super().__init__(table, keys, paths, parallelism=parallelism, attempts=attempts, batch_rows=engine.batch_rows)
+        self._engine, self._schema = engine, schema or table.schema
+
+    @property
+    def schema(self):
+        return self._schema
+
+    def write(self, keys, plan):
+        return self._engine.distribute(plan, self._rows)

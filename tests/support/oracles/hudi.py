@@ -1,0 +1,106 @@
+"""Client of the process in which real Hudi runs."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+SERVER = Path(__file__).with_name("hudi_server.py")
+# options with which real Hudi writes into a table of tests/support/engine.py
+JVM = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.index.type": "BLOOM",
+}
+
+
+class HudiError(Exception):
+    """What real Hudi raised."""
+
+
+class Hudi:
+    """Real Hudi, 1.0.2 unless told otherwise, behind a pipe. Start-up is lazy and takes some 25 s the first time."""
+
+    def __init__(self, version="1.0.2"):
+        self._version = version
+        self._process = None
+        self._log = None
+
+    def _start(self):
+        self._log = tempfile.NamedTemporaryFile("w+", suffix=".hudi.log", delete=False)
+        env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "TZ": "UTC"}
+        self._process = subprocess.Popen(
+            [sys.executable, str(SERVER), self._version],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            env=env,
+        )
+        if not self._process.stdout.readline():
+            said = Path(self._log.name).read_text()[-2000:]
+            raise HudiError(f"real Hudi did not start; see {self._log.name}: {said}")
+
+    def start(self):
+        """Starts the process unless it runs."""
+        if self._process is None:
+            self._start()
+
+    def _call(self, **command):
+        self.start()
+        self._process.stdin.write(json.dumps(command) + "\n")
+        self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        if not line:
+            raise HudiError("real Hudi died: " + Path(self._log.name).read_text()[-3000:])
+        answer = json.loads(line)
+        if "error" in answer:
+            raise HudiError(answer["error"])
+        return answer["ok"]
+
+    def read(self, path, options=None, columns=None, where=None):
+        """Rows of a table as dictionaries, values as the golden files spell them."""
+        return self._call(do="read", path=str(path), options=options, columns=columns, where=where)
+
+    def read_incremental(self, path, begin, end=None):
+        """Rows whose commit lies in (begin, end]."""
+        options = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": begin}
+        if end:
+            options["hoodie.datasource.read.end.instanttime"] = end
+        return self.read(path, options)
+
+    def write(self, path, rows, options, mode="append"):
+        """Writes an Arrow table through Hudi's data source."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "rows.parquet")
+            pq.write_table(rows if isinstance(rows, pa.Table) else pa.Table.from_pylist(rows), file)
+            return self._call(do="write", path=str(path), parquet=file, options=options, mode=mode)
+
+    def client(self, path, method, *arguments, options=None):
+        """Calls a method of Hudi's write client on a table."""
+        return self._call(do="client", path=str(path), method=method, arguments=arguments, options=options or {})
+
+    def buckets(self, keys, fields, buckets):
+        """The bucket of each key."""
+        return self._call(do="buckets", keys=keys, fields=fields, buckets=buckets)
+
+    def sql(self, *statements):
+        """Runs SQL statements; a list of rows each."""
+        return self._call(do="sql", statements=list(statements))
+
+    def stop(self):
+        """Ends the process."""
+        if self._process is not None:
+            self._process.stdin.close()
+            try:
+                self._process.wait(30)
+            except subprocess.TimeoutExpired:
+                self._process.kill()

@@ -1,0 +1,107 @@
+"""Each rule of the protocol taken out in turn: what the simulation must find without it."""
+
+from contextlib import ExitStack, contextmanager
+from unittest import mock
+
+from streaming.batch import micro_batch
+from streaming.batch import services as table_services
+from table.services.archival import archival
+from table.services.clean import clean
+from table.services.rollback import rollback, undo_checks
+from table.services.savepoint import restore, savepoint
+from table.storage.interface import join
+from table.timeline.timeline import inflight
+from table.transaction import commit, lease
+
+from .disk import SimStorage
+
+
+@contextmanager
+def patched(*changes):
+    """Replaces attributes: (where, name, what)."""
+    with ExitStack() as stack:
+        for where, name, what in changes:
+            stack.enter_context(mock.patch.object(where, name, what))
+        yield
+
+
+def _clean_deletes_folders(table, settings, *, due=True):
+    """Rule 1: a clean deletes the folder of an emptied partition, whatever lies in it."""
+    done = _run_clean(table, settings, due=due)
+    for outcome in done:
+        for path in outcome.plan.emptied:
+            for name in table.storage.list_tree(path):
+                table.storage.delete(join(path, name))
+    return done
+
+
+def _clean_removes_partitions(table, settings, *, due=True):
+    """Rule 2: the background clean removes emptied partitions itself, beside a batch."""
+    done = _run_clean(table, settings, due=due)
+    micro_batch.remove_emptied_partitions(table, [path for outcome in done for path in outcome.plan.emptied])
+    return done
+
+
+_run_clean = clean.run_clean
+
+
+def _decide_alone(_storage, wanted):
+    """Rule 3: everybody has the end that he wants."""
+    return wanted
+
+
+def _commit_first(table, end):
+    """Rule 4: the completed file comes first, and what failed attempts left is never looked for."""
+    storage = table.storage
+    begun = inflight(end.time, end.action)
+    if not storage.exists(begun.path):
+        return commit._find_outcome(table, end)
+    return commit.complete_instant(storage, begun, end.content)
+
+
+def _no_fence(self, _instant_time):
+    """Rule 5: an instant is never closed."""
+
+
+def _keep_once(self, stopped):
+    """Rule 8: the first error ends the renewal of the lease."""
+    while not stopped.wait(self._settings.interval_ms / 1000):
+        self._renew()
+
+
+def _hold_without_asking(self, _identity):
+    """Rule 7: everybody holds the table."""
+    self._record = self._record or lease.LeaseRecord(1, None)
+
+
+RULES = {
+    "1: deletion names files": [
+        (table_services, "run_clean", _clean_deletes_folders), (clean, "run_clean", _clean_deletes_folders),
+    ],
+    "2: partitions are removed by the writer, between two batches": [
+        (table_services, "run_clean", _clean_removes_partitions),
+    ],
+    "3: one object decides how an instant ends": [
+        (commit, "decide_end", _decide_alone), (rollback, "decide_end", _decide_alone),
+        (undo_checks, "decide_end", _decide_alone), (restore, "decide_end", _decide_alone),
+    ],
+    "4: the order of an end": [
+        (commit, "carry_out_commit", _commit_first), (rollback, "carry_out_commit", _commit_first),
+    ],
+    "5: the fence": [
+        (SimStorage, "fence", _no_fence), (SimStorage, "revoke", lambda *_: None),
+        (SimStorage, "is_open", lambda *_: True),
+    ],
+    "6: leftovers go before the line moves": [
+        (archival, "find_held", lambda *_: frozenset()), (archival, "delete_leftovers", lambda *_: ()),
+    ],
+    "7: one writer means one": [
+        (lease.Lease, "hold", _hold_without_asking), (lease.Lease, "confirm", lambda _: None),
+        (commit, "_check_alone", lambda *_: None),
+    ],
+    "8: renewals do nothing else": [(lease.Lease, "_keep", _keep_once)],
+    "9: completion looks at what it was planned from": [(commit, "find_conflict", lambda _: None)],
+    "10: services and operators take turns": [
+        (savepoint, "_find_hole", lambda *_: None), (clean, "load_savepointed", lambda *_: {}),
+    ],
+}  # fmt: skip

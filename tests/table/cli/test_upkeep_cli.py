@@ -1,0 +1,94 @@
+"""The commands that keep a table, as a cron job would run them."""
+
+import subprocess
+import sys
+
+import pytest
+from command_line import said
+from engine import Engine, key_set, rows
+from snapshots import base_files
+
+from table import read_table
+from table.hudi_table import HudiTable
+from table.inspect.explain import explain_files, explain_packing
+from table.options.write_options import parse_options
+from table.view.file_group import BaseFile
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = str(tmp_path / "t")
+    engine = Engine(path)
+    for number in range(6):
+        engine.write(number, rows(range(10 * number, 10 * number + 10)))
+    return path
+
+
+def test_clean_says_what_it_would_do_and_does_it(path, capsys):
+    before = base_files(path)
+    text = said(capsys, "clean", path, "--dry-run", "--set", "hoodie.cleaner.commits.retained=2")
+    assert base_files(path) == before
+    named = sorted(line.split()[1] for line in text.splitlines() if line.startswith("delete"))
+    assert "9 of 18 files would go" in text
+    assert "it is the newest version" in text
+    assert "9 files deleted, 0 could not be" in said(capsys, "clean", path, "--set", "clean.retain_commits=2")
+    assert sorted(set(before) - set(base_files(path))) == named
+    assert "nothing to clean" in said(capsys, "clean", path, "--set", "clean.retain_commits=2")
+
+
+def test_savepoint_rollback_restore_and_archive(path, capsys, tmp_path):
+    time = said(capsys, "savepoint", "create", path, "--comment", "x").split()[1]
+    assert time in said(capsys, "savepoint", "list", path)
+    Engine(path).write(6, rows([900]))
+    last = HudiTable.open(path).load_timeline().completed_writes[-1].time
+    assert "is batch 6 of the stream with sink id 'default_single_writer'" in said(
+        capsys, "rollback", path, last, code=1
+    )
+    assert last in said(capsys, "rollback", path, last, "--force")
+    Engine(path).write(6, rows([901]))
+    assert "1 commits undone" in said(capsys, "savepoint", "restore", path, time, "--force")
+    assert len(key_set(read_table(path))) == 60
+    assert "needs an instant time" in said(capsys, "savepoint", "delete", path)
+    said(capsys, "savepoint", "delete", path, time)
+    assert "no savepoints" in said(capsys, "savepoint", "list", path)
+    options = tmp_path / "options"
+    options.write_text("hoodie.keep.min.commits=3\nhoodie.keep.max.commits=4\nhoodie.clean.commits.retained=2\n")
+    assert "archived 3 instants to .hoodie/" in said(capsys, "archive", path, "--options", str(options))
+    assert "archived 0 instants" in said(capsys, "archive", path, "--options", str(options))
+    assert "no commit 123" in said(capsys, "rollback", path, "123", code=1)
+
+
+def test_explain_has_a_reason_for_every_file(path, capsys):
+    options = parse_options({"hoodie.clean.commits.retained": "2"}).options
+    explained = list(explain_files(HudiTable.open(path), options))
+    assert sorted(e.file.path for e in explained) == base_files(path)
+    assert sum(bool(e.packing) for e in explained) == 3
+    text = said(capsys, "explain", path, "--set", "hoodie.clean.commits.retained=2")
+    assert len(text.splitlines()) == 18
+    assert "goes: replaced before" in text
+    assert "small: takes rows first" in text
+
+
+def test_why_a_file_takes_rows_or_not():
+    options = parse_options({"hoodie.parquet.small.file.limit": "100", "hoodie.parquet.max.file.size": "120"}).options
+    off = parse_options({"hoodie.parquet.small.file.limit": "0"}).options
+    file = BaseFile("p", "f", "f", "1", 99)
+    assert "21 bytes left" in explain_packing(file, options)
+    assert "full enough: 100 bytes" in explain_packing(BaseFile("p", "f", "f", "1", 100), options)
+    assert "packing is off" in explain_packing(file, off)
+
+
+def test_the_commands_need_no_spark(path):
+    run = f"sys.exit(main(['clean', {path!r}]))"
+    code = f"import sys; sys.modules['pyspark'] = None; from table.cli.main import main; {run}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_explain_says_what_becomes_of_a_batch_and_why(path, capsys):
+    assert "skip: batch 5 of query q is committed" in said(capsys, "explain", path, "--batch", "5")
+    assert "write: the last batch committed is 5" in said(capsys, "explain", path, "--batch", "6")
+    assert "refuse: batch 4 of sink" in said(capsys, "explain", path, "--batch", "4")
+    assert "came from another query (q)" in said(capsys, "explain", path, "--batch", "5", "--query", "other")
+    other = "hoodie.datasource.write.streaming.checkpoint.identifier=other"
+    assert "any first batch is fine" in said(capsys, "explain", path, "--batch", "5", "--set", other)

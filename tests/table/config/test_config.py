@@ -1,0 +1,174 @@
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from table.config.properties import format_properties, parse_properties
+from table.config.table_config import (
+    BACKUP_FILE,
+    PROPERTIES_FILE,
+    TableConfig,
+    checksum,
+    config_from_properties,
+    keygen_type_of,
+    load_properties,
+    load_table_config,
+    update_properties,
+)
+from table.errors import CorruptFileError, InvalidConfigError, UnsupportedTableError
+from table.hudi_table import create_table
+from table.options.write_groups import TableSettings
+from table.options.write_options import WriteOptions
+from table.storage.local import LocalStorage
+
+CONFIG = TableConfig("t", ("id",), ("region",), "ts")
+
+
+def test_checksum_is_the_one_in_hudis_file(golden):
+    path, _ = golden("cow_insert_partitioned")
+    properties = load_properties(LocalStorage(path))
+    assert properties["hoodie.table.checksum"] == "820205600" == str(checksum("cow_insert_partitioned"))
+    assert zlib.crc32(b"db.t") == checksum("t", "db")
+
+
+def test_hudis_properties_are_read_typed(golden):
+    config = load_table_config(LocalStorage(golden("cow_insert_partitioned")[0]))
+    assert config.record_key_fields == ("id",)
+    assert config.partition_fields == ("region",)
+    assert config.ordering_field == "ts"
+    assert (config.keygen_type, config.timezone, config.archive_folder) == ("SIMPLE", "LOCAL", "history")
+    assert config_from_properties(config.to_properties()) == config
+
+
+def test_key_generator_is_written_as_type_and_as_class():
+    properties = CONFIG.to_properties()
+    assert properties["hoodie.table.keygenerator.type"] == "SIMPLE"
+    assert properties["hoodie.table.keygenerator.class"] == "org.apache.hudi.keygen.SimpleKeyGenerator"
+
+
+@pytest.mark.parametrize("folder", ["..", "../x", "/tmp/x", "a/../../x", "s3://b/x", "a//b", "."])
+def test_an_archive_outside_of_the_metadata_is_refused_wherever_it_is_said(folder):
+    properties = {**CONFIG.to_properties(), "hoodie.archivelog.folder": folder}
+    with pytest.raises(UnsupportedTableError, match=f"hoodie.archivelog.folder={folder}: the archive must lie within"):
+        config_from_properties(properties)
+    with pytest.raises(InvalidConfigError, match="must be the plain name of a folder within .hoodie"):
+        WriteOptions(table=TableSettings(archive_folder=folder))
+
+
+def test_an_archive_may_lie_deeper_within_the_metadata():
+    assert config_from_properties({**CONFIG.to_properties(), "hoodie.archivelog.folder": "a/b"}).archive_folder == "a/b"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SIMPLE", "SIMPLE"),
+        ("simple", "SIMPLE"),
+        ("org.apache.hudi.keygen.SimpleKeyGenerator", "SIMPLE"),
+        ("org.apache.hudi.keygen.SimpleAvroKeyGenerator", "SIMPLE"),
+        ("NonpartitionedKeyGenerator", "NON_PARTITION"),
+        ("org.apache.hudi.keygen.ComplexKeyGenerator", "COMPLEX"),
+        ("com.acme.MyKeyGenerator", None),
+    ],
+)
+def test_key_generators_by_type_and_class(text, expected):
+    assert keygen_type_of(text) == expected
+
+
+# what java.util.Properties reads, by its own documentation
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a=b", {"a": "b"}),
+        ("a : b ", {"a": "b "}),
+        ("  a   b", {"a": "b"}),
+        ("# no\n! no\n\na=b", {"a": "b"}),
+        ("a=b\\\n   c", {"a": "bc"}),
+        ("a\\=b\\:c=d\\=e", {"a=b:c": "d=e"}),
+        ("a=\\u00e9\\u0041", {"a": "éA"}),
+        ("a=\\ud83d\\ude00", {"a": "😀"}),
+        ("a", {"a": ""}),
+        ("a=", {"a": ""}),
+        ("a=\\t\\n\\\\", {"a": "\t\n\\"}),
+        ("a=b\r\nc=d\r", {"a": "b", "c": "d"}),
+        ("a=1\na=2", {"a": "2"}),
+        ("a=c\\\\\nb=d", {"a": "c\\", "b": "d"}),
+    ],
+)
+def test_java_properties_syntax(text, expected):
+    assert parse_properties(text.encode("latin-1")) == expected
+
+
+def test_a_broken_escape_is_named():
+    with pytest.raises(CorruptFileError, match="u12"):
+        parse_properties(b"a=\\u12")
+
+
+@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), st.text(
+    st.characters(exclude_categories=["Cs"]))))  # fmt: skip
+def test_properties_round_trip(properties):
+    assert parse_properties(format_properties(properties, 0)) == properties
+
+
+def test_a_missing_version_is_not_ours():
+    assert config_from_properties({"hoodie.table.name": "t"}).version == 8
+
+
+def test_no_table_name_is_no_table():
+    with pytest.raises(UnsupportedTableError, match=r"hoodie\.table\.name"):
+        config_from_properties({})
+
+
+def test_a_table_is_created_once_whoever_comes_first(tmp_path):
+    storage = LocalStorage(str(tmp_path / "t"))
+    first = create_table(storage, CONFIG)
+    second = create_table(storage, TableConfig("other", ("x",)))
+    assert first.config == second.config == CONFIG
+    hoodie = tmp_path / "t" / ".hoodie"
+    assert sorted(p.name for p in hoodie.iterdir()) == [".aux", ".schema", ".temp", "archived", "hoodie.properties"]
+    assert sorted(p.name for p in (hoodie / ".aux" / ".bootstrap").iterdir()) == [".fileids", ".partitions"]
+
+
+def test_a_damaged_file_is_read_from_its_backup(tmp_path):
+    storage = LocalStorage(str(tmp_path / "t"))
+    create_table(storage, CONFIG)
+    storage.put(BACKUP_FILE, storage.read(PROPERTIES_FILE))
+    storage.put(PROPERTIES_FILE, storage.read(PROPERTIES_FILE)[:100])
+    assert load_table_config(storage) == CONFIG
+
+
+def test_damaged_without_backup_is_an_error_not_an_empty_place(tmp_path):
+    storage = LocalStorage(str(tmp_path / "t"))
+    create_table(storage, CONFIG)
+    broken = storage.read(PROPERTIES_FILE).replace(b"hoodie.table.name=t", b"hoodie.table.name=u")
+    storage.put(PROPERTIES_FILE, broken)
+    with pytest.raises(CorruptFileError, match="checksum is wrong"):
+        load_table_config(storage)
+
+
+def test_update_keeps_a_backup_until_the_new_file_is_whole(tmp_path):
+    storage = LocalStorage(str(tmp_path / "t"))
+    create_table(storage, CONFIG)
+    changed = update_properties(storage, {"hoodie.table.metadata.partitions": ""})
+    assert changed == load_table_config(storage) == CONFIG
+    assert load_properties(storage)["hoodie.table.metadata.partitions"] == ""
+    assert not storage.exists(BACKUP_FILE)
+
+
+def test_update_stopped_at_every_call_leaves_a_readable_table(tmp_path):
+    from faults import FaultyStorage, Fuse, PowerCut
+
+    fuse = Fuse()
+    storage = LocalStorage(str(tmp_path / "count"))
+    create_table(storage, CONFIG)
+    update_properties(FaultyStorage(storage, fuse), {"x": "1"})
+    for number in range(1, len(fuse.calls) + 1):
+        for after in (False, True):
+            storage = LocalStorage(str(tmp_path / f"{number}-{after}"))
+            create_table(storage, CONFIG)
+            with pytest.raises(PowerCut):
+                update_properties(FaultyStorage(storage, Fuse(number, after)), {"x": "1"})
+            assert load_table_config(storage) == CONFIG
+            update_properties(storage, {"x": "2"})
+            assert load_properties(storage)["x"] == "2"

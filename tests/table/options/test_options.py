@@ -1,0 +1,332 @@
+from operator import attrgetter
+from pathlib import Path
+
+import pytest
+
+from table.config.merge_mode import MergeMode
+from table.config.table_config import TableConfig
+from table.errors import InvalidConfigError
+from table.options.keys import ALIASES, HONOURED, REFUSED
+from table.options.settings import kinds_of
+from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
+from table.options.write_groups import GROUPS
+from table.options.write_options import (
+    WriteOptions,
+    check_options_agree,
+    new_table_config,
+    parse_options,
+)
+
+HUDI_KEYS = [
+    line.split("\t")[0]
+    for line in Path(__file__).parents[2].joinpath("data", "hudi-options.tsv").read_text().splitlines()[1:]
+]
+# what users bring that Hudi's own list leaves out: the data source, sync, and Flink's spellings
+BROUGHT = """
+hoodie.datasource.write.operation hoodie.datasource.write.table.type hoodie.datasource.write.table.name
+hoodie.datasource.write.commitmeta.key.prefix hoodie.datasource.write.insert.drop.duplicates
+hoodie.datasource.insert.dup.policy hoodie.datasource.write.streaming.checkpoint.identifier
+hoodie.datasource.write.streaming.ignore.failed.batch hoodie.datasource.write.streaming.retry.count
+hoodie.datasource.write.row.writer.enable hoodie.datasource.write.record.merger.impls
+hoodie.datasource.hive_sync.enable hoodie.datasource.hive_sync.mode hoodie.datasource.hive_sync.table
+hoodie.datasource.hive_sync.database hoodie.datasource.hive_sync.partition_fields hoodie.datasource.meta.sync.enable
+hoodie.meta.sync.client.tool.class hoodie.cleaner.commits.retained hoodie.cleaner.fileversions.retained
+hoodie.cleaner.hours.retained hoodie.cleaner.policy hoodie.clean.max.commits hoodie.write.lock.provider
+hoodie.write.lock.filesystem.path hoodie.payload.ordering.field hoodie.payload.event.time.field table.type
+write.operation write.precombine write.precombine.field precombine.field
+write.tasks write.bucket_assign.tasks write.batch.size write.task.max.size write.rate.limit write.insert.deduplicate
+write.insert.cluster write.parquet.max.file.size write.parquet.block.size write.parquet.page.size
+write.ignore.failed payload.class index.type index.global.enabled index.bootstrap.enabled index.state.ttl
+clean.async.enabled clean.policy clean.retain_commits clean.retain_hours clean.retain_file_versions
+archive.max_commits archive.min_commits compaction.async.enabled compaction.schedule.enabled compaction.delta_commits
+compaction.trigger.strategy compaction.tasks compaction.max_memory clustering.schedule.enabled
+clustering.async.enabled metadata.enabled changelog.enabled cdc.enabled hive_sync.enable hive_sync.enabled
+hive_sync.mode hive_sync.metastore.uris read.streaming.enabled read.streaming.check-interval read.start-commit
+read.tasks source.avro-schema.path partition.default_name
+""".split()
+
+
+def grouped(fields):
+    """Keyword arguments of `WriteOptions` from fields of its groups for keys and the table."""
+    of_table = {"name", "database", "merge_mode", "timezone", "archive_folder"}
+    return {
+        "keys": {name: value for name, value in fields.items() if name not in of_table},
+        "table": {name: value for name, value in fields.items() if name in of_table},
+    }
+
+
+def classes_of(key):
+    name = ALIASES.get(key, key)
+    found = [label for label, table in (("honoured", HONOURED), ("refused", REFUSED)) if name in table]
+    if key in WITHOUT_EFFECT or (not found and key.startswith(tuple(WITHOUT_EFFECT_PREFIXES))):
+        found.append("without effect")
+    return found
+
+
+@pytest.mark.parametrize("key", [key for key in HUDI_KEYS + BROUGHT if not key.startswith("hoodie{")])
+def test_every_key_is_in_exactly_one_class(key):
+    assert len(classes_of(key)) == 1, f"{key}: {classes_of(key)}"
+
+
+def test_aliases_lead_to_keys_that_are_honoured_or_refused():
+    assert {name for name in ALIASES.values() if name not in HONOURED and name not in REFUSED} == set()
+    assert not set(ALIASES) & (set(HONOURED) | set(REFUSED))
+
+
+def test_honoured_keys_fill_fields_that_exist():
+    fields = {f"{group}.{field}" for group, kind in GROUPS.items() for field in kinds_of(kind)} | {"operation"}
+    special = {"auto_split", "split_size", "base_path"}
+    assert {honoured.path for honoured in HONOURED.values()} - fields == special
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"hoodie.parquet.max.file.size": "1000"}, {"sizes.max_file_bytes": 1000}),
+        ({"write.parquet.max.file.size": "2"}, {"sizes.max_file_bytes": 2 << 20}),
+        ({"hoodie.parquet.small.file.limit": 0}, {"sizes.small_file_limit_bytes": 0}),
+        ({"precombine.field": "ts"}, {"keys.ordering_field": "ts"}),
+        ({"hoodie.table.recordkey.fields": "a, b"}, {"keys.record_key_fields": ("a", "b")}),
+        ({"hoodie.combine.before.insert": True}, {"duplicates.combine_before_insert": True}),
+        ({"hoodie.merge.allow.duplicate.on.inserts": "False"}, {"duplicates.allow_on_insert": False}),
+        ({"hoodie.copyonwrite.insert.split.size": "9"}, {"sizes.rows_per_new_file": None}),
+        (
+            {"hoodie.copyonwrite.insert.split.size": "9", "hoodie.copyonwrite.insert.auto.split": "false"},
+            {"sizes.rows_per_new_file": 9},
+        ),
+        ({"hoodie.insert.shuffle.parallelism": "0"}, {"tasks.insert_parallelism": None}),
+        ({"hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING"}, {"table.merge_mode": MergeMode.COMMIT_TIME}),
+        (
+            {"payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"},
+            {"table.merge_mode": MergeMode.EVENT_TIME},
+        ),
+        (
+            {"hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator"},
+            {"keys.keygen_type": "NON_PARTITION"},
+        ),
+    ],
+)
+def test_values(options, expected):
+    parsed = parse_options(options).options
+    assert {name: attrgetter(name)(parsed) for name in expected} == expected
+
+
+# HoodieWriteConfig's builder as people call it: our field, its value, and who spells the key how
+BUILDER = [
+    ("table.name", "events", {"hoodie.table.name": "events"}),
+    ("tasks.insert_parallelism", 4, {"hoodie.insert.shuffle.parallelism": "4"}),
+    ("tasks.upsert_parallelism", 5, {"hoodie.upsert.shuffle.parallelism": "5"}),
+    ("tasks.bulk_insert_parallelism", 6, {"hoodie.bulkinsert.shuffle.parallelism": "6"}),
+    ("tasks.delete_parallelism", 7, {"hoodie.delete.shuffle.parallelism": "7"}),
+    (
+        "table.merge_mode",
+        MergeMode.COMMIT_TIME,
+        dict.fromkeys(
+            (
+                "hoodie.datasource.write.payload.class",
+                "hoodie.compaction.payload.class",
+                "payload.class",
+                "write.payload.class",
+            ),
+            MergeMode.COMMIT_TIME.payload_class,
+        ),
+    ),
+    (
+        "keys.ordering_field",
+        "seq",
+        dict.fromkeys(
+            (
+                "hoodie.datasource.write.precombine.field",
+                "hoodie.payload.ordering.field",
+                "hoodie.table.precombine.field",
+                "hoodie.table.ordering.fields",
+                "precombine.field",
+                "write.precombine.field",
+            ),
+            "seq",
+        ),
+    ),
+    ("index.type", "BLOOM", {"hoodie.index.type": "BLOOM", "index.type": "BLOOM"}),
+    ("base_file.bloom_fpp", 0.000002, {"hoodie.index.bloom.fpp": "0.000002"}),
+    ("base_file.bloom_max_entries", 150_000, {"hoodie.bloom.index.filter.dynamic.max.entries": "150000"}),
+    ("index.prune_by_ranges", False, {"hoodie.bloom.index.prune.by.ranges": "false"}),
+    ("archive.min_commits", 150, dict.fromkeys(("hoodie.keep.min.commits", "archive.min_commits"), "150")),
+    ("archive.max_commits", 200, dict.fromkeys(("hoodie.keep.max.commits", "archive.max_commits"), "200")),
+    ("sizes.small_file_limit_bytes", 1 << 20, {"hoodie.parquet.small.file.limit": "1048576"}),
+    ("sizes.record_bytes_estimate", 200, {"hoodie.copyonwrite.record.size.estimate": "200"}),
+    (
+        "clean.commits_retained",
+        100,
+        dict.fromkeys(
+            ("hoodie.clean.commits.retained", "hoodie.cleaner.commits.retained", "clean.retain_commits"), "100"
+        ),
+    ),
+    (
+        "sizes.max_file_bytes",
+        2 << 20,
+        {"hoodie.parquet.max.file.size": "2097152", "write.parquet.max.file.size": "2"},
+    ),
+]
+
+
+def test_the_whole_builder_of_a_write_config_is_understood_in_every_spelling():
+    every = {key: value for _, _, spellings in BUILDER for key, value in spellings.items()}
+    first = dict(next(iter(spellings.items())) for _, _, spellings in BUILDER)
+    last = dict(list(spellings.items())[-1] for _, _, spellings in BUILDER)
+    # bounds that go together, for spellings that are given alone
+    alone = {"hoodie.keep.min.commits": "150", "hoodie.keep.max.commits": "200"}
+    ones = [
+        {**{k: v for k, v in alone.items() if field.split(".")[0] in ("archive", "clean")}, key: value}
+        for field, _, spellings in BUILDER
+        for key, value in spellings.items()
+    ]
+    for given in (every, first, last, *ones):
+        parsed = parse_options({**given, "hoodie.payload.event.time.field": "ts"})
+        for field, value, spellings in BUILDER:
+            if set(spellings) & set(given):
+                assert attrgetter(field)(parsed.options) == value, (field, given)
+        assert parsed.without_effect == {
+            "hoodie.payload.event.time.field": "event times: commits do not record them",
+        }
+    # none of the values is what would hold anyway
+    untold = parse_options({}).options
+    assert [field for field, value, _ in BUILDER if attrgetter(field)(untold) == value] == ["index.type"]
+
+
+def test_the_ordering_field_of_the_payload_is_the_new_tables():
+    given = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.payload.ordering.field": "seq"}
+    assert new_table_config(parse_options(given).options, "t").ordering_field == "seq"
+
+
+@pytest.mark.parametrize(
+    ("codec", "expected", "level"),
+    [("gzip", "gzip", None), ("ZSTD", "zstd", 1), ("uncompressed", "none", None), ("lz4_raw", "lz4", None)],
+)
+def test_codecs(codec, expected, level):
+    settings = parse_options({"hoodie.parquet.compression.codec": codec}).options.base_file
+    assert (settings.codec, settings.level) == (expected, level)
+
+
+def test_custom_key_generator_takes_a_kind_with_each_field():
+    custom = {"hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.CustomKeyGenerator"}
+    parsed = parse_options({**custom, "hoodie.datasource.write.partitionpath.field": "a:simple,b:TIMESTAMP"}).options
+    assert (parsed.keys.partition_fields, parsed.keys.partition_kinds) == (("a", "b"), ("SIMPLE", "TIMESTAMP"))
+    with pytest.raises(InvalidConfigError, match="'a' is neither"):
+        parse_options({**custom, "hoodie.datasource.write.partitionpath.field": "a"})
+
+
+@pytest.mark.parametrize(
+    ("options", "keygen"),
+    [
+        ({"record_key_fields": ("a",), "partition_fields": ("b",)}, "SIMPLE"),
+        ({"record_key_fields": ("a", "b"), "partition_fields": ("c",)}, "COMPLEX"),
+        ({"record_key_fields": ("a",), "partition_fields": ("b", "c")}, "COMPLEX"),
+        ({"record_key_fields": ("a",)}, "NON_PARTITION"),
+        ({"record_key_fields": ("a", "b")}, "NON_PARTITION"),
+    ],
+)
+def test_the_key_generator_follows_from_the_fields(options, keygen):
+    assert new_table_config(WriteOptions(**grouped(options)), "t").keygen_type == keygen
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"hoodie.datasource.write.recordkey.feild": "id"}, "did you mean hoodie.datasource.write.recordkey.field"),
+        ({"hoodie.nonsense.at.all.xyz": "1"}, "unknown option hoodie.nonsense.at.all.xyz"),
+        ({"hudistream.nonsense": "1"}, "unknown option hudistream.nonsense"),
+        ({"hoodie.parquet.max.file.size": "big"}, "hoodie.parquet.max.file.size=big: not a whole number"),
+        ({"hoodie.parquet.max.file.size": "0"}, "hoodie.parquet.max.file.size=0"),
+        ({"hoodie.combine.before.insert": "maybe"}, "hoodie.combine.before.insert=maybe"),
+        ({"hoodie.index.bloom.fpp": "2"}, "hoodie.index.bloom.fpp=2"),
+        ({"hoodie.auto.commit": "false"}, "hoodie.auto.commit=false is refused: the stream's checkpoint"),
+        ({"table.type": "MERGE_ON_READ"}, "table.type=MERGE_ON_READ is refused"),
+        ({"hoodie.datasource.write.operation": "upsurt"}, "hoodie.datasource.write.operation=upsurt"),
+        ({"hoodie.index.type": "HBASE"}, "hoodie.index.type=HBASE: this index is not supported; use one of BLOOM"),
+        ({"hoodie.datasource.hive_sync.enable": "true"}, "no catalog is told"),
+        ({"hoodie.datasource.write.keygenerator.class": "com.acme.X"}, "com.acme.X"),
+        ({"hoodie.parquet.compression.codec": "brotli"}, "brotli"),
+        ({"hoodie.write.table.version": "8"}, "hoodie.write.table.version=8"),
+        (
+            {"hoodie.table.precombine.field": "a", "precombine.field": "b"},
+            "hoodie.table.precombine.field=a and precombine.field=b say different things",
+        ),
+        (
+            {"hoodie.parquet.max.file.size": "5", "write.parquet.max.file.size": "5"},
+            "hoodie.parquet.max.file.size=5 and write.parquet.max.file.size=5 say different things: keep one",
+        ),
+        (
+            {"hoodie.datasource.write.precombine.field": "ts", "hoodie.payload.ordering.field": "seq"},
+            "hoodie.datasource.write.precombine.field=ts and hoodie.payload.ordering.field=seq say different things",
+        ),
+        (
+            {"hoodie.payload.ordering.field": "seq", "precombine.field": "ts"},
+            "hoodie.payload.ordering.field=seq and precombine.field=ts say different things",
+        ),
+        ({"path": "/elsewhere"}, "'/elsewhere'"),
+        ({"hoodie.table.name": " "}, "hoodie.table.name is empty"),
+    ],
+)
+def test_what_is_wrong_is_named_with_the_way_out(options, message):
+    with pytest.raises(InvalidConfigError) as error:
+        parse_options(options, "/here")
+    assert message in str(error.value)
+
+
+def test_harmless_values_of_refused_keys_pass():
+    for key, (harmless, _) in REFUSED.items():
+        for value in harmless:
+            parse_options({key: value})
+
+
+def test_keys_without_effect_are_told_with_the_reason():
+    told = parse_options({"hoodie.metadata.index.async": "true", "hoodie.metrics.graphite.host": "x"}).without_effect
+    assert told == {
+        "hoodie.metadata.index.async": "the metadata table: none is written",
+        "hoodie.metrics.graphite.host": "the JVM's metrics reporters",
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "recordkey.field"),
+        (
+            {"record_key_fields": ("a", "b"), "partition_fields": ("c",), "keygen_type": "SIMPLE"},
+            "complex key generator",
+        ),
+        (
+            {"record_key_fields": ("a",), "partition_fields": ("b", "c"), "keygen_type": "SIMPLE"},
+            "complex key generator",
+        ),
+        ({"record_key_fields": ("a",), "partition_fields": ("b",), "keygen_type": "TIMESTAMP"}, "timestamp.type"),
+        ({"record_key_fields": ("a",), "keygen_type": "SIMPLE"}, "partitionpath.field"),
+        ({"record_key_fields": ("a",), "partition_fields": ("b",), "keygen_type": "NON_PARTITION"}, "contradict"),
+    ],
+)
+def test_a_new_table_needs_keys_that_make_sense(options, message):
+    with pytest.raises(InvalidConfigError, match=message):
+        new_table_config(WriteOptions(**grouped(options)), "t")
+
+
+TABLE = TableConfig("t", ("id",), ("p",), "ts")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"record_key_fields": ("other",)}, "recordkey.field=other contradicts the table, which has id"),
+        ({"partition_fields": ()}, "partitionpath.field= contradicts the table, which has p"),
+        ({"ordering_field": "x"}, "precombine.field=x"),
+        ({"name": "x"}, "hoodie.table.name=x"),
+        ({"hive_style": True}, "hive_style_partitioning=True"),
+        ({"timezone": "LOCAL"}, "timezone=LOCAL"),
+    ],
+)
+def test_options_that_contradict_the_table_are_refused(options, message):
+    with pytest.raises(InvalidConfigError, match=message):
+        check_options_agree(WriteOptions(**grouped(options)), TABLE)
+
+
+def test_what_is_left_out_is_the_tables():
+    check_options_agree(WriteOptions(), TABLE)

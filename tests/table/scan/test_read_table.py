@@ -1,0 +1,58 @@
+"""Tables that real Hudi wrote, read to their expected rows; and what is no table."""
+
+import pytest
+from values import rows_of
+
+from table import InvalidConfigError, TableNotFoundError, UnsupportedTableError, read_table
+from table.hudi_table import HudiTable
+from table.scan.read_table import list_snapshot_files
+
+TABLES = ["cow_insert_partitioned", "cow_nonpartitioned", "cow_upsert_delete", "cow_insert_overwrite",
+          "cow_schema_evolved", "cow_cleaned", "cow_archived", "cow_savepoint", "cow_rolled_back", "streaming_sink",
+          "cow_with_failed_inflight", "cow_with_failed_inflight_direct", "cow_metadata_table", "types_all",
+          "types_all_3level_lists"]  # fmt: skip
+
+
+def by_key(rows, keys):
+    return sorted(rows, key=lambda row: [str(row[key]) for key in keys])
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_golden_tables_read_to_their_expected_rows(golden, name):
+    path, expected = golden(name)
+    assert by_key(rows_of(read_table(path)), expected["keys"]) == by_key(expected["rows"], expected["keys"])
+    files = [file.path for file in list_snapshot_files(HudiTable.open(path))]
+    assert sorted(files) == sorted(expected["live_base_files"])
+
+
+def test_columns_are_chosen_by_name(golden):
+    path, _ = golden("cow_insert_partitioned")
+    assert read_table(path, ["region", "_hoodie_record_key"]).column_names == ["region", "_hoodie_record_key"]
+    with pytest.raises(InvalidConfigError, match="'nope'"):
+        read_table(path, ["nope"])
+
+
+def test_log_files_are_refused_by_name(golden):
+    with pytest.raises(UnsupportedTableError, match="log files"):
+        read_table(golden("mor_avro_logs")[0])
+
+
+def test_no_table_is_no_table(tmp_path):
+    with pytest.raises(TableNotFoundError, match=str(tmp_path)):
+        read_table(tmp_path)
+
+
+def test_show(golden, capsys):
+    from table.cli.main import load_overview, main
+
+    path, expected = golden("cow_cleaned")
+    overview = load_overview(path)
+    assert overview.live_files == len(expected["live_base_files"])
+    assert sorted(overview.partitions) == ["asia", "eu", "us"]
+    assert overview.total_bytes > overview.live_bytes
+    assert main(["show", path]) == 0
+    said = capsys.readouterr().out
+    assert "cow_cleaned" in said
+    assert overview.instants[-1].time in said
+    assert main(["show", path + "x"]) == 1
+    assert "no Hudi table" in capsys.readouterr().err

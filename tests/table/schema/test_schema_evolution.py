@@ -1,0 +1,210 @@
+"""Batches with other columns than the table's: the schema that comes of it, and the rows."""
+
+import decimal
+
+import pyarrow as pa
+import pytest
+from engine import Engine, rows
+
+from table import SchemaMismatchError, read_table
+from table.columns.cast import cast_column, java_text
+from table.schema.evolution import ADD, RECONCILE, STRICT, evolve_schema, merged_type
+
+I32, I64, F32, F64, TEXT = pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string()
+TABLE = pa.schema([("id", TEXT), ("n", I64)])
+
+
+def struct(**columns):
+    return pa.struct(list(columns.items()))
+
+
+def test_a_new_tables_columns_are_all_nullable():
+    batch = pa.schema([pa.field("id", TEXT, nullable=False)])
+    assert evolve_schema(batch, None) == pa.schema([("id", TEXT)])
+
+
+@pytest.mark.parametrize("mode", [STRICT, ADD, RECONCILE])
+def test_the_tables_schema_wins_over_order_and_nullability(mode):
+    batch = pa.schema([("n", I64), pa.field("id", TEXT, nullable=False)])
+    assert evolve_schema(batch, TABLE, mode) == TABLE
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ([("id", TEXT)], "column 'n' is missing"),
+        ([("id", TEXT), ("n", I64), ("x", I64)], "column 'x' is new"),
+        ([("id", TEXT), ("n", I32)], "column 'n' is int32, the table has int64"),
+        ([("id", TEXT), ("N", I64), ("n", I64)], "twice"),
+        ([("id", TEXT), ("_hoodie_file_name", TEXT)], "_hoodie_file_name"),
+        ([("id", TEXT), ("n", pa.large_list(I64))], "'n' has the type large_list"),
+        ([("id", TEXT), ("a b", I64)], "'a b'"),
+        ([], "no columns"),
+    ],
+)
+def test_what_a_strict_table_refuses_is_named(columns, message):
+    with pytest.raises(SchemaMismatchError, match=message):
+        evolve_schema(pa.schema(columns), TABLE, STRICT)
+
+
+@pytest.mark.parametrize(
+    ("table", "batch", "merged"),
+    [
+        (I64, I32, I64),
+        (I32, I64, I64),
+        (I64, F32, F32),
+        (F32, F64, F64),
+        (I32, TEXT, TEXT),
+        (TEXT, F64, TEXT),
+        (TEXT, pa.date32(), TEXT),
+        (pa.binary(), TEXT, pa.binary()),
+        (struct(a=I64), struct(b=TEXT, a=I64), struct(a=I64, b=TEXT)),
+        (struct(a=I32), struct(a=I64), struct(a=I64)),
+        (
+            pa.list_(struct(a=I64)),
+            pa.list_(struct(a=I64, b=TEXT)),
+            pa.list_(pa.field("element", struct(a=I64, b=TEXT))),
+        ),
+        (pa.map_(TEXT, I32), pa.map_(TEXT, I64), pa.map_(TEXT, pa.field("value", I64))),
+    ],
+)
+def test_columns_grow_at_any_depth(table, batch, merged):
+    found = evolve_schema(pa.schema([("x", batch), ("new", TEXT)]), pa.schema([("x", table)]))
+    assert found == pa.schema([("x", merged), ("new", TEXT)])
+
+
+@pytest.mark.parametrize("mode", [STRICT, ADD, RECONCILE])
+@pytest.mark.parametrize("number", [I32, I64, F32, F64, pa.decimal128(10, 2)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_ordering_field_never_becomes_text(mode, number, turned):
+    batch, table = (pa.schema([("ts", kind), ("n", kind)]) for kind in ([number, TEXT] if turned else [TEXT, number]))
+    with pytest.raises(SchemaMismatchError, match=r"column 'ts' is .*'10' is less than '9'; cast it to"):
+        evolve_schema(batch, table, mode, ordering_field="ts")
+    # columns that order nothing, and other types, are as they were
+    if mode != STRICT and merged_type(table.types[0], batch.types[0]) is not None:
+        assert evolve_schema(batch, table, mode).types == [TEXT, TEXT]
+        assert evolve_schema(batch, table, mode, ordering_field="other").types == [TEXT, TEXT]
+
+
+def test_the_ordering_field_may_grow_as_a_number_and_dates_may_become_text():
+    for table, batch, merged in [(I32, I64, I64), (I64, F64, F64), (TEXT, pa.date32(), TEXT)]:
+        found = evolve_schema(pa.schema([("ts", batch)]), pa.schema([("ts", table)]), ordering_field="ts")
+        assert found.field("ts").type == merged
+
+
+@pytest.mark.parametrize("mode", [STRICT, ADD, RECONCILE])
+def test_a_batch_whose_ordering_field_is_text_is_refused_and_leaves_nothing(tmp_path, mode):
+    path = str(tmp_path / "t")
+    options = {"hoodie.datasource.write.operation": "upsert", "hudistream.schema.mode": mode}
+    Engine(path, options).write(0, rows(range(3), ts=9, v="nine"))
+    text = rows(range(3), v="ten").set_column(2, "ts", pa.array(["10"] * 3))
+    with pytest.raises(SchemaMismatchError, match="cast it to int64 before the sink"):
+        Engine(path, options).write(1, text)
+    Engine(path, options).write(1, rows(range(3), ts=10, v="ten"))
+    assert set(read_table(path).column("v").to_pylist()) == {"ten"}
+
+
+@pytest.mark.parametrize(
+    ("table", "batch", "message"),
+    [
+        (pa.bool_(), I64, "'x' is int64, the table has bool"),
+        (I64, pa.date32(), r"'x' is date32\[day\], the table has int64"),
+        (struct(a=I64, b=TEXT), struct(a=I64), "'x.b' is missing"),
+        (pa.list_(I64), pa.list_(pa.bool_()), "'x.element' is bool"),
+        (pa.decimal128(10, 2), pa.decimal128(12, 2), "'x' is decimal"),
+        (TEXT, pa.binary(), "'x' is binary"),
+        (pa.date32(), TEXT, "'x' is string"),
+        (struct(a=I64), I64, "'x' is int64, the table has struct"),
+        (struct(a=I64), struct(A=I64, a=I64), "'x.A' differs from the table's 'a' in case alone"),
+    ],
+)
+def test_a_refused_change_shows_what_differs(table, batch, message):
+    with pytest.raises(SchemaMismatchError, match=message):
+        evolve_schema(pa.schema([("x", batch)]), pa.schema([("x", table)]))
+
+
+def test_what_a_batch_lacks_is_null_when_that_is_wanted():
+    batch = pa.schema([("id", TEXT), ("new", TEXT)])
+    wanted = pa.schema([*TABLE, pa.field("new", TEXT)])
+    assert evolve_schema(batch, TABLE, RECONCILE) == wanted
+    assert evolve_schema(batch, TABLE, ADD, fill_missing=True) == wanted
+    required = pa.schema([*TABLE, pa.field("must", I64, nullable=False)])
+    with pytest.raises(SchemaMismatchError, match="'must' is missing and must not be null"):
+        evolve_schema(batch, required, RECONCILE)
+
+
+def test_what_two_types_become_does_not_depend_on_what_came_before():
+    types = [I32, I64, F32, F64, TEXT, pa.binary(), pa.date32(), pa.decimal128(5, 2), pa.bool_()]
+    for one in types:
+        for other in types:
+            merged = merged_type(one, other)
+            if merged is not None and merged != one:
+                assert merged_type(merged, one) == merged
+                assert merged_type(merged, other) in (merged, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.1, "0.1"), (1e-7, "1.0E-7"), (1e10, "1.0E10"), (0.001, "0.001"), (0.0001, "1.0E-4"), (1e7, "1.0E7"),
+        (9999999.0, "9999999.0"), (123456.789, "123456.789"), (-0.0, "-0.0"), (100.0, "100.0"),
+        (-1.234e-5, "-1.234E-5"),
+        (float("nan"), "NaN"), (float("-inf"), "-Infinity"),
+    ],
+)  # fmt: skip
+def test_numbers_become_the_text_that_java_makes_of_them(value, text):
+    assert java_text(value) == text
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_nested_columns_get_their_new_fields(start):
+    old = pa.struct([("a", I32), ("l", pa.list_(struct(x=I64))), ("m", pa.map_(TEXT, struct(x=I64)))])
+    new = pa.struct(
+        [("a", TEXT), ("l", pa.list_(struct(x=I64, y=TEXT))), ("m", pa.map_(TEXT, struct(x=I64, y=F64))), ("z", I64)]
+    )
+    values = [
+        {"a": 1, "l": [{"x": 1}, None], "m": [("k", {"x": 5})]},
+        None,
+        {"a": None, "l": None, "m": None},
+        {"a": 4, "l": [], "m": []},
+        {"a": 5, "l": [{"x": None}], "m": [("q", None), ("r", {"x": 6})]},
+    ]
+    column = pa.chunked_array([pa.array([{"a": 0, "l": [{"x": 9}], "m": [("0", None)]}, *values], old).slice(start)])
+    found = cast_column(column, new).to_pylist()[1 - start :]
+    assert found == [
+        {"a": "1", "l": [{"x": 1, "y": None}, None], "m": [("k", {"x": 5, "y": None})], "z": None},
+        None,
+        {"a": None, "l": None, "m": None, "z": None},
+        {"a": "4", "l": [], "m": [], "z": None},
+        {"a": "5", "l": [{"x": None, "y": None}], "m": [("q", None), ("r", {"x": 6, "y": None})], "z": None},
+    ]
+
+
+@pytest.mark.parametrize("stored", [F64, F32, pa.decimal128(9, 2)])
+def test_columns_of_nulls_change_their_type(stored):
+    assert cast_column(pa.chunked_array([pa.nulls(2, stored)]), TEXT).to_pylist() == [None, None]
+    listed = pa.chunked_array([pa.array([[]], pa.list_(stored))])
+    assert cast_column(listed, pa.list_(TEXT)).to_pylist() == [[]]
+
+
+def test_numbers_are_widened_as_java_widens_them():
+    prices = pa.chunked_array([pa.array([decimal.Decimal("1.50"), None], pa.decimal128(9, 2))])
+    assert cast_column(prices, TEXT).to_pylist() == ["1.50", None]
+    assert cast_column(pa.chunked_array([pa.array([2**40 + 1, None])]), F32).to_pylist() == [float(2**40), None]
+
+
+@pytest.mark.parametrize("operation", ["insert", "upsert"])
+def test_a_table_grows_with_its_batches(tmp_path, operation):
+    sink = Engine(
+        str(tmp_path / "t"), {"hoodie.datasource.write.operation": operation, "hudistream.schema.mode": "reconcile"}
+    )
+    sink.write(0, rows(range(5)))
+    wide = rows(range(10, 13), ts=1).append_column("extra", pa.array([1, None, 3]))
+    sink.write(1, wide)
+    sink.write(2, rows(range(20, 22)).drop_columns(["v"]))
+    sink.write(3, rows(range(30, 31)).append_column("extra", pa.array([2.5])))
+    found = {row["id"]: row for row in read_table(tmp_path / "t", ["id", "v", "extra"]).to_pylist()}
+    assert found["k0"] == {"id": "k0", "v": "v", "extra": None}
+    assert found["k10"] == {"id": "k10", "v": "v", "extra": 1.0}
+    assert found["k20"] == {"id": "k20", "v": None, "extra": None}
+    assert found["k30"] == {"id": "k30", "v": "v", "extra": 2.5}

@@ -1,0 +1,264 @@
+"""The sink on S3, over HTTP: a real client against moto's server."""
+
+import random
+import threading
+
+import pyarrow as pa
+import pytest
+from engine import OPTIONS, Engine, key_set, rows
+from needs import require
+
+from streaming import HudiSink
+from table import StorageError, archive, clean, read_table
+from table.hudi_table import HudiTable
+from table.options.groups import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
+from table.storage.interface import ByteRange
+from table.storage.opening import open_storage
+from table.timeline.instant import Action
+
+
+@pytest.fixture(scope="module")
+def s3():
+    """Options for fsspec, and an empty bucket called `lake`."""
+    server = require("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    options = {
+        "key": "test",
+        "secret": "test",
+        "client_kwargs": {"endpoint_url": f"http://{host}:{port}", "region_name": "eu-west-1"},
+    }
+    require("s3fs").S3FileSystem(**options).mkdir("lake")
+    yield options
+    server.stop()
+
+
+def test_only_one_of_two_puts_creates_an_object_empty_ones_too(s3):
+    storage = open_storage("s3a://lake/put", s3)
+    for name, data in (("full", b"1"), ("empty", b"")):
+        assert storage.create_exclusive(name, data)
+        assert not storage.create_exclusive(name, b"2")
+        assert storage.read(name) == data
+    won = []
+
+    def create(number):
+        if open_storage("s3a://lake/put", s3).create_exclusive("raced", str(number).encode()):
+            won.append(number)
+
+    threads = [threading.Thread(target=create, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    assert storage.read("raced") == str(won[0]).encode()
+    assert {entry.name for entry in storage.list_dir("")} == {"full", "empty", "raced"}
+    assert all(entry.modified_ms > 0 for entry in storage.list_dir(""))
+
+
+def test_batches_rollback_and_replay_on_s3(s3):
+    path = "s3a://lake/engine"
+    Engine(open_storage(path, s3)).write(0, rows(range(30)))
+
+    class Died(BaseException):
+        pass
+
+    def dies(plan, table):
+        inner(plan, table)
+        raise Died
+
+    engine = Engine(open_storage(path, s3))
+    inner, engine.distribute = engine.distribute, dies
+    engine.writer._undo = lambda *_args: None  # a process that is gone undoes nothing
+    with pytest.raises(Died):
+        engine.write(1, rows(range(30, 60)))
+    assert key_set(read_table(path, storage_options=s3)) == key_set(rows(range(30)))
+    Engine(open_storage(path, s3)).write(1, rows(range(30, 60)))
+    assert Engine(open_storage(path, s3)).write(1, rows(range(30, 60))).skipped
+    assert key_set(read_table(path, storage_options=s3)) == key_set(rows(range(60)))
+    timeline = HudiTable.open(path, s3).load_timeline()
+    assert len(timeline.completed_of(Action.ROLLBACK)) == 1
+    assert timeline.pending == ()
+    storage = open_storage(path, s3)
+    assert storage.list_dir(".hoodie/.temp") == []
+    assert storage.list_dir(".hoodie/.heartbeat") == []
+
+
+@pytest.mark.spark
+def test_the_sink_unchanged_on_s3(s3, spark):
+    path = "s3a://lake/spark/events"
+    sink = HudiSink(path, OPTIONS, storage_options=s3)
+    for batch_id in range(3):
+        frame = spark.range(batch_id * 50, batch_id * 50 + 50).selectExpr(
+            "concat('k', id) id", "concat('p', id % 3) p", "id ts", "'v' v"
+        )
+        sink(frame, batch_id)
+    assert sink.last_batch.files_topped_up == 3
+    assert key_set(read_table(path, storage_options=s3)) == sorted(f"k{n}" for n in range(150))
+    hudi_rs = require("hudi")
+    url = s3["client_kwargs"]["endpoint_url"]
+    table = (
+        hudi_rs.HudiTableBuilder.from_base_uri("s3://lake/spark/events")
+        .with_options(
+            {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_ENDPOINT_URL": url,
+             "AWS_REGION": "eu-west-1", "AWS_ALLOW_HTTP": "true"}
+        )
+        .build()
+    )  # fmt: skip
+    assert sum(batch.num_rows for batch in table.read()) == 150
+
+
+def test_a_copy_is_made_by_the_store_itself(s3, monkeypatch):
+    storage = open_storage("s3://lake/copied", s3)
+    content = bytes(range(256)) * 24_000  # more than the least part of a multipart upload
+    storage.put("a", content)
+    asked = []
+    fs = storage._fs
+    call = fs.call_s3
+    monkeypatch.setattr(fs, "call_s3", lambda method, **given: asked.append((method, given)) or call(method, **given))
+    cat = fs.cat_file
+    monkeypatch.setattr(fs, "cat_file", lambda path, **part: pytest.fail("the old bytes travel") if part else cat(path))
+    for length in (len(content), 5 * 1024 * 1024 + 1):
+        asked.clear()
+        stage = storage.stage("20260101000000000", "b")
+        sink = storage.open_copy("a", [ByteRange(0, length)], "b", stage)
+        assert sink.tell() == length
+        for _ in range(3):
+            sink.write(b"x" * 4_000_000)
+        sink.write(b"end")
+        assert sink.tell() == length + 12_000_003
+        sink.close()
+        assert not storage.exists("b")
+        storage.publish("b", stage, sink)
+        assert [method for method, _ in asked if method.startswith("upload")] == [
+            "upload_part_copy",
+            "upload_part",
+            "upload_part",
+        ]
+        assert storage.read("b") == content[:length] + b"x" * 12_000_000 + b"end"
+        assert storage.delete("b")
+    monkeypatch.undo()
+    small = storage.open_copy("a", [ByteRange(0, 1000)], "c")
+    small.write(b"end")
+    small.close()
+    assert storage.read("c") == content[:1000] + b"end"
+    with pytest.raises(StorageError, match="copy 'missing'"):
+        storage.open_copy("missing", [ByteRange(0, len(content))], "d")
+    with pytest.raises((StorageError, FileNotFoundError)):
+        storage.open_copy("missing", [ByteRange(0, 10)], "d")
+    assert not storage.exists("d")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "calls"),
+    [
+        ([(0, 5_500_000), (5_600_000, 6_000_000)], ["copy", "copy", ""]),
+        ([(10, 100), (200, 11_000_000)], ["", "copy", ""]),  # the small one grows into a part of its own
+        ([(0, 2_500_000), (2_600_000, 3_000_000), (5_700_000, 6_000_000)], ["", "copy", ""]),  # much waits already
+        ([(10, 100), (200, 6_000_000)], [""]),  # too little behind it for S3 to copy
+        ([(0, 6_000_000), (6_000_100, 200), (7_000_000, 4_000_000)], ["copy", ""]),
+        ([(5, 3_000_000), (3_000_005, 3_000_000)], ["copy", ""]),  # neighbours are one piece
+    ],
+)
+def test_pieces_of_an_object_are_put_together(s3, monkeypatch, pieces, calls):
+    storage = open_storage("s3://lake/pieces", s3)
+    content = random.Random(2).randbytes(12_000_000)
+    storage.put("a", content)
+    asked = []
+    call = storage._fs.call_s3
+    monkeypatch.setattr(storage._fs, "call_s3", lambda method, **given: asked.append(method) or call(method, **given))
+    stage = storage.stage("20260101000000000", "b")
+    sink = storage.open_copy("a", [ByteRange(*piece) for piece in pieces], "b", stage)
+    expected = b"".join(content[start : start + length] for start, length in pieces)
+    assert sink.tell() == len(expected)
+    sink.write(b"end")
+    sink.close()
+    storage.publish("b", stage, sink)
+    assert storage.read("b") == expected + b"end"
+    prefix = "upload_part"
+    assert [method[len(prefix) + 1 :] for method in asked if method.startswith(prefix)] == calls
+
+
+def test_files_grow_by_copying_on_s3(s3):
+    path = "s3a://lake/grown"
+    options = {"hoodie.parquet.max.file.size": str(100 << 20), "hoodie.parquet.block.size": "400000"}
+    rng = random.Random(1)
+    wide = [rng.randbytes(400).hex() for _ in range(18_000)]
+
+    def batch(first, count):
+        table = rows(range(first, first + count), lambda _: "p0")
+        return table.set_column(3, "v", pa.array(wide[first : first + count]))
+
+    engine = Engine(open_storage(path, s3), options, batch_rows=500)
+    engine.write(0, batch(0, 17_000))
+    summary = engine.write(1, batch(17_000, 1000))
+    assert (summary.files_topped_up, summary.reencoded) == (1, {})
+    assert summary.bytes_copied > 5 * 1024 * 1024
+    assert read_table(path, storage_options=s3).num_rows == 18_000
+
+
+def test_folders_of_a_table_are_listed_side_by_side(s3, monkeypatch):
+    from table.view.file_system_view import list_partition_paths
+
+    storage = open_storage("s3a://lake/wide", s3)
+    Engine(storage).write(0, rows(range(40), lambda number: f"a/p{number % 20}"))
+    under_way, most, lock = [0], [0], threading.Lock()
+    inner = type(storage).list_dir
+
+    def counted(self, path):
+        with lock:
+            under_way[0] += 1
+            most[0] = max(most[0], under_way[0])
+        try:
+            return inner(self, path)
+        finally:
+            with lock:
+                under_way[0] -= 1
+
+    monkeypatch.setattr(type(storage), "list_dir", counted)
+    assert list_partition_paths(storage) == sorted(f"a/p{number}" for number in range(20))
+    assert most[0] > 1
+
+
+def test_cleaning_on_s3_deletes_in_bulk(s3, monkeypatch):
+    path = "s3a://lake/cleaned"
+    storage = open_storage(path, s3)
+    engine = Engine(storage)
+    for number in range(6):
+        engine.write(number, rows(range(10 * number, 10 * number + 10)))
+    table = HudiTable.open(path, s3)
+    wanted = key_set(read_table(path, storage_options=s3))
+    asked = []
+    fs = storage._fs
+    call = fs.call_s3
+    monkeypatch.setattr(fs, "call_s3", lambda method, *a, **k: asked.append(method) or call(method, *a, **k))
+    (outcome,) = clean(table, CleanSettings(commits_retained=2))
+    assert sum(map(len, outcome.deleted.values())) == 9
+    assert not outcome.failed
+    assert asked.count("delete_objects") == 3, set(asked)  # one a partition
+    assert "delete_object" not in asked
+    assert key_set(read_table(path, storage_options=s3)) == wanted
+    archive(table, ArchiveSettings(min_commits=3, max_commits=4), CleanSettings(commits_retained=2))
+    assert len(table.load_timeline().completed_writes) == 3
+    engine.write(6, rows([100]))
+    assert len(key_set(read_table(path, storage_options=s3))) == len(wanted) + 1
+
+
+@pytest.mark.parametrize("strange", ["?", "*", "x[1]"])
+def test_partition_paths_that_look_like_patterns_take_nothing_else_with_them_on_s3(s3, strange):
+    path = f"s3a://lake/pattern{ord(strange[0])}{len(strange)}"
+    storage = open_storage(path, s3)
+    upsert = Engine(storage, {"hoodie.datasource.write.operation": "upsert"})
+    for number in range(3):
+        upsert.write(number, rows(range(30), lambda key: [strange, "A", "x1"][key % 3], ts=number))
+    upsert.writer.stop()
+    table = HudiTable.open(path, s3)
+    (outcome,) = clean(table, CleanSettings(commits_retained=1))
+    assert [len(outcome.deleted[name]) for name in (strange, "A", "x1")] == [1, 1, 1]
+    assert not outcome.failed
+    assert key_set(read_table(path, storage_options=s3)) == key_set(rows(range(30)))
+    emptying = {"hoodie.datasource.write.operation": "insert_overwrite_table"}
+    Engine(storage, emptying, query_id=None).write(None, rows(range(30, 60), lambda key: ["A", "x1"][key % 2]))
+    clean(table, CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=1))
+    assert storage.list_dir(strange) == []
+    assert key_set(read_table(path, storage_options=s3)) == key_set(rows(range(30, 60)))

@@ -41,23 +41,24 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Tests run in two processes. One has real Hudi, one has Spark, and both share the rest (tests/support/processes.py).
+# A process that ends early fails the run, with whatever code it ended: it is not started again.
+PROCESSES ?= 2
+TESTS = $(BIN)/python -m pytest --numprocesses $(PROCESSES) --max-worker-restart 0
+
 # what decides over values: no table on disk, no Spark, no Hudi
 pure: setup
-	$(BIN)/python -m pytest -q -m pure
+	$(TESTS) -q -m pure
 
-# side by side: neither needs more than one core
 check: setup
 	@$(MAKE) --no-print-directory -j2 lint pure
 
-# one process has real Hudi, one has Spark, and both share the rest (tests/support/processes.py)
-PROCESSES ?= 2
-
 test: lint
-	$(RUN) $(BIN)/python -m pytest -n $(PROCESSES) -m "not slow"
+	$(RUN) $(TESTS) -m "not slow"
 
 # its last result is committed as benchmarks/results/test-all.txt
 test-all: lint
-	$(RUN) $(BIN)/python -m pytest -n $(PROCESSES)
+	$(RUN) $(TESTS)
 
 # the least versions that pyproject.toml promises, on a Python that still has them (3.10 or 3.11)
 test-floors: setup

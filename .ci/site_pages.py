@@ -80,14 +80,12 @@ def _cell(text: str) -> str:
 
 
 def options_page() -> str:
-    """Every option key, in one of three classes."""
-    from table.options.keys import ALIASES, HONOURED, REFUSED
-    from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
-    from table.options.write_options import WriteOptions
+    """Every option key, in one of three classes; honoured ones by the group of `WriteOptions` that they fill."""
+    from table.options.list_options import OptionClass, list_options
 
-    spellings = defaultdict(list)
-    for other, key in ALIASES.items():
-        spellings[key].append(other)
+    rows: dict[Any, list[Any]] = defaultdict(list)
+    for row in list_options():
+        rows[row.option_class].append(row)
     lines = [
         "# Options",
         "",
@@ -95,48 +93,82 @@ def options_page() -> str:
         "Each key is in one of three classes: [honoured](#honoured), [refused](#refused) or",
         "[without effect](#without-effect). A key in none of them is an error that names the nearest key.",
         "",
+        "The same options have fields in [`WriteOptions`](api.md#hudistream.WriteOptions), which the tables name.",
+        "",
         "This page is generated from the code.",
         "",
         "## Honoured",
         "",
-        "| key | default | other spellings |",
-        "|---|---|---|",
-    ]
-    for key, (field, _) in HONOURED.items():
-        value: Any = WriteOptions()
-        for part in field.split("."):
-            value = getattr(value, part, None)
-        others = ", ".join(f"`{_cell(name)}`" for name in spellings[key])
-        lines.append(f"| `{key}` | {_default(value)} | {others} |")
-    lines += [
-        "",
+        *_honoured(rows[OptionClass.HONOURED]),
         "## Refused",
         "",
-        "A refused key would change results here. Values that change nothing are accepted.",
+        "A refused key would change results here. The accepted values change nothing.",
         "",
+        "| key | accepted values | reason | other spellings |",
+        "|---|---|---|---|",
+        *_refused(rows[OptionClass.REFUSED]),
+        "",
+        "## Without effect",
+        "",
+        "These keys are accepted. The log names each one once, with the reason.",
+        "",
+        *_without_effect(rows[OptionClass.WITHOUT_EFFECT]),
     ]
-    lines += ["| key | accepted values | reason | other spellings |", "|---|---|---|---|"]
-    for key, (harmless, reason) in REFUSED.items():
-        accepted = ", ".join(f"`{value}`" for value in harmless if value)
-        others = ", ".join(f"`{_cell(name)}`" for name in spellings[key])
-        lines.append(f"| `{key}` | {accepted} | {_cell(reason)} | {others} |")
-    lines += ["", "## Without effect", "", "These keys are accepted. The log names each one once, with the reason.", ""]
-    by_reason = defaultdict(list)
-    for key, reason in WITHOUT_EFFECT.items():
-        by_reason[reason] += [key, *spellings[key]]
-    for prefix, reason in WITHOUT_EFFECT_PREFIXES.items():
-        by_reason[reason].append(f"{prefix}*")
-    for reason, keys in by_reason.items():
-        lines += [f"**{reason[:1].upper()}{reason[1:]}**", "", ", ".join(f"`{key}`" for key in sorted(keys)), ""]
     return "\n".join(lines)
 
 
-def _default(value: Any) -> str:
-    if value is None or value == ():
-        return ""
-    if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+def _honoured(rows: list[Any]) -> Iterator[str]:
+    from table.options.write_groups import GROUPS
+
+    titles = {name: (group.__doc__ or "").partition("\n")[0] for name, group in GROUPS.items()}
+    sections = {"operation": "What a batch does, and where."}
+    for name, title in titles.items():
+        sections[name] = title
+        if name == "keys":
+            sections["keys.timebased"] = "Settings of the timestamp-based key generator."
+    by_section = defaultdict(list)
+    for row in rows:
+        group = row.field.partition(".")[0] if "." in row.field else "operation"
+        by_section[row.field if row.field in sections else group].append(row)
+    for name, title in sections.items():
+        yield from (f"### {name}", "", title, "", "| key | default | meaning |", "|---|---|---|")
+        for row in by_section[name]:
+            default = f"`{_cell(row.default)}`" if row.default else ""
+            yield f"| `{row.key}` | {default} | {_meaning(row)} |"
+        yield ""
+
+
+def _refused(rows: list[Any]) -> Iterator[str]:
+    for row in rows:
+        accepted = ", ".join(f"`{value}`" for value in row.choices.split(", ") if value)
+        yield f"| `{row.key}` | {accepted} | {_cell(row.description)} | {_spellings(row)} |"
+
+
+def _without_effect(rows: list[Any]) -> Iterator[str]:
+    from table.options.without_effect import WITHOUT_EFFECT_PREFIXES
+
+    by_reason = defaultdict(list)
+    for row in rows:
+        by_reason[row.description] += [row.key, *row.aliases]
+    for prefix, reason in WITHOUT_EFFECT_PREFIXES.items():
+        by_reason[reason].append(f"{prefix}*")
+    for reason, keys in by_reason.items():
+        yield from (f"**{reason[:1].upper()}{reason[1:]}**", "", ", ".join(f"`{key}`" for key in sorted(keys)), "")
+
+
+def _meaning(row: Any) -> str:
+    parts = [_cell(row.description)]
+    if row.choices not in ("", "text"):
+        parts.append(f"Values: {_cell(row.choices)}.")
+    if "." in row.field:
+        parts.append(f"Field: `{row.field}`.")
+    if row.aliases:
+        parts.append(f"Other spellings: {_spellings(row)}.")
+    return " ".join(parts)
+
+
+def _spellings(row: Any) -> str:
+    return ", ".join(f"`{_cell(name)}`" for name in row.aliases)
 
 
 def benchmarks_page() -> str:

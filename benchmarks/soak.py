@@ -27,6 +27,7 @@ DOCS = Path(__file__).parent.parent / "docs" / "soak"
 OPTIONS = {
     "hoodie.table.name": "soak",
     "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.operation": "insert",
     "hoodie.datasource.write.precombine.field": "ts",
     "hoodie.datasource.write.partitionpath.field": "p",
     "hoodie.parquet.max.file.size": "1000000",

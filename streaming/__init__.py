@@ -1,11 +1,33 @@
-"""Spark Structured Streaming on top of the table format: `HudiSink`."""
+"""Spark Structured Streaming on top of the table format: `HudiSink`.
 
-from streaming.batch.failed_batch import FailedBatch
-from streaming.batch.summary import BatchSummary
-from streaming.batch.upkeep_summary import UpkeepSummary
-from streaming.sink import HudiSink
-from streaming.spark.read_hudi import read_hudi
-from streaming.validators import NullShare, PendingBatch, RowCount, Unique
+A name is imported from its module when it is first used (PEP 562): what needs neither Spark nor the extra of the
+metrics can be used without them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from streaming.batch.failed_batch import FailedBatch
+    from streaming.batch.summary import BatchSummary
+    from streaming.batch.upkeep_summary import UpkeepSummary
+    from streaming.metrics import PrometheusMetrics
+    from streaming.sink import HudiSink
+    from streaming.spark.read_hudi import read_hudi
+    from streaming.validators import NullShare, PendingBatch, RowCount, Unique
+
+_MODULES = {
+    "BatchSummary": "streaming.batch.summary",
+    "FailedBatch": "streaming.batch.failed_batch",
+    "HudiSink": "streaming.sink",
+    "NullShare": "streaming.validators",
+    "PendingBatch": "streaming.validators",
+    "PrometheusMetrics": "streaming.metrics",
+    "RowCount": "streaming.validators",
+    "Unique": "streaming.validators",
+    "UpkeepSummary": "streaming.batch.upkeep_summary",
+    "read_hudi": "streaming.spark.read_hudi",
+}
 
 __all__ = [
     "BatchSummary",
@@ -13,8 +35,19 @@ __all__ = [
     "HudiSink",
     "NullShare",
     "PendingBatch",
+    "PrometheusMetrics",
     "RowCount",
     "Unique",
     "UpkeepSummary",
     "read_hudi",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -15,7 +15,14 @@ from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary
 from streaming.batch.upkeep_summary import UpkeepSummary
 from streaming.batch.workers import Batch
-from streaming.spark.environment import Environment, check_query_id, check_session, is_query_over, load_environment
+from streaming.spark.environment import (
+    Environment,
+    check_is_written_at_once,
+    check_query_id,
+    check_session,
+    is_query_over,
+    load_environment,
+)
 from streaming.spark.workers import SparkWorkers
 from streaming.validators import Validator
 from table import threads
@@ -187,11 +194,13 @@ class HudiSink:
                 or those of ``hoodie.datasource.write.partitions.to.delete``); None means the sink's own.
 
         Returns:
-            What was written. A write is not remembered as a batch: doing it twice writes twice.
+            What was written. A write is not remembered as a batch: an insert done twice adds its rows twice.
 
         Raises:
+            InvalidConfigError: the rows are no Spark DataFrame, or one of a stream.
             HudiError: nothing of it is visible.
         """
+        check_is_written_at_once(rows)
         with self._one_batch(), self._watched(None):
             spark = rows.sparkSession
             check_session(spark)

@@ -1,5 +1,6 @@
 """The Hudi table format, and everything a table can do to itself, without Spark."""
 
+from table.config.merge_mode import MergeMode
 from table.errors import (
     BatchRefusedError,
     BrokenInvariantError,
@@ -17,6 +18,22 @@ from table.errors import (
     UnsupportedTableError,
 )
 from table.hudi_table import HudiTable, create_table
+from table.options.choices import IndexType
+from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, HeartbeatSettings
+from table.options.list_options import OptionRow, list_options
+from table.options.operation import Operation
+from table.options.write_groups import (
+    BadRowSettings,
+    DuplicateSettings,
+    IndexSettings,
+    KeySettings,
+    OverwriteSettings,
+    SchemaSettings,
+    SinkSettings,
+    SizeSettings,
+    TableSettings,
+    TaskSettings,
+)
 from table.options.write_options import WriteOptions, parse_options
 from table.scan.read_table import read_table
 from table.services.archival.archival import archive
@@ -28,22 +45,40 @@ from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
 
 __all__ = [
+    "ArchiveSettings",
+    "BadRowSettings",
+    "BaseFileSettings",
     "BatchRefusedError",
     "BrokenInvariantError",
     "CheckReport",
+    "CleanSettings",
     "CommitConflictError",
     "CommitOutcomeUnknownError",
     "CorruptFileError",
+    "DuplicateSettings",
     "Finding",
+    "HeartbeatSettings",
     "HudiError",
     "HudiTable",
+    "IndexSettings",
+    "IndexType",
     "InvalidConfigError",
     "InvalidRecordError",
+    "KeySettings",
+    "MergeMode",
+    "Operation",
+    "OptionRow",
+    "OverwriteSettings",
     "SchemaMismatchError",
+    "SchemaSettings",
+    "SinkSettings",
+    "SizeSettings",
     "StorageError",
     "TableExistsError",
     "TableNotFoundError",
+    "TableSettings",
     "TaskFailedError",
+    "TaskSettings",
     "UnsupportedTableError",
     "WriteOptions",
     "archive",
@@ -52,6 +87,7 @@ __all__ = [
     "create_savepoint",
     "create_table",
     "delete_savepoint",
+    "list_options",
     "parse_options",
     "read_table",
     "restore_to_savepoint",

@@ -97,13 +97,12 @@ def create_table(storage: Storage, config: TableConfig) -> HudiTable:
     if existing is not None:
         return HudiTable(storage, existing)
     check_path_is_free(storage)
-    folders = [".schema", ".temp", join(".aux", ".bootstrap", ".partitions"), join(".aux", ".bootstrap", ".fileids")]
-    if config.archive_folder:
-        folders.append(config.archive_folder)
-    for folder in folders:
+    table = HudiTable(storage, config)
+    for folder in (".schema", ".temp", ".aux/.bootstrap/.partitions", ".aux/.bootstrap/.fileids"):
         storage.make_dir(join(METAFOLDER, folder))
+    storage.make_dir(table.archive.folder)
     if create_table_config(storage, config):
-        return HudiTable(storage, config)
+        return table
     created = load_table_config(storage)
     if created is None:
         raise TableNotFoundError(f"the table at {storage.base_uri!r} vanished while it was being created")

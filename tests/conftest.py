@@ -6,6 +6,7 @@ import sys
 import time
 import zipfile
 from pathlib import Path
+from unittest import mock
 
 import pytest
 import structlog
@@ -46,6 +47,16 @@ def pytest_configure():
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["TZ"] = "America/New_York"  # a machine that is not in UTC finds what relies on it
     time.tzset()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_wait_for_the_disk():
+    """Nobody cuts the power of this machine: what asks the disk to hold a file gets an error for a bad descriptor only.
+
+    Processes that a test starts, which are killed, do wait for it.
+    """
+    with mock.patch.object(os, "fsync", os.fstat):
+        yield
 
 
 @pytest.fixture(autouse=True)

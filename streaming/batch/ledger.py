@@ -13,7 +13,7 @@ from table.transaction.checkpoint import (
     OUR_KEY,
     SINK_KEY,
     CommittedBatch,
-    decode_checkpoints,
+    checkpoints_of_commit,
     encode_checkpoints,
     merge_checkpoints,
     next_checkpoints,
@@ -50,7 +50,7 @@ class BatchLedger:
         if self._archive_read_until == first:
             return
         for commits in table.archive.read_files():
-            found = [decode_checkpoints(commit.metadata.extra) for commit in commits]
+            found = [checkpoints_of_commit(commit.metadata.extra, commit.metadata.operation) for commit in commits]
             self._retired = merge_checkpoints([*found, self._retired])
             if any(OUR_KEY in commit.metadata.extra for commit in commits):
                 break  # it carries along what came before it
@@ -64,7 +64,8 @@ class BatchLedger:
                 if data is None:
                     archived = True  # since the timeline was listed: the archive knows more than it did
                     continue
-                self._active[instant.time] = decode_checkpoints(decode_commit(data, instant.file_name).extra)
+                commit = decode_commit(data, instant.file_name)
+                self._active[instant.time] = checkpoints_of_commit(commit.extra, commit.operation)
             known[instant.time] = self._active[instant.time]
         first = min(known, default="")
         left = [self._active[time] for time in sorted(self._active) if time < first]
@@ -104,11 +105,11 @@ class BatchLedger:
                 )
 
     def build_extra(
-        self, table: HudiTable, timeline: Timeline, sink_id: str, batch_id: int | None, query_id: str | None
+        self, table: HudiTable, timeline: Timeline, sink_id: str, batch: CommittedBatch | None
     ) -> Mapping[str, str]:
-        """Extra metadata of the next commit: all that was known, and this batch if it has an id."""
+        """Extra metadata of the next commit: all that was known, and this batch of a stream if it is one."""
         active = self._load_active(table, timeline)
         carried = {**self._retired, **active}
-        if batch_id is None:
+        if batch is None:
             return encode_checkpoints(carried) if carried else {}
-        return {**encode_checkpoints(next_checkpoints(carried, sink_id, batch_id, query_id)), SINK_KEY: sink_id}
+        return {**encode_checkpoints(next_checkpoints(carried, sink_id, batch)), SINK_KEY: sink_id}

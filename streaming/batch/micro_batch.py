@@ -18,6 +18,7 @@ from streaming.batch.progress import Progress
 from streaming.batch.quarantine import encode_extra, finish_quarantine, now_us, publish
 from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary, PhaseClock, summarize
+from streaming.batch.unnamed_operation import check_goes_on, check_writes_go_on
 from streaming.batch.workers import Batch, Workers
 from streaming.plan.plan_tasks import Scene, check_ordering, looks_everywhere, plan_tasks, remembered_below
 from streaming.plan.quarantine import Quarantine, table_key
@@ -43,9 +44,9 @@ from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.rollback.leftovers import delete_before_first_commit
 from table.services.rollback.rollback import end_pending, roll_back_failed_writes
 from table.storage.interface import Storage
-from table.timeline.active_timeline import load_timeline, sweep_temporaries
+from table.timeline.active_timeline import sweep_temporaries
 from table.timeline.timeline import Timeline
-from table.transaction.checkpoint import Verdict, already_committed
+from table.transaction.checkpoint import CommittedBatch, Verdict, already_committed
 from table.transaction.commit import (
     PendingCommit,
     begin_commit,
@@ -157,6 +158,7 @@ class MicroBatchWriter:
             log.info("batch_skipped", table=self._storage.base_uri, batch_id=batch_id, sink_id=identity.sink_id)
             return BatchSummary(self._storage.base_uri, batch_id, None, skipped=True)
         self.progress.is_new = True
+        self._check_unnamed_operation(table, timeline, batch_id, identity.sink_id)
         write_schema = choose_schema(self._options, table.config, batch.workers.schema, table.load_schema(timeline))
         keys = build_keys(self._options, table.config, batch.workers.schema)
         check_ordering(self._options, table.config, write_schema)
@@ -202,6 +204,16 @@ class MicroBatchWriter:
         self._ledger.check_gap(table, timeline, last, identity.sink_id, batch_id)
         return False
 
+    def _check_unnamed_operation(
+        self, table: HudiTable, timeline: Timeline, batch_id: int | None, sink_id: str
+    ) -> None:
+        if self._options.operation is not None:
+            return
+        if batch_id is None:
+            check_writes_go_on(table, timeline, sink_id)
+        else:
+            check_goes_on(self._ledger.find_last_batch(table, timeline, sink_id), sink_id)
+
     def _recover(self, table: HudiTable, identity: WriterIdentity) -> Timeline:
         """Undoes or finishes what dead batches left; removes folders of partitions that cleans emptied."""
         try:
@@ -211,7 +223,7 @@ class MicroBatchWriter:
             raise
         if not self._swept:
             now_ms = measure_now_ms(self._storage, self.lease.owner)
-            sweep_temporaries(self._storage, now_ms)
+            sweep_temporaries(self._storage, now_ms, table.layout)
             times = {instant.time for instant in timeline.pending}
             sweep_heartbeats(self._storage, times, self._options.heartbeat, now_ms)
             self._swept = True
@@ -295,7 +307,9 @@ class MicroBatchWriter:
         def build_extra(now: Timeline) -> Mapping[str, str]:
             # the tasks saw which query they belong to; what was asked earlier may be another one's
             who = replace(job.identity, query_id=result.query_id or job.identity.query_id)
-            known = self._ledger.build_extra(job.table, now, who.sink_id, job.batch_id, who.query_id)
+            operation = self._options.effective_operation.hudi_name
+            mine = None if job.batch_id is None else CommittedBatch(job.batch_id, who.query_id, operation=operation)
+            known = self._ledger.build_extra(job.table, now, who.sink_id, mine)
             return {**known, **encode_extra(result.quarantined)}
 
         schema_text = schema_json(job.schema, job.table.config.name)
@@ -312,13 +326,13 @@ class MicroBatchWriter:
         self.lease.beat_for(None)
         time = job.pending.time
         try:
-            timeline = load_timeline(self._storage)
+            timeline = job.table.load_timeline()
             found = timeline.find(time, job.pending.instant.action)
             if found is not None and not found.is_completed:
                 end_pending(job.table, timeline, found, self.lease.owner)
             if self._quarantine is not None:
                 key = self._table_key(job.table)
-                finish_quarantine(self._quarantine, key, job.table, load_timeline(self._storage))
+                finish_quarantine(self._quarantine, key, job.table, job.table.load_timeline())
         except HudiError as error:
             log.warning(
                 "rollback_left_to_next_batch", table=self._storage.base_uri, instant_time=time, error=str(error)

@@ -9,6 +9,7 @@ from streaming.plan.live_files import LiveFiles
 from streaming.plan.routes import Routes, plan_change_routes, plan_routes
 from streaming.plan.task_plan import ChangePlan, TaskPlan
 from streaming.plan.write_profile import FILES_REMEMBERED, FILES_SENT, WriteProfile, assign_rules, sent_files
+from table.columns.near_name import did_you_mean
 from table.config.merge_mode import MergeMode, merge_mode_of
 from table.config.table_config import TableConfig
 from table.errors import InvalidConfigError
@@ -115,7 +116,7 @@ def check_ordering(options: WriteOptions, config: TableConfig, schema: pa.Schema
     if name not in schema.names:
         raise InvalidConfigError(
             f"hoodie.datasource.write.precombine.field={name}: the table has no such column; it has "
-            f"{', '.join(schema.names)}"
+            f"{', '.join(schema.names)}{did_you_mean(name, schema.names)}"
         )
     if not can_order(schema.field(name).type):
         raise InvalidConfigError(

@@ -60,6 +60,27 @@ def check_session(spark: SparkSession) -> None:
         )
 
 
+def check_is_written_at_once(rows: object) -> None:
+    """Refuses what is no Spark DataFrame, and one of a stream, whose rows Spark does not hand out at once.
+
+    Args:
+        rows: what a caller gave as a DataFrame of classic Spark or Spark Connect.
+
+    Raises:
+        InvalidConfigError: names its type and the way out.
+    """
+    if not hasattr(rows, "sparkSession"):
+        kind = f"{type(rows).__module__}.{type(rows).__qualname__}".removeprefix("builtins.")
+        raise InvalidConfigError(
+            f"HudiSink.write takes a Spark DataFrame, not a {kind}: make one of it, as with spark.createDataFrame(rows)"
+        )
+    if getattr(rows, "isStreaming", False):
+        raise InvalidConfigError(
+            "HudiSink.write takes a DataFrame that is not streaming: write a stream with "
+            "df.writeStream.foreachBatch(sink).start()"
+        )
+
+
 def is_query_over(spark: SparkSession, query_id: str | None) -> bool:
     """Whether a streaming query of this application is not active any more. A write outside a stream never is over."""
     return query_id is not None and query_id not in {query.id for query in spark.streams.active}

@@ -215,7 +215,7 @@ def _write_on_worker(
     token = build_write_token(context.partitionId(), context.stageId(), context.taskAttemptId())
     schema = plan.tagged_schema if plan.pipeline is Pipeline.TAGGED_UPSERT else plan.arriving_schema
     with told_to_the_driver():
-        result = run_task(plan, token, _conformed(schema, key_column, batches))
+        result = run_task(plan, token, _conformed(plan, schema, key_column, batches))
     if not result.is_empty:
         result = replace(result, query_id=context.getLocalProperty(QUERY_ID_PROPERTY))
         yield pa.RecordBatch.from_pydict({"result": [result.encode()]})
@@ -226,17 +226,17 @@ def _tag_on_worker(
 ) -> Iterator[pa.RecordBatch]:
     values = np.array(task_values(plan.routes.tasks))
     with told_to_the_driver():
-        for rows in tag_rows(plan, _conformed(plan.arriving_schema, key_column, batches)):
+        for rows in tag_rows(plan, _conformed(plan, plan.arriving_schema, key_column, batches)):
             tasks = values[tasks_of(plan.routes, rows)]
             yield from rows.append_column(TASK_COLUMN, pa.array(tasks, pa.int32())).to_batches()
 
 
 def _conformed(
-    schema: pa.Schema, key_column: str | None, batches: Iterable[pa.RecordBatch]
+    plan: TaskPlan, schema: pa.Schema, key_column: str | None, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Spark's batches with the table's types: the session's time zone, for one, is not the table's."""
     for batch in batches:
         rows = pa.Table.from_batches([batch])
         if key_column is not None:
             rows = rows.append_column(RECORD_KEY, rows.column(key_column))
-        yield from conform(rows, schema).to_batches()
+        yield from conform(rows, schema, plan.context.required).to_batches()

@@ -4,13 +4,14 @@ Rows arrive sorted by partition path and slot, so one file is open at a time. No
 that another attempt at the task could decide otherwise and do harm: file names carry the attempt.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import pyarrow as pa
 
 from streaming.plan.bucket_assigner import BucketAssigner, find_small_files, share_of_slot
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult
+from streaming.task.bad_rows import explain_nulls
 from streaming.task.grouping import NO_PATH, group_by_slot, split_in_order
 from streaming.task.locate_keys import list_live_files
 from streaming.task.measured_rules import measured_rules
@@ -53,12 +54,6 @@ def write_rows(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatc
             raise
 
 
-def required_reasons(plan: TaskPlan) -> Mapping[str, str]:
-    """Columns that must not be null -> why, in words."""
-    names = plan.context.required
-    return dict.fromkeys(names, f"{', '.join(names)} null where the schema allows none")
-
-
 class _Task:
     """The state of a task between two runs of rows: one slot and one file at a time."""
 
@@ -80,7 +75,7 @@ class _Task:
             self._end_slot()
             self._slot = (path, slot)
             self._assigner = None
-        rows = self.report.without_bad_rows(rows, required_reasons(self._plan))
+        rows = self.report.without_bad_rows(rows, explain_nulls(self._plan.context.required))
         if self._plan.context.combine_before_insert:
             rows = self._combined(rows)
         self._assign(rows)

@@ -107,7 +107,7 @@ class InProcessWorkers:
         columns |= {RECORD_KEY: self._keys, PARTITION_PATH: self._paths, SLOT_COLUMN: pa.array(slots)}
         if plan.numbers_rows:
             columns[ARRIVAL_COLUMN] = pa.array(np.arange(len(self._keys)))
-        return conform(pa.table(columns), plan.arriving_schema)
+        return conform(pa.table(columns), plan.arriving_schema, plan.context.required)
 
     def _order(self, plan: TaskPlan, rows: pa.Table) -> Positions:
         """Sorted as Spark sorts them: by slot, then by key and what decides among equal keys."""

@@ -12,11 +12,11 @@ from streaming.plan.columns import PROBLEM_COLUMN
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import EXAMPLES, TaskResult, sum_results
 from streaming.plan.write_profile import FILES_REMEMBERED
+from streaming.task.bad_rows import find_bad_rows
 from streaming.task.quarantine_writer import QuarantineWriter
 from table.columns.text_bytes import find_bad_text, made_readable
 from table.files.base.summary import COPIED, NEW, BaseFileSummary
 from table.index.key_lookup import LookupCounts
-from table.schema.avro_schema import RECORD_KEY
 from table.timeline.metadata.commit import WriteStat
 
 
@@ -60,15 +60,11 @@ class TaskReport:
             required: columns that must not be null -> why.
             exempt: rows of which nothing but the key is needed.
         """
-        bad = pc.equal(pc.fill_null(pc.utf8_length(rows.column(RECORD_KEY)), 0), 0)
-        for name in required:
-            bad = pc.or_(bad, pc.is_null(rows.column(name)))
-        if exempt is not None and exempt.any():
-            bad = pc.and_not(bad, pa.chunked_array([pa.array(exempt)]))
-        if pc.any(bad).as_py():
-            reason = "; ".join(dict.fromkeys(("the record key is null or empty", *required.values())))
-            self.count_bad(rows.filter(bad), reason)
-            rows = rows.filter(pc.invert(bad))
+        bad = list(find_bad_rows(rows, required, exempt))
+        for part in bad:
+            self.count_bad(rows.filter(pa.array(part.rows)), part.reason)
+        if bad:
+            rows = rows.filter(pa.array(~np.any([part.rows for part in bad], axis=0)))
         return rows.slice(0, 0) if self.is_lost else rows
 
     def without_bad_text(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -15,6 +15,7 @@ from streaming.plan.columns import REMOVES_COLUMN
 from streaming.plan.live_files import as_base_files
 from streaming.plan.task_plan import Pipeline, TaskPlan
 from streaming.plan.task_result import TaskResult
+from streaming.task.bad_rows import explain_nulls
 from streaming.task.grouping import NO_PATH, group_by_slot, group_rows, lots_of_keys, whole_groups
 from streaming.task.locate_keys import Locator, list_live_files, owner_of
 from streaming.task.place_rows import Placed, Placer, removes_of
@@ -64,12 +65,9 @@ def required_for_changes(plan: TaskPlan) -> Mapping[str, str]:
     rules = plan.context.merge
     if rules.deletes_all:
         return {}
-    names = plan.context.required
-    reasons = dict.fromkeys(names, f"{', '.join(names)} null where the schema allows none")
     changes = plan.changes
-    if rules.ordering_field is not None and changes is not None and not (changes.drops_known or changes.adds_only):
-        reasons[rules.ordering_field] = f"the ordering field {rules.ordering_field} is null"
-    return reasons
+    orders = changes is not None and not (changes.drops_known or changes.adds_only)
+    return explain_nulls(plan.context.required, rules.ordering_field if orders else None)
 
 
 class _UpsertTask:

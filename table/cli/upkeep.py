@@ -1,16 +1,12 @@
 """Commands that keep a table: clean, archive, rollback, savepoint, explain, check. No Spark: a cron job will do."""
 
 import argparse
-import json
-import sys
-from collections.abc import Sequence
-from contextlib import redirect_stdout
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from table.config.properties import parse_properties
-from table.hudi_table import HudiTable
+from table.cli.arguments import add_command, add_format, add_options, load_options, open_table
+from table.cli.file_lists import explanation_json, explanation_lines, fates_json, fates_lines
+from table.cli.output import UsageError, plural, say, say_json
 from table.inspect.explain import explain_batch, explain_files
-from table.options.write_options import WriteOptions, parse_options
 from table.services.archival.archival import archive
 from table.services.check.check import DEFAULT_SAMPLE, check
 from table.services.check.finding import CheckReport, Finding, Repair
@@ -24,51 +20,94 @@ from table.timeline.instant import Action
 FORCE = "also undo batches of streams, whose checkpoints go on taking them for done"
 
 
-def load_options(file: str | None, pairs: Sequence[str], path: str) -> WriteOptions:
-    """Options of a file (``key=value`` a line) and of the command line, which wins.
-
-    Raises:
-        InvalidConfigError: as a sink would.
-    """
-    given: dict[str, Any] = {}
-    if file is not None:
-        with open(file, "rb") as opened:
-            given.update(parse_properties(opened.read()))
-    given.update((key, value) for key, _, value in (pair.partition("=") for pair in pairs))
-    return parse_options(given, path).options
-
-
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declares the commands."""
-    for name, text in (
-        ("clean", "delete file versions that nobody needs any more; finishes cleans that were begun"),
-        ("archive", "move old instants from the timeline to the archive"),
-        ("explain", "for every file: would cleaning delete it, would a batch add to it, and why"),
-    ):
-        command = commands.add_parser(name, help=text)
-        command.add_argument("path", help="the table")
-        command.add_argument("--options", help="a file of hoodie.* options, key=value a line")
-        command.add_argument(
-            "--set", action="append", default=[], metavar="KEY=VALUE", help="one option; may be repeated"
-        )
-        if name == "explain":
-            command.add_argument("--batch", type=int, help="instead: would this batch be written, skipped or refused?")
-            command.add_argument("--query", help="id of its streaming query; without it, the one that wrote last")
-        if name == "clean":
-            command.add_argument("--dry-run", action="store_true", help="say what would go and why; delete nothing")
-    undo = commands.add_parser("rollback", help="undo a commit: one that failed, or the newest")
-    undo.add_argument("path", help="the table")
-    undo.add_argument("instant", help="its instant time")
+    _add_clean(commands)
+    archiver = add_command(
+        commands,
+        "archive",
+        "move old instants from the timeline to the archive",
+        ["hudistream archive /data/lake/events --set hoodie.keep.max.commits=50"],
+        _archive,
+    )
+    add_options(archiver)
+    undo = add_command(
+        commands,
+        "rollback",
+        "undo a commit: one that failed, or the newest",
+        ["hudistream rollback /data/lake/events 20260102030405678"],
+        _roll_back,
+    )
+    undo.add_argument("instant", metavar="INSTANT", help="its instant time")
     undo.add_argument("--force", action="store_true", help=FORCE)
-    savepoint = commands.add_parser("savepoint", help="hold a commit's files, let them go, go back to them")
-    savepoint.add_argument("what", choices=("create", "delete", "restore", "list"))
-    savepoint.add_argument("path", help="the table")
-    savepoint.add_argument("instant", nargs="?", help="a commit's instant time; create: the newest without it")
-    savepoint.add_argument("--comment", default="", help="why")
-    savepoint.add_argument("--force", action="store_true", help=f"restore: {FORCE}")
+    _add_savepoint(commands)
+    _add_explain(commands)
+    _add_check(commands)
 
-    checker = commands.add_parser("check", help="look at the whole table; tell what does not fit, and mend it")
-    checker.add_argument("path", help="the table")
+
+def _add_clean(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    cleaner = add_command(
+        commands,
+        "clean",
+        "delete file versions that nobody needs any more, and finish cleans that were begun",
+        [
+            "hudistream clean /data/lake/events --dry-run",
+            "hudistream clean /data/lake/events --set hoodie.clean.commits.retained=20",
+        ],
+        _clean,
+    )
+    add_options(cleaner)
+    cleaner.add_argument("--dry-run", action="store_true", help="say what would be deleted and why; delete nothing")
+    add_format(cleaner)
+
+
+def _add_savepoint(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    summary = "hold the files of a commit, let them go, go back to them"
+    savepoint = commands.add_parser("savepoint", help=summary, description=f"{summary.capitalize()}.")
+    whats = savepoint.add_subparsers(dest="what", metavar="create|delete|restore|list", required=True)
+    for what, does, run in (
+        ("create", "hold the files of a commit, so that no clean deletes them", _create_savepoint),
+        ("delete", "let the files of a savepoint go", _delete_savepoint),
+        ("restore", "go back to a savepoint: undo all that was written after it", _restore_savepoint),
+        ("list", "list the savepoints", _list_savepoints),
+    ):
+        example = f"hudistream savepoint {what} /data/lake/events"
+        command = add_command(
+            whats, what, does, [example if what in ("create", "list") else f"{example} 20260102030405678"], run
+        )
+        if what == "create":
+            command.add_argument("instant", metavar="INSTANT", nargs="?", help="a commit's; without it the newest")
+            command.add_argument("--comment", default="", help="why")
+        elif what != "list":  # not required here, so that what is missing is said with the way to find it
+            command.add_argument("instant", metavar="INSTANT", nargs="?", help="the savepoint's")
+        if what == "restore":
+            command.add_argument("--force", action="store_true", help=FORCE)
+
+
+def _add_explain(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    explainer = add_command(
+        commands,
+        "explain",
+        "say of each file whether a clean would delete it, whether a batch would add rows to it, and why",
+        ["hudistream explain /data/lake/events", "hudistream explain /data/lake/events --batch 17"],
+        _explain,
+    )
+    add_options(explainer)
+    explainer.add_argument(
+        "--batch", type=int, metavar="ID", help="instead: would this batch be written, skipped or refused?"
+    )
+    explainer.add_argument("--query", metavar="ID", help="of its streaming query; without it, the one that wrote last")
+    add_format(explainer)
+
+
+def _add_check(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    checker = add_command(
+        commands,
+        "check",
+        "look at the whole table, say what does not fit, and mend it",
+        ["hudistream check /data/lake/events", "hudistream check /data/lake/events --repair --sample all"],
+        _check,
+    )
     checker.add_argument("--repair", action="store_true", help="mend what is safe to mend; holds the table meanwhile")
     checker.add_argument(
         "--sample",
@@ -77,23 +116,112 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="N|all",
         help="how many files are read whole (default %(default)s)",
     )
-    checker.add_argument("--format", choices=("text", "json"), default="text", help="default %(default)s")
+    add_format(checker)
 
 
 def _sample(text: str) -> int | None:
     return None if text == "all" else max(0, int(text))
 
 
-def run_check(given: argparse.Namespace) -> tuple[list[str], int]:
-    """Checks a table. Returns lines to print, and the exit code: 1 where an error is left.
+def _clean(given: argparse.Namespace) -> int:
+    table, settings = open_table(given), load_options(given).clean
+    if given.dry_run:
+        partitions = list(judge_files(table, settings))
+        if given.format == "json":
+            say_json({"table": table.storage.base_uri, **fates_json(partitions)})
+        else:
+            say(fates_lines(partitions))
+        return 0
+    done = clean(table, settings)
+    if given.format == "json":
+        cleans = [{"instant": one.start_time, "deleted": one.deleted, "failed": one.failed} for one in done]
+        say_json({"table": table.storage.base_uri, "cleans": cleans})
+        return 0
+    lines = [
+        f"clean {one.start_time}: {plural(_count(one.deleted.values()), 'file')} deleted, "
+        f"{_count(one.failed.values())} could not be"
+        for one in done
+    ]
+    say(lines or ["nothing to clean"])
+    return 0
 
-    Raises:
-        HudiError: what `check` raises.
-    """
-    with redirect_stdout(sys.stderr):  # where the log goes; what is printed may be JSON for a program
-        report = check(HudiTable.open(given.path), repair=given.repair, sample=given.sample)
-    lines = [json.dumps(report.to_json(), indent=1)] if given.format == "json" else _told(report)
-    return lines, 0 if report.is_sound else 1
+
+def _count(groups: Iterable[Sequence[str]]) -> int:
+    return sum(map(len, groups))
+
+
+def _archive(given: argparse.Namespace) -> int:
+    table, options = open_table(given), load_options(given)
+    outcome = archive(table, options.archive, options.clean)
+    say([f"archived {plural(len(outcome.instants), 'instant')}" + (f" to {outcome.path}" if outcome.path else "")])
+    return 0
+
+
+def _roll_back(given: argparse.Namespace) -> int:
+    roll_back(open_table(given), given.instant, force=given.force)
+    say([f"rolled back {given.instant}"])
+    return 0
+
+
+def _list_savepoints(given: argparse.Namespace) -> int:
+    found = open_table(given).load_timeline().completed_of(Action.SAVEPOINT)
+    say([instant.time for instant in found] or ["no savepoints"])
+    return 0
+
+
+def _create_savepoint(given: argparse.Namespace) -> int:
+    say([f"savepoint {create_savepoint(open_table(given), given.instant, comment=given.comment)}"])
+    return 0
+
+
+def _delete_savepoint(given: argparse.Namespace) -> int:
+    time = _named_savepoint(given)
+    delete_savepoint(open_table(given), time)
+    say([f"deleted savepoint {time}"])
+    return 0
+
+
+def _restore_savepoint(given: argparse.Namespace) -> int:
+    time = _named_savepoint(given)
+    plan = restore_to_savepoint(open_table(given), time, force=given.force)
+    say([f"restored {time}: {plural(len(plan.instants), 'commit')} undone"])
+    return 0
+
+
+def _named_savepoint(given: argparse.Namespace) -> str:
+    if given.instant is None:
+        raise UsageError(
+            f"savepoint {given.what}: the INSTANT of the savepoint is missing; "
+            f"`hudistream savepoint list {given.path}` shows which there are"
+        )
+    time: str = given.instant
+    return time
+
+
+def _explain(given: argparse.Namespace) -> int:
+    table, options = open_table(given), load_options(given)
+    if given.batch is not None:
+        told = explain_batch(table, options.sink.id, given.batch, given.query)
+        if given.format == "json":
+            say_json({"table": table.storage.base_uri, "verdict": told.verdict, "reason": told.reason})
+        else:
+            say([f"{told.verdict}: {told.reason}"])
+        return 0
+    files = list(explain_files(table, options))
+    if given.format == "json":
+        say_json({"table": table.storage.base_uri, **explanation_json(files)})
+    else:
+        say(explanation_lines(files))
+    return 0
+
+
+def _check(given: argparse.Namespace) -> int:
+    report = check(open_table(given), repair=given.repair, sample=given.sample)
+    if given.format == "json":
+        say_json(report.to_json())
+    else:
+        say(_told(report))
+    return 0 if report.is_sound else 1
 
 
 def _told(report: CheckReport) -> list[str]:
@@ -108,63 +236,3 @@ def _told_of(finding: Finding) -> list[str]:
     if finding.why:
         lines.append(f"        not mended by --repair: {finding.why}")
     return [*lines, f"        what to do: {finding.advice}"] if finding.advice else lines
-
-
-def run(given: argparse.Namespace) -> list[str]:
-    """Carries a command out. Returns lines to print.
-
-    Raises:
-        HudiError: what the service raises.
-    """
-    table = HudiTable.open(given.path)
-    if given.command == "rollback":
-        roll_back(table, given.instant, force=given.force)
-        return [f"rolled back {given.instant}"]
-    if given.command == "savepoint":
-        return _savepoint(table, given)
-    options = load_options(given.options, given.set, given.path)
-    if given.command == "clean":
-        return _dry_run(table, options) if given.dry_run else _clean(table, options)
-    if given.command == "archive":
-        outcome = archive(table, options.archive, options.clean)
-        return [f"archived {len(outcome.instants)} instants" + (f" to {outcome.path}" if outcome.path else "")]
-    if given.batch is not None:
-        told = explain_batch(table, options.sink.id, given.batch, given.query)
-        return [f"{told.verdict}: {told.reason}"]
-    return [
-        f"{e.file.path}  {e.file.size_bytes} bytes  {e.cleaning}" + (f"  |  {e.packing}" if e.packing else "")
-        for e in explain_files(table, options)
-    ]
-
-
-def _clean(table: HudiTable, options: WriteOptions) -> list[str]:
-    done = clean(table, options.clean)
-    return [
-        f"clean {outcome.start_time}: {sum(map(len, outcome.deleted.values()))} files deleted, "
-        f"{sum(map(len, outcome.failed.values()))} could not be"
-        for outcome in done
-    ] or ["nothing to clean"]
-
-
-def _dry_run(table: HudiTable, options: WriteOptions) -> list[str]:
-    lines, gone = [], 0
-    for partition in judge_files(table, options.clean):
-        for fate in partition.fates:
-            gone += fate.deleted
-            lines.append(f"{'delete' if fate.deleted else 'keep  '}  {fate.file.path}  ({fate.rule})")
-    return [*lines, f"{gone} of {len(lines)} files would go"]
-
-
-def _savepoint(table: HudiTable, given: argparse.Namespace) -> list[str]:
-    if given.what == "list":
-        found = table.load_timeline().completed_of(Action.SAVEPOINT)
-        return [instant.time for instant in found] or ["no savepoints"]
-    if given.what == "create":
-        return [f"savepoint {create_savepoint(table, given.instant, comment=given.comment)}"]
-    if given.instant is None:
-        return [f"savepoint {given.what} needs an instant time: `hudistream savepoint list {given.path}` shows them"]
-    if given.what == "delete":
-        delete_savepoint(table, given.instant)
-        return [f"deleted savepoint {given.instant}"]
-    plan = restore_to_savepoint(table, given.instant, force=given.force)
-    return [f"restored {given.instant}: {len(plan.instants)} commits undone"]

@@ -1,4 +1,4 @@
-"""Why a file stays or goes, why it takes rows or not: values first; `table.cli.main` prints them."""
+"""Why a file stays or goes, why it takes rows or not: values first; `table.cli.upkeep` prints them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,7 +9,6 @@ from table.options.write_options import WriteOptions
 from table.services.clean.judgement import judge_files
 from table.timeline.active_timeline import find_instant
 from table.timeline.archived_timeline import read_archived_commits
-from table.timeline.metadata.commit import decode_commit
 from table.transaction.checkpoint import (
     CommittedBatch,
     Verdict,
@@ -27,17 +26,21 @@ class FileExplanation:
 
     Attributes:
         file: the file.
-        cleaning: what the next clean does with it, and by which rule.
-        packing: what the next batch does with it; "" for older versions.
+        is_deleted: whether the next clean deletes it.
+        rule: of cleaning, by which it is deleted or stays.
+        takes_rows: whether the next batch adds rows to it when it has some for its partition path.
+        packing: why it does or does not; "" for older versions, which take none.
     """
 
     file: BaseFile
-    cleaning: str
+    is_deleted: bool
+    rule: str
+    takes_rows: bool
     packing: str
 
 
-def explain_packing(file: BaseFile, options: WriteOptions) -> str:
-    """Whether the next insert tops the file up, and why (pure).
+def explain_packing(file: BaseFile, options: WriteOptions) -> tuple[bool, str]:
+    """Whether the next batch adds rows to the file, and why (pure).
 
     Args:
         file: the newest version of a file group.
@@ -45,12 +48,13 @@ def explain_packing(file: BaseFile, options: WriteOptions) -> str:
     """
     limit, most = options.sizes.small_file_limit_bytes, options.sizes.max_file_bytes
     if limit <= 0:
-        return "packing is off (hoodie.parquet.small.file.limit)"
+        return False, "packing is off (hoodie.parquet.small.file.limit)"
     if file.size_bytes >= limit:
-        return f"full enough: {file.size_bytes} bytes, the limit of small files is {limit}"
+        return False, f"full enough: {file.size_bytes} bytes, the limit of small files is {limit}"
     if file.size_bytes >= most:
-        return f"full: {file.size_bytes} bytes of {most}"
-    return f"small: takes rows first when a batch has some for this partition ({most - file.size_bytes} bytes left)"
+        return False, f"full: {file.size_bytes} bytes of {most}"
+    left = most - file.size_bytes
+    return True, f"small: takes rows first when a batch has some for this partition path ({left} bytes left)"
 
 
 def explain_files(table: HudiTable, options: WriteOptions) -> Iterator[FileExplanation]:
@@ -63,9 +67,8 @@ def explain_files(table: HudiTable, options: WriteOptions) -> Iterator[FileExpla
     }
     for partition in judge_files(table, options.clean):
         for fate in partition.fates:
-            verdict = "goes" if fate.deleted else "stays"
-            packing = explain_packing(fate.file, options) if fate.file.path in live else ""
-            yield FileExplanation(fate.file, f"{verdict}: {fate.rule}", packing)
+            takes_rows, packing = explain_packing(fate.file, options) if fate.file.path in live else (False, "")
+            yield FileExplanation(fate.file, fate.deleted, fate.rule, takes_rows, packing)
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def explain_batch(table: HudiTable, sink_id: str, batch_id: int, query_id: str |
     active = []
     for instant in table.load_timeline().completed_writes:
         data = find_instant(table.storage, instant)
-        active.append(decode_checkpoints(decode_commit(data or b"", instant.file_name).extra))
+        active.append(decode_checkpoints(table.layout.decode_commit(data or b"", instant.file_name).extra))
     last = merge_checkpoints(active).get(sink_id)
     if last is None:
         archived = read_archived_commits(table.archive)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from table.columns.near_name import did_you_mean
 from table.config.table_config import TableConfig
 from table.errors import InvalidConfigError, SchemaMismatchError, UnsupportedTableError
 from table.keys.sql_text import quote_name, quote_text
@@ -211,10 +212,14 @@ def check_fields(config: TableConfig, schema: pa.Schema) -> None:
         raise InvalidConfigError(
             f"hoodie.datasource.write.precombine.field={config.ordering_field}: the batch has no such column (fields "
             f"within structs cannot order records here); it has {', '.join(schema.names)}"
+            f"{did_you_mean(config.ordering_field, schema.names)}"
         )
     for option, name in wanted:
         if _find(name, schema) is None:
-            raise InvalidConfigError(f"{option}={name}: the batch has no such column; it has {', '.join(schema.names)}")
+            raise InvalidConfigError(
+                f"{option}={name}: the batch has no such column; it has {', '.join(schema.names)}"
+                f"{did_you_mean(name, schema.names)}"
+            )
 
 
 def _find(name: str, schema: pa.Schema) -> tuple[str, pa.DataType] | None:

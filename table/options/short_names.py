@@ -52,8 +52,10 @@ def with_short_names(
         ("order_by", "ordering_field", "precombine.field"),
     ):
         _check_same(name, option, keys, short, field)
-    if short.partition_kinds != keys.partition_kinds and keys.partition_kinds:
+    if keys.partition_kinds and not short.partition_kinds:
         short = replace(short, partition_kinds=keys.partition_kinds)
+    if keys.partition_kinds and keys.partition_kinds != short.partition_kinds:
+        _contradiction("partition_by", short.partition_kinds, "partitionpath.field", keys.partition_kinds)
     chosen = options.operation
     if operation is not None:
         chosen = OPERATION.read("operation", operation)

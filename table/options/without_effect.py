@@ -1,6 +1,6 @@
-"""Every key of Hudi and of Flink's Hudi connector that changes nothing here, by why it does not.
+"""Every key of Hudi and of Flink's Hudi connector that changes nothing here, by why it does not (pure).
 
-The other two classes, honoured and refused, are the tables of `table.options.write_options`. A key in no class is
+The other two classes, honoured and refused, are the tables of `table.options.keys`. A key in no class is
 an error there, and a test holds this list against Hudi's own.
 """
 

@@ -122,10 +122,10 @@ class IndexSettings(Settings):
     """How the table is searched for keys.
 
     Attributes:
-        type: the index.
+        type: how keys are found.
         prune_by_ranges: whether a bloom index compares key ranges before it asks the filters.
         bloom_updates_partition_path: whether GLOBAL_BLOOM moves a row whose key arrives with another partition path.
-        simple_updates_partition_path: the same for GLOBAL_SIMPLE.
+        simple_updates_partition_path: whether GLOBAL_SIMPLE does.
         buckets: number of buckets per partition path.
         bucket_hash_fields: record key fields that the bucket index hashes; None: all.
         cache_bytes: what a worker may remember of the files that it looked for keys in.
@@ -252,7 +252,7 @@ class SinkSettings(Settings):
     """By what name commits remember the batches of this sink.
 
     Attributes:
-        id: the name; two streams into one table need two.
+        id: name of the sink in the commits; two streams into one table need two names.
         checkpoint_location: the query's checkpoint, needed where its id cannot be asked for (Spark Connect).
     """
 

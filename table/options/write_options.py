@@ -34,7 +34,7 @@ from table.options.write_groups import (
 )
 
 DEFAULT_OPERATION = Operation.UPSERT  # Hudi's
-_SPLIT_SIZE = 500_000  # rows; Hudi's default
+SPLIT_SIZE = 500_000  # rows; Hudi's default
 _NO_ARCHIVE_SETTINGS = cast("ArchiveSettings", None)
 
 
@@ -188,7 +188,7 @@ def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> Writ
     given_path = parsed.pop("base_path", None)
     if given_path is not None and base_path is not None and given_path.rstrip("/") != base_path.rstrip("/"):
         raise InvalidConfigError(f"the options say the table is at {given_path!r}, the sink writes to {base_path!r}")
-    auto_split, split_size = parsed.pop("auto_split", True), parsed.pop("split_size", _SPLIT_SIZE)
+    auto_split, split_size = parsed.pop("auto_split", True), parsed.pop("split_size", SPLIT_SIZE)
     if not auto_split:
         parsed["sizes.rows_per_new_file"] = split_size
     if timebased:

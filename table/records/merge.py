@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 
 from table.columns.same_values import same_column
 from table.config.merge_mode import MergeMode
-from table.schema.avro_schema import META_COLUMNS, RECORD_KEY
+from table.schema.avro_schema import DELETE_MARKER, META_COLUMNS, RECORD_KEY
 
-DELETE_MARKER = "_hoodie_is_deleted"
 ARRIVAL_COLUMN = "_hudistream_arrival"
 
 _LONG_RUN = 256  # rows of a run, on average, from which on slicing is cheaper than taking row by row

@@ -20,6 +20,7 @@ COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME = META_COLUMNS 
     "_hoodie_partition_path",
     "_hoodie_file_name",
 )
+DELETE_MARKER = "_hoodie_is_deleted"  # a boolean; a row where it is true deletes its key
 RESERVED_PREFIX = "_hudistream_"  # columns of the sink's own on their way to a task, and of put-aside rows
 META_FIELDS = tuple(pa.field(name, pa.string()) for name in META_COLUMNS)
 

@@ -5,6 +5,8 @@ Three modes, in plain words:
 - ``strict``: the batch has the table's columns, neither more nor fewer, of the same types.
 - ``add``: new columns are added, at any depth, and types widened; columns that the batch lacks are refused.
 - ``reconcile``: as ``add``, and what the batch lacks is null.
+
+In every mode a batch may lack the boolean column ``_hoodie_is_deleted``: then it deletes nothing.
 """
 
 from dataclasses import dataclass, field
@@ -12,7 +14,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from table.errors import SchemaMismatchError
-from table.schema.avro_schema import check_batch_columns, relaxed, relaxed_type
+from table.schema.avro_schema import DELETE_MARKER, check_batch_columns, relaxed, relaxed_type
 
 STRICT, ADD, RECONCILE = "strict", "add", "reconcile"
 SCHEMA_MODES = (STRICT, ADD, RECONCILE)
@@ -111,6 +113,9 @@ def _merged(table: list[pa.Field], batch: list[pa.Field], inside: str, differenc
         if column.name in ours:
             arrow = _merged_type(column.type, ours[column.name].type, full, differences)
             merged.append(pa.field(column.name, arrow, column.nullable))
+            continue
+        if full == DELETE_MARKER and pa.types.is_boolean(column.type):
+            merged.append(column)  # what it says of each row, its absence says of the batch: nothing is deleted
             continue
         if not differences.fills:
             differences.found.append(f"column {full!r} is missing")

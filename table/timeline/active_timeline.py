@@ -13,7 +13,7 @@ from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import LAYOUT_1, TimelineLayout, name_instant
 from table.timeline.timeline import Timeline, build_timeline
 
-STALE_TEMPORARY_MS = 600_000
+_STALE_MS = 600_000
 _TRIES = 5
 
 
@@ -29,17 +29,26 @@ def load_timeline(storage: Storage, layout: TimelineLayout = LAYOUT_1) -> Timeli
     return build_timeline((instant for instant in found if instant is not None), layout)
 
 
-def sweep_temporaries(storage: Storage, now_ms: int) -> None:
-    """Deletes half-written files of processes that died while they created one.
+def list_temporaries(storage: Storage, now_ms: int, layout: TimelineLayout = LAYOUT_1) -> list[str]:
+    """Paths of half-written files of processes that died while they created one, relative to the table.
 
     Args:
         storage: the table's.
         now_ms: the store's time: a machine's own clock may be ahead, and would take a live one for dead.
+        layout: the table's.
     """
-    for entry in storage.list_dir(METAFOLDER):
-        is_temporary = entry.name.startswith(TEMPORARY_PREFIX) and not entry.is_dir
-        if is_temporary and entry.modified_ms < now_ms - STALE_TEMPORARY_MS:
-            storage.delete_metafile(join(METAFOLDER, entry.name))
+    return [
+        join(folder, entry.name)
+        for folder in dict.fromkeys((METAFOLDER, layout.names.folder))
+        for entry in storage.list_dir(folder)
+        if entry.name.startswith(TEMPORARY_PREFIX) and not entry.is_dir and entry.modified_ms < now_ms - _STALE_MS
+    ]
+
+
+def sweep_temporaries(storage: Storage, now_ms: int, layout: TimelineLayout = LAYOUT_1) -> None:
+    """Deletes what `list_temporaries` finds."""
+    for path in list_temporaries(storage, now_ms, layout):
+        storage.delete_metafile(path)
 
 
 def read_instant(storage: Storage, instant: Instant) -> bytes:

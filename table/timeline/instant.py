@@ -150,15 +150,19 @@ class Instant:
         """The file of this instant in another state, which may or may not be there."""
         return replace(self, state=state, completion_time=None)
 
-    def to(self, state: State) -> "Instant":
+    def to(self, state: State, completion_time: str | None = None) -> "Instant":
         """The same instant, moved to another state.
+
+        Args:
+            state: the new one.
+            completion_time: of a completed instant, where the layout's names hold it.
 
         Raises:
             BrokenInvariantError: when there is no such transition.
         """
         check_transition(self.state, state)
         action = COMPLETED_AS.get(self.action, self.action) if state is State.COMPLETED else self.action
-        return replace(self, action=action, state=state, completion_time=None)
+        return replace(self, action=action, state=state, completion_time=completion_time)
 
 
 def check_transition(before: State | None, after: State | None) -> None:

@@ -107,18 +107,3 @@ def build_timeline(files: Iterable[Instant], layout: TimelineLayout = LAYOUT_1) 
             best[key] = instant
     ordered = sorted(best.values(), key=lambda i: (i.time, i.action.value))
     return Timeline(tuple(ordered), all_files, layout)
-
-
-def completed(time: str, action: Action = Action.COMMIT) -> Instant:
-    """A completed instant."""
-    return Instant(time, action, State.COMPLETED)
-
-
-def requested(time: str, action: Action = Action.COMMIT) -> Instant:
-    """A requested instant."""
-    return Instant(time, action, State.REQUESTED)
-
-
-def inflight(time: str, action: Action = Action.COMMIT) -> Instant:
-    """An inflight instant."""
-    return Instant(time, action, State.INFLIGHT)

@@ -7,7 +7,7 @@ keeps and a new checkpoint does not.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from table.errors import CommitConflictError
@@ -26,11 +26,13 @@ class CommittedBatch:
         query_id: id of the streaming query; None where it was not recorded (Hudi's own sink) or the
             sink was called outside a stream.
         recorded: whether a query id was recorded at all.
+        operation: Hudi's name of the operation, such as ``UPSERT``; None where the commit does not tell.
     """
 
     batch_id: int
     query_id: str | None = None
     recorded: bool = True
+    operation: str | None = None
 
 
 Checkpoints = Mapping[str, CommittedBatch]
@@ -44,10 +46,26 @@ def decode_checkpoints(extra: Mapping[str, str]) -> dict[str, CommittedBatch]:
             found[sink_id] = CommittedBatch(int(str(batch_id)), None, recorded=False)
     for sink_id, entry in _json_map(extra.get(OUR_KEY)).items():
         if isinstance(entry, dict) and isinstance(entry.get("batch_id"), int):
-            ours = CommittedBatch(entry["batch_id"], entry.get("query_id"))
+            operation = entry.get("operation")
+            ours = CommittedBatch(
+                entry["batch_id"], entry.get("query_id"), operation=operation if isinstance(operation, str) else None
+            )
             # a commit of Hudi's own sink for the same id may be newer than what it carried along
             if sink_id not in found or ours.batch_id >= found[sink_id].batch_id:
                 found[sink_id] = ours
+    return found
+
+
+def checkpoints_of_commit(extra: Mapping[str, str], operation: str) -> dict[str, CommittedBatch]:
+    """As `decode_checkpoints`; the batch that the commit itself is gets the commit's operation.
+
+    Args:
+        extra: the commit's extra metadata.
+        operation: the commit's, such as ``UPSERT``.
+    """
+    found, own = decode_checkpoints(extra), batch_of_commit(extra)
+    if own is not None:
+        found[own[0]] = replace(own[1], operation=operation)
     return found
 
 
@@ -73,13 +91,14 @@ def _json_map(text: str | None) -> dict[str, object]:
 
 def encode_checkpoints(checkpoints: Checkpoints) -> dict[str, str]:
     """Both keys of the extra metadata."""
-    ours = {
-        sink_id: {"batch_id": batch.batch_id, "query_id": batch.query_id}
-        for sink_id, batch in checkpoints.items()
-        if batch.recorded
-    }
+    ours = {sink_id: _encode_batch(batch) for sink_id, batch in checkpoints.items() if batch.recorded}
     hudis = {sink_id: str(batch.batch_id) for sink_id, batch in checkpoints.items()}
     return {HUDI_KEY: json.dumps(hudis), OUR_KEY: json.dumps(ours)}
+
+
+def _encode_batch(batch: CommittedBatch) -> dict[str, object]:
+    known = {} if batch.operation is None else {"operation": batch.operation}
+    return {"batch_id": batch.batch_id, "query_id": batch.query_id, **known}
 
 
 def merge_checkpoints(commits: Iterable[Checkpoints]) -> dict[str, CommittedBatch]:
@@ -87,8 +106,11 @@ def merge_checkpoints(commits: Iterable[Checkpoints]) -> dict[str, CommittedBatc
     merged: dict[str, CommittedBatch] = {}
     for checkpoints in commits:
         for sink_id, batch in checkpoints.items():
-            if sink_id not in merged or batch.batch_id >= merged[sink_id].batch_id:
+            known = merged.get(sink_id)
+            if known is None or batch.batch_id > known.batch_id:
                 merged[sink_id] = batch
+            elif batch.batch_id == known.batch_id:  # carried along, by a commit that may not tell the operation
+                merged[sink_id] = replace(batch, operation=batch.operation or known.operation)
     return merged
 
 
@@ -129,8 +151,6 @@ def already_committed(last: CommittedBatch | None, batch_id: int, query_id: str 
     )
 
 
-def next_checkpoints(
-    carried: Checkpoints, sink_id: str, batch_id: int, query_id: str | None
-) -> dict[str, CommittedBatch]:
+def next_checkpoints(carried: Checkpoints, sink_id: str, batch: CommittedBatch) -> dict[str, CommittedBatch]:
     """What the next commit is to say: all that was known, and this batch."""
-    return {**carried, sink_id: CommittedBatch(batch_id, query_id)}
+    return {**carried, sink_id: batch}

@@ -33,12 +33,13 @@ from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, o
 from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import name_instant
 from table.timeline.metadata.clean import decode_clean_metadata, decode_clean_plan
-from table.timeline.metadata.commit import CommitMetadata, WriteStat, decode_commit
+from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.metadata.rollback import decode_rollback_metadata, decode_rollback_plan
 from table.timeline.timeline import Timeline
 from table.transaction.conflicts import CommitFacts, find_conflict
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat
 from table.transaction.lease import Lease
+from table.transaction.lock import Step, guarded
 
 WRITER_KEY = "hudistream.writer"
 LONGEST_TASK_MS = 24 * 3_600_000
@@ -100,12 +101,13 @@ def begin_commit(
         write_heartbeat(storage, time, identity)
 
     try:
-        instant, now = request_and_list(storage, timeline, action, table.config.timezone, before=beat)
-        for earlier in tried[:-1]:
-            delete_heartbeat(storage, earlier)
-        _check_alone(now, instant)
-        lease.confirm()
-        _check_compactions(now, instant.time)
+        with guarded(table, Step.BEGIN):
+            instant, now = request_and_list(storage, timeline, action, table.config.timezone, before=beat)
+            for earlier in tried[:-1]:
+                delete_heartbeat(storage, earlier)
+            _check_alone(now, instant)
+            lease.confirm()
+            _check_compactions(now, instant.time)
         profile = CommitMetadata(operation=operation, extra={WRITER_KEY: identity.encode().decode()})
         storage.open_staging(instant.time)
         begun = begin_instant(storage, instant, table.layout.encode_commit(profile))
@@ -188,29 +190,33 @@ def complete_commit(
         CommitConflictError: another writer got in between; run the batch again.
         CommitOutcomeUnknownError: the end is decided, or may be, and was not carried out; whoever comes next does.
     """
-    storage = table.storage
-    timeline = table.load_timeline()
-    metadata = CommitMetadata(stats, pending.operation, {}, dict(replaced or {}))
-    conflict = find_conflict(_load_facts(storage, timeline, pending, metadata, schema))
-    if conflict is not None:
-        raise CommitConflictError(f"{conflict}; the batch is not visible and can be run again")
-    extra = {**build_extra(timeline), "schema": schema}
-    content = table.layout.encode_commit(replace(metadata, extra=extra))
+    with guarded(table, Step.COMPLETE):
+        timeline = table.load_timeline()
+        metadata = CommitMetadata(stats, pending.operation, {}, dict(replaced or {}))
+        conflict = find_conflict(_load_facts(table.storage, timeline, pending, metadata, schema))
+        if conflict is not None:
+            raise CommitConflictError(f"{conflict}; the batch is not visible and can be run again")
+        content = table.layout.encode_commit(replace(metadata, extra={**build_extra(timeline), "schema": schema}))
+        completed = _decide_and_complete(table, pending, content, lease)
+    log.debug("commit_completed", table=table.storage.base_uri, instant_time=pending.time, files=len(stats))
+    return completed
+
+
+def _decide_and_complete(table: HudiTable, pending: PendingCommit, content: bytes, lease: Lease) -> Instant:
     lease.check()
-    end = decide_end(storage, EndRecord(pending.time, pending.instant.action, COMMIT, lease.owner, content))
+    wanted = EndRecord(pending.time, pending.instant.action, COMMIT, lease.owner, content)
+    end = decide_end(table.storage, wanted)
     if not end.is_commit:
         raise CommitConflictError(
             f"instant {pending.time} was rolled back by another writer ({end.by}) while the batch ran; the batch is "
             "not visible and can be run again"
         )
     try:
-        completed = carry_out_commit(table, end)
+        return carry_out_commit(table, end)
     except StorageError as error:
         raise CommitOutcomeUnknownError(
             f"instant {pending.time} is to be committed, and was not yet ({error}): the next batch carries it out"
         ) from error
-    log.debug("commit_completed", table=storage.base_uri, instant_time=pending.time, files=len(stats))
-    return completed
 
 
 def carry_out_commit(table: HudiTable, end: EndRecord) -> Instant:
@@ -323,7 +329,7 @@ def _load_facts(
         seen=seen.committed_times,
         missing=missing_since(seen, timeline),
         cleaned=frozenset(cleaned),
-        others={i.time: decode_commit(read_instant(storage, i), i.file_name) for i in newer},
+        others={i.time: timeline.layout.decode_commit(read_instant(storage, i), i.file_name) for i in newer},
         config_before=pending.config,
         config_now=load_table_config(storage),
     )

@@ -225,6 +225,7 @@ def test_every_type_from_spark_through_the_sink_and_back_through_hudi(hudi, spar
         "hoodie.datasource.write.partitionpath.field": "part",
         "hoodie.datasource.write.precombine.field": "ts",
         "hoodie.datasource.write.hive_style_partitioning": "true",
+        "hoodie.datasource.write.operation": "insert",
     }
     sink = HudiSink(path, options)
     sink(frame.where("ts < 30"), 0)

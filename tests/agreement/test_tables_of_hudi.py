@@ -75,7 +75,7 @@ def test_we_and_hudi_write_in_turns(hudi, utc_session, golden, tmp_path, name):
     assert shown(by_spark(spark, path)) == shown(expected["rows"])
     before = rows_of(read_table(path))
     first, second = new_rows(path, "new"), new_rows(path, "newer")
-    sink = HudiSink(path, {"hoodie.metadata.enable": "false"})
+    sink = HudiSink(path, {"hoodie.metadata.enable": "false"}, operation="insert")
     sink.write(spark_rows(spark, first, tmp_path))
     assert shown(rows_of(read_table(path))) == shown([*before, *rows_of(first)])
     assert shown(by_spark(spark, path)) == shown(hudi.read(path))
@@ -115,7 +115,7 @@ def test_a_metadata_table_is_refused_then_dropped_and_looked_for_again(hudi, utc
     with pytest.raises(UnsupportedTableError, match=r"hoodie\.metadata\.enable=false"):
         HudiSink(path, {}).write(rows)
     assert os.path.isdir(f"{path}/.hoodie/metadata")
-    sink = HudiSink(path, {"hoodie.metadata.enable": "false"})
+    sink = HudiSink(path, {"hoodie.metadata.enable": "false"}, operation="insert")
     sink.write(rows)
     assert not os.path.isdir(f"{path}/.hoodie/metadata")
     assert load_table_config(LocalStorage(path)).metadata_partitions == ""

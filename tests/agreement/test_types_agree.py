@@ -71,6 +71,7 @@ def test_random_schemas_and_rows_are_equal_in_every_reader(hudi, spark, tmp_path
     options = {
         "hoodie.table.name": "t",
         "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.operation": "insert",
         "hoodie.datasource.write.partitionpath.field": "p",
     }
     sink = HudiSink(path, options)
@@ -102,7 +103,7 @@ def nested(kind):
 def test_dates_before_the_calendar_changed(hudi, spark, tmp_path):
     path = str(tmp_path / "t")
     rows = spark.sql("SELECT 'a' id, DATE'1000-01-01' d, TIMESTAMP'0900-01-01 00:00:00 UTC' t")
-    options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    options = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.operation": "insert"}
     HudiSink(path, options).write(rows)
     [ours] = rows_of(read_table(path))
     assert ours == {"id": "a", "d": "1000-01-01", "t": "0900-01-01T00:00:00.000000"}
@@ -126,7 +127,7 @@ def test_a_timestamp_without_zone_is_refused_because_hudi_cannot_store_it(spark,
 def test_column_names_that_need_care(hudi, spark, tmp_path, column, fits):
     path = str(tmp_path / "t")
     rows = spark.sql(f"SELECT 'a' id, 1L `{column}`")
-    options = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    options = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.operation": "insert"}
     if not fits:
         with pytest.raises(SchemaMismatchError, match=column.replace(".", r"\.")):
             HudiSink(path, options).write(rows)

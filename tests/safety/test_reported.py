@@ -152,6 +152,7 @@ def test_bad_rows_with_dates_that_python_has_no_form_for_are_put_aside(spark, tm
 def test_impossible_dates_are_bad_rows_in_every_sql_mode(spark, tmp_path, ansi):
     options = {
         "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.operation": "insert",
         "hoodie.datasource.write.partitionpath.field": "p",
         "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
         "hoodie.keygen.timebased.timestamp.type": "DATE_STRING",
@@ -203,7 +204,7 @@ def test_show_does_not_take_folders_for_markup(tmp_path, capsys):
 
 
 def test_the_command_names_what_a_store_says(capsys, monkeypatch):
-    from table.cli import main as cli
+    from table.cli import show
 
     class NoCredentialsError(Exception):
         pass
@@ -211,7 +212,7 @@ def test_the_command_names_what_a_store_says(capsys, monkeypatch):
     def no_credentials(*_args):
         raise NoCredentialsError("Unable to locate credentials")
 
-    monkeypatch.setattr(cli, "examine", no_credentials)
+    monkeypatch.setattr(show, "examine", no_credentials)
     assert main(["doctor", "s3://b/t"]) == 1
     assert "NoCredentialsError: Unable to locate credentials" in capsys.readouterr().err
 
@@ -254,6 +255,7 @@ def test_time_settings_that_contradict_the_table_are_refused(spark, tmp_path):
     path = str(tmp_path / "t")
     options = {
         "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.operation": "insert",
         "hoodie.datasource.write.partitionpath.field": "ts",
         "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
         "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",

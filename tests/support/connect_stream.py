@@ -24,6 +24,7 @@ print("SESSION", type(spark).__module__, flush=True)
 options = {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.operation": "insert",
     "hoodie.datasource.write.partitionpath.field": "p",
     "hudistream.checkpoint.location": checkpoint,
 }

@@ -92,7 +92,8 @@ class _Workers(InProcessWorkers):
 
     def __init__(self, engine, table, parallelism, schema):
         paths = table.column("p") if "p" in table.column_names else pa.chunked_array([[""] * len(table)], pa.string())
-        keys = table.column("id").cast(pa.string())
+        ids = table.column("id") if "id" in table.column_names else pa.chunked_array([pa.nulls(len(table))])
+        keys = ids.cast(pa.string())
         attempts = engine.retry + 1
         super().__init__(table, keys, paths, parallelism=parallelism, attempts=attempts, batch_rows=engine.batch_rows)
         self._engine, self._schema = engine, schema or table.schema

@@ -10,6 +10,7 @@ from table import read_table
 OPTIONS = {
     "hoodie.table.name": "events",
     "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.operation": "insert",
     "hoodie.datasource.write.partitionpath.field": "p",
     "hoodie.datasource.write.precombine.field": "ts",
 }

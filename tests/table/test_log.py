@@ -6,6 +6,8 @@ import textwrap
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("tmp_path")  # a process each: none of them only decides over values
+
 BEGIN = "from table.log import get_logger; import logging, sys; log = get_logger('hudistream.sink')\n"
 
 

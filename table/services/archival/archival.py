@@ -19,6 +19,7 @@ from table.timeline.archived_timeline import RetiredFile
 from table.timeline.end_record import ENDS_FOLDER, delete_end
 from table.timeline.instant import DECIDED_ACTIONS, Action, Instant, State
 from table.timeline.timeline import Timeline
+from table.transaction.lock import Step, guarded
 
 log = get_logger("hudistream.archival")
 
@@ -51,18 +52,61 @@ def archive(table: HudiTable, settings: ArchiveSettings, clean: CleanSettings) -
     Raises:
         HudiError: what was retired so far is in the archive.
     """
+    scheduled = schedule_archival(table, settings)
+    return carry_out_archival(table, scheduled, settings, clean) if scheduled is not None else ArchivalOutcome()
+
+
+@dataclass(frozen=True)
+class ScheduledArchival:
+    """What is to be retired.
+
+    Attributes:
+        plan: which instants.
+        timeline: that it was planned from.
+    """
+
+    plan: ArchivalPlan
+    timeline: Timeline
+
+
+def schedule_archival(table: HudiTable, settings: ArchiveSettings) -> ScheduledArchival | None:
+    """Plans what is due; None where nothing is. An archival needs no instant: it can be repeated.
+
+    Args:
+        table: the table.
+        settings: the bounds.
+
+    Raises:
+        UnsupportedTableError: the table is merge-on-read.
+    """
     check_copy_on_write(table.config, "archive instants of")
-    storage = table.storage
-    timeline = table.load_timeline()
-    plan = plan_archival(timeline, settings)
-    if not plan.instants:
-        return ArchivalOutcome()
-    held = find_held(table, timeline, plan)
-    if held:
-        log.debug("archival_held", table=storage.base_uri, instants=sorted(held))
-        plan = plan_archival(timeline, settings, held)
-    if not plan.instants:
-        return ArchivalOutcome()
+    with guarded(table, Step.SCHEDULE):
+        timeline = table.load_timeline()
+        plan = plan_archival(timeline, settings)
+        if not plan.instants:
+            return None
+        held = find_held(table, timeline, plan)
+        if held:
+            log.debug("archival_held", table=table.storage.base_uri, instants=sorted(held))
+            plan = plan_archival(timeline, settings, held)
+    return ScheduledArchival(plan, timeline) if plan.instants else None
+
+
+def carry_out_archival(
+    table: HudiTable, scheduled: ScheduledArchival, settings: ArchiveSettings, clean: CleanSettings
+) -> ArchivalOutcome:
+    """Retires what was planned.
+
+    Args:
+        table: the table.
+        scheduled: by `schedule_archival`.
+        settings: how many instants go together.
+        clean: how many files are deleted at a time.
+
+    Raises:
+        HudiError: what was retired so far is in the archive.
+    """
+    storage, plan, timeline = table.storage, scheduled.plan, scheduled.timeline
     orphans = delete_leftovers(table, timeline, plan, clean)
     path = _append(table, timeline, plan, settings.batch)
     for instant in plan.instants:

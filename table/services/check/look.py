@@ -17,11 +17,11 @@ from table.files.partition_metadata import PARTITION_METAFILE
 from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
 from table.services.rollback.rollback import WRITES, is_clustering
-from table.storage.interface import METAFOLDER, TEMPORARY_PREFIX, Storage, join
-from table.timeline.active_timeline import STALE_TEMPORARY_MS, find_instant
+from table.storage.interface import METAFOLDER, Storage, join
+from table.timeline.active_timeline import find_instant, list_temporaries
 from table.timeline.end_record import ENDS_FOLDER, EndRecord, decode_end
 from table.timeline.instant import Action
-from table.timeline.metadata.commit import CommitMetadata, decode_commit
+from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
 from table.transaction.commit import is_older_than_any_task, load_rolled_back_time
@@ -192,7 +192,7 @@ def take_look(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> 
         HudiError: the store fails. Damaged files are findings.
     """
     storage = table.storage
-    leftovers = _list_leftovers(storage, table.config.timezone)
+    leftovers = _list_leftovers(table)
     folders = {folder.path: folder for folder in _list_folders(storage, "")}
     timeline = table.load_timeline()
     notes: dict[str, str] = {}
@@ -232,7 +232,7 @@ def _load_commits(storage: Storage, timeline: Timeline, notes: dict[str, str]) -
         with _damage_noted(notes, instant.file_name):
             data = find_instant(storage, instant)
             if data is not None:  # else it was archived since
-                commits[instant.time] = replace(decode_commit(data, instant.file_name), extra={})
+                commits[instant.time] = replace(timeline.layout.decode_commit(data, instant.file_name), extra={})
     return commits
 
 
@@ -283,8 +283,8 @@ def _list_folders(storage: Storage, path: str) -> list[Folder]:
     return found + below
 
 
-def _list_leftovers(storage: Storage, zone: str) -> Leftovers:
-    markers = {}
+def _list_leftovers(table: HudiTable) -> Leftovers:
+    storage, zone, markers = table.storage, table.config.timezone, {}
     for time in list_marked_instants(storage):
         try:
             names = list_marker_names(storage, time)
@@ -301,12 +301,7 @@ def _list_leftovers(storage: Storage, zone: str) -> Leftovers:
             continue  # its instant was archived meanwhile
         except (HudiError, ValueError) as error:
             broken[entry.name] = str(error)
-    stale_ms = clock.now_ms() - STALE_TEMPORARY_MS
-    temporaries = tuple(
-        join(METAFOLDER, entry.name)
-        for entry in storage.list_dir(METAFOLDER)
-        if entry.name.startswith(TEMPORARY_PREFIX) and not entry.is_dir and entry.modified_ms < stale_ms
-    )
+    temporaries = tuple(list_temporaries(storage, clock.now_ms(), table.layout))
     heartbeats = tuple(entry.name for entry in storage.list_dir(HEARTBEAT_FOLDER) if not entry.is_dir)
     kept = frozenset(time for time in markers if not storage.has_fence and not is_older_than_any_task(time, zone))
     return Leftovers(markers, heartbeats, tuple(storage.staged_instants()), ends, broken, temporaries, kept)

@@ -136,4 +136,4 @@ def _sweep_markers(table: HudiTable, look: Look, time: str) -> None:
 def _sweep_small_files(table: HudiTable, lease: Lease, look: Look, heartbeat: HeartbeatSettings) -> None:
     now_ms = measure_now_ms(table.storage, lease.owner)
     sweep_heartbeats(table.storage, look.pending, heartbeat, now_ms)
-    sweep_temporaries(table.storage, now_ms)
+    sweep_temporaries(table.storage, now_ms, table.layout)

@@ -37,13 +37,16 @@ from table.timeline.metadata.clean import (
 )
 from table.timeline.timeline import Timeline
 from table.transaction.lease import hold_table
+from table.transaction.lock import Step, guarded
 from table.view.file_system_view import list_latest_base_files
 
 log = get_logger("hudistream.clean")
 
 
 def clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> list[CleanMetadata]:
-    """`run_clean`, and then removes the folders of emptied partitions, unless a live writer holds the table.
+    """Finishes cleans that were begun; without one, plans a new one if it is due, and executes it.
+
+    Then it removes the folders of emptied partitions, unless a live writer holds the table.
 
     Args:
         table: the table.
@@ -56,7 +59,7 @@ def clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> lis
     Raises:
         HudiError: nothing was deleted that is not in a plan on the timeline.
     """
-    done = run_clean(table, settings, due=due)
+    done = carry_out_cleans(table, schedule_clean(table, settings, due=due), settings)
     emptied = [path for outcome in done for path in outcome.plan.emptied]
     if emptied:
         try:
@@ -67,29 +70,48 @@ def clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> lis
     return done
 
 
-def run_clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> list[CleanMetadata]:
-    """Finishes cleans that were begun; without one, plans a new one if it is due, and executes it.
+def schedule_clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> Timeline:
+    """Plans and requests a clean, if one is due and none is under way.
 
     Args:
         table: the table.
         settings: the policy.
-        due: False: only what was begun is finished.
+        due: False: nothing new is planned.
 
     Returns:
-        What each clean did; empty where nothing had to go.
+        The timeline with the cleans that are to be carried out.
 
     Raises:
-        HudiError: nothing was deleted that is not in a plan on the timeline.
+        UnsupportedTableError: the table is merge-on-read.
+        HudiError: no clean was requested.
     """
     check_copy_on_write(table.config, "clean")
-    timeline = _redo_empty_cleans(table, table.load_timeline())
-    if due and not timeline.pending_of(Action.CLEAN):
+    with guarded(table, Step.SCHEDULE):
+        timeline = _redo_empty_cleans(table, table.load_timeline())
+        if not due or timeline.pending_of(Action.CLEAN):
+            return timeline
         plan = plan_clean(table, timeline, settings)
         if plan is not None:
             request_instant(table.storage, timeline, Action.CLEAN, table.config.timezone, encode_clean_plan(plan))
             log.debug("clean_requested", table=table.storage.base_uri, files=plan.file_count, policy=plan.policy)
-        # the instant is on the timeline before anything is deleted, and is found there
-        timeline = table.load_timeline()
+    # the instant is on the timeline before anything is deleted, and is found there
+    return table.load_timeline()
+
+
+def carry_out_cleans(table: HudiTable, timeline: Timeline, settings: CleanSettings) -> list[CleanMetadata]:
+    """Carries out the cleans that are on the timeline, each from its own plan.
+
+    Args:
+        table: the table.
+        timeline: as `schedule_clean` returned it.
+        settings: how many files at a time.
+
+    Returns:
+        What each clean did.
+
+    Raises:
+        HudiError: nothing was deleted that is not in a plan on the timeline.
+    """
     done = []
     for pending in timeline.pending_of(Action.CLEAN):
         try:

@@ -24,7 +24,6 @@ from table.timeline.active_timeline import find_instant, read_instant
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.avro_record import decode_record, read_as
 from table.timeline.metadata.clean import CleanMetadata, CleanPlan, decode_clean_metadata
-from table.timeline.metadata.commit import decode_commit
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
 from table.view.file_group import CommittedInstants, build_file_groups
@@ -139,7 +138,9 @@ def _load_facts(table: HudiTable, timeline: Timeline, settings: CleanSettings) -
     protection = Protection(load_savepointed(table, timeline), _load_compacting(table, timeline))
     replaced: dict[str, dict[str, str]] = {}
     for instant in timeline.completed_of(Action.REPLACE_COMMIT):
-        for path, ids in decode_commit(read_instant(storage, instant), instant.file_name).replaced.items():
+        for path, ids in timeline.layout.decode_commit(
+            read_instant(storage, instant), instant.file_name
+        ).replaced.items():
             replaced.setdefault(path, {}).update(dict.fromkeys(ids, instant.time))
     return Facts(
         timeline,
@@ -195,7 +196,7 @@ def _choose_partitions(table: HudiTable, facts: Facts) -> list[str]:
         touched = {}
         for instant in facts.timeline.completed_writes:
             if since <= instant.time < until:
-                metadata = decode_commit(read_instant(table.storage, instant), instant.file_name)
+                metadata = facts.timeline.layout.decode_commit(read_instant(table.storage, instant), instant.file_name)
                 touched[instant.time] = {path for path, _ in metadata.file_groups}
         # and what an earlier clean could not delete, or must not yet
         again = {*last.plan.left, *(path for path, names in last.failed.items() if names), *facts.replaced}

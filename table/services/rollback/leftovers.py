@@ -19,7 +19,7 @@ from table.storage.interface import join
 from table.timeline.active_timeline import find_instant
 from table.timeline.end_record import ENDS_FOLDER
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
-from table.timeline.metadata.commit import CommitMetadata, decode_commit
+from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.rollback import decode_rollback_metadata
 from table.timeline.timeline import Timeline
 from table.transaction.commit import is_older_than_any_task
@@ -56,7 +56,7 @@ def _holds_groups(table: HudiTable, path: str, file_ids: Iterable[str]) -> bool:
 
 def _load_commit(table: HudiTable, instant: Instant) -> CommitMetadata:
     data = find_instant(table.storage, instant)
-    return decode_commit(data, instant.file_name) if data is not None else CommitMetadata()
+    return table.layout.decode_commit(data, instant.file_name) if data is not None else CommitMetadata()
 
 
 def delete_leftovers(table: HudiTable, timeline: Timeline, plan: ArchivalPlan, clean: CleanSettings) -> tuple[str, ...]:

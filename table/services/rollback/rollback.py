@@ -24,7 +24,6 @@ from table.timeline.end_record import ROLLBACK, EndRecord, decide_end, find_end,
 from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import name_instant
 from table.timeline.metadata.avro_record import decode_record
-from table.timeline.metadata.commit import decode_commit
 from table.timeline.metadata.rollback import (
     RollbackMetadata,
     RollbackPlan,
@@ -38,6 +37,7 @@ from table.transaction.commit import carry_out_commit, delete_strays, is_older_t
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, find_live_writer
 from table.transaction.lease import measure_now_ms
 from table.transaction.liveness import Standing, judge_writer
+from table.transaction.lock import Step, guarded
 
 WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
 
@@ -127,19 +127,21 @@ def end_pending(table: HudiTable, timeline: Timeline, instant: Instant, owner: s
     Returns:
         The completed commit, or the completed rollback.
     """
-    end = decide_end(table.storage, EndRecord(instant.time, instant.action, ROLLBACK, owner))
-    if end.is_commit:
-        log.info("commit_carried_out", table=table.storage.base_uri, instant_time=instant.time, decided_by=end.by)
-        return carry_out_commit(table, end)
+    with guarded(table, Step.COMPLETE):
+        end = decide_end(table.storage, EndRecord(instant.time, instant.action, ROLLBACK, owner))
+        if end.is_commit:
+            log.info("commit_carried_out", table=table.storage.base_uri, instant_time=instant.time, decided_by=end.by)
+            return carry_out_commit(table, end)
     return _carry_out_rollback(table, timeline, instant)
 
 
 def _carry_out_rollback(table: HudiTable, timeline: Timeline, instant: Instant) -> Instant:
     """Rolls back one pending commit, by its markers. Returns the completed rollback."""
     storage = table.storage
-    markers = list_markers(storage, instant.time)
-    plan = plan_rollback(instant, markers, storage.absolute)
-    rollback = request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, encode_rollback_plan(plan))
+    with guarded(table, Step.SCHEDULE):
+        plan = plan_rollback(instant, list_markers(storage, instant.time), storage.absolute)
+        content = encode_rollback_plan(plan)
+        rollback = request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, content)
     now = table.load_timeline().find(instant.time, instant.action)
     if now is None or now.is_completed:
         delete_instant_file(storage, rollback)
@@ -204,16 +206,16 @@ def undo_decided(table: HudiTable, timeline: Timeline, rollback: Instant, plan: 
     except CorruptFileError:
         end = None  # a damaged record must not keep a person from undoing the commit
     if end is None or end.is_commit:  # also a foreign rollback of a commit that was decided and not yet carried out
-        undone = _batch_of(data or (end.content if end is not None else b""), done)
+        undone = _batch_of(table, data or (end.content if end is not None else b""), done)
         overrule_end(storage, EndRecord(plan.instant_time, action, ROLLBACK, owner, undone=undone))
     if data is not None:
         delete_instant_file(storage, done)
     execute_rollback(table, rollback, plan)
 
 
-def _batch_of(data: bytes, done: Instant) -> tuple[str, int] | None:
+def _batch_of(table: HudiTable, data: bytes, done: Instant) -> tuple[str, int] | None:
     """Sink id and batch id of a commit that is a stream's batch."""
-    batch = batch_of_commit(decode_commit(data, done.file_name).extra) if data else None
+    batch = batch_of_commit(table.layout.decode_commit(data, done.file_name).extra) if data else None
     return (batch[0], batch[1].batch_id) if batch is not None else None
 
 
@@ -326,7 +328,7 @@ def _referenced_files(storage: Storage, timeline: Timeline, time: str) -> frozen
             data = find_instant(storage, instant)
             if not data:
                 return None  # archived since the timeline was listed; or empty, which means that nothing is known
-            return frozenset(stat.path for stat in decode_commit(data, instant.file_name).stats)
+            return frozenset(stat.path for stat in timeline.layout.decode_commit(data, instant.file_name).stats)
     for rollback in timeline.completed_of(Action.ROLLBACK):
         if rollback.time > time and load_rolled_back_time(storage, timeline, rollback) == time:
             return frozenset()

@@ -9,7 +9,6 @@ from table.storage.interface import join
 from table.timeline.active_timeline import delete_instant_file, read_instant
 from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, find_end
 from table.timeline.instant import Action, Instant
-from table.timeline.metadata.commit import decode_commit
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import batch_of_commit
 from table.transaction.lease import Lease
@@ -36,7 +35,7 @@ def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
             f"the clean {cleans[0].time} is under way: finish it (`hudistream clean`), then roll back; nothing was "
             "undone"
         )
-    metadata = decode_commit(read_instant(storage, done), done.file_name)
+    metadata = table.layout.decode_commit(read_instant(storage, done), done.file_name)
     for stat in metadata.stats:
         before = join(stat.partition_path, stat.prev_base_file or "")
         if stat.prev_base_file and not storage.exists(before):
@@ -61,7 +60,7 @@ def check_batches(table: HudiTable, commits: Iterable[Instant]) -> None:
         InvalidConfigError: names the newest batch, and the way to get its rows again.
     """
     for instant in commits:
-        extra = decode_commit(read_instant(table.storage, instant), instant.file_name).extra
+        extra = table.layout.decode_commit(read_instant(table.storage, instant), instant.file_name).extra
         batch = batch_of_commit(extra)
         if batch is not None:
             sink_id, committed = batch

@@ -13,6 +13,7 @@ from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.rollback import RollbackPlan, RollbackRequest, decode_rollback_plan, encode_rollback_plan
 from table.timeline.timeline import Timeline
 from table.transaction.lease import Lease, hold_table
+from table.transaction.lock import Step, guarded
 from table.view.file_system_view import list_partition_paths
 
 log = get_logger("hudistream.rollback")
@@ -39,21 +40,23 @@ def undo_commit(
             the table was taken over; nothing was undone.
     """
     rollback = next((i for i in timeline.pending_of(Action.ROLLBACK) if _undoes(table, timeline, i, time)), None)
-    if rollback is None:
-        if not any(i.time == time for i in timeline if i.action is action):
-            return  # undone before a crash
-        rollback, plan = _request_undo(table, timeline, time, action)
-    else:
-        plan = _plan_of(table, rollback)
-    if rollback.state is State.REQUESTED:
-        checks = () if to_savepoint else (lambda: check_predecessors(table, time, action),)
-        decide_undo(table, rollback, lease, *checks)
+    if rollback is None and not any(i.time == time for i in timeline if i.action is action):
+        return  # undone before a crash
+    with guarded(table, Step.SCHEDULE):
+        if rollback is None:
+            plan = _plan_from_listing(table, time, action)
+            content = encode_rollback_plan(plan)
+            rollback = request_instant(table.storage, timeline, Action.ROLLBACK, table.config.timezone, content)
+        else:
+            plan = _plan_of(table, rollback)
+        if rollback.state is State.REQUESTED:
+            checks = () if to_savepoint else (lambda: check_predecessors(table, time, action),)
+            decide_undo(table, rollback, lease, *checks)
     undo_decided(table, timeline, rollback.at(State.REQUESTED), plan, lease.owner)
 
 
-def _request_undo(
-    table: HudiTable, timeline: Timeline, time: str, action: Action
-) -> tuple[Instant, RollbackPlan]:
+def _plan_from_listing(table: HudiTable, time: str, action: Action) -> RollbackPlan:
+    """Every base file of a commit: markers are not there any more."""
     storage, requests = table.storage, []
     for path in list_partition_paths(storage):
         for entry in storage.list_dir(path):
@@ -61,9 +64,7 @@ def _request_undo(
             if base is not None and base.instant_time == time:
                 file = storage.absolute(join(path, entry.name))
                 requests.append(RollbackRequest(path, base.file_id, time, (file,)))
-    plan = RollbackPlan(time, action.value, tuple(requests))
-    content = encode_rollback_plan(plan)
-    return request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, content), plan
+    return RollbackPlan(time, action.value, tuple(requests))
 
 
 def _plan_of(table: HudiTable, rollback: Instant) -> RollbackPlan:

@@ -27,6 +27,7 @@ from table.timeline.metadata.restore import (
 )
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.transaction.lease import Lease, hold_table
+from table.transaction.lock import Step, guarded
 
 log = get_logger("hudistream.restore")
 
@@ -50,10 +51,11 @@ def restore_to_savepoint(table: HudiTable, time: str, *, force: bool = False) ->
     """
     check_copy_on_write(table.config, "restore")
     with hold_table(table.storage, "hudistream savepoint restore") as lease:
-        for pending in table.load_timeline().pending_of(Action.RESTORE):
-            if _is_to_be_finished(table, pending, lease.owner):
-                return _finish_restore(table, pending, lease)
-        return _restore(table, time, lease, force=force)
+        with guarded(table, Step.SCHEDULE):
+            pending = table.load_timeline().pending_of(Action.RESTORE)
+            begun = next((i for i in pending if _is_to_be_finished(table, i, lease.owner)), None)
+            begun = begun or _request_restore(table, time, lease, force=force)
+        return _finish_restore(table, begun, lease)
 
 
 def _is_to_be_finished(table: HudiTable, pending: Instant, owner: str) -> bool:
@@ -77,7 +79,7 @@ def _is_to_be_finished(table: HudiTable, pending: Instant, owner: str) -> bool:
     return False
 
 
-def _restore(table: HudiTable, time: str, lease: Lease, *, force: bool) -> RestorePlan:
+def _request_restore(table: HudiTable, time: str, lease: Lease, *, force: bool) -> Instant:
     storage, timeline = table.storage, table.load_timeline()
     savepoint = timeline.completed_file(time, Action.SAVEPOINT)
     if not timeline.contains(savepoint):
@@ -98,7 +100,7 @@ def _restore(table: HudiTable, time: str, lease: Lease, *, force: bool) -> Resto
     plan = RestorePlan(time, tuple((i.time, i.action.value) for i in undone))
     request = request_instant(storage, timeline, Action.RESTORE, table.config.timezone, encode_restore_plan(plan))
     decide_undo(table, request, lease, lambda: check_not_held(table.load_timeline(), time))
-    return _finish_restore(table, request, lease)
+    return request
 
 
 def _finish_restore(table: HudiTable, pending: Instant, lease: Lease) -> RestorePlan:

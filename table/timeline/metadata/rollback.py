@@ -1,4 +1,4 @@
-"""What a rollback is to do and what it did <-> Avro (HoodieRollbackPlan, HoodieRollbackMetadata)."""
+"""What a rollback is to do and what it did <-> Avro (HoodieRollbackPlan, HoodieRollbackMetadata; pure)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

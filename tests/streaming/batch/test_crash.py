@@ -1,6 +1,7 @@
 """Stopped at every storage call of a batch and of a rollback in turn: all of it or none, and nothing left behind."""
 
 import os
+import shutil
 
 import pytest
 from engine import Engine, key_set, rows
@@ -23,20 +24,27 @@ def build(path, fuse=None, **options):
     return Engine(storage, {"hoodie.parquet.max.file.size": "4000", **options})
 
 
-def calls_of(folder, **options):
-    """How many storage calls the second batch makes."""
-    path = str(folder / "count")
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """A table of the first batch, which is copied for each place to stop at."""
+    path = str(tmp_path_factory.mktemp("crash") / "first")
     build(path).write(0, FIRST)
+    assert key_set(read_table(path)) == key_set(FIRST)
+    return path
+
+
+def calls_of(first, folder, **options):
+    """How many storage calls the second batch makes."""
+    path = shutil.copytree(first, str(folder / "count"))
     fuse = Fuse()
     engine = build(path, fuse, **options)
     engine.write(1, SECOND)
     return list(fuse.calls)  # without those of its end
 
 
-def check_one(tmp_path, number, after, recovery_fuse=None):
-    path = str(tmp_path / f"{number}-{after}")
-    build(path).write(0, FIRST)
-    before = key_set(read_table(path))
+def check_one(first, tmp_path, number, after, recovery_fuse=None):
+    path = shutil.copytree(first, str(tmp_path / f"{number}-{after}"))
+    before = key_set(FIRST)
     both = sorted(before + key_set(SECOND))
     with pytest.raises(PowerCut):
         build(path, Fuse(number, after)).write(1, SECOND)
@@ -56,20 +64,19 @@ def check_one(tmp_path, number, after, recovery_fuse=None):
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before the call", "after the call"])
-def test_batch_stopped_at_every_call_is_whole_or_absent(tmp_path, after):
-    calls = calls_of(tmp_path)
+def test_batch_stopped_at_every_call_is_whole_or_absent(first, tmp_path, after):
+    calls = calls_of(first, tmp_path)
     assert any(call.startswith("write ") for call in calls)
     assert any(".commit" in call for call in calls)
     for number in range(1, len(calls) + 1):
-        check_one(tmp_path, number, after)
+        check_one(first, tmp_path, number, after)
 
 
-def test_rollback_stopped_at_every_call_is_finished_by_the_next_batch(tmp_path):
-    calls = calls_of(tmp_path)
+def test_rollback_stopped_at_every_call_is_finished_by_the_next_batch(first, tmp_path):
+    calls = calls_of(first, tmp_path)
     # the batch dies just before its commit file: everything is there for the rollback to undo
     dies_at = next(i for i, call in enumerate(calls, 1) if call.startswith("create") and call.endswith(".commit"))
-    path = str(tmp_path / "count-recovery")
-    build(path).write(0, FIRST)
+    path = shutil.copytree(first, str(tmp_path / "count-recovery"))
     with pytest.raises(PowerCut):
         build(path, Fuse(dies_at)).write(1, SECOND)
     fuse = Fuse()
@@ -79,7 +86,7 @@ def test_rollback_stopped_at_every_call_is_finished_by_the_next_batch(tmp_path):
     assert rollback_ends > 10
     for number in range(1, rollback_ends + 1):
         for after in (False, True):
-            check_one(tmp_path / f"recovery-{number}", dies_at, after=after, recovery_fuse=Fuse(number, after))
+            check_one(first, tmp_path / f"recovery-{number}", dies_at, after=after, recovery_fuse=Fuse(number, after))
 
 
 def test_first_batch_stopped_at_every_call_creates_the_table_once(tmp_path):

@@ -171,8 +171,9 @@ def test_events_say_which_batch_of_which_table_they_belong_to(spark, tmp_path, l
 def test_cleans_are_measured(tmp_path, monkeypatch):
     from dataclasses import replace
 
-    from streaming.batch import services as table_services
     from streaming.metrics import PrometheusMetrics
+    from table.services.archival.service import ArchivalService
+    from table.services.clean import service as cleaning
 
     path = str(tmp_path / "t")
     engine, told = Engine(path, CLEANED), []
@@ -191,7 +192,7 @@ def test_cleans_are_measured(tmp_path, monkeypatch):
     assert value("hudistream_clean_seconds_count", table=path) == 6
     assert value("hudistream_clean_seconds_sum", table=path) == pytest.approx(sum(one.clean_seconds for one in told))
 
-    inner = table_services.run_clean
+    inner = cleaning.carry_out_cleans
 
     def misses(*args):
         return [replace(done, failed=done.deleted, deleted={}) for done in inner(*args)]
@@ -199,8 +200,8 @@ def test_cleans_are_measured(tmp_path, monkeypatch):
     def no_archive(*_args):
         raise HudiError("no archive")
 
-    monkeypatch.setattr(table_services, "run_clean", misses)
-    monkeypatch.setattr(table_services, "archive", no_archive)
+    monkeypatch.setattr(cleaning, "carry_out_cleans", misses)
+    monkeypatch.setattr(ArchivalService, "plan", no_archive)
     engine.write(6, rows([6], lambda _: "p"))
     # what was cleaned before archival failed counts
     assert (told[-1].files_deleted, told[-1].files_failed) == (0, 1)

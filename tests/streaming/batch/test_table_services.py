@@ -8,11 +8,16 @@ import pytest
 from engine import Engine, key_set, rows
 from snapshots import base_files
 
-from streaming.batch.services import Cleaning, TableServices, choose_cleaning, retention_s
+from streaming.batch.services import TableServices
 from table import read_table
 from table.errors import HudiError, InvalidConfigError
 from table.hudi_table import HudiTable
+from table.options.choices import CleanFailure
 from table.options.write_options import parse_options
+from table.services.archival.service import ArchivalService
+from table.services.clean.service import CleaningService, retention_s
+from table.services.clean.trigger import Cleaning, choose_cleaning
+from table.services.service import ServiceOutcome, Trigger
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import load_timeline
 from table.timeline.archived_timeline import read_archived_commits
@@ -131,17 +136,14 @@ SPELLINGS = [
 @pytest.mark.parametrize("archives", [True, False])
 @pytest.mark.parametrize(("options", "cleaned"), SPELLINGS)
 def test_when_a_copy_on_write_table_is_cleaned_and_archived(tmp_path, monkeypatch, logs, options, cleaned, archives):
-    from streaming.batch import services as table_services
-
     ran = []
-    for name in ("run_clean", "archive"):
-        inner = getattr(table_services, name)
+    for name, service in (("clean", CleaningService), ("archive", ArchivalService)):
 
-        def noted(*args, name=name, inner=inner):
-            ran.append((name.removeprefix("run_"), threading.current_thread().name == "hudistream-services"))
+        def noted(*args, name=name, inner=service.plan):
+            ran.append((name, threading.current_thread().name == "hudistream-services"))
             return inner(*args)
 
-        monkeypatch.setattr(table_services, name, noted)
+        monkeypatch.setattr(service, "plan", noted)
     path = str(tmp_path / "t")
     bounds = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
     engine = Engine(path, {**ON, **bounds, "hoodie.archive.automatic": archives, **options})
@@ -251,3 +253,64 @@ def test_a_reader_that_holds_its_files_is_not_disturbed_within_the_retention(tmp
             clean(HudiTable.open(path), engine.writer._options.clean)
         keys = [key for file in held for key in pq.read_table(f"{path}/{file}").column("id").to_pylist()]
         assert sorted(keys) == wanted
+
+
+class Compacting:
+    """A service that somebody adds to the list."""
+
+    name, on_failure = "compacting", CleanFailure.PAUSE
+
+    def __init__(self, when, plan="a plan"):
+        self.when, self.next_plan, self.done = when, plan, []
+
+    def trigger(self, config):
+        return self.when
+
+    def advise(self, table, timeline):
+        self.done.append("advised")
+
+    def plan(self, table):
+        self.done.append("planned")
+        if isinstance(self.next_plan, Exception):
+            raise self.next_plan
+        return self.next_plan
+
+    def execute(self, table, plan):
+        self.done.append(plan)
+        return ServiceOutcome(files_deleted=1)
+
+
+@pytest.mark.parametrize("when", list(Trigger))
+@pytest.mark.parametrize("plan", ["a plan", None])
+def test_a_service_that_is_added_to_the_list_is_planned_and_carried_out_when_it_says(when, plan):
+    from table.config.table_config import TableConfig
+
+    upkeep, told = services({**ON, "hudistream.clean.on.failure": "fail"}, None, Place()), []
+    added = Compacting(when, plan)
+    upkeep.services = (added,)
+    upkeep.listeners.append(lambda summary: told.append((summary.files_deleted, threading.current_thread().name)))
+    upkeep.after_commit(TableConfig("t", ("id",)), build_timeline([]))
+    upkeep.wait()
+    here = threading.current_thread().name
+    if when is Trigger.NOT_NOW:
+        assert (added.done, told) == (["advised"], [])
+    else:
+        assert added.done == ["advised", "planned", *([plan] if plan else [])]
+        assert told == [(1 if plan else 0, here if when is Trigger.INLINE else "hudistream-services")]
+
+
+def test_what_one_service_fails_at_those_after_it_do_not_do_and_its_own_policy_counts(logs):
+    from table.config.table_config import TableConfig
+
+    upkeep = services({**ON, "hudistream.clean.on.failure": "fail"}, None, Place())
+    before, failing, after = (Compacting(Trigger.INLINE) for _ in range(3))
+    failing.next_plan, failing.on_failure = HudiError("no room"), CleanFailure.WARN
+    before.on_failure = after.on_failure = CleanFailure.FAIL
+    upkeep.services = (before, failing, after)
+    for _ in range(2):
+        upkeep.after_commit(TableConfig("t", ("id",)), build_timeline([]))
+    upkeep.check()  # the policy of the one that failed, not that of the others
+    assert before.done == ["advised", "planned", "a plan"] * 2
+    assert after.done == ["advised"] * 2
+    assert upkeep.failures == 2
+    assert [e["then"] for e in logs if e["event"] == "table_services_failed"] == ["warn"] * 2

@@ -20,7 +20,8 @@ from table.timeline.active_timeline import load_timeline
 
 pytestmark = pytest.mark.spark
 
-ROWS, BATCHES = 400, 90
+ROWS = 400
+BATCHES_PER_KILL = 10
 
 STREAM = """
 import sys
@@ -34,6 +35,7 @@ spark.sparkContext.setLogLevel("OFF")
 sink = HudiSink(path, {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.operation": "insert",
     "hoodie.datasource.write.partitionpath.field": "p",
     "hoodie.parquet.max.file.size": "60000",
 })
@@ -74,7 +76,8 @@ def test_a_stream_killed_at_random_moments_loses_and_doubles_nothing(tmp_path, k
     print("seed", seed)
     moments = random.Random(seed)
     folder, path, checkpoint = (str(tmp_path / name) for name in ("in", "t", "c"))
-    write_batches(folder, BATCHES, ROWS)
+    batches = kills * BATCHES_PER_KILL
+    write_batches(folder, batches, ROWS)
     script = tmp_path / "stream.py"
     script.write_text(STREAM)
     killed = 0
@@ -96,7 +99,7 @@ def test_a_stream_killed_at_random_moments_loses_and_doubles_nothing(tmp_path, k
     said, _ = process.communicate(timeout=300)
     assert said.endswith("DONE\n")
     assert killed == kills, f"seed {seed}: the stream was through after {killed} kills; give it more batches"
-    everything = sorted(f"k{n}" for n in range(ROWS * BATCHES))
+    everything = sorted(f"k{n}" for n in range(ROWS * batches))
     assert sorted(read_table(path).column("id").to_pylist()) == everything, f"seed {seed}"
     assert sorted(hudi_rs.read(path).column("id").to_pylist()) == everything
     assert_clean_in_the_end(path)
@@ -136,6 +139,7 @@ spark.sparkContext.setLogLevel("OFF")
 sink = HudiSink(path, {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.operation": "insert",
     "hoodie.datasource.write.partitionpath.field": "p",
     "hoodie.insert.shuffle.parallelism": "2",
 })

@@ -400,7 +400,7 @@ def test_columns_that_the_tables_schema_requires_stay_required(tmp_path):
     with open(file, "w") as handle:
         json.dump(commit, handle)
     Engine(path).write(1, rows(range(3, 6)))
-    with pytest.raises(InvalidRecordError, match="v null where the schema allows none"):
+    with pytest.raises(InvalidRecordError, match="column v is null where the schema allows none"):
         Engine(path).write(2, rows(range(6, 9), v=None))
     assert key_set(read_table(path)) == key_set(rows(range(6)))
     with open(f"{path}/.hoodie/{load_timeline(LocalStorage(path)).completed_writes[1].file_name}") as handle:

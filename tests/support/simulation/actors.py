@@ -11,6 +11,7 @@ from streaming.batch.workers import Batch
 from streaming.task.run import run_task
 from table.errors import CommitOutcomeUnknownError, HudiError, TaskFailedError
 from table.hudi_table import HudiTable
+from table.options.write_groups import OverwriteSettings
 from table.storage.interface import join
 from table.timeline.metadata.commit import decode_commit
 from table.timeline.metadata.rollback import RollbackMetadata, encode_rollback_metadata
@@ -205,7 +206,7 @@ class Stream:
         gone = {key for rows in truth.batches for key, (partition, _) in rows.items() if partition == path}
         settle = truth.open_replacement(gone)
         writer = engine.writer
-        options = replace(writer._options, operation="delete_partition", partitions_to_delete=(path,))
+        options = replace(writer._options, operation="delete_partition", overwrite=OverwriteSettings((path,)))
         replacer = MicroBatchWriter(writer._storage, options, "t")
         replacer.services, replacer.lease = writer.services, writer.lease
         try:

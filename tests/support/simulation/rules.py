@@ -3,14 +3,14 @@
 from contextlib import ExitStack, contextmanager
 from unittest import mock
 
+from instants import inflight
+
 from streaming.batch import micro_batch
-from streaming.batch import services as table_services
 from table.services.archival import archival
-from table.services.clean import clean
+from table.services.clean import clean, service
 from table.services.rollback import rollback, undo_checks
 from table.services.savepoint import restore, savepoint
 from table.storage.interface import join
-from table.timeline.timeline import inflight
 from table.transaction import commit, lease
 
 from .disk import SimStorage
@@ -25,9 +25,9 @@ def patched(*changes):
         yield
 
 
-def _clean_deletes_folders(table, settings, *, due=True):
+def _clean_deletes_folders(table, timeline, settings):
     """Rule 1: a clean deletes the folder of an emptied partition, whatever lies in it."""
-    done = _run_clean(table, settings, due=due)
+    done = _carry_out_cleans(table, timeline, settings)
     for outcome in done:
         for path in outcome.plan.emptied:
             for name in table.storage.list_tree(path):
@@ -35,14 +35,14 @@ def _clean_deletes_folders(table, settings, *, due=True):
     return done
 
 
-def _clean_removes_partitions(table, settings, *, due=True):
+def _clean_removes_partitions(table, timeline, settings):
     """Rule 2: the background clean removes emptied partitions itself, beside a batch."""
-    done = _run_clean(table, settings, due=due)
+    done = _carry_out_cleans(table, timeline, settings)
     micro_batch.remove_emptied_partitions(table, [path for outcome in done for path in outcome.plan.emptied])
     return done
 
 
-_run_clean = clean.run_clean
+_carry_out_cleans = clean.carry_out_cleans
 
 
 def _decide_alone(_storage, wanted):
@@ -76,10 +76,10 @@ def _hold_without_asking(self, _identity):
 
 RULES = {
     "1: deletion names files": [
-        (table_services, "run_clean", _clean_deletes_folders), (clean, "run_clean", _clean_deletes_folders),
+        (service, "carry_out_cleans", _clean_deletes_folders), (clean, "carry_out_cleans", _clean_deletes_folders),
     ],
     "2: partitions are removed by the writer, between two batches": [
-        (table_services, "run_clean", _clean_removes_partitions),
+        (service, "carry_out_cleans", _clean_removes_partitions),
     ],
     "3: one object decides how an instant ends": [
         (commit, "decide_end", _decide_alone), (rollback, "decide_end", _decide_alone),

@@ -9,6 +9,7 @@ from engine import Engine, key_set, rows
 from snapshots import base_files
 
 from table import read_table
+from table.cli.main import main
 from table.hudi_table import HudiTable
 from table.inspect.explain import explain_files, explain_packing
 from table.options.write_options import parse_options
@@ -28,8 +29,8 @@ def test_clean_says_what_it_would_do_and_does_it(path, capsys):
     before = base_files(path)
     text = said(capsys, "clean", path, "--dry-run", "--set", "hoodie.cleaner.commits.retained=2")
     assert base_files(path) == before
-    named = sorted(line.split()[1] for line in text.splitlines() if line.startswith("delete"))
-    assert "9 of 18 files would go" in text
+    named = sorted(line.split()[3] for line in text.splitlines() if line.startswith("  delete"))
+    assert "9 of 18 files would be deleted" in text.splitlines()[-1]
     assert "it is the newest version" in text
     assert "9 files deleted, 0 could not be" in said(capsys, "clean", path, "--set", "clean.retain_commits=2")
     assert sorted(set(before) - set(base_files(path))) == named
@@ -46,9 +47,14 @@ def test_savepoint_rollback_restore_and_archive(path, capsys, tmp_path):
     )
     assert last in said(capsys, "rollback", path, last, "--force")
     Engine(path).write(6, rows([901]))
-    assert "1 commits undone" in said(capsys, "savepoint", "restore", path, time, "--force")
+    assert "1 commit undone" in said(capsys, "savepoint", "restore", path, time, "--force")
     assert len(key_set(read_table(path))) == 60
-    assert "needs an instant time" in said(capsys, "savepoint", "delete", path)
+    for what in ("delete", "restore"):
+        assert main(["savepoint", what, path]) == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert f"savepoint {what}: the INSTANT of the savepoint is missing" in err
+        assert f"hudistream savepoint list {path}" in err
     said(capsys, "savepoint", "delete", path, time)
     assert "no savepoints" in said(capsys, "savepoint", "list", path)
     options = tmp_path / "options"
@@ -64,18 +70,27 @@ def test_explain_has_a_reason_for_every_file(path, capsys):
     assert sorted(e.file.path for e in explained) == base_files(path)
     assert sum(bool(e.packing) for e in explained) == 3
     text = said(capsys, "explain", path, "--set", "hoodie.clean.commits.retained=2")
-    assert len(text.splitlines()) == 18
-    assert "goes: replaced before" in text
-    assert "small: takes rows first" in text
+    assert sum(".parquet" in line for line in text.splitlines()) == 18
+    assert "cleaning: deletes it: replaced before" in text
+    assert "packing:  small: takes rows first" in text
+    assert "18 files" in text.splitlines()[-1]
+    assert "9 would be deleted" in text.splitlines()[-1]
+    assert text.splitlines()[-1].endswith("3 would take rows")
 
 
 def test_why_a_file_takes_rows_or_not():
     options = parse_options({"hoodie.parquet.small.file.limit": "100", "hoodie.parquet.max.file.size": "120"}).options
     off = parse_options({"hoodie.parquet.small.file.limit": "0"}).options
     file = BaseFile("p", "f", "f", "1", 99)
-    assert "21 bytes left" in explain_packing(file, options)
-    assert "full enough: 100 bytes" in explain_packing(BaseFile("p", "f", "f", "1", 100), options)
-    assert "packing is off" in explain_packing(file, off)
+    takes, why = explain_packing(file, options)
+    assert takes
+    assert "21 bytes left" in why
+    takes, why = explain_packing(BaseFile("p", "f", "f", "1", 100), options)
+    assert not takes
+    assert "full enough: 100 bytes" in why
+    takes, why = explain_packing(file, off)
+    assert not takes
+    assert "packing is off" in why
 
 
 def test_the_commands_need_no_spark(path):

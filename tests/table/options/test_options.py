@@ -330,3 +330,59 @@ def test_options_that_contradict_the_table_are_refused(options, message):
 
 def test_what_is_left_out_is_the_tables():
     check_options_agree(WriteOptions(), TABLE)
+
+
+def test_all_that_is_refused_or_unknown_is_named_at_once():
+    given = {
+        "hoodie.auto.commit": "false",
+        "table.type": "MERGE_ON_READ",
+        "hoodie.nonsense.at.all.xyz": "1",
+        "hoodie.datasource.write.recordkey.feild": "id",
+        "hoodie.table.cdc.enabled": "false",
+    }
+    with pytest.raises(InvalidConfigError) as error:
+        parse_options(given)
+    message = str(error.value)
+    assert message.startswith("4 options cannot be used: ")
+    assert "hoodie.auto.commit=false is refused" in message
+    assert "table.type=MERGE_ON_READ is refused" in message
+    assert "unknown option hoodie.nonsense.at.all.xyz" in message
+    assert "did you mean hoodie.datasource.write.recordkey.field?" in message
+    assert "cdc" not in message
+
+
+@pytest.mark.parametrize("text", ["id", ["id"], ("id",), "['id']", '["id"]', " [ 'id' ] "])
+def test_a_list_of_one_name_is_that_name(text):
+    keys = {"hoodie.datasource.write.recordkey.field": text, "hoodie.datasource.write.precombine.field": text}
+    parsed = parse_options(keys).options.keys
+    assert (parsed.record_key_fields, parsed.ordering_field) == (("id",), "id")
+
+
+@pytest.mark.parametrize("text", ["a,b", "a, b", ["a", "b"], ("a", "b"), "['a', 'b']"])
+def test_a_list_of_names_is_joined(text):
+    parsed = parse_options({"hoodie.datasource.write.recordkey.field": text}).options.keys
+    assert parsed.record_key_fields == ("a", "b")
+
+
+def test_brackets_in_a_name_are_a_name():
+    assert parse_options({"hoodie.datasource.write.recordkey.field": "[id]"}).options.keys.record_key_fields == (
+        "[id]",
+    )
+
+
+def test_none_means_not_given():
+    given = {"hoodie.datasource.write.operation": None, "hoodie.auto.commit": None, "hoodie.nonsense": None}
+    assert parse_options(given).options == WriteOptions()
+
+
+def test_the_same_said_as_list_and_as_text_is_no_contradiction():
+    given = {"hoodie.datasource.write.recordkey.field": ["a", "b"], "hoodie.table.recordkey.fields": "a,b"}
+    assert parse_options(given).options.keys.record_key_fields == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "key", ["hoodie.bulkinsert.overwrite.operation.type", "hoodie.static.overwrite.partition.paths"]
+)
+def test_refusals_about_overwriting_name_the_operations_that_overwrite(key):
+    with pytest.raises(InvalidConfigError, match="insert_overwrite"):
+        parse_options({key: "x"})

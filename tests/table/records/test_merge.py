@@ -8,7 +8,6 @@ import table.records.merge as merge_module
 from table.config.merge_mode import MergeMode
 from table.records.merge import (
     ARRIVAL_COLUMN,
-    DELETE_MARKER,
     MergeRules,
     combine_rows,
     last_of_each_key,
@@ -16,6 +15,7 @@ from table.records.merge import (
     merge_rows,
     sortable,
 )
+from table.schema.avro_schema import DELETE_MARKER
 
 
 def table(*rows):

@@ -43,7 +43,8 @@ def test_no_table_is_no_table(tmp_path):
 
 
 def test_show(golden, capsys):
-    from table.cli.main import load_overview, main
+    from table.cli.main import main
+    from table.inspect.overview import load_overview
 
     path, expected = golden("cow_cleaned")
     overview = load_overview(path)

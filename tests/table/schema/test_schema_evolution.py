@@ -1,6 +1,7 @@
 """Batches with other columns than the table's: the schema that comes of it, and the rows."""
 
 import decimal
+import json
 
 import pyarrow as pa
 import pytest
@@ -9,6 +10,8 @@ from engine import Engine, rows
 from table import SchemaMismatchError, read_table
 from table.columns.cast import cast_column, java_text
 from table.schema.evolution import ADD, RECONCILE, STRICT, evolve_schema, merged_type
+from table.storage.local import LocalStorage
+from table.timeline.active_timeline import load_timeline
 
 I32, I64, F32, F64, TEXT = pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string()
 TABLE = pa.schema([("id", TEXT), ("n", I64)])
@@ -208,3 +211,60 @@ def test_a_table_grows_with_its_batches(tmp_path, operation):
     assert found["k10"] == {"id": "k10", "v": "v", "extra": 1.0}
     assert found["k20"] == {"id": "k20", "v": None, "extra": None}
     assert found["k30"] == {"id": "k30", "v": "v", "extra": 2.5}
+
+
+MARKER = "_hoodie_is_deleted"
+
+
+@pytest.mark.parametrize("mode", [STRICT, ADD, RECONCILE])
+@pytest.mark.parametrize("nullable", [True, False])
+def test_a_batch_may_lack_the_delete_marker(mode, nullable):
+    table = TABLE.append(pa.field(MARKER, pa.bool_(), nullable))
+    assert evolve_schema(TABLE, table, mode) == table
+
+
+@pytest.mark.parametrize(
+    "column", [pa.field(MARKER, TEXT), pa.field("x", pa.bool_()), pa.field("s", struct(**{MARKER: pa.bool_()}))]
+)
+def test_only_the_delete_marker_may_be_lacking(column):
+    batch = TABLE.append(pa.field("s", struct(y=I64))) if column.name == "s" else TABLE
+    with pytest.raises(SchemaMismatchError, match="is missing"):
+        evolve_schema(batch, TABLE.append(column))
+
+
+@pytest.mark.parametrize("mode", [STRICT, ADD, RECONCILE])
+@pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_SIMPLE"])
+def test_a_batch_without_the_delete_marker_deletes_nothing(tmp_path, mode, index):
+    options = {"hoodie.index.type": index, "hudistream.schema.mode": mode}
+    engine = Engine(str(tmp_path / "t"), {"hoodie.datasource.write.operation": "upsert", **options})
+    batch = rows(range(6))
+    engine.write(0, batch.append_column(MARKER, pa.array([False] * 6)))
+    engine.write(1, batch.slice(0, 2).append_column(MARKER, pa.array([True] * 2)))
+    summary = engine.write(2, rows([1, 2, 7], ts=1, v="new"))
+    assert (summary.rows, summary.rows_updated, summary.rows_deleted) == (2, 1, 0)
+    found = {row["id"]: (row["v"], row[MARKER]) for row in read_table(str(tmp_path / "t")).to_pylist()}
+    new, old = ("new", None), ("v", False)
+    assert found == {"k1": new, "k2": new, "k3": old, "k4": old, "k5": old, "k7": new}
+    engine.write(3, rows([3], ts=1).append_column(MARKER, pa.array([True])))
+    assert "k3" not in read_table(str(tmp_path / "t")).column("id").to_pylist()
+
+
+def test_where_the_delete_marker_must_not_be_null_it_is_false(tmp_path):
+    path = str(tmp_path / "t")
+    options = {"hoodie.datasource.write.operation": "upsert"}
+    Engine(path, options).write(0, rows(range(3)).append_column(MARKER, pa.array([False] * 3)))
+    require(path, MARKER)
+    Engine(path, options).write(1, rows([1, 5], ts=1))
+    assert read_table(path).column(MARKER).to_pylist() == [False] * 4
+
+
+def require(path, name):
+    """As Hudi writes a column that has a default and is not nullable."""
+    storage = LocalStorage(path)
+    instant = load_timeline(storage).completed_writes[0]
+    commit = json.loads(storage.read(f".hoodie/{instant.file_name}"))
+    schema = json.loads(commit["extraMetadata"]["schema"])
+    (column,) = [field for field in schema["fields"] if field["name"] == name]
+    column.update(type="boolean", default=False)
+    commit["extraMetadata"]["schema"] = json.dumps(schema)
+    storage.put(f".hoodie/{instant.file_name}", json.dumps(commit).encode())

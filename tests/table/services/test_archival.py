@@ -6,6 +6,7 @@ import shutil
 import pytest
 from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut
+from instants import completed, inflight
 
 from table import read_table
 from table.errors import BatchRefusedError, InvalidConfigError
@@ -18,7 +19,7 @@ from table.services.clean.clean import clean
 from table.timeline.active_timeline import load_timeline
 from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.instant import Action
-from table.timeline.timeline import build_timeline, completed, inflight
+from table.timeline.timeline import build_timeline
 
 SETTINGS = ArchiveSettings(min_commits=3, max_commits=5, batch=4)
 CLEAN = CleanSettings(commits_retained=2)

@@ -5,6 +5,7 @@ import os
 import pytest
 from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut
+from instants import completed, inflight
 from snapshots import base_files, snapshot_files
 
 from table import read_table
@@ -26,7 +27,7 @@ from table.storage.local import LocalStorage
 from table.timeline.active_timeline import begin_instant, load_timeline, request_instant
 from table.timeline.instant import Action, State
 from table.timeline.metadata.clean import CleanPlan, decode_clean_plan, encode_clean_plan
-from table.timeline.timeline import build_timeline, completed, inflight
+from table.timeline.timeline import build_timeline
 from table.view.file_group import BaseFile, FileGroup
 
 COMMITS = CleanSettings(policy=KEEP_LATEST_COMMITS, commits_retained=2)

@@ -1,6 +1,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from instants import completed, inflight, requested
 
 from table.errors import BrokenInvariantError, CommitOutcomeUnknownError, StorageError
 from table.storage.local import LocalStorage
@@ -19,7 +20,7 @@ from table.timeline.instant import (
     State,
     check_transition,
 )
-from table.timeline.timeline import build_timeline, completed, inflight, requested
+from table.timeline.timeline import build_timeline
 
 NAMES = [
     (requested("20261121162941248"), "20261121162941248.commit.requested"),

@@ -42,7 +42,7 @@ def test_never_a_silent_skip_never_a_silent_double(last, batch_id, query_id, ver
 
 
 def test_both_keys_round_trip_with_several_sinks():
-    known = next_checkpoints({"other": CommittedBatch(7, None, recorded=False)}, "mine", 3, "q")
+    known = next_checkpoints({"other": CommittedBatch(7, None, recorded=False)}, "mine", CommittedBatch(3, "q"))
     extra = encode_checkpoints(known)
     assert extra[HUDI_KEY] == '{"other": "7", "mine": "3"}'
     assert decode_checkpoints(extra) == known

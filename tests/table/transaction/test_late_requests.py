@@ -5,13 +5,13 @@ from contextlib import suppress
 import pytest
 from engine import Engine, key_set, rows
 from faults import FaultyStorage
+from instants import requested
 
 from table import CommitConflictError, StorageError, clock, read_table
 from table.errors import CommitOutcomeUnknownError
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import load_timeline
 from table.timeline.end_record import find_end
-from table.timeline.timeline import requested
 
 EVERYTHING = key_set(rows(range(60)))
 

@@ -1,0 +1,69 @@
+"""Which rows cannot be stored because a value is missing, and which value that is (pure)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from table.schema.avro_schema import RECORD_KEY
+
+NO_KEY = "the record key is null or empty"
+
+
+@dataclass(frozen=True)
+class BadRows:
+    """Rows that lack the same values.
+
+    Attributes:
+        rows: which of the rows looked at, one boolean per row.
+        reason: what they lack, in words.
+    """
+
+    rows: npt.NDArray[np.bool_]
+    reason: str
+
+
+def explain_nulls(required: Sequence[str], ordering_field: str | None = None) -> dict[str, str]:
+    """Columns that must not be null -> what to say of a row where they are.
+
+    Args:
+        required: columns that the table's schema allows no null in.
+        ordering_field: column that orders records of a key; None where a null in it does no harm.
+    """
+    reasons = {name: f"column {name} is null where the schema allows none" for name in required}
+    if ordering_field is not None:
+        reasons[ordering_field] = f"the ordering field {ordering_field} is null"
+    return reasons
+
+
+def find_bad_rows(
+    rows: pa.Table, required: Mapping[str, str], exempt: npt.NDArray[np.bool_] | None = None
+) -> Iterator[BadRows]:
+    """Rows without a record key, or with a null where none may be; each of them once, with all that it lacks.
+
+    Args:
+        rows: with ``_hoodie_record_key``.
+        required: columns that must not be null -> why, as `explain_nulls` says it.
+        exempt: rows of which nothing is looked at; None: all are looked at.
+    """
+    missing = [_mask(pc.equal(pc.fill_null(pc.utf8_length(rows.column(RECORD_KEY)), 0), 0))]
+    missing += [_mask(pc.is_null(rows.column(name))) for name in required]
+    if not any(mask.any() for mask in missing):
+        return
+    lacks = np.column_stack(missing)
+    if exempt is not None:
+        lacks[exempt] = False
+    kinds, kind_of_row = np.unique(lacks, axis=0, return_inverse=True)
+    reasons = (NO_KEY, *required.values())
+    for number, kind in enumerate(kinds):
+        if kind.any():
+            reason = "; ".join(reason for reason, is_so in zip(reasons, kind, strict=True) if is_so)
+            yield BadRows(kind_of_row.reshape(-1) == number, reason)
+
+
+def _mask(flags: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    mask: npt.NDArray[np.bool_] = flags.to_numpy()
+    return mask

@@ -1,0 +1,66 @@
+"""How a command answers: lines on standard output; its log and its errors go to standard error."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+class UsageError(Exception):
+    """A command lacks an argument, or two contradict each other."""
+
+
+class OutputClosedError(Exception):
+    """Whoever read standard output has closed it, as ``| head`` does."""
+
+
+def say(lines: Iterable[str]) -> None:
+    """Writes lines to standard output.
+
+    Raises:
+        OutputClosedError: nobody reads them any more.
+    """
+    try:
+        for line in lines:
+            sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise OutputClosedError from error
+
+
+def say_json(value: Mapping[str, Any]) -> None:
+    """Writes one JSON object to standard output, for a program.
+
+    Raises:
+        OutputClosedError: as `say`.
+    """
+    say([json.dumps(value, indent=1)])
+
+
+def complain(text: str) -> None:
+    """Writes one line to standard error."""
+    print(f"hudistream: {text}", file=sys.stderr)  # noqa: T201
+
+
+def drop_output() -> None:
+    """Lets what is still buffered for standard output go nowhere: the interpreter flushes it when it ends."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, ValueError):  # a standard output that is no file needs nothing
+        return
+
+
+def size_text(size_bytes: int) -> str:
+    """A size for people."""
+    size = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return ""
+
+
+def plural(number: int, one: str) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"

@@ -1,0 +1,173 @@
+"""Commands that look at a table: show, doctor."""
+
+import argparse
+import io
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from table.cli.arguments import add_command, add_format, load_storage_options
+from table.cli.output import plural, say, say_json, size_text
+from table.config.properties import parse_properties
+from table.inspect.doctor import examine
+from table.inspect.overview import CommitFigures, TableOverview, load_overview
+from table.options.write_options import parse_options
+from table.timeline.instant import Instant
+from table.view.file_group import FileGroup
+
+try:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console, RenderableType
+    from rich.markup import escape
+    from rich.table import Table as Grid
+except ImportError as error:  # the extra `cli`
+    missing: ImportError | None = error
+else:
+    missing = None
+
+SHOWN = 20
+_WIDE = 4096  # columns
+
+
+def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declares the commands."""
+    shower = add_command(
+        commands,
+        "show",
+        "show timeline, partition paths, file groups, and what each commit did",
+        ["hudistream show /data/lake/events", "hudistream show s3://lake/events --limit 5 --format json"],
+        show,
+    )
+    shower.add_argument(
+        "--limit", type=_at_least_one, default=SHOWN, metavar="N", help="most rows of each list (default %(default)s)"
+    )
+    add_format(shower)
+    examiner = add_command(
+        commands,
+        "doctor",
+        "say whether a sink may write here, and what would have to change",
+        ["hudistream doctor /data/lake/events", "hudistream doctor /data/lake/events --options sink.properties"],
+        doctor,
+    )
+    examiner.add_argument("--options", metavar="FILE", help="a file of hoodie.* options, key=value on each line")
+
+
+def _at_least_one(text: str) -> int:
+    return max(1, int(text))
+
+
+def show(given: argparse.Namespace) -> int:
+    """Says what is in a table."""
+    overview = load_overview(given.path, load_storage_options(given), given.limit)
+    groups = [(path, group) for path, groups in overview.partitions.items() for group in groups if group.latest]
+    instants = overview.instants[::-1][: given.limit]
+    if given.format == "json":
+        say_json(_as_json(overview, instants, groups[: given.limit]))
+        return 0
+    parts: list[Any] = [_headline(overview), _timeline_grid(overview, instants)]
+    if len(overview.instants) > given.limit:
+        parts.append(f"… and {len(overview.instants) - given.limit} older ones")
+    parts.append(_files_grid(groups[: given.limit]))
+    if len(groups) > given.limit:
+        parts.append(f"… and {len(groups) - given.limit} more")
+    say(_rendered(parts))
+    return 0
+
+
+def _headline(overview: TableOverview) -> str:
+    return (
+        f"[bold]{escape(overview.name)}[/bold]  version {overview.version}, {overview.table_type}, "
+        f"{plural(len(overview.partitions), 'partition path')}, {plural(overview.live_files, 'live file')} "
+        f"({size_text(overview.live_bytes)}), {overview.total_files} with older versions "
+        f"({size_text(overview.total_bytes)})"
+    )
+
+
+def _timeline_grid(overview: TableOverview, instants: Iterable[Instant]) -> "Grid":
+    grid = _grid("timeline, newest first", "instant", "action", "state", "operation")
+    for name in ("added", "updated", "deleted", "files", "size"):
+        grid.add_column(name, justify="right")
+    for instant in instants:
+        figures = overview.commits.get(instant.time)
+        grid.add_row(instant.time, instant.action.value, instant.state.value, *_cells(figures))
+    return grid
+
+
+def _cells(figures: CommitFigures | None) -> tuple[str, ...]:
+    if figures is None:
+        return ()
+    counts = (figures.rows_added, figures.rows_updated, figures.rows_deleted, figures.files)
+    return (escape(figures.operation), *(f"{count:,}" for count in counts), size_text(figures.bytes_written))
+
+
+def _files_grid(groups: Iterable[tuple[str, FileGroup]]) -> "Grid":
+    grid = _grid("file groups", "partition path", "file group")
+    grid.add_column("versions", justify="right")
+    grid.add_column("newest")
+    grid.add_column("size", justify="right")
+    for path, group in groups:
+        if group.latest is not None:
+            newest, size = group.latest.instant_time, size_text(group.latest.size_bytes)
+            grid.add_row(escape(path) or "(none)", group.file_id, str(len(group.base_files)), newest, size)
+    return grid
+
+
+def _grid(title: str, *columns: str) -> "Grid":
+    return Grid(*columns, title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+
+
+def _as_json(
+    overview: TableOverview, instants: Iterable[Instant], groups: Iterable[tuple[str, FileGroup]]
+) -> dict[str, Any]:
+    told = []
+    for instant in instants:
+        figures = overview.commits.get(instant.time)
+        state = {"instant": instant.time, "action": instant.action.value, "state": instant.state.value}
+        told.append({**state, **(asdict(figures) if figures is not None else {})})
+    files = [
+        {
+            "partition_path": path,
+            "file_id": group.file_id,
+            "versions": len(group.base_files),
+            "newest": group.latest.instant_time,
+            "size_bytes": group.latest.size_bytes,
+        }
+        for path, group in groups
+        if group.latest is not None
+    ]
+    return {
+        "name": overview.name,
+        "version": overview.version,
+        "table_type": overview.table_type,
+        "partition_paths": len(overview.partitions),
+        "live_files": overview.live_files,
+        "live_bytes": overview.live_bytes,
+        "total_files": overview.total_files,
+        "total_bytes": overview.total_bytes,
+        "instants": told,
+        "file_groups": files,
+    }
+
+
+def doctor(given: argparse.Namespace) -> int:
+    """Says what a sink would find at a path; 1 where it would not write there."""
+    options = None
+    if given.options is not None:
+        with open(given.options, "rb") as file:
+            options = parse_options(parse_properties(file.read()), given.path).options
+    diagnosis = examine(given.path, options, load_storage_options(given))
+    marks = {"ok": "[green]ok[/green]  ", "note": "[yellow]note[/yellow]", "stop": "[red]stop[/red]"}
+    verdict = "hudistream may write here" if diagnosis.may_write else "hudistream will not write here"
+    lines = [f"{marks[finding.level]} {escape(finding.text)}" for finding in diagnosis.findings]
+    say(_rendered([*lines, f"[bold]{verdict}[/bold]"]))
+    return 0 if diagnosis.may_write else 1
+
+
+def _rendered(parts: "Iterable[RenderableType]") -> list[str]:
+    """What `rich` makes of texts and grids: as wide as they are, so that nothing is cut off; colours on a terminal."""
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=sys.stdout.isatty(), width=_WIDE)
+    for part in parts:
+        console.print(part, soft_wrap=isinstance(part, str), highlight=False)
+    return [line.rstrip() for line in written.getvalue().splitlines()]

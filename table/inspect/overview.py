@@ -1,0 +1,130 @@
+"""What is in a table: timeline, partition paths, file groups and sizes. Reads no data; `table.cli.show` prints it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from table.errors import CorruptFileError
+from table.hudi_table import HudiTable
+from table.timeline.active_timeline import find_instant
+from table.timeline.instant import WRITE_ACTIONS, Instant
+from table.timeline.metadata.commit import decode_commit
+from table.view.file_group import FileGroup
+from table.view.file_system_view import list_file_groups, list_partition_paths
+
+
+@dataclass(frozen=True)
+class CommitFigures:
+    """What one commit did, as its metadata says.
+
+    Attributes:
+        operation: Hudi's name of it: ``INSERT``, ``UPSERT``, ``BULK_INSERT`` …
+        rows_added: records that were not there before.
+        rows_updated: records that replaced others.
+        rows_deleted: records that were deleted.
+        files: base files written.
+        bytes_written: size of these files.
+    """
+
+    operation: str
+    rows_added: int
+    rows_updated: int
+    rows_deleted: int
+    files: int
+    bytes_written: int
+
+
+@dataclass(frozen=True)
+class TableOverview:
+    """What `hudistream show` shows.
+
+    Attributes:
+        name: the table's.
+        version: ``hoodie.table.version``.
+        table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
+        instants: the active timeline, oldest first.
+        commits: instant time -> what it did, of the newest completed writes.
+        partitions: partition path -> its file groups.
+    """
+
+    name: str
+    version: int
+    table_type: str
+    instants: tuple[Instant, ...]
+    commits: Mapping[str, CommitFigures]
+    partitions: dict[str, tuple[FileGroup, ...]]
+
+    @property
+    def live_files(self) -> int:
+        """Base files that a snapshot reader opens."""
+        return sum(group.latest is not None for groups in self.partitions.values() for group in groups)
+
+    @property
+    def total_files(self) -> int:
+        """Base files there are, older versions included."""
+        return sum(len(group.base_files) for groups in self.partitions.values() for group in groups)
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes of the live files."""
+        return sum(g.latest.size_bytes for groups in self.partitions.values() for g in groups if g.latest is not None)
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all base files."""
+        return sum(f.size_bytes for groups in self.partitions.values() for g in groups for f in g.base_files)
+
+
+def load_overview(
+    path: str, storage_options: Mapping[str, Any] | None = None, commits_read: int | None = None
+) -> TableOverview:
+    """Looks at a table: one listing per folder, and one small file per commit whose figures are wanted.
+
+    Args:
+        path: a folder or an address.
+        storage_options: for fsspec.
+        commits_read: of how many of the newest instants the figures are read; None: of all.
+
+    Raises:
+        TableNotFoundError: when there is none.
+    """
+    table = HudiTable.open(path, storage_options)
+    timeline = table.load_timeline()
+    committed = table.load_committed(timeline)
+    partitions = {
+        partition: list_file_groups(table.storage, partition, committed)
+        for partition in list_partition_paths(table.storage)
+    }
+    newest = timeline.instants[::-1][:commits_read]
+    config = table.config
+    return TableOverview(
+        config.name, config.version, config.table_type, timeline.instants, _read_figures(table, newest), partitions
+    )
+
+
+def _read_figures(table: HudiTable, instants: Sequence[Instant]) -> dict[str, CommitFigures]:
+    figures = {}
+    for instant in instants:
+        if not instant.is_completed or instant.action not in WRITE_ACTIONS:
+            continue
+        data = find_instant(table.storage, instant)
+        if data is None:
+            continue  # archived since the timeline was listed
+        try:
+            figures[instant.time] = _figures_of(data, instant)
+        except CorruptFileError:
+            continue  # `hudistream check` says what is wrong with it
+    return figures
+
+
+def _figures_of(data: bytes, instant: Instant) -> CommitFigures:
+    metadata = decode_commit(data, instant.file_name)
+    stats = metadata.stats
+    return CommitFigures(
+        metadata.operation,
+        sum(stat.num_inserts for stat in stats),
+        sum(stat.num_update_writes for stat in stats),
+        sum(stat.num_deletes for stat in stats),
+        len(stats),
+        sum(stat.file_size_bytes for stat in stats),
+    )

@@ -1,0 +1,46 @@
+"""Archival as a service after commits."""
+
+from dataclasses import dataclass
+
+from table.config.table_config import TableConfig
+from table.hudi_table import HudiTable
+from table.options.choices import CleanFailure
+from table.options.groups import ArchiveSettings, CleanSettings
+from table.services.archival.archival import ScheduledArchival, carry_out_archival, schedule_archival
+from table.services.service import ServiceOutcome, Trigger
+from table.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class ArchivalService:
+    """Keeps the active timeline short.
+
+    Attributes:
+        settings: the bounds.
+        clean: how many files are deleted at a time, and what a failure does.
+    """
+
+    settings: ArchiveSettings
+    clean: CleanSettings
+    name: str = "archival"
+
+    @property
+    def on_failure(self) -> CleanFailure:
+        """As of cleaning: one option speaks of both."""
+        return self.clean.on_failure
+
+    def trigger(self, config: TableConfig) -> Trigger:  # noqa: ARG002 every table has a timeline
+        """After each commit, whether the table is cleaned or not."""
+        return Trigger.BACKGROUND if self.settings.automatic else Trigger.NOT_NOW
+
+    def advise(self, table: HudiTable, timeline: Timeline) -> None:
+        """Nothing."""
+
+    def plan(self, table: HudiTable) -> ScheduledArchival | None:
+        """Which instants leave the active timeline."""
+        return schedule_archival(table, self.settings)
+
+    def execute(self, table: HudiTable, plan: ScheduledArchival) -> ServiceOutcome:
+        """Retires them."""
+        done = carry_out_archival(table, plan, self.settings, self.clean)
+        return ServiceOutcome(instants_archived=len(done.instants))

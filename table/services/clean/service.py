@@ -1,0 +1,109 @@
+"""Cleaning as a service after commits."""
+
+from table.clock import parse_instant_time
+from table.config.table_config import TableConfig
+from table.hudi_table import HudiTable
+from table.log import get_logger
+from table.options.choices import CleanFailure, CleanPolicy
+from table.options.groups import CleanSettings
+from table.services.clean.clean import carry_out_cleans, schedule_clean
+from table.services.clean.trigger import Cleaning, choose_cleaning
+from table.services.service import ServiceOutcome, Trigger
+from table.timeline.instant import Action
+from table.timeline.timeline import Timeline
+
+CLEANING = "cleaning"
+SAFE_RETENTION_S = 600
+COMMITS_SEEN = 5
+
+log = get_logger("hudistream.services")
+
+
+class CleaningService:
+    """Deletes versions of files that no reader needs any more.
+
+    Args:
+        settings: the policy.
+        archives: whether the same sink archives; for the log where nothing cleans.
+    """
+
+    name = CLEANING
+
+    def __init__(self, settings: CleanSettings, *, archives: bool = False) -> None:
+        self._settings, self._archives = settings, archives
+        self._warned = self._told = False
+
+    @property
+    def on_failure(self) -> CleanFailure:
+        """``hudistream.clean.on.failure``."""
+        return self._settings.on_failure
+
+    def choose(self, config: TableConfig) -> Cleaning:
+        """When a table with these properties is cleaned. No compaction runs beside the stream."""
+        return choose_cleaning(
+            config.table_type,
+            compaction_async=False,
+            clean_async=self._settings.at_checkpoint,
+            inline=not self._settings.asynchronous,
+            automatic=self._settings.automatic,
+        )
+
+    def trigger(self, config: TableConfig) -> Trigger:
+        """By the gate of `choose_cleaning`."""
+        return self.choose(config).trigger
+
+    def advise(self, table: HudiTable, timeline: Timeline) -> None:
+        """Warns once where nothing cleans, and once where readers may lose their files."""
+        cleaning = self.choose(table.config)
+        if cleaning.trigger is not Trigger.NOT_NOW:
+            self._warn_of_short_retention(table, timeline)
+        elif cleaning is Cleaning.NEVER and not self._told:
+            self._told = True
+            log.warning(
+                "nothing_cleans",
+                table=table.storage.base_uri,
+                archives=self._archives,
+                hint="old versions of files pile up: set hoodie.clean.automatic=true and leave clean.async.enabled out "
+                "(hoodie.clean.async.enabled=false cleans after each commit), or run `hudistream clean` from a "
+                "scheduler",
+            )
+
+    def _warn_of_short_retention(self, table: HudiTable, timeline: Timeline) -> None:
+        settings = self._settings
+        if self._warned or settings.policy is not CleanPolicy.KEEP_LATEST_COMMITS:
+            return
+        seconds = retention_s([instant.time for instant in timeline.completed_writes], settings.commits_retained)
+        if seconds is not None and seconds < SAFE_RETENTION_S:
+            self._warned = True
+            log.warning(
+                "retention_is_short",
+                table=table.storage.base_uri,
+                commits_retained=settings.commits_retained,
+                seconds=round(seconds, 1),
+                hint="a reader that takes longer loses its files: raise hoodie.clean.commits.retained, or set "
+                "hudistream.clean.grace.ms",
+            )
+
+    def plan(self, table: HudiTable) -> Timeline | None:
+        """The timeline with the cleans that are to be carried out: begun ones, else a new one if it is due."""
+        timeline = schedule_clean(table, self._settings)
+        return timeline if timeline.pending_of(Action.CLEAN) else None
+
+    def execute(self, table: HudiTable, plan: Timeline) -> ServiceOutcome:
+        """Carries them out."""
+        done = carry_out_cleans(table, plan, self._settings)
+        return ServiceOutcome(
+            cleans=len(done),
+            files_deleted=sum(len(names) for outcome in done for names in outcome.deleted.values()),
+            files_failed=sum(len(names) for outcome in done for names in outcome.failed.values()),
+            emptied=tuple(path for outcome in done for path in outcome.plan.emptied),
+        )
+
+
+def retention_s(commit_times: list[str], commits_retained: int) -> float | None:
+    """For about how many seconds a reader's files stay, by the pace of the last commits; None: too few to tell."""
+    last = commit_times[-COMMITS_SEEN:]
+    if len(last) < COMMITS_SEEN:
+        return None
+    pace_ms = (parse_instant_time(last[-1]) - parse_instant_time(last[0])) / (len(last) - 1)
+    return pace_ms / 1000 * commits_retained

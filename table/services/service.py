@@ -1,0 +1,81 @@
+"""What a service is that a sink runs after its commits: cleaning, archival; whatever keeps a table in order.
+
+A service decides when it runs, plans what is due and requests it, and carries the plan out. The sink runs its
+services one after another, in the order of the list (`table.services.after_commit`); what one fails at, the ones
+after it do not do, until the next commit.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, TypeVar
+
+from table.config.table_config import TableConfig
+from table.hudi_table import HudiTable
+from table.options.choices import CleanFailure
+from table.timeline.timeline import Timeline
+
+PlanT = TypeVar("PlanT")
+
+
+class Trigger(Enum):
+    """When a service runs, after a commit."""
+
+    BACKGROUND = "in a thread, beside the next batch"
+    INLINE = "before the next batch begins"
+    NOT_NOW = "not after this commit"
+
+
+@dataclass(frozen=True)
+class ServiceOutcome:
+    """What one run of a service did. A service gives what it counts; the rest stays zero.
+
+    Attributes:
+        cleans: cleans that were carried out.
+        files_deleted: files that they deleted.
+        files_failed: files that they could not delete.
+        instants_archived: instants that left the active timeline.
+        emptied: partition paths without files, whose folders the writer removes.
+    """
+
+    cleans: int = 0
+    files_deleted: int = 0
+    files_failed: int = 0
+    instants_archived: int = 0
+    emptied: tuple[str, ...] = ()
+
+
+class TableService(Protocol[PlanT]):
+    """One service of a table."""
+
+    @property
+    def name(self) -> str:
+        """For logs and summaries."""
+
+    @property
+    def on_failure(self) -> CleanFailure:
+        """What its failure leads to: PAUSE stops all services of this sink."""
+
+    def trigger(self, config: TableConfig) -> Trigger:
+        """When it runs after a commit to a table with these properties; pure."""
+
+    def advise(self, table: HudiTable, timeline: Timeline) -> None:
+        """Logs, once, what the user should know of its settings. Called after each commit; calls no store.
+
+        Args:
+            table: the table.
+            timeline: with the commit.
+        """
+
+    def plan(self, table: HudiTable) -> PlanT | None:
+        """Plans what is due and makes it known to others, under the table's lock; None where nothing is.
+
+        Raises:
+            HudiError: nothing was begun.
+        """
+
+    def execute(self, table: HudiTable, plan: PlanT) -> ServiceOutcome:
+        """Carries a plan out; can be repeated by whoever finds it.
+
+        Raises:
+            HudiError: it was not finished.
+        """

@@ -1,0 +1,56 @@
+"""What the sink's constructor makes of its options; no session is needed for it."""
+
+import pickle
+
+import pytest
+from structlog.testing import capture_logs
+
+from streaming import HudiSink
+from table import WriteOptions
+from table.errors import InvalidConfigError
+from table.options.operation import Operation
+
+KEY, PATH, ORDER, OPERATION = (
+    "hoodie.datasource.write." + name
+    for name in ("recordkey.field", "partitionpath.field", "precombine.field", "operation")
+)
+SHORT = {"key": "id", "partition_by": "day", "order_by": "ts", "operation": "upsert"}
+LONG = {KEY: "id", PATH: "day", ORDER: "ts", OPERATION: "upsert"}
+
+
+def test_short_names_strings_and_typed_options_make_the_same_sink(tmp_path):
+    keys = {"record_key_fields": "id", "partition_fields": "day", "ordering_field": "ts"}
+    sinks = [
+        HudiSink(tmp_path / "t", **SHORT),
+        HudiSink(tmp_path / "t", LONG),
+        HudiSink(tmp_path / "t", LONG, **SHORT),
+        HudiSink(tmp_path / "t", WriteOptions(operation="upsert", keys=keys)),
+        HudiSink(tmp_path / "t", WriteOptions(operation="UPSERT"), key="id", partition_by=["day"], order_by="ts"),
+    ]
+    sinks += [pickle.loads(pickle.dumps(sink)) for sink in sinks]
+    assert {sink._options for sink in sinks} == {sinks[0]._options}
+    assert sinks[0]._options.operation is Operation.UPSERT
+
+
+def test_a_contradiction_is_refused_when_the_sink_is_made(tmp_path):
+    with pytest.raises(InvalidConfigError, match=r"key=id and .*recordkey\.field=uuid say different things"):
+        HudiSink(tmp_path / "t", {KEY: "uuid"}, key="id")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({OPERATION: "insert", ORDER: "ts"}, ["ordering_field_without_effect"]),
+        ({ORDER: "ts"}, []),
+        ({OPERATION: "insert"}, []),
+        ({OPERATION: "upsert", ORDER: "ts"}, []),
+        ({OPERATION: "insert", ORDER: "ts", "hoodie.combine.before.insert": "true"}, []),
+        ({OPERATION: "insert", ORDER: "ts", "hoodie.merge.allow.duplicate.on.inserts": "false"}, []),
+    ],
+)
+def test_an_ordering_field_that_orders_nothing_is_told_once(tmp_path, options, told):
+    with capture_logs() as logs:
+        sink = HudiSink(tmp_path / "t", {KEY: "id", **options})
+        pickle.loads(pickle.dumps(sink))
+    assert [line["event"] for line in logs] == told
+    assert all(line["log_level"] == "info" and line["ordering_field"] == "ts" for line in logs)

@@ -1,0 +1,250 @@
+"""The command line itself: what goes where, exit codes, help, options of the storage, programs that read it."""
+
+import argparse
+import json
+import logging
+import os
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+import structlog
+from engine import Engine, rows
+
+from table.cli.main import build_parser, main
+from table.hudi_table import HudiTable
+from table.inspect.overview import load_overview
+from table.version import VERSION
+
+RUN = "import sys; from table.cli.main import main; sys.exit(main(sys.argv[1:]))"
+UPSERT = {"hoodie.datasource.write.operation": "upsert"}
+RETAIN = ("--set", "hoodie.clean.commits.retained=1")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """Three commits: nine rows are added; six of them change; three of those change and nine are added."""
+    path = str(tmp_path_factory.mktemp("cli") / "t")
+    engine = Engine(path, UPSERT)
+    engine.write(0, rows(range(9)))
+    engine.write(1, rows(range(6), ts=1))
+    engine.write(2, rows([*range(3), *range(100, 109)], ts=2))
+    return path
+
+
+def answered(capsys, *arguments, code=0):
+    """What a command says on standard output; on standard error it says nothing."""
+    assert main(arguments) == code
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def ran(*arguments, stdout=subprocess.PIPE):
+    return subprocess.run([sys.executable, "-c", RUN, *arguments], stdout=stdout, stderr=subprocess.PIPE, text=True,
+                          check=False)  # fmt: skip
+
+
+def all_commands(parser, name=""):
+    """Every command that takes a PATH, by its full name."""
+    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not below:
+        yield name.strip(), parser
+    for action in below:
+        for word, command in action.choices.items():
+            yield from all_commands(command, f"{name} {word}")
+
+
+COMMANDS = dict(all_commands(build_parser()))
+
+
+def test_these_are_all_the_commands():
+    assert sorted(COMMANDS) == [
+        "archive", "check", "clean", "doctor", "explain", "rollback", "savepoint create", "savepoint delete",
+        "savepoint list", "savepoint restore", "show",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_the_help_of_every_command_has_an_example_that_parses(name):
+    text = COMMANDS[name].format_help()
+    examples = [line.strip() for line in text.split("example", 1)[1].splitlines()[1:] if line.strip()]
+    assert examples
+    for example in examples:
+        assert example.startswith(f"hudistream {name} ")
+        build_parser().parse_args(shlex.split(example)[1:])
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_takes_storage_options_and_verbose(name):
+    words = [*name.split(), "s3://bucket/t", *(["20260102030405678"] if name == "rollback" else [])]
+    given = build_parser().parse_args([*words, "--storage-option", "key=a=b", "--storage-option", "anon=true", "-v"])
+    assert given.storage_options == [("key", "a=b"), ("anon", "true")]
+    assert given.verbose
+    assert build_parser().parse_args(["-v", *words]).verbose
+    assert not build_parser().parse_args(words).verbose
+
+
+def test_storage_options_reach_the_storage(capsys, monkeypatch):
+    seen = []
+
+    def opens(path, options=None):
+        seen.append(options)
+        raise OSError("no network")
+
+    monkeypatch.setattr("table.hudi_table.open_storage", opens)
+    nested = 'client_kwargs={"endpoint_url": "http://localhost:9000"}'
+    options = ("--storage-option", nested, "--storage-option", "anon=true", "--storage-option", "key=0123")
+    for command in (["show"], ["explain"], ["savepoint", "list"], ["check"]):
+        assert main([*command, "s3://bucket/t", *options]) == 1
+        assert "no network" in capsys.readouterr().err
+    expected = {"client_kwargs": {"endpoint_url": "http://localhost:9000"}, "anon": True, "key": "0123"}
+    assert seen == [expected] * 4
+    assert main(["show", "s3://bucket/t", "--storage-option", "client_kwargs={no"]) == 1
+    assert "client_kwargs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--storage-option", "--set"])
+def test_what_is_no_pair_is_named(option, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["clean", "t", option, "anon"])
+    assert ended.value.code == 2
+    assert "'anon' is not KEY=VALUE" in capsys.readouterr().err
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"hudistream {VERSION}\n"
+
+
+def test_show_says_what_each_commit_did(path, capsys):
+    lines = answered(capsys, "show", path).splitlines()
+    assert "3 live files" in lines[0]
+    commits = [re.split(r"\s{2,}", line) for line in lines if "COMPLETED" in line]
+    figures = [commit[3:8] for commit in commits]
+    assert figures == [["UPSERT", "9", "3", "0", "3"], ["UPSERT", "0", "6", "0", "3"], ["UPSERT", "9", "0", "0", "3"]]
+    assert all(commit[8].endswith("KiB") for commit in commits)
+
+
+@pytest.mark.parametrize("columns", ["40", "80"])
+def test_show_cuts_no_file_id_off(path, columns):
+    names = [group.file_id for groups in load_overview(path).partitions.values() for group in groups]
+    done = subprocess.run([sys.executable, "-c", RUN, "show", path], capture_output=True, text=True, check=True,
+                          env={**os.environ, "COLUMNS": columns})  # fmt: skip
+    assert len(names) == 3
+    assert all(name in done.stdout for name in names)
+
+
+def test_show_as_json(path, capsys):
+    told = json.loads(answered(capsys, "show", path, "--format", "json", "--limit", "2"))
+    assert (told["live_files"], told["total_files"], told["partition_paths"]) == (3, 9, 3)
+    assert [(i["rows_added"], i["rows_updated"], i["operation"]) for i in told["instants"]] == [
+        (9, 3, "UPSERT"),
+        (0, 6, "UPSERT"),
+    ]
+    assert len(told["file_groups"]) == 2
+    assert sum(i["bytes_written"] for i in told["instants"]) > 1000
+
+
+def test_show_reads_the_metadata_of_no_more_commits_than_it_shows(path, monkeypatch):
+    from table.inspect import overview
+
+    read = []
+    inner = overview.find_instant
+    monkeypatch.setattr(
+        overview, "find_instant", lambda storage, instant: read.append(instant) or inner(storage, instant)
+    )
+    assert main(["show", path, "--limit", "1"]) == 0
+    assert len(read) == 1
+
+
+def test_a_damaged_commit_does_not_keep_show_from_the_rest(tmp_path, capsys):
+    path = str(tmp_path / "t")
+    Engine(path).write(0, rows(range(3)))
+    Engine(path).write(1, rows(range(3, 6)))
+    first = HudiTable.open(path).load_timeline().completed_writes[0]
+    with open(os.path.join(path, ".hoodie", first.file_name), "w") as file:
+        file.write("{")
+    lines = answered(capsys, "show", path).splitlines()
+    (damaged,) = [line for line in lines if first.time in line and "COMPLETED" in line]
+    assert "INSERT" not in damaged
+    assert sum("INSERT" in line for line in lines) == 1
+
+
+def test_a_dry_run_has_a_layout_a_summary_and_json(path, capsys):
+    lines = answered(capsys, "clean", path, "--dry-run", *RETAIN).splitlines()
+    headings = [line for line in lines[:-1] if not line.startswith("  ")]
+    assert [heading.split(":")[0] for heading in headings] == ["p0", "p1", "p2"]
+    assert all("3 files" in heading and "1 would be deleted" in heading for heading in headings)
+    files = [line.split(maxsplit=4) for line in lines if line.startswith("  ")]
+    assert [verdict for verdict, *_ in files].count("delete") == 3
+    assert len(files) == 9
+    told = json.loads(answered(capsys, "clean", path, "--dry-run", "--format", "json", *RETAIN))
+    assert [(f["path"], f["deleted"]) for f in told["files"]] == [(f[3], f[0] == "delete") for f in files]
+    assert {os.path.getsize(os.path.join(path, f["path"])) == f["size_bytes"] for f in told["files"]} == {True}
+    summary = told["summary"]
+    assert (summary["files"], summary["files_deleted"]) == (9, 3)
+    assert summary["bytes_deleted"] == sum(f["size_bytes"] for f in told["files"] if f["deleted"])
+    assert lines[-1].startswith("3 of 9 files would be deleted: ")
+
+
+def test_explain_as_json(path, capsys):
+    told = json.loads(answered(capsys, "explain", path, "--format", "json", *RETAIN))
+    assert told["summary"]["files_that_take_rows"] == 3
+    assert told["summary"]["files_deleted"] == 3
+    newest = [f for f in told["files"] if f["takes_rows"]]
+    assert {f["instant_time"] for f in newest} == {HudiTable.open(path).load_timeline().completed_writes[-1].time}
+    assert all(f["packing"].startswith("small: ") and not f["deleted"] and f["rule"] for f in newest)
+    assert all(f["packing"] is None for f in told["files"] if not f["takes_rows"])
+    told = json.loads(answered(capsys, "explain", path, "--batch", "2", "--format", "json"))
+    assert (told["verdict"], told["table"]) == ("skip", path)
+
+
+def test_explain_of_an_empty_list_is_no_error(tmp_path, capsys):
+    from table import create_table
+    from table.config.table_config import load_table_config
+    from table.storage.local import LocalStorage
+
+    full = str(tmp_path / "full")
+    Engine(full).write(0, rows([1]))
+    create_table(LocalStorage(str(tmp_path / "t")), load_table_config(LocalStorage(full)))
+    assert answered(capsys, "explain", str(tmp_path / "t")).startswith("0 files, 0 B")
+    assert answered(capsys, "clean", str(tmp_path / "t"), "--dry-run").startswith("0 of 0 files")
+
+
+@pytest.mark.parametrize("arguments", [("show",), ("explain",), ("clean", "--dry-run"), ("check", "--format", "json")])
+def test_a_reader_that_has_left_is_no_error(path, arguments):
+    command, *rest = arguments
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = ran(command, path, *rest, stdout=writer)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_the_log_is_on_standard_error_and_only_for_whoever_wants_it(tmp_path):
+    path = str(tmp_path / "t")
+    Engine(path).write(0, rows(range(3)))
+    done = ran("savepoint", "create", path)
+    assert done.stderr == ""
+    (line,) = done.stdout.splitlines()
+    time = line.removeprefix("savepoint ")
+    done = ran("savepoint", "delete", path, time, "-v")
+    assert done.stdout == f"deleted savepoint {time}\n"
+    assert f"savepoint_deleted table={path} instant_time={time}" in done.stderr
+    done = ran("-v", "check", path, "--format", "json")
+    assert json.loads(done.stdout)["table"] == path
+    assert "table_checked" in done.stderr
+
+
+def test_a_command_leaves_logging_as_it_was(path, capsys):
+    structlog.reset_defaults()
+    logger = logging.getLogger("hudistream")
+    before = (logger.level, list(logger.handlers), logger.propagate)
+    assert main(["show", path, "-v"]) == 0
+    assert main(["show", path + "x", "-v"]) == 1
+    assert (logger.level, list(logger.handlers), logger.propagate) == before

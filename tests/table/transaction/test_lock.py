@@ -1,0 +1,112 @@
+"""The place of the lock: what is done under it, and that a writer's standing has three answers."""
+
+from contextlib import contextmanager
+
+import pytest
+from engine import Engine, rows
+
+from table.errors import BatchRefusedError
+from table.hudi_table import HudiTable
+from table.options.groups import ArchiveSettings, CleanSettings
+from table.services.archival.archival import archive
+from table.services.clean.clean import clean
+from table.services.rollback.undo_commit import roll_back
+from table.services.savepoint.restore import restore_to_savepoint
+from table.services.savepoint.savepoint import create_savepoint
+from table.storage.local import LocalStorage
+from table.transaction import lock
+from table.transaction.heartbeat import WriterIdentity
+from table.transaction.liveness import Standing, judge_writer
+from table.transaction.lock import Step
+
+CLEAN = CleanSettings(commits_retained=1)
+
+
+class Recorder:
+    """A lock that is not taken twice, and what was created while it was held."""
+
+    def __init__(self):
+        self.held, self.created = None, []
+
+    @contextmanager
+    def guarded(self, step):
+        assert self.held is None, f"{step} within {self.held}"
+        self.held = step
+        try:
+            yield
+        finally:
+            self.held = None
+
+    def steps_of(self, end):
+        return {step for path, step in self.created if path.endswith(end)}
+
+
+@pytest.fixture
+def recorder(monkeypatch):
+    found = Recorder()
+    monkeypatch.setattr(lock, "lock_of", lambda _table: found)
+    create = LocalStorage.create_exclusive
+
+    def noted(self, path, data, *, durable=False):
+        found.created.append((path, found.held))
+        return create(self, path, data, durable=durable)
+
+    monkeypatch.setattr(LocalStorage, "create_exclusive", noted)
+    return found
+
+
+def fill(path, batches):
+    engine = Engine(path)
+    for number in batches:
+        engine.write(number, rows(range(10)))
+    engine.writer.lease.release()
+    return HudiTable.open(path)
+
+
+def test_an_instant_is_requested_and_completed_under_the_lock_and_nothing_else_of_a_batch(tmp_path, recorder):
+    fill(str(tmp_path / "t"), range(2))
+    assert recorder.steps_of(".commit.requested") == {Step.BEGIN}
+    assert recorder.steps_of(".commit") == {Step.COMPLETE}
+    assert recorder.steps_of(".inflight") == {None}
+    outside = {path.split("/")[1] for path, step in recorder.created if step is None and path.startswith(".hoodie/")}
+    assert not {path for path, step in recorder.created if step is not None and not path.startswith(".hoodie/")}
+    assert "hoodie.properties" in outside
+
+
+def test_services_are_scheduled_under_the_lock_and_carried_out_beside_it(tmp_path, recorder):
+    path = str(tmp_path / "t")
+    table = fill(path, range(7))
+    assert clean(table, CLEAN)
+    assert archive(table, ArchiveSettings(min_commits=2, max_commits=3), CLEAN).instants
+    with pytest.raises(BatchRefusedError):
+        Engine(path, validators=[lambda _: "not this one"]).write(7, rows([1]))
+    fill(path, [None])
+    roll_back(table, table.load_timeline().completed_writes[-1].time, force=True)
+    create_savepoint(table)
+    saved = table.load_timeline().completed_writes[-1].time
+    fill(path, [None])
+    restore_to_savepoint(table, saved, force=True)
+    for action in ("clean", "rollback", "restore"):
+        assert recorder.steps_of(f".{action}.requested") == {Step.SCHEDULE}
+        assert recorder.steps_of(f".{action}") == {None}
+    assert recorder.held is None
+
+
+ME = WriterIdentity("sink", "query", "owner")
+
+
+@pytest.mark.parametrize(
+    ("live", "standing"),
+    [
+        (None, Standing.DEAD),
+        (WriterIdentity("sink", "query", "owner"), Standing.MINE),
+        (WriterIdentity("sink", "query", "an earlier run"), Standing.MINE),
+        (WriterIdentity("sink", "query", ""), Standing.MINE),
+        (WriterIdentity("sink", None, "another"), Standing.DEAD),
+        (WriterIdentity("other", "other", "another"), Standing.DEAD),
+        (WriterIdentity("other", "other", ""), Standing.ALIVE),
+        (WriterIdentity(""), Standing.ALIVE),
+    ],
+)
+def test_a_writer_is_we_ourselves_or_alive_or_dead(live, standing):
+    assert judge_writer(live, ME) is standing

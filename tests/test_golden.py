@@ -1,0 +1,58 @@
+"""The catalogue of golden tables says what the tables hold, and which tests read them."""
+
+import json
+import re
+import zipfile
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+GOLDEN = TESTS / "golden"
+TABLES = sorted(file.stem for file in GOLDEN.glob("*.zip"))
+TEST_FILES = {file.name: file for file in TESTS.rglob("test_*.py")}
+ROW = re.compile(
+    r"^\| `(?P<name>\w+)` \| (?P<instants>[^|]*) \| (?P<rows>\d+) \| (?P<special>[^|]*) \| (?P<tests>[^|]*) \|$"
+)
+
+
+def catalogue():
+    found = [ROW.match(line) for line in (GOLDEN / "README.md").read_text().splitlines()]
+    return {row["name"]: row for row in found if row}
+
+
+def instants_of(archive):
+    """What the active timeline holds, in the order of its instants: operations of writes, actions of services."""
+    kinds = {}
+    for name in sorted(archive.namelist()):
+        found = re.fullmatch(r"\.hoodie/(\d{17})\.(\w+)(\.\w+)?", name)
+        if not found:
+            continue
+        time, action, state = found.groups()
+        if action in {"commit", "deltacommit", "replacecommit"} and not state:
+            kinds[time] = json.loads(archive.read(name))["operationType"].lower()
+        elif action in {"clean", "rollback", "savepoint"}:
+            kinds[f"{time} {action}"] = action
+        else:
+            kinds.setdefault(time, "a pending commit")
+    ordered = Counter(kinds[time] for time in sorted(kinds))
+    return ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in ordered.items())
+
+
+def test_every_table_is_in_the_catalogue():
+    assert list(catalogue()) == TABLES
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_catalogue_says_what_the_table_holds(name):
+    row = catalogue()[name]
+    with zipfile.ZipFile(GOLDEN / f"{name}.zip") as archive:
+        assert instants_of(archive) == row["instants"]
+    assert len(json.loads((GOLDEN / f"{name}.expected.json").read_text())["rows"]) == int(row["rows"])
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_catalogue_names_the_tests_that_read_the_table(name):
+    reading = {file.name for file in TEST_FILES.values() if re.search(rf'"{name}"', file.read_text())}
+    assert sorted(re.findall(r"`(test_\w+\.py)`", catalogue()[name]["tests"])) == sorted(reading)

@@ -1,0 +1,172 @@
+"""What the pages say holds: their Python runs, their commands parse, the files that they name exist."""
+
+import importlib.util
+import logging
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from needs import require
+
+import hudistream
+from hudistream import HudiSink, list_options, read_table
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.joinpath("docs").rglob("*.md")])
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INCOMING = '{"id": "o1", "day": "2026-01-01", "ts": "2026-01-01T10:00:00Z", "status": "open"}\n'
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+def blocks(page, language):
+    """(line, text) of each block of a language."""
+    text = page.read_text()
+    return [(text[: m.start()].count("\n") + 2, m[2]) for m in FENCE.finditer(text) if m[1] == language]
+
+
+def load_site_pages():
+    spec = importlib.util.spec_from_file_location("site_pages", ROOT / ".ci" / "site_pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+site_pages = load_site_pages()
+
+WITH_PYTHON = [page for page in PAGES if blocks(page, "python")]
+WITH_COMMANDS = [page for page in PAGES if "hudistream " in "".join(text for _, text in blocks(page, "sh"))]
+
+
+@pytest.fixture
+def s3_in_environment(monkeypatch):
+    """An S3 server with an empty bucket `lake`, where the environment says that S3 is."""
+    server = require("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    require("s3fs").S3FileSystem(endpoint_url=f"http://{host}:{port}", skip_instance_cache=True).mkdir("lake")
+    yield
+    server.stop()
+
+
+@pytest.fixture
+def logging_restored():
+    levels = {name: logging.getLogger(name).level for name in (None, "hudistream")}
+    handlers = list(logging.getLogger().handlers)
+    yield
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+    logging.getLogger().handlers[:] = handlers
+
+
+def run_page(page, folder):
+    """Runs the Python blocks of a page one after the other in one namespace, with `/data` in a folder."""
+    incoming = folder / "incoming"
+    incoming.mkdir(exist_ok=True)
+    (incoming / "1.json").write_text(INCOMING)
+    names = {"__name__": "__main__"}
+    sinks = set()
+    try:
+        for line, text in blocks(page, "python"):
+            code = "\n" * (line - 1) + text.replace('"/data/', f'"{folder}/')
+            exec(compile(code, name_of(page), "exec"), names)
+            sinks |= {value for value in names.values() if isinstance(value, HudiSink)}
+    finally:
+        for sink in sinks:
+            sink.stop()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=name_of)
+def test_the_python_of_a_page_runs(page, spark, tmp_path, logging_restored, request):
+    if "AWS_ENDPOINT_URL" in page.read_text():
+        request.getfixturevalue("s3_in_environment")
+    run_page(page, tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "quickstart.md"], ids=name_of)
+def test_the_first_example_keeps_one_row_per_key_however_often_it_runs(page, spark, tmp_path):
+    for _ in range(2):
+        run_page(page, tmp_path)
+        assert read_table(tmp_path / "lake" / "events").num_rows == 100
+
+
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=name_of)
+def test_the_commands_of_a_page_are_parsed(page):
+    parser = site_pages.command_parser()
+    for line, text in blocks(page, "sh"):
+        for command in text.splitlines():
+            words = shlex.split(command, comments=True)
+            if words[:1] == ["hudistream"]:
+                try:
+                    parser.parse_args(words[1:])
+                except SystemExit:
+                    pytest.fail(f"{name_of(page)}, block of line {line}: the parser refuses {command!r}")
+
+
+def test_make_targets_of_pages_exist():
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in PAGES:
+        for target in re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(), re.MULTILINE):
+            assert target in targets, f"{name_of(page)}: make {target}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=name_of)
+def test_files_that_a_page_names_exist(page):
+    rooms = r"(?:table|streaming|hudistream|tests|docs|benchmarks|\.ci)"
+    for path in re.findall(rf"`({rooms}/[\w./-]*)`", page.read_text()):
+        assert ROOT.joinpath(path).exists(), f"{name_of(page)} names {path}"
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")), ids=name_of)
+def test_links_from_the_root_lead_to_files(page):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert ROOT.joinpath(target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 250
+
+
+def test_every_decision_is_in_the_map_and_says_what_was_refused():
+    architecture = (ROOT / "ARCHITECTURE.md").read_text()
+    records = sorted(ROOT.joinpath("docs", "decisions").glob("[0-9]*.md"))
+    assert [int(path.name[:4]) for path in records] == list(range(1, len(records) + 1))
+    for path in records:
+        assert f"docs/decisions/{path.name}" in architecture, path.name
+        if int(path.name[:4]) > 2:
+            for part in ("Context", "Decision", "Refused", "Consequences"):
+                assert f"**{part}.**" in path.read_text(), f"{path.name} has no part {part!r}"
+
+
+def test_every_room_is_on_the_map():
+    architecture = (ROOT / "ARCHITECTURE.md").read_text()
+    for package in ("table", "streaming"):
+        for room in ROOT.joinpath(package).iterdir():
+            if (room / "__init__.py").exists():
+                assert re.search(rf"^ +{room.name}/ ", architecture, re.MULTILINE), room
+
+
+def test_the_options_page_has_every_key_and_the_command_page_every_command():
+    page = site_pages.options_page()
+    for row in list_options():
+        for key in (row.key, *row.aliases):
+            assert f"`{key}`" in page, key
+    commands = site_pages.cli_page()
+    for name in ("show", "doctor", "clean", "archive", "rollback", "savepoint", "explain", "check"):
+        assert f"## `hudistream {name}`" in commands
+
+
+def test_the_reference_has_every_public_name():
+    page = (ROOT / "docs" / "reference" / "api.md").read_text()
+    errors = {name for name in hudistream.__all__ if name.endswith("Error")}  # all those of table.errors
+    for name in {*hudistream.__all__} - errors - {"__version__"}:
+        assert f"::: hudistream.{name}\n" in page, name

@@ -1,7 +1,6 @@
 """Spark Structured Streaming on top of the table format: `HudiSink`.
 
-A name is imported from its module when it is first used (PEP 562): what needs neither Spark nor the extra of the
-metrics can be used without them.
+A name is loaded when it is used; pyspark is needed when a batch is written or a table is read with it.
 """
 
 from importlib import import_module
@@ -45,9 +44,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise AttributeError(f"module 'streaming' has no attribute {name!r}")
     return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*globals(), *__all__]

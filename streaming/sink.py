@@ -4,9 +4,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, SparkSession
 from structlog.contextvars import bound_contextvars
 
 from streaming.batch.failed_batch import FailedBatch
@@ -14,16 +13,6 @@ from streaming.batch.micro_batch import MicroBatchWriter
 from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary
 from streaming.batch.upkeep_summary import UpkeepSummary
-from streaming.batch.workers import Batch
-from streaming.spark.environment import (
-    Environment,
-    check_is_written_at_once,
-    check_query_id,
-    check_session,
-    is_query_over,
-    load_environment,
-)
-from streaming.spark.workers import SparkWorkers
 from streaming.validators import Validator
 from table import threads
 from table.errors import InvalidConfigError
@@ -35,6 +24,11 @@ from table.options.short_names import ColumnNames, with_short_names
 from table.options.write_groups import OPERATION
 from table.options.write_options import WriteOptions, parse_options
 from table.storage.opening import open_storage
+
+if TYPE_CHECKING:  # pyspark is needed when the first batch is there, not before
+    from pyspark.sql import DataFrame
+
+    from streaming.spark.engine import SparkEngine
 
 Callback = Callable[[BatchSummary], None]
 FailureHook = Callable[[FailedBatch], None]
@@ -108,8 +102,7 @@ class HudiSink:
         self._lock = threads.make_lock()
         self._busy: object | None = None  # the thread whose batch is under way
         self._stopping = False
-        self._environment: Environment | None = None
-        self._asked_in_stream = False
+        self._engine: SparkEngine | None = None
         self._default_name = self._path.rstrip("/").rsplit("/", 1)[-1]
         self._writer = self._make_writer(self._options)
         self._writer.services.listeners.append(self._tell_upkeep)
@@ -147,7 +140,7 @@ class HudiSink:
                 if self._stopping:  # a callback asked for it
                     self._writer.lease.release()
 
-    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+    def __call__(self, batch: "DataFrame", batch_id: int) -> None:
         """Writes one micro-batch; Spark calls this.
 
         Args:
@@ -159,22 +152,20 @@ class HudiSink:
         """
         with self._one_batch(), self._watched(batch_id):
             self._check_streams()
-            spark = batch.sparkSession
-            check_session(spark)
-            self._writer.lease.is_over = lambda writer: is_query_over(spark, writer.query_id)
-            environment = self._load_environment(spark, of_stream=True)
-            summary = self._writer.write(
-                Batch(
-                    SparkWorkers(batch, environment.parallelism),
-                    batch_id,
-                    check_query_id(spark, environment, self._options),
-                    lambda: self._ask_query_id(spark),
-                )
-            )
-            self._tell(summary)
+            self._tell(self._writer.write(self._open_engine().open_micro_batch(batch, batch_id)))
 
-    def _ask_query_id(self, spark: SparkSession) -> str | None:
-        return check_query_id(spark, self._load_environment(spark, of_stream=True, anew=True), self._options)
+    def _open_engine(self) -> "SparkEngine":
+        if self._engine is None:
+            try:
+                from streaming.spark.engine import SparkEngine  # noqa: PLC0415 see the top of this module
+            except ModuleNotFoundError as error:
+                raise InvalidConfigError(
+                    f"a batch cannot be written without PySpark ({error}): install the extra `spark` of hudistream, or "
+                    "run where Spark brings it"
+                ) from error
+            self._engine = SparkEngine(self._options)
+            self._writer.lease.is_over = self._engine.is_over
+        return self._engine
 
     def _check_streams(self) -> None:
         operation = self._options.effective_operation
@@ -184,7 +175,7 @@ class HudiSink:
                 "before; use HudiSink.write(df), or set hudistream.overwrite.in.stream=true if that is what you want"
             )
 
-    def write(self, rows: DataFrame, operation: Operation | OperationName | None = None) -> BatchSummary:
+    def write(self, rows: "DataFrame", operation: Operation | OperationName | None = None) -> BatchSummary:
         """Writes a DataFrame outside a stream: a backfill, which a stream then continues.
 
         Args:
@@ -200,12 +191,8 @@ class HudiSink:
             InvalidConfigError: the rows are no Spark DataFrame, or one of a stream.
             HudiError: nothing of it is visible.
         """
-        check_is_written_at_once(rows)
         with self._one_batch(), self._watched(None):
-            spark = rows.sparkSession
-            check_session(spark)
-            self._writer.lease.is_over = lambda writer: is_query_over(spark, writer.query_id)
-            parallelism = self._load_environment(spark).parallelism
+            batch = self._open_engine().open_write(rows)
             writer = self._writer
             named = self._options.operation if operation is None else OPERATION.read("operation", operation)
             if named is not self._options.operation:
@@ -213,7 +200,7 @@ class HudiSink:
                 writer.services = self._writer.services  # one clean at a time
                 writer.lease = self._writer.lease  # the same writer
                 writer.progress = self._writer.progress
-            summary = writer.write(Batch(SparkWorkers(rows, parallelism)))
+            summary = writer.write(batch)
             self._tell(summary)
             return summary
 
@@ -280,13 +267,6 @@ class HudiSink:
         except Exception as error:  # noqa: BLE001 a caller's code changes nothing of what became of a batch
             self.callback_failures += 1
             log.warning("callback_failed", table=told.table, batch_id=batch_id, error=repr(error))
-
-    def _load_environment(self, spark: SparkSession, *, of_stream: bool = False, anew: bool = False) -> Environment:
-        """What was asked once; again when a stream comes after a `write`, which belongs to no query."""
-        if self._environment is None or anew or (of_stream and not self._asked_in_stream):
-            self._environment = load_environment(spark, self._options)
-            self._asked_in_stream = of_stream
-        return self._environment
 
 
 def _read_options(options: Mapping[str, Any] | WriteOptions | None, path: str) -> WriteOptions:

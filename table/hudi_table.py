@@ -15,13 +15,14 @@ from table.files.names import BASE_FILE_EXTENSION
 from table.schema.avro_schema import META_FIELDS, RECORD_KEY, from_avro, without_meta_columns
 from table.storage.interface import METAFOLDER, Storage, join
 from table.storage.opening import open_storage
-from table.timeline.active_timeline import load_timeline, read_instant
+from table.timeline.active_timeline import load_timeline
 from table.timeline.archived_timeline import Archive
+from table.timeline.commit_cache import CommitCache
 from table.timeline.layout import TimelineLayout, layout_of
-from table.timeline.metadata.commit import decode_commit
 from table.timeline.timeline import Timeline
 from table.view.file_group import CommittedInstants
 from table.view.file_system_view import load_committed_instants
+from table.view.listing import Listing, StorageListing
 
 # ActiveTimelineV1.getLastCommitMetadataWithValidSchema: these may carry an older schema
 _OPERATIONS_WITHOUT_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
@@ -66,18 +67,38 @@ class HudiTable:
         """Its retired instants."""
         return self.layout.open_archive(self.storage, self.config.archive_folder)
 
+    @property
+    def listing(self) -> Listing:
+        """Who says which partitions and data files there are."""
+        return StorageListing(self.storage)
+
+    def open_commits(self) -> CommitCache:
+        """An empty cache of its decoded commits; whoever lives longer than one question keeps it."""
+        return CommitCache(self.storage, self.layout)
+
     def load_timeline(self) -> Timeline:
         """The active timeline, from one listing."""
         return load_timeline(self.storage, self.layout)
 
-    def load_committed(self, timeline: Timeline) -> CommittedInstants:
-        """Which files a snapshot of that timeline shows."""
-        return load_committed_instants(self.storage, timeline)
+    def load_committed(self, timeline: Timeline, commits: CommitCache | None = None) -> CommittedInstants:
+        """Which files a snapshot of that timeline shows.
 
-    def load_schema(self, timeline: Timeline) -> pa.Schema | None:
-        """The table's columns without meta columns (Arrow), or None when nothing was written yet."""
+        Args:
+            timeline: as loaded.
+            commits: of this table, where the caller keeps them; None: they are read.
+        """
+        return load_committed_instants(commits or self.open_commits(), timeline)
+
+    def load_schema(self, timeline: Timeline, commits: CommitCache | None = None) -> pa.Schema | None:
+        """The table's columns without meta columns (Arrow), or None when nothing was written yet.
+
+        Args:
+            timeline: as loaded.
+            commits: of this table, where the caller keeps them; None: they are read.
+        """
+        known = commits or self.open_commits()
         for instant in reversed(timeline.completed_writes):
-            metadata = decode_commit(read_instant(self.storage, instant), instant.file_name)
+            metadata = known.read(instant)
             text = metadata.extra.get("schema")
             if text and metadata.operation not in _OPERATIONS_WITHOUT_SCHEMA:
                 return without_meta_columns(from_avro(text))
@@ -109,12 +130,13 @@ def create_table(storage: Storage, config: TableConfig) -> HudiTable:
     return HudiTable(storage, created)
 
 
-def find_stored_key(table: HudiTable, timeline: Timeline) -> str | None:
+def find_stored_key(table: HudiTable, timeline: Timeline, commits: CommitCache | None = None) -> str | None:
     """A record key of the table, where its spelling is in doubt; None otherwise, and for an empty table."""
     if table.config.keygen_type != "COMPLEX" or len(table.config.record_key_fields) != 1:
         return None
+    known = commits or table.open_commits()
     for instant in reversed(timeline.completed_writes):
-        for stat in decode_commit(read_instant(table.storage, instant), instant.file_name).stats:
+        for stat in known.read(instant).stats:
             if stat.path.endswith(BASE_FILE_EXTENSION) and table.storage.exists(stat.path):
                 with StoredBaseFile(table.storage, stat.path) as file:
                     for rows in file.read_batches(pa.schema([META_FIELDS[2]])):

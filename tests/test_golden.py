@@ -1,4 +1,4 @@
-"""The catalogue of golden tables says what the tables hold, and which tests read them."""
+"""The catalogue of golden tables says what the tables hold."""
 
 import json
 import re
@@ -11,10 +11,7 @@ import pytest
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
 TABLES = sorted(file.stem for file in GOLDEN.glob("*.zip"))
-TEST_FILES = {file.name: file for file in TESTS.rglob("test_*.py")}
-ROW = re.compile(
-    r"^\| `(?P<name>\w+)` \| (?P<instants>[^|]*) \| (?P<rows>\d+) \| (?P<special>[^|]*) \| (?P<tests>[^|]*) \|$"
-)
+ROW = re.compile(r"^\| `(?P<name>\w+)` \| (?P<instants>[^|]*) \| (?P<rows>\d+) \| (?P<special>[^|]*) \|$")
 
 
 def catalogue():
@@ -50,9 +47,3 @@ def test_the_catalogue_says_what_the_table_holds(name):
     with zipfile.ZipFile(GOLDEN / f"{name}.zip") as archive:
         assert instants_of(archive) == row["instants"]
     assert len(json.loads((GOLDEN / f"{name}.expected.json").read_text())["rows"]) == int(row["rows"])
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_the_catalogue_names_the_tests_that_read_the_table(name):
-    reading = {file.name for file in TEST_FILES.values() if re.search(rf'"{name}"', file.read_text())}
-    assert sorted(re.findall(r"`(test_\w+\.py)`", catalogue()[name]["tests"])) == sorted(reading)

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 
 from table.errors import CommitConflictError
 from table.hudi_table import HudiTable
-from table.timeline.active_timeline import find_instant
+from table.timeline.commit_cache import CommitCache
 from table.timeline.end_record import find_end
 from table.timeline.instant import Action
-from table.timeline.metadata.commit import decode_commit
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import (
     OUR_KEY,
@@ -26,9 +25,13 @@ class BatchLedger:
 
     What leaves the active timeline is kept: the archive need not be read for it. Every commit of ours carries the
     entries of all sinks along, so the archive is read once, from its newest file back to our newest commit.
+
+    Args:
+        commits: decoded commits of the table.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, commits: CommitCache) -> None:
+        self._commits = commits
         self._active: dict[str, dict[str, CommittedBatch]] = {}
         self._retired: dict[str, CommittedBatch] = {}
         self._archive_read_until: str | None = None
@@ -60,12 +63,11 @@ class BatchLedger:
         known, archived = {}, False
         for instant in timeline.completed_writes:
             if instant.time not in self._active:
-                data = find_instant(table.storage, instant)
-                if data is None:
+                metadata = self._commits.find(instant)
+                if metadata is None:
                     archived = True  # since the timeline was listed: the archive knows more than it did
                     continue
-                commit = decode_commit(data, instant.file_name)
-                self._active[instant.time] = checkpoints_of_commit(commit.extra, commit.operation)
+                self._active[instant.time] = checkpoints_of_commit(metadata.extra, metadata.operation)
             known[instant.time] = self._active[instant.time]
         first = min(known, default="")
         left = [self._active[time] for time in sorted(self._active) if time < first]

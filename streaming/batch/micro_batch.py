@@ -45,6 +45,7 @@ from table.services.rollback.leftovers import delete_before_first_commit
 from table.services.rollback.rollback import end_pending, roll_back_failed_writes
 from table.storage.interface import Storage
 from table.timeline.active_timeline import sweep_temporaries
+from table.timeline.commit_cache import CommitCache
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import CommittedBatch, Verdict, already_committed
 from table.transaction.commit import (
@@ -56,7 +57,6 @@ from table.transaction.commit import (
 )
 from table.transaction.heartbeat import WriterIdentity, sweep_heartbeats
 from table.transaction.lease import Lease, measure_now_ms
-from table.view.file_system_view import list_partition_paths
 
 log = get_logger("hudistream.sink")
 
@@ -100,8 +100,11 @@ class MicroBatchWriter:
     ) -> None:
         self._storage, self._options, self._default_name = storage, options, default_name
         self._validators, self._quarantine = tuple(validators), quarantine
-        self._profiles = ProfileCache(storage, remembered_below(options), everywhere=looks_everywhere(options))
-        self._ledger = BatchLedger()
+        self._commits = CommitCache(storage)
+        self._profiles = ProfileCache(
+            storage, self._commits, remembered_below(options), everywhere=looks_everywhere(options)
+        )
+        self._ledger = BatchLedger(self._commits)
         self._key_encoding_seen = self._swept = False
         self.services = TableServices(storage, options)
         self.lease = Lease(storage, options.heartbeat)
@@ -159,10 +162,11 @@ class MicroBatchWriter:
             return BatchSummary(self._storage.base_uri, batch_id, None, skipped=True)
         self.progress.is_new = True
         self._check_unnamed_operation(table, timeline, batch_id, identity.sink_id)
-        write_schema = choose_schema(self._options, table.config, batch.workers.schema, table.load_schema(timeline))
+        stored = table.load_schema(timeline, self._commits)
+        write_schema = choose_schema(self._options, table.config, batch.workers.schema, stored)
         keys = build_keys(self._options, table.config, batch.workers.schema)
         check_ordering(self._options, table.config, write_schema)
-        leaving = self._find_leaving(keys, batch.workers)
+        leaving = self._find_leaving(table, keys, batch.workers)
         job = self._begin(table, timeline, write_schema, batch, identity)
         self.progress.instant_time = job.pending.time
         timing.end("prepare")
@@ -229,11 +233,11 @@ class MicroBatchWriter:
             self._swept = True
         remove_emptied_partitions(table, self.services.take_emptied())
         if not self._key_encoding_seen:
-            stored = find_stored_key(table, timeline)
+            stored = find_stored_key(table, timeline, self._commits)
             check_key_encoding(table.config, stored)
             self._key_encoding_seen = stored is not None  # it opens a base file: once is enough
         if self._quarantine is not None:
-            finish_quarantine(self._quarantine, self._table_key(table), table, timeline)
+            finish_quarantine(self._quarantine, self._table_key(table), table, timeline, self._commits)
         return timeline
 
     def _table_key(self, table: HudiTable) -> str:
@@ -268,17 +272,18 @@ class MicroBatchWriter:
         parallelism: int,
     ) -> TaskPlan:
         unknown = looks_everywhere(self._options) and not profile.is_complete
-        paths = list_partition_paths(self._storage) if unknown else ()
-        scene = Scene(self._storage, pending.time, table.load_committed(timeline), tuple(paths))
+        paths = table.listing.list_partition_paths() if unknown else ()
+        committed = table.load_committed(timeline, self._commits)
+        scene = Scene(self._storage, pending.time, committed, tuple(paths))
         return plan_tasks(self._options, table.config, profile, schema, scene, parallelism)
 
-    def _find_leaving(self, keys: KeyExpressions, workers: Workers) -> tuple[str, ...] | None:
+    def _find_leaving(self, table: HudiTable, keys: KeyExpressions, workers: Workers) -> tuple[str, ...] | None:
         """Partition paths that are to be deleted; None where rows are written."""
         options = self._options
         if not options.effective_operation.removes_partitions:
             return None
         asked = options.overwrite.partitions_to_delete or workers.list_partition_paths(keys)
-        return matching_paths(asked, list_partition_paths(self._storage))
+        return matching_paths(asked, table.listing.list_partition_paths())
 
     def _list_replaced(
         self, job: BatchJob, result: TaskResult, leaving: tuple[str, ...] | None
@@ -287,7 +292,7 @@ class MicroBatchWriter:
         if not operation.replaces:
             return {}
         paths = leaving if leaving is not None else [stat.partition_path for stat in result.stats]
-        return list_replaced(self._storage, job.plan.committed, operation, paths)
+        return list_replaced(job.table.listing, job.plan.committed, operation, paths)
 
     def _commit(self, job: BatchJob, result: TaskResult, replaced: Mapping[str, tuple[str, ...]]) -> bool:
         """Makes the batch visible. Returns False where there was nothing to commit."""
@@ -316,7 +321,8 @@ class MicroBatchWriter:
         seen = job.pending.seen
         if len(seen) and not seen.completed_writes:  # the table's first commit, and somebody failed before
             delete_before_first_commit(job.table, job.pending.time)
-        complete_commit(job.table, job.pending, result.stats, schema_text, build_extra, self.lease, replaced)
+        done = complete_commit(job.table, job.pending, result.stats, schema_text, build_extra, self.lease, replaced)
+        self._commits.keep(done.instant, done.metadata)
         self.progress.is_visible = True
         return True
 
@@ -332,7 +338,7 @@ class MicroBatchWriter:
                 end_pending(job.table, timeline, found, self.lease.owner)
             if self._quarantine is not None:
                 key = self._table_key(job.table)
-                finish_quarantine(self._quarantine, key, job.table, job.table.load_timeline())
+                finish_quarantine(self._quarantine, key, job.table, job.table.load_timeline(), self._commits)
         except HudiError as error:
             log.warning(
                 "rollback_left_to_next_batch", table=self._storage.base_uri, instant_time=time, error=str(error)

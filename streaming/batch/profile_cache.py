@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from streaming.plan.bucket_assigner import LiveFile
-from streaming.plan.live_files import as_live_files
+from streaming.plan.live_files import live_files_of
 from streaming.plan.task_result import TaskResult
 from streaming.plan.write_profile import (
     COMMITS_REMEMBERED,
@@ -12,19 +12,22 @@ from streaming.plan.write_profile import (
     PATHS_REMEMBERED,
     WriteProfile,
     apply_commit,
+    apply_foreign_commit,
     commit_size,
     fresh_profile,
+    is_understood,
     learn_listed,
 )
 from table.errors import HudiError
 from table.files.base.stored_file import read_footer_bytes
 from table.log import get_logger
 from table.storage.interface import Storage
-from table.timeline.active_timeline import read_instant
+from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import Action
-from table.timeline.metadata.commit import CommitMetadata, decode_commit
+from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.timeline import Timeline
-from table.view.file_system_view import load_committed_instants, walk_latest_base_files
+from table.view.file_system_view import load_committed_instants, walk_latest_slices
+from table.view.listing import StorageListing
 
 FOOTERS_SAMPLED = 3
 
@@ -36,29 +39,55 @@ class ProfileCache:
 
     Args:
         storage: the table's.
+        commits: decoded commits of the table.
         limit_bytes: larger files are not remembered; None: all are.
         everywhere: whether the files of all paths are needed: then they are listed once, after a start.
     """
 
-    def __init__(self, storage: Storage, limit_bytes: int | None, *, everywhere: bool = False) -> None:
-        self._storage, self._limit, self._everywhere = storage, limit_bytes, everywhere
+    def __init__(
+        self, storage: Storage, commits: CommitCache, limit_bytes: int | None, *, everywhere: bool = False
+    ) -> None:
+        self._storage, self._commits, self._limit, self._everywhere = storage, commits, limit_bytes, everywhere
         self._profile: WriteProfile | None = None
 
     def load(self, timeline: Timeline) -> WriteProfile:
-        """The cached profile, or a fresh one after a start or somebody else's commit."""
+        """The cached profile, moved past the commits of others; a fresh one after a start.
+
+        It is made anew, too, where the timeline does not tell what others did.
+        """
         committed = timeline.committed_times
-        if self._profile is None or self._profile.is_stale(committed):
-            self._profile = self._build(timeline)
+        followed = self._follow(self._profile, timeline) if self._profile is not None else None
+        if followed is None:
+            followed = self._build(timeline)
             log.debug("write_profile_built", table=self._storage.base_uri, commits=len(committed))
-        else:
-            # equal but for what the archival retired, of which there would be more and more
-            self._profile = replace(self._profile, seen=committed)
+        # equal but for what the archival retired, of which there would be more and more
+        self._profile = replace(followed, seen=committed)
         return self._profile
+
+    def _follow(self, profile: WriteProfile, timeline: Timeline) -> WriteProfile | None:
+        """The profile moved past the commits that it has not seen; None where it has to be made anew."""
+        unseen = profile.find_unseen(timeline.committed_times)
+        if unseen is None:
+            return None
+        for instant in timeline.completed_writes:
+            if instant.time not in unseen:
+                continue
+            metadata = self._commits.find(instant)
+            if metadata is None or not is_understood(instant, metadata):
+                return None
+            profile = apply_foreign_commit(profile, instant, metadata, self._sample_footers(metadata), self._limit)
+            log.debug(
+                "foreign_commit_applied",
+                table=self._storage.base_uri,
+                instant_time=instant.time,
+                files=len(metadata.stats),
+            )
+        return profile
 
     def _build(self, timeline: Timeline) -> WriteProfile:
         sizes = []
         for instant in timeline.completed_of(Action.COMMIT, Action.DELTA_COMMIT)[: -COMMITS_REMEMBERED - 1 : -1]:
-            metadata = decode_commit(read_instant(self._storage, instant), instant.file_name)
+            metadata = self._commits.read(instant)
             if metadata.stats:
                 sizes.append(commit_size(metadata.stats, self._sample_footers(metadata)))
         return fresh_profile(timeline.committed_times, sizes, self._list_everywhere(timeline))
@@ -69,8 +98,9 @@ class ProfileCache:
             return None
         found: dict[str, tuple[LiveFile, ...]] = {}
         files = 0
-        for path, of_path in walk_latest_base_files(self._storage, load_committed_instants(self._storage, timeline)):
-            found[path] = as_live_files(of_path)
+        committed = load_committed_instants(self._commits, timeline)
+        for path, of_path in walk_latest_slices(StorageListing(self._storage), committed):
+            found[path] = live_files_of(of_path)
             files += len(of_path)
             if len(found) > PATHS_REMEMBERED or files > FILES_REMEMBERED:
                 log.debug("too_many_files_to_remember", table=self._storage.base_uri, most=FILES_REMEMBERED)

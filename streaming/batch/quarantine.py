@@ -13,9 +13,8 @@ from table import clock
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.storage.interface import Storage, join
-from table.timeline.active_timeline import read_instant
 from table.timeline.archived_timeline import read_archived_commits
-from table.timeline.metadata.commit import decode_commit
+from table.timeline.commit_cache import CommitCache
 from table.timeline.timeline import Timeline
 
 EXTRA_KEY = "hudistream.quarantine"
@@ -41,21 +40,20 @@ def publish(storage: Storage, key: str, instant_time: str, files: tuple[str, ...
         storage.remove_empty_dir(folder)
 
 
-def finish_quarantine(storage: Storage, key: str, table: HudiTable, timeline: Timeline) -> None:
+def finish_quarantine(storage: Storage, key: str, table: HudiTable, timeline: Timeline, commits: CommitCache) -> None:
     """Publishes what dead processes left of commits, and deletes what they left of failed batches.
 
     A commit that was archived meanwhile is looked up in the archive: its bad rows are published, too.
     """
     pending = {instant.time for instant in timeline.pending}
-    commits = {instant.time: instant for instant in timeline.completed_writes}
+    completed = {instant.time: instant for instant in timeline.completed_writes}
     archived: dict[str, Mapping[str, str]] | None = None
     for entry in storage.list_dir(join(STAGING, key)):
         if entry.name in pending or not entry.is_dir:
             continue
         extra: Mapping[str, str] = {}
-        if entry.name in commits:
-            instant = commits[entry.name]
-            extra = decode_commit(read_instant(table.storage, instant), instant.file_name).extra
+        if entry.name in completed:
+            extra = commits.read(completed[entry.name]).extra
         elif entry.name < (timeline.first_active_time or ""):
             if archived is None:
                 found = read_archived_commits(table.archive)

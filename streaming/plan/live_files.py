@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from streaming.plan.bucket_assigner import LiveFile
 from table.files.names import parse_base_file
-from table.view.file_group import BaseFile
+from table.view.file_group import BaseFile, FileSlice
 
 
 class LiveFiles:
@@ -85,8 +85,13 @@ def _pack(files: Mapping[str, tuple[LiveFile, ...]]) -> bytes:
     return packed
 
 
+def live_files_of(slices: Iterable[FileSlice]) -> tuple[LiveFile, ...]:
+    """What a listing found, as the write profile remembers it: rows go into base files."""
+    return as_live_files(found.base_file for found in slices if found.base_file is not None)
+
+
 def as_live_files(files: Iterable[BaseFile]) -> tuple[LiveFile, ...]:
-    """What a listing found, as the write profile remembers it."""
+    """Base files as the write profile remembers them."""
     return tuple(LiveFile(file.file_id, file.name, file.size_bytes) for file in files)
 
 

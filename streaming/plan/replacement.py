@@ -5,10 +5,10 @@ from fnmatch import fnmatchcase
 
 from table.errors import InvalidConfigError
 from table.options.operation import Operation
-from table.storage.interface import Storage
 from table.timeline.instant import Action
 from table.view.file_group import CommittedInstants
-from table.view.file_system_view import list_latest_base_files, list_partition_paths
+from table.view.file_system_view import list_latest_slices
+from table.view.listing import Listing
 
 
 def action_of(operation: Operation) -> Action:
@@ -35,16 +35,16 @@ def matching_paths(wanted: Iterable[str], existing: Sequence[str]) -> tuple[str,
 
 
 def list_replaced(
-    storage: Storage, committed: CommittedInstants, operation: Operation, paths: Iterable[str]
+    listing: Listing, committed: CommittedInstants, operation: Operation, paths: Iterable[str]
 ) -> Mapping[str, tuple[str, ...]]:
     """The live file groups that a commit replaces.
 
     Args:
-        storage: the table's.
+        listing: the table's.
         committed: what is visible without the commit.
         operation: one that replaces.
         paths: partition paths that the batch writes, or deletes; overwriting the table means all there are.
     """
-    chosen = list_partition_paths(storage) if operation.overwrites_table else sorted(set(paths))
-    live = {path: list_latest_base_files(storage, path, committed) for path in chosen}
-    return {path: tuple(file.file_id for file in files) for path, files in live.items() if files}
+    chosen = listing.list_partition_paths() if operation.overwrites_table else sorted(set(paths))
+    live = {path: list_latest_slices(listing, path, committed) for path in chosen}
+    return {path: tuple(found.file_id for found in slices) for path, slices in live.items() if slices}

@@ -1,7 +1,8 @@
 """What the table's past says about the next batch: record size, live files, rows a partition path (pure).
 
-The profile is a value. Our own commits move it forward (`apply_commit`), so that neither a listing nor
-a count is needed for the next batch; a commit of somebody else makes it stale, and it starts anew.
+The profile is a value. Our own commits move it forward (`apply_commit`), so that neither a listing nor a count is
+needed for the next batch. So do the commits of other writers (`apply_foreign_commit`), as far as their write stats
+say what became of the files. Where they do not, the profile starts anew.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,13 +10,33 @@ from dataclasses import dataclass, field, replace
 
 from streaming.plan.bucket_assigner import AssignRules, LiveFile
 from streaming.plan.live_files import LiveFiles
+from table.files.names import BASE_FILE_EXTENSION, parse_base_file
 from table.options.write_options import WriteOptions
-from table.timeline.metadata.commit import WriteStat
+from table.storage.interface import join
+from table.timeline.instant import Action, Instant
+from table.timeline.metadata.commit import CommitMetadata, WriteStat
 
 RECORD_BYTES = 1024  # of a row of which nothing is known (hoodie.copyonwrite.record.size.estimate)
 COMMITS_REMEMBERED = 5  # AverageRecordSizeEstimator looks at as many
 PATHS_REMEMBERED = 10_000
 FILES_REMEMBERED = 100_000  # 30 MB on the driver; a global index sends them all, which is a plan of 4 MB
+# operations (WriteOperationType) whose write stats and replaced file groups are all that happened; clustering,
+# compaction and bootstrap are not among them
+UNDERSTOOD_OPERATIONS = frozenset(
+    {
+        "INSERT",
+        "INSERT_PREPPED",
+        "UPSERT",
+        "UPSERT_PREPPED",
+        "BULK_INSERT",
+        "BULK_INSERT_PREPPED",
+        "DELETE",
+        "DELETE_PREPPED",
+        "INSERT_OVERWRITE",
+        "INSERT_OVERWRITE_TABLE",
+        "DELETE_PARTITION",
+    }
+)
 FILES_SENT = 20_000  # by the other indexes: up to a megabyte Spark sends a plan along with each task
 
 
@@ -66,13 +87,25 @@ class WriteProfile:
         """Whether the files of every path of the table are known."""
         return self.has_all_paths and all(known.files is not None for known in self.paths.values())
 
-    def is_stale(self, committed: frozenset[str]) -> bool:
-        """Whether the timeline shows a write that the profile does not know, or lacks one it counts on.
+    def find_unseen(self, committed: frozenset[str]) -> frozenset[str] | None:
+        """Which completed writes the profile does not account for yet.
 
-        What the archival retired is older than all that is left, and does not matter.
+        Args:
+            committed: completed writes of the active timeline.
+
+        Returns:
+            None where they do not tell all that happened since: a write that the profile counts on was undone, the
+            newest of those left the timeline (later ones may have, too), or a write turned up that is not newer than
+            all of them. What the archival retired is older than all that is left, and does not matter.
         """
         oldest = min(committed, default="")
-        return committed != frozenset(time for time in self.seen if time >= oldest)
+        if any(time >= oldest and time not in committed for time in self.seen):
+            return None
+        unseen = committed - self.seen
+        newest = max(self.seen, default="")
+        if unseen and (newest not in committed or min(unseen) < newest):
+            return None
+        return unseen
 
 
 def record_size(sizes: Iterable[CommitSize], options: WriteOptions) -> int | None:
@@ -194,8 +227,7 @@ def apply_commit(
             files[path] = None if before is None else {file.file_id: file for file in before}
         known_files = files[path]
         if known_files is not None:
-            name = stat.path.rsplit("/", 1)[-1]
-            known_files[stat.file_id] = LiveFile(stat.file_id, name, stat.file_size_bytes)
+            known_files[stat.file_id] = _live_file(stat)
         rows[path] = rows.get(path, 0) + stat.num_inserts + stat.num_update_writes + stat.num_deletes
     first = profile.batches == 0
     paths = {path: replace(known, rows=known.rows / 2) for path, known in profile.paths.items() if path not in files}
@@ -209,11 +241,77 @@ def apply_commit(
     return _within_bounds(WriteProfile(seen, sizes, paths, profile.batches + 1, profile.has_all_paths))
 
 
+def is_understood(instant: Instant, metadata: CommitMetadata) -> bool:
+    """Whether a commit of another writer says all that became of the base files.
+
+    Args:
+        instant: completed.
+        metadata: what its file holds.
+    """
+    if instant.action not in (Action.COMMIT, Action.REPLACE_COMMIT):
+        return False  # delta commits write log files
+    written = frozenset((stat.partition_path, stat.file_id) for stat in metadata.stats)
+    replaced = frozenset((path, file_id) for path, file_ids in metadata.replaced.items() for file_id in file_ids)
+    return (
+        metadata.operation in UNDERSTOOD_OPERATIONS
+        and not written & replaced
+        and all(_names_base_file(stat, instant.time) for stat in metadata.stats)
+    )
+
+
+def _names_base_file(stat: WriteStat, time: str) -> bool:
+    """Whether a write stat tells of a base file of that instant, and how large it is."""
+    name = parse_base_file(stat.path.rsplit("/", 1)[-1])
+    return (
+        name is not None
+        and (name.file_id, name.instant_time, name.extension) == (stat.file_id, time, BASE_FILE_EXTENSION)
+        and stat.path == join(stat.partition_path, str(name))
+        and stat.file_size_bytes > 0
+    )
+
+
+def apply_foreign_commit(
+    profile: WriteProfile, instant: Instant, metadata: CommitMetadata, footer_bytes: int, limit_bytes: int | None
+) -> WriteProfile:
+    """The profile after a commit of another writer, or of another operation of the same sink.
+
+    Where rows are expected stays as it is: what others write says nothing about our next batch.
+
+    Args:
+        profile: before it.
+        instant: the commit; `is_understood`.
+        metadata: what its file holds.
+        footer_bytes: of the files that it wrote, together.
+        limit_bytes: larger files are forgotten; None: none are.
+    """
+    written: dict[str, list[WriteStat]] = {path: [] for path in metadata.replaced}
+    for stat in metadata.stats:
+        written.setdefault(stat.partition_path, []).append(stat)
+    paths = dict(profile.paths)
+    for path, stats in written.items():
+        before = _files_before(profile, path)
+        if before is None:
+            continue  # not known, and so it stays
+        replaced = frozenset(metadata.replaced.get(path, ()))
+        files = {file.file_id: file for file in before if file.file_id not in replaced}
+        files.update((stat.file_id, _live_file(stat)) for stat in stats)
+        paths[path] = PathProfile(_below(files.values(), limit_bytes), paths[path].rows if path in paths else 0.0)
+    sizes = profile.sizes
+    if metadata.stats and instant.action is Action.COMMIT:
+        sizes = (commit_size(metadata.stats, footer_bytes), *sizes)[:COMMITS_REMEMBERED]
+    seen = profile.seen | {instant.time}
+    return _within_bounds(replace(profile, seen=seen, sizes=sizes, paths=paths))
+
+
 def _files_before(profile: WriteProfile, path: str) -> tuple[LiveFile, ...] | None:
     known = profile.paths.get(path)
     if known is None:
         return () if profile.has_all_paths else None
     return known.files
+
+
+def _live_file(stat: WriteStat) -> LiveFile:
+    return LiveFile(stat.file_id, stat.path.rsplit("/", 1)[-1], stat.file_size_bytes)
 
 
 def _below(files: Iterable[LiveFile], limit_bytes: int | None) -> tuple[LiveFile, ...]:

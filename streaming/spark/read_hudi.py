@@ -14,8 +14,9 @@ from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
 from table.keys.keygen import DEFAULT_PARTITION
 from table.keys.sql_text import quote_name
-from table.scan.read_table import list_snapshot_files
+from table.scan.read_table import base_files_of
 from table.schema.avro_schema import META_FIELDS, PARTITION_PATH, with_meta_columns
+from table.snapshot import Snapshot
 
 _GLOB = re.compile(r"[\[\]{}*?\\]")
 
@@ -42,11 +43,12 @@ def read_hudi(
         UnsupportedTableError: when rows live in log files.
     """
     table = HudiTable.open(path, storage_options)
-    schema = table.load_schema(table.load_timeline())
+    snapshot = Snapshot.load(table)
+    schema = snapshot.load_schema()
     columns = with_meta_columns(schema) if schema is not None else pa.schema(META_FIELDS)
     ddl = to_spark_ddl(columns)
     # Spark takes what it is given for patterns
-    files = [_GLOB.sub(r"\\\g<0>", table.storage.absolute(file.path)) for file in list_snapshot_files(table)]
+    files = [_GLOB.sub(r"\\\g<0>", table.storage.absolute(file.path)) for file in base_files_of(snapshot)]
     if not files:
         return spark.createDataFrame([], ddl)
     # folders like region=eu are not to be taken for columns: the files hold them

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.columns import FILE_COLUMN, LOOKUP_COLUMN
-from streaming.plan.live_files import as_live_files
+from streaming.plan.live_files import live_files_of
 from streaming.plan.task_plan import ChangePlan, TaskPlan
 from table import clock
 from table.errors import InvalidConfigError
@@ -23,7 +23,8 @@ from table.index.key_lookup import FileHits, LookupCounts, find_keys
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import Storage
 from table.view.file_group import BaseFile
-from table.view.file_system_view import list_latest_base_files
+from table.view.file_system_view import list_latest_slices
+from table.view.listing import StorageListing
 
 Flags = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
@@ -169,7 +170,7 @@ def list_live_files(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
     # on an empty timeline nothing counts, and nothing need be listed (S21)
     if not plan.committed.times:
         return ()
-    return as_live_files(list_latest_base_files(plan.context.storage, path, plan.committed))
+    return live_files_of(list_latest_slices(StorageListing(plan.context.storage), path, plan.committed))
 
 
 def owner_of(file_id: str, slots: int, changes: ChangePlan) -> int:

@@ -60,7 +60,7 @@ def _at_least_one(text: str) -> int:
 def show(given: argparse.Namespace) -> int:
     """Says what is in a table."""
     overview = load_overview(given.path, load_storage_options(given), given.limit)
-    groups = [(path, group) for path, groups in overview.partitions.items() for group in groups if group.latest]
+    groups = [(path, group) for path, groups in overview.partitions.items() for group in groups]
     instants = overview.instants[::-1][: given.limit]
     if given.format == "json":
         say_json(_as_json(overview, instants, groups[: given.limit]))
@@ -107,9 +107,10 @@ def _files_grid(groups: Iterable[tuple[str, FileGroup]]) -> "Grid":
     grid.add_column("newest")
     grid.add_column("size", justify="right")
     for path, group in groups:
-        if group.latest is not None:
-            newest, size = group.latest.instant_time, size_text(group.latest.size_bytes)
-            grid.add_row(escape(path) or "(none)", group.file_id, str(len(group.base_files)), newest, size)
+        newest = group.latest_slice
+        size = size_text(sum(file.size_bytes for file in newest.files))
+        versions = str(len(group.slices))
+        grid.add_row(escape(path) or "(none)", group.file_id, versions, newest.base_instant_time, size)
     return grid
 
 
@@ -129,12 +130,11 @@ def _as_json(
         {
             "partition_path": path,
             "file_id": group.file_id,
-            "versions": len(group.base_files),
-            "newest": group.latest.instant_time,
-            "size_bytes": group.latest.size_bytes,
+            "versions": len(group.slices),
+            "newest": group.latest_slice.base_instant_time,
+            "size_bytes": sum(file.size_bytes for file in group.latest_slice.files),
         }
         for path, group in groups
-        if group.latest is not None
     ]
     return {
         "name": overview.name,

@@ -36,15 +36,19 @@ class BaseFileName:
 
 @dataclass(frozen=True, slots=True)
 class LogFileName:
-    """The parts of a log file's name; `base_instant_time` is the slice's, not the writer's (version 6)."""
+    """The parts of a log file's name; `base_instant_time` is the slice's, not the writer's (version 6).
+
+    `suffix` is ``.cdc`` for change logs, and "" otherwise.
+    """
 
     file_id: str
     base_instant_time: str
     version: int
     write_token: str
+    suffix: str = ""
 
     def __str__(self) -> str:
-        return f".{self.file_id}_{self.base_instant_time}.log.{self.version}_{self.write_token}"
+        return f".{self.file_id}_{self.base_instant_time}.log.{self.version}_{self.write_token}{self.suffix}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ def parse_log_file(name: str) -> LogFileName | None:
     match = _LOG.match(name)
     if match is None:
         return None
-    return LogFileName(match[1], match[2], int(match[3]), match[4] or "")
+    return LogFileName(match[1], match[2], int(match[3]), match[4] or "", match[8] or "")
 
 
 def parse_marker(name: str) -> MarkerName | None:

@@ -12,7 +12,8 @@ from table.errors import HudiError
 from table.hudi_table import HudiTable, find_stored_key
 from table.keys.keygen import check_key_encoding
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
-from table.scan.read_table import list_snapshot_files
+from table.scan.read_table import base_files_of
+from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.storage.opening import open_storage
 from table.timeline.end_record import find_end
@@ -118,7 +119,7 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
     stored = find_stored_key(table, timeline)
     findings += _tried(lambda: check_key_encoding(config, stored), "record keys are spelled as here")
     findings += _examine_pending(table, timeline, options or WriteOptions())
-    findings += _examine_readers(table, config)
+    findings += _examine_readers(Snapshot(table, timeline), config)
     return findings
 
 
@@ -169,8 +170,8 @@ def _examine_lease(table: HudiTable, options: WriteOptions) -> list[Finding]:
     return [Finding("note", f"{text}: {said}; while it lives, others are refused")]
 
 
-def _examine_readers(table: HudiTable, config: TableConfig) -> list[Finding]:
-    files = list_snapshot_files(table)
+def _examine_readers(snapshot: Snapshot, config: TableConfig) -> list[Finding]:
+    files = base_files_of(snapshot)
     findings = [
         Finding("ok", f"{len(files)} live files, {sum(file.size_bytes for file in files)} bytes"),
         Finding("note", f"a JVM writer must set {', '.join(JVM_SETTINGS)} to share the table"),

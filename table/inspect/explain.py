@@ -7,6 +7,7 @@ from table.errors import CommitConflictError
 from table.hudi_table import HudiTable
 from table.options.write_options import WriteOptions
 from table.services.clean.judgement import judge_files
+from table.snapshot import Snapshot
 from table.timeline.active_timeline import find_instant
 from table.timeline.archived_timeline import read_archived_commits
 from table.transaction.checkpoint import (
@@ -17,7 +18,6 @@ from table.transaction.checkpoint import (
     merge_checkpoints,
 )
 from table.view.file_group import BaseFile
-from table.view.file_system_view import list_latest_base_files, list_partition_paths
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ def explain_packing(file: BaseFile, options: WriteOptions) -> tuple[bool, str]:
 
 def explain_files(table: HudiTable, options: WriteOptions) -> Iterator[FileExplanation]:
     """Every committed base file of the table, partition by partition."""
-    committed = table.load_committed(table.load_timeline())
     live = {
         file.path
-        for path in list_partition_paths(table.storage)
-        for file in list_latest_base_files(table.storage, path, committed)
+        for _, groups in Snapshot.load(table).walk_file_groups()
+        for group in groups
+        for file in group.latest_slice.files
     }
     for partition in judge_files(table, options.clean):
         for fate in partition.fates:

@@ -10,7 +10,7 @@ from table.timeline.active_timeline import find_instant
 from table.timeline.instant import WRITE_ACTIONS, Instant
 from table.timeline.metadata.commit import decode_commit
 from table.view.file_group import FileGroup
-from table.view.file_system_view import list_file_groups, list_partition_paths
+from table.view.file_system_view import list_file_groups
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class TableOverview:
     @property
     def live_files(self) -> int:
         """Base files that a snapshot reader opens."""
-        return sum(group.latest is not None for groups in self.partitions.values() for group in groups)
+        return sum(group.latest_slice.base_file is not None for groups in self.partitions.values() for group in groups)
 
     @property
     def total_files(self) -> int:
@@ -67,7 +67,8 @@ class TableOverview:
     @property
     def live_bytes(self) -> int:
         """Bytes of the live files."""
-        return sum(g.latest.size_bytes for groups in self.partitions.values() for g in groups if g.latest is not None)
+        newest = [group.latest_slice.base_file for groups in self.partitions.values() for group in groups]
+        return sum(file.size_bytes for file in newest if file is not None)
 
     @property
     def total_bytes(self) -> int:
@@ -92,8 +93,8 @@ def load_overview(
     timeline = table.load_timeline()
     committed = table.load_committed(timeline)
     partitions = {
-        partition: list_file_groups(table.storage, partition, committed)
-        for partition in list_partition_paths(table.storage)
+        partition: list_file_groups(table.listing, partition, committed)
+        for partition in table.listing.list_partition_paths()
     }
     newest = timeline.instants[::-1][:commits_read]
     config = table.config

@@ -11,9 +11,9 @@ from table.columns.conform import conform
 from table.errors import CorruptFileError, InvalidConfigError, UnsupportedTableError
 from table.hudi_table import HudiTable
 from table.schema.avro_schema import META_FIELDS, relaxed, with_meta_columns
+from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.view.file_group import BaseFile
-from table.view.file_system_view import list_file_groups, list_partition_paths
 
 
 def read_table(
@@ -40,8 +40,8 @@ def read_table(
     table = HudiTable.open(path, storage_options)
     if table.config.version != 6:
         raise UnsupportedTableError(f"the table has hoodie.table.version={table.config.version}; version 6 is read")
-    timeline = table.load_timeline()
-    stored = table.load_schema(timeline)
+    snapshot = Snapshot.load(table)
+    stored = snapshot.load_schema()
     schema = with_meta_columns(stored) if stored is not None else pa.schema(META_FIELDS)
     if columns is not None:
         unknown = [name for name in columns if name not in schema.names]
@@ -50,26 +50,30 @@ def read_table(
         schema = pa.schema([schema.field(name) for name in columns])
     # what older files lack is null, whatever the newest schema says
     schema = relaxed(schema)
-    files = list_snapshot_files(table)
+    files = base_files_of(snapshot)
     return pa.concat_tables([schema.empty_table(), *(_read_file(table.storage, file, schema) for file in files)])
 
 
 def list_snapshot_files(table: HudiTable) -> list[BaseFile]:
-    """The base files of the latest snapshot, by partition path and file group.
+    """`base_files_of` the newest snapshot."""
+    return base_files_of(Snapshot.load(table))
+
+
+def base_files_of(snapshot: Snapshot) -> list[BaseFile]:
+    """The base files of a snapshot, by partition path and file group.
 
     Raises:
         UnsupportedTableError: when a file group of the snapshot has log files.
     """
-    committed = table.load_committed(table.load_timeline())
     files = []
-    for partition_path in list_partition_paths(table.storage):
-        for group in list_file_groups(table.storage, partition_path, committed):
+    for partition_path, groups in sorted(snapshot.walk_file_groups()):
+        for group in groups:
             if group.log_files:
                 raise UnsupportedTableError(
                     f"file group {group.file_id} in {partition_path!r} has log files: merge-on-read is not read yet"
                 )
-            if group.latest is not None:
-                files.append(group.latest)
+            if group.latest_base_file is not None:
+                files.append(group.latest_base_file)
     return files
 
 

@@ -74,6 +74,11 @@ class Timeline:
         committed = self.committed_times
         return time in committed or (bool(committed) and time < min(committed))
 
+    def until(self, time: str) -> "Timeline":
+        """The instants up to and with that time, in the states that they have now."""
+        files = frozenset(instant for instant in self.files if instant.time <= time)
+        return Timeline(tuple(instant for instant in self.instants if instant.time <= time), files, self.layout)
+
     def find(self, time: str, action: Action) -> Instant | None:
         """The instant with that time and action, in its highest state."""
         wanted = COMPLETED_AS.get(action, action)

@@ -69,6 +69,19 @@ class PendingCommit:
         return self.instant.time
 
 
+@dataclass(frozen=True)
+class CompletedCommit:
+    """A commit that is visible.
+
+    Attributes:
+        instant: completed.
+        metadata: what its file holds.
+    """
+
+    instant: Instant
+    metadata: CommitMetadata
+
+
 def begin_commit(
     table: HudiTable,
     timeline: Timeline,
@@ -174,7 +187,7 @@ def complete_commit(
     build_extra: Callable[[Timeline], Mapping[str, str]],
     lease: Lease,
     replaced: Mapping[str, tuple[str, ...]] | None = None,
-) -> Instant:
+) -> CompletedCommit:
     """Makes a commit visible, or raises and leaves it invisible.
 
     Args:
@@ -196,10 +209,10 @@ def complete_commit(
         conflict = find_conflict(_load_facts(table.storage, timeline, pending, metadata, schema))
         if conflict is not None:
             raise CommitConflictError(f"{conflict}; the batch is not visible and can be run again")
-        content = table.layout.encode_commit(replace(metadata, extra={**build_extra(timeline), "schema": schema}))
-        completed = _decide_and_complete(table, pending, content, lease)
+        metadata = replace(metadata, extra={**build_extra(timeline), "schema": schema})
+        completed = _decide_and_complete(table, pending, table.layout.encode_commit(metadata), lease)
     log.debug("commit_completed", table=table.storage.base_uri, instant_time=pending.time, files=len(stats))
-    return completed
+    return CompletedCommit(completed, metadata)
 
 
 def _decide_and_complete(table: HudiTable, pending: PendingCommit, content: bytes, lease: Lease) -> Instant:

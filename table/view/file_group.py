@@ -1,7 +1,9 @@
-"""BaseFile, FileSlice, FileGroup: file names and a timeline -> what a reader sees (HoodieFileGroup).
+"""BaseFile, LogFile, FileSlice, FileGroup: names and a timeline -> what a reader sees (pure; HoodieFileGroup).
 
-Copy-on-write: a slice is a base file. A base file counts when its instant is completed, or older
-than the first active commit (its own instant was retired to the archive).
+A file slice is a base file and the log files on top of it. On version 6 the name of a log file carries the base
+instant of its slice, so names alone say which slice a log file belongs to. A base file counts when its instant is
+completed, or older than the first active commit (its own instant was retired to the archive). Every log file
+counts here: which of its blocks are visible only its reader can tell.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,19 +38,103 @@ class BaseFile:
         return join(self.partition_path, self.name)
 
 
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One log file of a partition.
+
+    Attributes:
+        partition_path: "" in a non-partitioned table.
+        name: file name.
+        file_id: file group.
+        base_instant_time: base instant of its slice, from its name (version 6).
+        version: counts the log files of one slice, from 1.
+        write_token: of the attempt that made it; "" where the name has none.
+        suffix: ``.cdc`` for a change log, else "".
+        size_bytes: its size.
+    """
+
+    partition_path: str
+    name: str
+    file_id: str
+    base_instant_time: str
+    version: int
+    write_token: str
+    suffix: str
+    size_bytes: int
+
+    @property
+    def path(self) -> str:
+        """Relative to the table."""
+        return join(self.partition_path, self.name)
+
+    @property
+    def order(self) -> tuple[str, int, str, str]:
+        """What log files are ordered by, oldest first (HoodieLogFile.LogFileComparator)."""
+        return self.base_instant_time, self.version, self.write_token, self.suffix
+
+
 @dataclass(frozen=True)
-class FileGroup:
-    """All committed versions of one file, newest first, and whether it has log files."""
+class FileSlice:
+    """One version of a file group: a base file, and the log files that change its records.
+
+    Attributes:
+        partition_path: "" in a non-partitioned table.
+        file_id: file group.
+        base_instant_time: instant of the base file, or the one that the log files name.
+        base_file: None where there are log files alone.
+        log_files: oldest first, in the order of `LogFile.order`; none in a copy-on-write table.
+    """
 
     partition_path: str
     file_id: str
-    base_files: tuple[BaseFile, ...]
-    log_files: tuple[str, ...] = ()
+    base_instant_time: str
+    base_file: BaseFile | None
+    log_files: tuple[LogFile, ...] = ()
 
     @property
-    def latest(self) -> BaseFile | None:
-        """The version a snapshot reader sees."""
-        return self.base_files[0] if self.base_files else None
+    def files(self) -> tuple[BaseFile | LogFile, ...]:
+        """Base file first, then log files."""
+        return (*((self.base_file,) if self.base_file is not None else ()), *self.log_files)
+
+
+@dataclass(frozen=True)
+class FileGroup:
+    """All slices of one file group, newest first.
+
+    Attributes:
+        partition_path: "" in a non-partitioned table.
+        file_id: the file group's.
+        slices: at least one.
+    """
+
+    partition_path: str
+    file_id: str
+    slices: tuple[FileSlice, ...]
+
+    @property
+    def latest_slice(self) -> FileSlice:
+        """The slice that a reader begins with: the newest one with a base file, else the newest.
+
+        Log files above it that have no base file yet belong to what a reader sees, too, where a compaction is pending
+        (AbstractTableFileSystemView.getLatestMergedFileSlicesBeforeOrOn). A reader of log files has to merge the two
+        slices, and this is the place where that will be done.
+        """
+        return next((found for found in self.slices if found.base_file is not None), self.slices[0])
+
+    @property
+    def latest_base_file(self) -> BaseFile | None:
+        """The newest base file (HoodieFileGroup.getLatestDataFile); None where there are log files alone."""
+        return self.latest_slice.base_file
+
+    @property
+    def base_files(self) -> tuple[BaseFile, ...]:
+        """Base files, newest first."""
+        return tuple(found.base_file for found in self.slices if found.base_file is not None)
+
+    @property
+    def log_files(self) -> tuple[LogFile, ...]:
+        """Log files of all slices, oldest first."""
+        return tuple(log for found in reversed(self.slices) for log in found.log_files)
 
 
 @dataclass(frozen=True)
@@ -94,26 +180,75 @@ def build_file_groups(
         committed: which instants count.
 
     Returns:
-        Groups with at least one committed file and not replaced.
+        Groups that are not replaced, each with at least one slice; see `group_files`.
     """
-    bases: dict[str, list[BaseFile]] = {}
-    logs: dict[str, list[str]] = {}
+    return group_files(partition_path, *parse_data_files(partition_path, entries), committed)
+
+
+def parse_data_files(partition_path: str, entries: Iterable[FileInfo]) -> tuple[list[BaseFile], list[LogFile]]:
+    """The base files and the log files among the entries of a folder, committed or not."""
+    bases: list[BaseFile] = []
+    logs: list[LogFile] = []
     for entry in entries:
         if entry.is_dir:
             continue
         base = parse_base_file(entry.name)
         if base is not None:
-            if committed.includes(base.instant_time):
-                found = BaseFile(partition_path, entry.name, base.file_id, base.instant_time, entry.size_bytes)
-                bases.setdefault(base.file_id, []).append(found)
+            bases.append(BaseFile(partition_path, entry.name, base.file_id, base.instant_time, entry.size_bytes))
             continue
         log = parse_log_file(entry.name)
         if log is not None:
-            logs.setdefault(log.file_id, []).append(entry.name)
-    groups = []
-    for file_id in sorted(bases.keys() | logs.keys()):
-        if committed.is_replaced(partition_path, file_id):
-            continue
-        versions = sorted(bases.get(file_id, ()), key=lambda f: (f.instant_time, f.name), reverse=True)
-        groups.append(FileGroup(partition_path, file_id, tuple(versions), tuple(sorted(logs.get(file_id, ())))))
-    return tuple(groups)
+            logs.append(
+                LogFile(
+                    partition_path,
+                    entry.name,
+                    log.file_id,
+                    log.base_instant_time,
+                    log.version,
+                    log.write_token,
+                    log.suffix,
+                    entry.size_bytes,
+                )
+            )
+    return bases, logs
+
+
+def group_files(
+    partition_path: str, base_files: Iterable[BaseFile], log_files: Iterable[LogFile], committed: CommittedInstants
+) -> tuple[FileGroup, ...]:
+    """File groups of one partition, in order of file id (AbstractTableFileSystemView, HoodieFileGroup).
+
+    Args:
+        partition_path: the partition.
+        base_files: all there are; those of instants that do not count are passed over.
+        log_files: all there are. One whose base instant has no base file that counts forms a slice without base file
+            with the others of that instant: the first writes of a file group, or those behind a pending compaction.
+        committed: which instants count.
+    """
+    bases: dict[str, list[BaseFile]] = {}
+    logs: dict[str, list[LogFile]] = {}
+    for base in base_files:
+        if committed.includes(base.instant_time):
+            bases.setdefault(base.file_id, []).append(base)
+    for log in log_files:
+        logs.setdefault(log.file_id, []).append(log)
+    return tuple(
+        FileGroup(partition_path, file_id, _build_slices(bases.get(file_id, ()), logs.get(file_id, ())))
+        for file_id in sorted(bases.keys() | logs.keys())
+        if not committed.is_replaced(partition_path, file_id)
+    )
+
+
+def _build_slices(bases: Iterable[BaseFile], logs: Iterable[LogFile]) -> tuple[FileSlice, ...]:
+    """The slices of one file group, newest first."""
+    logs_of: dict[str, list[LogFile]] = {}
+    for log in sorted(logs, key=lambda log: log.order):
+        logs_of.setdefault(log.base_instant_time, []).append(log)
+    slices = []
+    for base in sorted(bases, key=lambda base: (base.instant_time, base.name), reverse=True):
+        # a second base file of one instant was left by a failed attempt: a slice of its own, without log files
+        time = base.instant_time
+        slices.append(FileSlice(base.partition_path, base.file_id, time, base, tuple(logs_of.pop(time, ()))))
+    for time, found in logs_of.items():
+        slices.append(FileSlice(found[0].partition_path, found[0].file_id, time, None, tuple(found)))
+    return tuple(sorted(slices, key=lambda found: found.base_instant_time, reverse=True))

@@ -27,7 +27,15 @@ from table.timeline.timeline import Timeline
 from table.transaction.commit import is_older_than_any_task, load_rolled_back_time
 from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer
 from table.transaction.lease import LeaseRecord, find_holder, is_dead_here, read_age_ms
-from table.view.file_group import BaseFile, CommittedInstants, committed_instants
+from table.view.file_group import (
+    BaseFile,
+    CommittedInstants,
+    FileGroup,
+    LogFile,
+    committed_instants,
+    group_files,
+    parse_data_files,
+)
 
 Group = tuple[str, str]  # partition path, file id
 
@@ -38,13 +46,15 @@ class Folder:
 
     Attributes:
         path: relative to the table.
-        files: its base files, by name.
+        files: its base files.
+        log_files: its log files.
         has_metafile: whether it is a partition for Java readers.
         is_bare: whether it holds nothing but that file.
     """
 
     path: str
     files: tuple[BaseFile, ...]
+    log_files: tuple[LogFile, ...]
     has_metafile: bool
     is_bare: bool
 
@@ -155,20 +165,18 @@ class Look:
         """The newest completed write, or ""."""
         return max(self.timeline.committed_times, default="")
 
+    def file_groups(self, folder: Folder) -> tuple[FileGroup, ...]:
+        """File groups of a folder that some reader may see."""
+        return group_files(folder.path, folder.files, folder.log_files, self.committed)
+
     def visible_files(self, folder: Folder) -> list[BaseFile]:
         """Base files of a folder that some reader may see."""
-        return [
-            file
-            for file in folder.files
-            if self.committed.includes(file.instant_time) and not self.committed.is_replaced(folder.path, file.file_id)
-        ]
+        return [file for group in self.file_groups(folder) for file in group.base_files]
 
     def live_files(self, folder: Folder) -> list[BaseFile]:
         """Base files of a folder that readers of the snapshot see."""
-        newest: dict[str, BaseFile] = {}
-        for file in sorted(self.visible_files(folder), key=lambda file: (file.instant_time, file.name)):
-            newest[file.file_id] = file
-        return list(newest.values())
+        found = (group.latest_base_file for group in self.file_groups(folder))
+        return [file for file in found if file is not None]
 
 
 def find_standing_holder(storage: Storage, settings: HeartbeatSettings) -> Holder:
@@ -265,21 +273,20 @@ def _find_clusterings(storage: Storage, timeline: Timeline, notes: dict[str, str
 
 
 def _list_folders(storage: Storage, path: str) -> list[Folder]:
-    """Data folders that mean something, this one and below it; each is listed once."""
+    """Data folders that mean something, this one and below it; each is listed once.
+
+    The store itself is asked, not a listing: what no commit and no partition metadata file names is looked for, too.
+    """
     entries = storage.list_dir(path)
-    files, below = [], []
+    files, logs = parse_data_files(path, entries)
+    below = []
     for entry in entries:
-        if entry.is_dir:
-            if join(path, entry.name) != METAFOLDER:
-                below += _list_folders(storage, join(path, entry.name))
-            continue
-        name = parse_base_file(entry.name)
-        if name is not None:
-            files.append(BaseFile(path, entry.name, name.file_id, name.instant_time, entry.size_bytes))
+        if entry.is_dir and join(path, entry.name) != METAFOLDER:
+            below += _list_folders(storage, join(path, entry.name))
     names = {entry.name for entry in entries if path or entry.name != METAFOLDER}
     has_metafile = PARTITION_METAFILE in names
     is_bare = has_metafile and not names - {PARTITION_METAFILE, f".{PARTITION_METAFILE}.crc"}
-    found = [Folder(path, tuple(files), has_metafile, is_bare)] if files or has_metafile else []
+    found = [Folder(path, tuple(files), tuple(logs), has_metafile, is_bare)] if files or has_metafile else []
     return found + below
 
 

@@ -38,7 +38,7 @@ from table.timeline.metadata.clean import (
 from table.timeline.timeline import Timeline
 from table.transaction.lease import hold_table
 from table.transaction.lock import Step, guarded
-from table.view.file_system_view import list_latest_base_files
+from table.view.file_system_view import list_latest_slices
 
 log = get_logger("hudistream.clean")
 
@@ -229,7 +229,8 @@ def _sort_out(
     refused: dict[str, tuple[str, ...]] = {}
     is_outdated = False
     for path, files in plan.files.items():
-        current = {file.name for file in list_latest_base_files(storage, path, committed)}
+        latest = list_latest_slices(table.listing, path, committed)
+        current = {file.name for found in latest for file in found.files}
         for file in files:
             try:
                 relative = storage.relative(file)

@@ -10,6 +10,7 @@ from table.files.partition_metadata import PARTITION_METAFILE
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.storage.interface import join
+from table.view.listing import StorageListing
 
 log = get_logger("hudistream.partitions")
 
@@ -25,8 +26,9 @@ def remove_emptied_partitions(table: HudiTable, paths: Iterable[str]) -> tuple[s
         Partition paths that are no partitions any more. Children of a partition keep its folder.
     """
     storage, removed = table.storage, []
+    there = StorageListing(storage)  # what no commit names keeps a folder, too
     for path in sorted(set(paths), key=len, reverse=True):
-        entries = storage.list_dir(path) if path else []
+        entries = there.list_files(path) if path else []
         names = {entry.name for entry in entries if not entry.is_dir}
         if PARTITION_METAFILE not in names or names - {PARTITION_METAFILE, f".{PARTITION_METAFILE}.crc"}:
             continue

@@ -1,6 +1,6 @@
 """What a clean would delete now: reads what a plan is made of, and lets the rules of `clean_plan` judge it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from table import clock
@@ -27,7 +27,6 @@ from table.timeline.metadata.clean import CleanMetadata, CleanPlan, decode_clean
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
 from table.view.file_group import CommittedInstants, build_file_groups
-from table.view.file_system_view import list_partition_paths
 
 HOUR_MS = 3_600_000
 
@@ -116,7 +115,7 @@ def judge_files(table: HudiTable, settings: CleanSettings) -> Iterator[Partition
         One partition after the other.
     """
     facts = _load_facts(table, table.load_timeline(), settings)
-    for path in list_partition_paths(table.storage):
+    for path in table.listing.list_partition_paths():
         yield _judge_partition(table, facts, path)
 
 
@@ -201,11 +200,11 @@ def _choose_partitions(table: HudiTable, facts: Facts) -> list[str]:
         # and what an earlier clean could not delete, or must not yet
         again = {*last.plan.left, *(path for path, names in last.failed.items() if names), *facts.replaced}
         return sorted(choose_incremental_paths(since, until, touched) | again)
-    return list_partition_paths(table.storage)
+    return table.listing.list_partition_paths()
 
 
 def _judge_partition(table: HudiTable, facts: Facts, path: str) -> PartitionFates:
-    entries = table.storage.list_dir(path)
+    entries = table.listing.list_files(path)
     settings, earliest = facts.settings, facts.earliest
     protection = _with_grace(facts.protection, settings, path, entries)
     replaced = facts.replaced.get(path, {})
@@ -228,7 +227,7 @@ def _judge_partition(table: HudiTable, facts: Facts, path: str) -> PartitionFate
     return PartitionFates(path, tuple(fates), emptied, sum(fate.file.size_bytes for fate in fates))
 
 
-def _with_grace(protection: Protection, settings: CleanSettings, path: str, entries: list[FileInfo]) -> Protection:
+def _with_grace(protection: Protection, settings: CleanSettings, path: str, entries: Sequence[FileInfo]) -> Protection:
     if not settings.grace_ms:
         return protection
     youngest_ms = clock.now_ms() - settings.grace_ms

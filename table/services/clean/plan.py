@@ -1,7 +1,8 @@
 """Which files a clean deletes, and why (pure; CleanPlanner, CleanerUtils of Hudi 1.0.2).
 
-Copy-on-write: a file slice is a base file. The policies say which versions of a file group are still
-wanted; savepoints, pending compactions and the newest version are above every policy.
+The policies say which slices of a file group are still wanted; savepoints, pending compactions and the newest slice
+are above every policy. Copy-on-write: what goes with a slice is its base file. Tables with log files are refused
+before anything is planned.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from table.options.groups import KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from table.timeline.instant import Action, Instant
 from table.timeline.timeline import Timeline
-from table.view.file_group import BaseFile, FileGroup
+from table.view.file_group import BaseFile, FileGroup, FileSlice
 
 PENDING_WRITES = (
     Action.COMMIT,
@@ -112,18 +113,20 @@ def choose_incremental_paths(since: str, until: str, touched: Mapping[str, Itera
 def judge_file_group(
     group: FileGroup, settings: CleanSettings, earliest: Instant | None, protection: Protection
 ) -> list[FileFate]:
-    """What becomes of each version of a file group that is in sight.
+    """What becomes of each slice of a file group that is in sight.
 
     Args:
-        group: its committed versions, newest first.
+        group: its slices, newest first.
         settings: the policy.
         earliest: see `earliest_to_retain`.
         protection: what is above the policy.
     """
+    slices = _with_base_file(group)
     if settings.policy == KEEP_LATEST_FILE_VERSIONS:
-        rules = _by_versions(group, settings.versions_retained, protection)
+        compacting = protection.compacting.get((group.partition_path, group.file_id))
+        rules = _by_versions(slices, settings.versions_retained, compacting)
     else:
-        rules = _by_commit(group, earliest)
+        rules = _by_commit(slices, earliest)
     fates = []
     for file, rule in zip(group.base_files, rules, strict=True):
         guard = protection.rule(file)
@@ -142,35 +145,41 @@ def _reason(settings: CleanSettings, earliest: Instant | None) -> str:
     return f"replaced before {earliest.time if earliest else '?'}, the earliest commit retained"
 
 
-def _by_commit(group: FileGroup, earliest: Instant | None) -> list[str | None]:
-    """For each version why it stays; None: nothing holds it."""
+def _with_base_file(group: FileGroup) -> list[FileSlice]:
+    """The slices that are judged: log files alone are cleaned with the merge-on-read tables that have them."""
+    return [found for found in group.slices if found.base_file is not None]
+
+
+def _by_commit(slices: Sequence[FileSlice], earliest: Instant | None) -> list[str | None]:
+    """For each slice, newest first, why it stays; None: nothing holds it."""
     if earliest is None:
-        return ["too few commits"] * len(group.base_files)
-    newest = group.base_files[0].instant_time
-    before = next((file.instant_time for file in group.base_files if file.instant_time < earliest.time), None)
+        return ["too few commits"] * len(slices)
+    newest = slices[0].base_instant_time
+    times = [found.base_instant_time for found in slices]
+    before = next((time for time in times if time < earliest.time), None)
     rules: list[str | None] = []
-    for file in group.base_files:
-        if file.instant_time == newest:
+    for time in times:
+        if time == newest:
             rules.append("it is the newest version")
-        elif file.instant_time >= earliest.time:
+        elif time >= earliest.time:
             rules.append(f"written at or after {earliest.time}, the earliest commit retained")
-        elif file.instant_time == before:
+        elif time == before:
             rules.append(f"readers of {earliest.time} see it")
         else:
             rules.append(None)
     return rules
 
 
-def _by_versions(group: FileGroup, retained: int, protection: Protection) -> list[str | None]:
-    compacting = protection.compacting.get((group.partition_path, group.file_id))
+def _by_versions(slices: Sequence[FileSlice], retained: int, compacting: str | None) -> list[str | None]:
+    """For each slice, newest first, why it stays; `compacting` is the base instant that a compaction reads."""
     left = retained if compacting is None else retained - 1
     rules: list[str | None] = []
     counted: set[str] = set()
-    for file in group.base_files:
-        if compacting is not None and file.instant_time >= compacting:
+    for time in [found.base_instant_time for found in slices]:
+        if compacting is not None and time >= compacting:
             rules.append("a pending compaction reads it")
-        elif file.instant_time in counted or len(counted) < left:
-            counted.add(file.instant_time)
+        elif time in counted or len(counted) < left:
+            counted.add(time)
             rules.append(f"among the newest {retained} versions")
         else:
             rules.append(None)

@@ -23,7 +23,7 @@ from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.rollback import decode_rollback_metadata
 from table.timeline.timeline import Timeline
 from table.transaction.commit import is_older_than_any_task
-from table.view.file_system_view import list_partition_paths
+from table.view.listing import StorageListing
 
 log = get_logger("hudistream.leftovers")
 
@@ -50,7 +50,7 @@ def find_held(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> froze
 
 def _holds_groups(table: HudiTable, path: str, file_ids: Iterable[str]) -> bool:
     wanted = frozenset(file_ids)
-    names = (parse_base_file(entry.name) for entry in table.storage.list_dir(path))
+    names = (parse_base_file(entry.name) for entry in StorageListing(table.storage).list_files(path))
     return any(name is not None and name.file_id in wanted for name in names)
 
 
@@ -119,7 +119,7 @@ def find_strays(table: HudiTable, path: str, named: Mapping[str, frozenset[str]]
         line: where it is to be.
     """
     found = []
-    for entry in table.storage.list_dir(path):
+    for entry in StorageListing(table.storage).list_files(path):  # no commit names what is looked for
         name = None if entry.is_dir else parse_base_file(entry.name)
         file = join(path, entry.name)
         if name is not None and first <= name.instant_time < line and file not in named.get(name.instant_time, ()):
@@ -134,7 +134,8 @@ def delete_before_first_commit(table: HudiTable, time: str) -> tuple[str, ...]:
         table: the table; no write is pending but that of `time`.
         time: the first commit's.
     """
-    strays = [file for path in list_partition_paths(table.storage) for file in find_strays(table, path, {}, "", time)]
+    paths = StorageListing(table.storage).list_partition_paths()
+    strays = [file for path in paths for file in find_strays(table, path, {}, "", time)]
     _delete(table, strays, 1)
     return tuple(strays)
 

@@ -44,7 +44,7 @@ def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
                 "lost; restore a savepoint instead, or write the rows anew; nothing was undone"
             )
     for path, file_ids in metadata.replaced.items():
-        names = (parse_base_file(entry.name) for entry in storage.list_dir(path))
+        names = (parse_base_file(entry.name) for entry in table.listing.list_files(path))
         lost = set(file_ids) - {name.file_id for name in names if name is not None}
         if lost:
             raise InvalidConfigError(

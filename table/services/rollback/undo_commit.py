@@ -14,7 +14,7 @@ from table.timeline.metadata.rollback import RollbackPlan, RollbackRequest, deco
 from table.timeline.timeline import Timeline
 from table.transaction.lease import Lease, hold_table
 from table.transaction.lock import Step, guarded
-from table.view.file_system_view import list_partition_paths
+from table.view.listing import StorageListing
 
 log = get_logger("hudistream.rollback")
 
@@ -58,8 +58,9 @@ def undo_commit(
 def _plan_from_listing(table: HudiTable, time: str, action: Action) -> RollbackPlan:
     """Every base file of a commit: markers are not there any more."""
     storage, requests = table.storage, []
-    for path in list_partition_paths(storage):
-        for entry in storage.list_dir(path):
+    there = StorageListing(storage)  # a rollback deletes what is there, whoever knows of it
+    for path in there.list_partition_paths():
+        for entry in there.list_files(path):
             base = parse_base_file(entry.name)
             if base is not None and base.instant_time == time:
                 file = storage.absolute(join(path, entry.name))

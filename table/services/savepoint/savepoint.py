@@ -7,6 +7,7 @@ from table.config.writable import check_copy_on_write
 from table.errors import CommitConflictError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.log import get_logger
+from table.snapshot import Snapshot
 from table.storage.interface import join
 from table.timeline.active_timeline import (
     complete_instant,
@@ -19,8 +20,6 @@ from table.timeline.metadata.clean import decode_clean_metadata
 from table.timeline.metadata.savepoint import SavepointMetadata, encode_savepoint
 from table.timeline.timeline import Timeline
 from table.transaction.commit import load_cleaned, load_rolled_back_time
-from table.view.file_group import CommittedInstants, build_file_groups
-from table.view.file_system_view import list_partition_paths
 
 log = get_logger("hudistream.savepoint")
 
@@ -74,19 +73,12 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
 
 def _held_files(table: HudiTable, timeline: Timeline, time: str) -> dict[str, tuple[str, ...]]:
     """Partition path -> names of the files that readers of a commit see."""
-    seen = CommittedInstants(
-        frozenset(i.time for i in timeline.completed_writes if i.time <= time),
-        timeline.first_active_time,
-        {},
-    )
-    until = Timeline(tuple(i for i in timeline.instants if i.time <= time), timeline.files)
-    replaced = table.load_committed(until).replaced
+    snapshot = Snapshot(table, timeline, as_of=time)
     files = {}
-    for path in list_partition_paths(table.storage):
-        groups = build_file_groups(path, table.storage.list_dir(path), seen)
-        held = [g.latest.name for g in groups if g.latest is not None and g.file_id not in replaced.get(path, ())]
+    for path in snapshot.list_partition_paths():
+        held = tuple(file.name for group in snapshot.list_file_groups(path) for file in group.latest_slice.files)
         if held:
-            files[path] = tuple(held)
+            files[path] = held
     return files
 
 
@@ -117,7 +109,7 @@ def find_missing_file(table: HudiTable, files: Mapping[str, tuple[str, ...]]) ->
         table: the table.
         files: partition path to names of the files that the savepoint holds.
     """
-    there = {path: {entry.name for entry in table.storage.list_dir(path)} for path in files}
+    there = {path: {entry.name for entry in table.listing.list_files(path)} for path in files}
     return next((join(path, name) for path, names in files.items() for name in names if name not in there[path]), None)
 
 

@@ -76,17 +76,24 @@ def test_expectation_halves_where_nothing_arrives():
 
 
 @pytest.mark.parametrize(
-    ("seen", "committed", "stale"),
+    ("seen", "committed", "unseen"),
     [
-        ({"1", "2"}, {"1", "2"}, False),
-        ({"1", "2"}, {"1", "2", "3"}, True),  # somebody else's commit
-        ({"1", "2", "3"}, {"1", "2"}, True),  # one of ours was undone
-        ({"1", "2", "3"}, {"2", "3"}, False),  # the archival retired the oldest
-        (set(), set(), False),
+        ("12", "12", ""),
+        ("12", "1234", "34"),  # somebody else's commits
+        ("123", "12", None),  # one of ours was undone
+        ("123", "124", None),
+        ("13", "123", None),  # one that is older came late
+        ("123", "23", ""),  # the archival retired the oldest
+        ("123", "345", "45"),
+        ("12", "45", None),  # it retired all that we know: 3 may have been there
+        ("", "1", None),
+        ("", "", ""),
+        ("1", "", None),
     ],
 )
-def test_stale_when_the_timeline_tells_another_story(seen, committed, stale):
-    assert WriteProfile(frozenset(seen)).is_stale(frozenset(committed)) is stale
+def test_what_happened_since_is_told_by_the_timeline_or_not_at_all(seen, committed, unseen):
+    expected = None if unseen is None else frozenset(unseen)
+    assert WriteProfile(frozenset(seen)).find_unseen(frozenset(committed)) == expected
 
 
 def test_only_the_last_five_commits_make_the_average():

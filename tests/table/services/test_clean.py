@@ -28,7 +28,7 @@ from table.timeline.active_timeline import begin_instant, load_timeline, request
 from table.timeline.instant import Action, State
 from table.timeline.metadata.clean import CleanPlan, decode_clean_plan, encode_clean_plan
 from table.timeline.timeline import build_timeline
-from table.view.file_group import BaseFile, FileGroup
+from table.view.file_group import BaseFile, CommittedInstants, group_files
 
 COMMITS = CleanSettings(policy=KEEP_LATEST_COMMITS, commits_retained=2)
 VERSIONS = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=2)
@@ -45,7 +45,8 @@ def timeline(*numbers, pending=()):
 
 def group(*numbers):
     files = [BaseFile("p", f"f-0_0-0-0_{t}.parquet", "f-0", t, 10) for t in times(*numbers)]
-    return FileGroup("p", "f-0", tuple(sorted(files, key=lambda f: f.instant_time, reverse=True)))
+    [found] = group_files("p", files, [], CommittedInstants(frozenset(times(*numbers)), None, {}))
+    return found
 
 
 def deleted(fates):

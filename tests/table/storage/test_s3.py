@@ -198,7 +198,7 @@ def test_files_grow_by_copying_on_s3(s3):
 
 
 def test_folders_of_a_table_are_listed_side_by_side(s3, monkeypatch):
-    from table.view.file_system_view import list_partition_paths
+    from table.view.listing import StorageListing
 
     storage = open_storage("s3a://lake/wide", s3)
     Engine(storage).write(0, rows(range(40), lambda number: f"a/p{number % 20}"))
@@ -216,7 +216,7 @@ def test_folders_of_a_table_are_listed_side_by_side(s3, monkeypatch):
                 under_way[0] -= 1
 
     monkeypatch.setattr(type(storage), "list_dir", counted)
-    assert list_partition_paths(storage) == sorted(f"a/p{number}" for number in range(20))
+    assert StorageListing(storage).list_partition_paths() == sorted(f"a/p{number}" for number in range(20))
     assert most[0] > 1
 
 

@@ -1,0 +1,66 @@
+"""Spark as the engine of a sink: what it is asked about a batch, and about the queries that run in it."""
+
+from pyspark.sql import DataFrame, SparkSession
+
+from streaming.batch.workers import Batch
+from streaming.spark.environment import (
+    Environment,
+    check_is_written_at_once,
+    check_query_id,
+    check_session,
+    is_query_over,
+    load_environment,
+)
+from streaming.spark.workers import SparkWorkers
+from table.options.write_options import WriteOptions
+from table.transaction.heartbeat import WriterIdentity
+
+
+class SparkEngine:
+    """Opens the batches of one sink.
+
+    Args:
+        options: of the sink.
+    """
+
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+        self._environment: Environment | None = None
+        self._asked_in_stream = False
+        self._spark: SparkSession | None = None
+
+    def open_micro_batch(self, rows: DataFrame, batch_id: int) -> Batch:
+        """A micro-batch of a streaming query.
+
+        Raises:
+            InvalidConfigError: the session or the query cannot be written from.
+        """
+        environment = self._load_environment(rows, of_stream=True)
+        query_id = check_query_id(rows.sparkSession, environment, self._options)
+        return Batch(SparkWorkers(rows, environment.parallelism), batch_id, query_id, lambda: self._ask_query_id(rows))
+
+    def open_write(self, rows: DataFrame) -> Batch:
+        """Rows that are written outside a stream.
+
+        Raises:
+            InvalidConfigError: they are no Spark DataFrame, or one of a stream; the session cannot be written from.
+        """
+        check_is_written_at_once(rows)
+        return Batch(SparkWorkers(rows, self._load_environment(rows).parallelism))
+
+    def is_over(self, writer: WriterIdentity) -> bool:
+        """Whether the query of another writer in this application has ended."""
+        return self._spark is not None and is_query_over(self._spark, writer.query_id)
+
+    def _ask_query_id(self, rows: DataFrame) -> str | None:
+        environment = self._load_environment(rows, of_stream=True, anew=True)
+        return check_query_id(rows.sparkSession, environment, self._options)
+
+    def _load_environment(self, rows: DataFrame, *, of_stream: bool = False, anew: bool = False) -> Environment:
+        """What was asked once; again when a stream comes after a write, which belongs to no query."""
+        self._spark = rows.sparkSession
+        check_session(self._spark)
+        if self._environment is None or anew or (of_stream and not self._asked_in_stream):
+            self._environment = load_environment(self._spark, self._options)
+            self._asked_in_stream = of_stream
+        return self._environment

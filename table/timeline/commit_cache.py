@@ -1,0 +1,88 @@
+"""Decoded contents of completed commits, each read once by whoever lives long enough to ask again.
+
+The content of a completed instant never changes under its name, and a time is never used again after its instant was
+rolled back. So an entry never has to be dropped for being wrong, only for room.
+"""
+
+from table.storage.interface import Storage
+from table.timeline.active_timeline import find_instant, read_instant
+from table.timeline.instant import Instant
+from table.timeline.layout import LAYOUT_1, TimelineLayout
+from table.timeline.metadata.commit import CommitMetadata
+
+CACHED_BYTES = 16 * 1024 * 1024
+_BYTES_PER_STAT = 1_500
+
+
+class CommitCache:
+    """Commits of one table by instant: time, action and state. For one thread.
+
+    Args:
+        storage: the table's.
+        layout: of the table's timeline; `HudiTable.open_commits` gives it.
+        most_bytes: of decoded commits, estimated; those asked for least recently go first, and the last one stays.
+    """
+
+    def __init__(self, storage: Storage, layout: TimelineLayout = LAYOUT_1, *, most_bytes: int = CACHED_BYTES) -> None:
+        self._storage, self._layout, self._most_bytes = storage, layout, most_bytes
+        self._kept: dict[Instant, CommitMetadata] = {}
+        self._bytes = 0
+
+    def read(self, instant: Instant) -> CommitMetadata:
+        """What a completed commit did.
+
+        Raises:
+            CorruptFileError: its file is damaged, or is not there although the timeline showed it.
+        """
+        known = self._find_kept(instant)
+        return known if known is not None else self._decode(instant, read_instant(self._storage, instant))
+
+    def find(self, instant: Instant) -> CommitMetadata | None:
+        """What a completed commit did; None where it was archived since the timeline was listed.
+
+        Raises:
+            CorruptFileError: its file is damaged.
+        """
+        known = self._find_kept(instant)
+        if known is not None:
+            return known
+        data = find_instant(self._storage, instant)
+        return self._decode(instant, data) if data is not None else None
+
+    def keep(self, instant: Instant, metadata: CommitMetadata) -> None:
+        """Remembers a commit that this process completed itself.
+
+        Args:
+            instant: completed.
+            metadata: what its file holds.
+        """
+        self._forget(instant)
+        self._kept[instant] = metadata
+        self._bytes += _size_bytes(metadata)
+        while self._bytes > self._most_bytes and len(self._kept) > 1:
+            self._forget(next(iter(self._kept)))
+
+    def _find_kept(self, instant: Instant) -> CommitMetadata | None:
+        found = self._kept.pop(instant, None)
+        if found is not None:
+            self._kept[instant] = found  # asked for last
+        return found
+
+    def _decode(self, instant: Instant, data: bytes) -> CommitMetadata:
+        metadata = self._layout.decode_commit(data, instant.file_name)
+        # a store that creates a file before it fills it may show an empty one first
+        if instant.is_completed and data.strip():
+            self.keep(instant, metadata)
+        return metadata
+
+    def _forget(self, instant: Instant) -> None:
+        metadata = self._kept.pop(instant, None)
+        if metadata is not None:
+            self._bytes -= _size_bytes(metadata)
+
+
+def _size_bytes(metadata: CommitMetadata) -> int:
+    """About the memory that a decoded commit takes."""
+    extra = sum(len(key) + len(value) for key, value in metadata.extra.items())
+    replaced = sum(100 * (1 + len(file_ids)) for file_ids in metadata.replaced.values())
+    return _BYTES_PER_STAT * (1 + len(metadata.stats)) + extra + replaced

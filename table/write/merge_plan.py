@@ -3,22 +3,22 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from table.files.base.tail_merge import CHEAP_GROUP_BYTES, plan_tail_merge
+from table.files.base.tail_merge import CHEAP_GROUP_BYTES, is_settled, plan_tail_merge
 
 # row groups from this part of a full one on are kept apart for the sake of what is copied; smaller ones grow together
 _WORTH_PART = 16
 _MOST_FULL = 2  # a patched row group is in memory whole: one that was written by a larger bound is taken in pieces
-_EXACT = 0.8  # rows that made two row groups made each just over half full: it must not look less by an estimate
 
 
 @dataclass(frozen=True)
 class MergePlan:
-    """Numbers of row groups. The others are the writer's: it copies them, or merges small ones with the new rows.
+    """Numbers of row groups. The others are copied as they are.
 
     Attributes:
         patched: copied but for the columns that change, in their order. Small ones behind them in which nothing changes
             are among them: merged are only those at the end of a file, so that is where small ones stay.
-        decoded: their rows are merged and encoded together with the new ones.
+        decoded: their rows are merged and encoded together with the new ones; small ones at the end of the file are
+            among them where that makes fewer of them.
     """
 
     patched: tuple[int, ...]
@@ -48,10 +48,11 @@ def plan_merge(
     decoded = {number for number in touched if number in losing or group_rows[number] not in sizes}
     rest = [number for number in range(len(group_rows)) if number not in decoded]
     pending = new_rows + sum(group_rows[number] for number in decoded)
-    done = max(1, int(_EXACT * full))
-    kept = plan_tail_merge([group_rows[number] for number in rest], pending, done, cheap) if pending else len(rest)
+    kept = plan_tail_merge([group_rows[number] for number in rest], pending, full, cheap) if pending else len(rest)
     patched = [number for number in rest[:kept] if number in touched]
-    if not patched:
-        return MergePlan((), tuple(sorted(touched)))
-    lagging = [n for n in rest[:kept] if n > patched[0] and n not in touched and 2 * group_rows[n] < done]
+    lagging = [
+        number
+        for number in rest[:kept]
+        if patched and number > patched[0] and number not in touched and not is_settled(group_rows[number], full)
+    ]
     return MergePlan(tuple(sorted(patched + lagging)), tuple(sorted(decoded.union(rest[kept:]))))

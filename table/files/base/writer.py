@@ -186,7 +186,8 @@ class BaseFileWriter:
         """Opens the file with the older one's row groups in it, and takes its tail among the rows to be encoded."""
         groups = stored.footer.groups or ()
         left = self._left()
-        kept = self._plan_kept([groups[number].rows for number in left])
+        # who changes rows has planned what becomes of each row group, and writes the tail, too
+        kept = len(left) if self._carrying.groups else self._plan_kept([groups[number].rows for number in left])
         self._kept, tail = left[:kept], left[kept:]
         if tail:
             carried = [self._restamped(rows) for rows in stored.read_batches(self._schema, tail)]

@@ -45,10 +45,10 @@ PAYLOADS = ["DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload", "Par
         ([1000, 1000], [0, 1], [0, 1], 0, (), (0, 1)),
         ([1000, 62], [0, 1], [], 0, (0,), (1,)),  # less than a sixteenth of a full one
         ([1000, 63], [0, 1], [], 0, (0, 1), ()),
-        ([10, 20, 30], [0, 2], [], 5, (), (0, 2)),
+        ([10, 20, 30], [0, 2], [], 5, (), (0, 1, 2)),
         # new rows make a full row group together with the small ones, touched or not
         ([1000, 300, 300], [0], [], 5, (0,), (1, 2)),
-        ([1000, 300, 300], [1], [], 5, (), (1,)),
+        ([1000, 300, 300], [1], [], 5, (), (1, 2)),
         ([1000, 300, 300], [0, 1], [], 5, (0,), (1, 2)),
         ([1000], [], [], 5, (), ()),
         ([2000, 2001], [0, 1], [], 0, (0,), (1,)),  # more than two full ones are not held in memory

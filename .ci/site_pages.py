@@ -49,16 +49,37 @@ def _commands(parser: argparse.ArgumentParser, name: str) -> Iterator[tuple[str,
 def cli_page() -> str:
     """The command's reference, from its parser."""
     parser = command_parser()
+    commands = list(_commands(parser, "hudistream"))
+    leaves = [command for _, _, command in commands if not _has_commands(command)]
+    shared = set.intersection(*({_name(action) for action in command._actions} for command in leaves))
     lines = ["# Command line", "", parser.description or "", ""]
     lines += ["The command needs the extra `cli`: `pip install '.[cli]'` in a checkout. It does not need Spark.", ""]
-    lines += ["Exit codes: 0, or 1 with the reason on standard error; 2 for arguments that it does not know.", ""]
-    general = [action for action in parser._actions if action.option_strings]
-    lines += ["## Options of every command", "", *_arguments(general), ""]
-    for name, summary, command in _commands(parser, "hudistream"):
+    lines += ["Exit codes: 0; 1 with the reason on standard error; 2 for arguments that it does not know.", ""]
+    lines += ["## Arguments of every command", ""]
+    lines += _arguments([action for action in leaves[0]._actions if _name(action) in shared])
+    own = [action for action in parser._actions if action.option_strings and _name(action) not in shared]
+    lines += ["", "Without a command:", "", *_arguments(own)] if own else []
+    lines.append("")
+    for name, summary, command in commands:
         usage = " ".join(command.format_usage().removeprefix("usage: ").split())
-        lines += [f"## `{name}`", "", f"{summary[:1].upper()}{summary[1:]}.", "", "```text", usage, "```", ""]
-        lines += [*_arguments([a for a in command._actions if not isinstance(a, argparse._SubParsersAction)]), ""]
+        title = summary[:1].upper() + summary[1:]
+        lines += [f"## `{name}`", "", title if title.endswith("?") else f"{title}.", "", "```text", usage, "```", ""]
+        own = [action for action in command._actions if _name(action) not in shared and not _is_commands(action)]
+        lines += [*_arguments(own), ""] if own else []
+        lines += ["```text", command.epilog.strip(), "```", ""] if command.epilog else []
     return "\n".join(lines)
+
+
+def _is_commands(action: argparse.Action) -> bool:
+    return isinstance(action, argparse._SubParsersAction)
+
+
+def _has_commands(parser: argparse.ArgumentParser) -> bool:
+    return any(_is_commands(action) for action in parser._actions)
+
+
+def _name(action: argparse.Action) -> str:
+    return ", ".join(action.option_strings) or action.dest
 
 
 def _arguments(actions: list[argparse.Action]) -> list[str]:

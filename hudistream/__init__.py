@@ -14,12 +14,12 @@ if TYPE_CHECKING:
         HudiSink,
         NullShare,
         PendingBatch,
+        PrometheusMetrics,
         RowCount,
         Unique,
         UpkeepSummary,
         read_hudi,
     )
-    from streaming.metrics import PrometheusMetrics
     from table import (
         ArchiveSettings,
         BadRowSettings,

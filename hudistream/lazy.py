@@ -18,6 +18,7 @@ _STREAMING = (
     "HudiSink",
     "NullShare",
     "PendingBatch",
+    "PrometheusMetrics",
     "RowCount",
     "Unique",
     "UpkeepSummary",
@@ -78,7 +79,6 @@ NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         **{name: ("streaming", name) for name in _STREAMING},
         **{name: ("table", name) for name in _TABLE},
-        "PrometheusMetrics": ("streaming.metrics", "PrometheusMetrics"),
         "__version__": ("table.version", "VERSION"),
     }
 )

@@ -25,7 +25,7 @@ import logging
 import sys
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any
 
 import structlog
 
@@ -111,17 +111,20 @@ def logging_to_stderr(level: int) -> Iterator[None]:
         logger.propagate = propagated
 
 
-class _StderrHandler(logging.StreamHandler[TextIO]):
+class _StderrHandler(logging.Handler):
     """Writes short lines to what standard error is at that moment."""
 
     def __init__(self) -> None:
-        super().__init__(sys.stderr)
+        super().__init__()
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes one line."""
-        self.stream = sys.stderr
-        super().emit(record)
+        """Writes one line; what fails here fails nobody's work."""
+        try:
+            sys.stderr.write(f"{self.format(record)}\n")
+            sys.stderr.flush()
+        except Exception:  # noqa: BLE001 as every handler of `logging`
+            self.handleError(record)
 
 
 class _Default:

@@ -29,7 +29,7 @@ def test_no_function_is_longer_than_a_screen(path):
         if isinstance(node, ast.FunctionDef):
             body = node.end_lineno - node.lineno + 1
             doc = ast.get_docstring(node, clean=False)
-            assert body - (len(doc.splitlines()) if doc else 0) <= 70, f"{node.name} has {body} lines"
+            assert body - (len(doc.splitlines()) if doc else 0) <= 50, f"{node.name} has {body} lines"
 
 
 def is_of_a_package(node):

@@ -155,6 +155,13 @@ def test_every_room_is_on_the_map():
                 assert re.search(rf"^ +{room.name}/ ", architecture, re.MULTILINE), room
 
 
+def test_the_layers_on_the_map_are_those_that_the_linter_holds():
+    settings = (ROOT / "pyproject.toml").read_text()
+    held = re.search(r"^layers = \[\n(.*?)^\]", settings, re.MULTILINE | re.DOTALL)[1]
+    said = re.search(r"## Layers\n.*?```\n(.*?)```", (ROOT / "ARCHITECTURE.md").read_text(), re.DOTALL)[1]
+    assert said.splitlines() == [line.strip(' ",').replace(" | ", ", ") for line in held.splitlines()]
+
+
 def test_the_options_page_has_every_key_and_the_command_page_every_command():
     page = site_pages.options_page()
     for row in list_options():

@@ -18,7 +18,6 @@ from streaming.batch.progress import Progress
 from streaming.batch.quarantine import encode_extra, finish_quarantine, now_us, publish
 from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary, PhaseClock, summarize
-from streaming.batch.unnamed_operation import check_goes_on, check_writes_go_on
 from streaming.batch.workers import Batch, Workers
 from streaming.plan.plan_tasks import Scene, check_ordering, looks_everywhere, plan_tasks, remembered_below
 from streaming.plan.quarantine import Quarantine, table_key
@@ -46,6 +45,7 @@ from table.services.rollback.rollback import end_pending, roll_back_failed_write
 from table.storage.interface import Storage
 from table.timeline.active_timeline import sweep_temporaries
 from table.timeline.commit_cache import CommitCache
+from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import CommittedBatch, Verdict, already_committed
 from table.transaction.commit import (
@@ -57,18 +57,33 @@ from table.transaction.commit import (
 )
 from table.transaction.heartbeat import WriterIdentity, sweep_heartbeats
 from table.transaction.lease import Lease, measure_now_ms
+from table.transaction.unnamed_operation import check_goes_on, check_writes_go_on
 
 log = get_logger("hudistream.sink")
 
 
 @dataclass(frozen=True)
 class BatchJob:
-    """One batch under way: its commit, what its tasks get, and what they were planned from."""
+    """One batch under way: its commit, what its tasks get, and what they were planned from.
+
+    Attributes:
+        table: the table.
+        batch_id: Spark's id, or None.
+        identity: who writes.
+        keys: record key and partition path of its rows.
+        schema: table columns (Arrow) as the commit will have them.
+        leaving: partition paths that are deleted; None where rows are written.
+        profile: what the table's past says.
+        pending: the commit.
+        plan: what the tasks get.
+    """
 
     table: HudiTable
     batch_id: int | None
     identity: WriterIdentity
+    keys: KeyExpressions
     schema: pa.Schema
+    leaving: tuple[str, ...] | None
     profile: WriteProfile
     pending: PendingCommit
     plan: TaskPlan
@@ -144,11 +159,39 @@ class MicroBatchWriter:
 
     def _write_held(self, table: HudiTable, batch: Batch, identity: WriterIdentity, timing: PhaseClock) -> BatchSummary:
         """The batch of a writer that holds the table."""
-        batch_id = batch.batch_id
         # what was decided is carried out before anybody asks what is committed
         timeline = self._recover(table, identity)
+        writer = self._find_writer(table, timeline, batch, identity)
+        if writer is None:
+            log.info("batch_skipped", table=self.table, batch_id=batch.batch_id, sink_id=identity.sink_id)
+            return BatchSummary(self.table, batch.batch_id, None, skipped=True)
+        self.progress.is_new = True
+        self._check_unnamed_operation(table, timeline, batch.batch_id, writer.sink_id)
+        job = self._begin(table, timeline, batch, writer)
+        self.progress.instant_time = job.pending.time
+        timing.end("prepare")
+        result = self._write_and_commit(job, batch.workers, timing)
+        if result is None:
+            return _logged(BatchSummary(self.table, batch.batch_id, None))
+        timing.end("commit")
+        if self._options.effective_operation.replaces:
+            self._profiles.drop()  # small files that it knows may be replaced
+        else:
+            self._profiles.advance(job.profile, job.pending.time, result)
+        upkeep_errors = self._after_commit(job, result)
+        self.services.after_commit(table.config, timeline)
+        timing.end("after")
+        return _logged(summarize(self.table, batch.batch_id, job.pending.time, result, timing, upkeep_errors))
+
+    def _find_writer(
+        self, table: HudiTable, timeline: Timeline, batch: Batch, identity: WriterIdentity
+    ) -> WriterIdentity | None:
+        """Who writes the batch; None where it was written before.
+
+        Before a batch is skipped or refused because of its query, the query is asked for anew.
+        """
         try:
-            committed = self._is_committed(table, timeline, batch_id, identity)
+            committed = self._is_committed(table, timeline, batch.batch_id, identity)
         except CommitConflictError:
             committed = True
             if batch.ask_query_id is None:
@@ -156,29 +199,20 @@ class MicroBatchWriter:
         if committed and batch.ask_query_id is not None:
             identity = replace(identity, query_id=batch.ask_query_id())
             self.lease.hold(identity)
-            committed = self._is_committed(table, timeline, batch_id, identity)
-        if committed:
-            log.info("batch_skipped", table=self._storage.base_uri, batch_id=batch_id, sink_id=identity.sink_id)
-            return BatchSummary(self._storage.base_uri, batch_id, None, skipped=True)
-        self.progress.is_new = True
-        self._check_unnamed_operation(table, timeline, batch_id, identity.sink_id)
-        stored = table.load_schema(timeline, self._commits)
-        write_schema = choose_schema(self._options, table.config, batch.workers.schema, stored)
-        keys = build_keys(self._options, table.config, batch.workers.schema)
-        check_ordering(self._options, table.config, write_schema)
-        leaving = self._find_leaving(table, keys, batch.workers)
-        job = self._begin(table, timeline, write_schema, batch, identity)
-        self.progress.instant_time = job.pending.time
-        timing.end("prepare")
-        progress = Progress(self._storage.base_uri, batch_id, job.pending.time)
+            committed = self._is_committed(table, timeline, batch.batch_id, identity)
+        return None if committed else identity
+
+    def _write_and_commit(self, job: BatchJob, workers: Workers, timing: PhaseClock) -> TaskResult | None:
+        """Has the rows written and makes them visible; None where there was nothing to commit."""
+        progress = Progress(self.table, job.batch_id, job.pending.time)
         try:
             with progress:
-                result = TaskResult() if leaving is not None else sum_results(batch.workers.write(keys, job.plan))
+                result = sum_results(workers.write(job.keys, job.plan)) if job.leaving is None else TaskResult()
                 timing.end("write")
                 progress.note_written(result.stats)
-                if not self._commit(job, result, self._list_replaced(job, result, leaving)):
+                if not self._commit(job, result, self._list_replaced(job, result)):
                     self._profiles.learn(job.profile, result)
-                    return _logged(BatchSummary(self._storage.base_uri, batch_id, None))
+                    return None
         except CommitOutcomeUnknownError:
             self.lease.beat_for(None)
             # the commit file may yet appear: deleting what it names would be worse than waiting
@@ -187,15 +221,7 @@ class MicroBatchWriter:
         except BaseException:
             self._undo(job)
             raise
-        timing.end("commit")
-        if self._options.effective_operation.replaces:
-            self._profiles.drop()  # what it knows of small files is out of sight
-        else:
-            self._profiles.advance(job.profile, job.pending.time, result)
-        upkeep_errors = self._after_commit(job, result)
-        self.services.after_commit(table.config, timeline)
-        timing.end("after")
-        return _logged(summarize(self._storage.base_uri, batch_id, job.pending.time, result, timing, upkeep_errors))
+        return result
 
     def _is_committed(
         self, table: HudiTable, timeline: Timeline, batch_id: int | None, identity: WriterIdentity
@@ -241,41 +267,32 @@ class MicroBatchWriter:
         return timeline
 
     def _table_key(self, table: HudiTable) -> str:
-        return table_key(self._storage.base_uri, table.config.name)
+        return table_key(self.table, table.config.name)
 
-    def _begin(
-        self,
-        table: HudiTable,
-        timeline: Timeline,
-        schema: pa.Schema,
-        batch: Batch,
-        identity: WriterIdentity,
-    ) -> BatchJob:
-        profile = self._profiles.load(timeline)
-        operation = self._options.effective_operation
+    def _begin(self, table: HudiTable, timeline: Timeline, batch: Batch, identity: WriterIdentity) -> BatchJob:
+        """Agrees with the table about the batch, then begins its commit and plans its tasks."""
+        options, columns = self._options, batch.workers.schema
+        schema = choose_schema(options, table.config, columns, table.load_schema(timeline, self._commits))
+        keys = build_keys(options, table.config, columns)
+        check_ordering(options, table.config, schema)
+        leaving = self._find_leaving(table, keys, batch.workers)
+        profile, operation = self._profiles.load(timeline), options.effective_operation
         pending = begin_commit(table, timeline, operation.hudi_name, identity, self.lease, action_of(operation))
         self.lease.beat_for(pending.time, identity)
-        plan = self._plan_tasks(table, timeline, profile, schema, pending, batch.workers.parallelism)
+        scene = self._look_around(table, timeline, profile, pending)
+        plan = plan_tasks(options, table.config, profile, schema, scene, batch.workers.parallelism)
         if self._quarantine is not None:
             key = self._table_key(table)
             aside = Quarantine(self._quarantine, key, pending.time, batch.batch_id, identity.sink_id, now_us())
             plan = replace(plan, quarantine=aside)
-        return BatchJob(table, batch.batch_id, identity, schema, profile, pending, plan)
+        return BatchJob(table, batch.batch_id, identity, keys, schema, leaving, profile, pending, plan)
 
-    def _plan_tasks(
-        self,
-        table: HudiTable,
-        timeline: Timeline,
-        profile: WriteProfile,
-        schema: pa.Schema,
-        pending: PendingCommit,
-        parallelism: int,
-    ) -> TaskPlan:
+    def _look_around(
+        self, table: HudiTable, timeline: Timeline, profile: WriteProfile, pending: PendingCommit
+    ) -> Scene:
         unknown = looks_everywhere(self._options) and not profile.is_complete
         paths = table.listing.list_partition_paths() if unknown else ()
-        committed = table.load_committed(timeline, self._commits)
-        scene = Scene(self._storage, pending.time, committed, tuple(paths))
-        return plan_tasks(self._options, table.config, profile, schema, scene, parallelism)
+        return Scene(self._storage, pending.time, table.load_committed(timeline, self._commits), tuple(paths))
 
     def _find_leaving(self, table: HudiTable, keys: KeyExpressions, workers: Workers) -> tuple[str, ...] | None:
         """Partition paths that are to be deleted; None where rows are written."""
@@ -285,13 +302,11 @@ class MicroBatchWriter:
         asked = options.overwrite.partitions_to_delete or workers.list_partition_paths(keys)
         return matching_paths(asked, table.listing.list_partition_paths())
 
-    def _list_replaced(
-        self, job: BatchJob, result: TaskResult, leaving: tuple[str, ...] | None
-    ) -> Mapping[str, tuple[str, ...]]:
+    def _list_replaced(self, job: BatchJob, result: TaskResult) -> Mapping[str, tuple[str, ...]]:
         operation = self._options.effective_operation
         if not operation.replaces:
             return {}
-        paths = leaving if leaving is not None else [stat.partition_path for stat in result.stats]
+        paths = [stat.partition_path for stat in result.stats] if job.leaving is None else job.leaving
         return list_replaced(job.table.listing, job.plan.committed, operation, paths)
 
     def _commit(self, job: BatchJob, result: TaskResult, replaced: Mapping[str, tuple[str, ...]]) -> bool:
@@ -302,9 +317,7 @@ class MicroBatchWriter:
             withdraw_commit(self._storage, job.pending)
             return False
         schema = job.plan.context.schema
-        batch = PendingBatch(
-            self._storage.base_uri, job.batch_id, job.pending.time, result.stats, schema, self._storage
-        )
+        batch = PendingBatch(self.table, job.batch_id, job.pending.time, result.stats, schema, self._storage)
         refusal = find_refusal(self._validators, batch)
         if refusal is not None:
             raise BatchRefusedError(f"batch {job.batch_id} was refused by {refusal}; nothing of it is visible")
@@ -321,7 +334,8 @@ class MicroBatchWriter:
         seen = job.pending.seen
         if len(seen) and not seen.completed_writes:  # the table's first commit, and somebody failed before
             delete_before_first_commit(job.table, job.pending.time)
-        done = complete_commit(job.table, job.pending, result.stats, schema_text, build_extra, self.lease, replaced)
+        written = CommitMetadata(result.stats, job.pending.operation, {}, dict(replaced))
+        done = complete_commit(job.table, job.pending, written, schema_text, build_extra, self.lease)
         self._commits.keep(done.instant, done.metadata)
         self.progress.is_visible = True
         return True
@@ -340,9 +354,7 @@ class MicroBatchWriter:
                 key = self._table_key(job.table)
                 finish_quarantine(self._quarantine, key, job.table, job.table.load_timeline(), self._commits)
         except HudiError as error:
-            log.warning(
-                "rollback_left_to_next_batch", table=self._storage.base_uri, instant_time=time, error=str(error)
-            )
+            log.warning("rollback_left_to_next_batch", table=self.table, instant_time=time, error=str(error))
 
     def _after_commit(self, job: BatchJob, result: TaskResult) -> tuple[str, ...]:
         """What is left to do once the batch is visible must not fail it. Returns what failed."""
@@ -352,9 +364,9 @@ class MicroBatchWriter:
             clean_up_commit(self._storage, time, result.stats)
             if self._quarantine is not None and result.quarantined:
                 publish(self._quarantine, self._table_key(job.table), time, result.quarantined)
-                log.warning("rows_quarantined", table=self._storage.base_uri, instant_time=time, rows=result.bad_rows)
+                log.warning("rows_quarantined", table=self.table, instant_time=time, rows=result.bad_rows)
         except HudiError as error:
-            log.warning("upkeep_failed", table=self._storage.base_uri, instant_time=time, error=str(error))
+            log.warning("upkeep_failed", table=self.table, instant_time=time, error=str(error))
             return (str(error),)
         return ()
 

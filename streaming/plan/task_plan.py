@@ -10,7 +10,7 @@ from streaming.plan.bucket_assigner import AssignRules
 from streaming.plan.live_files import LiveFiles
 from streaming.plan.quarantine import Quarantine
 from streaming.plan.routes import Routes
-from table.index.key_lookup import BLOOM, BUCKET, GLOBAL_BLOOM, GLOBAL_INDEXES
+from table.options.choices import IndexType
 from table.view.file_group import CommittedInstants
 from table.write.context import WriteContext
 
@@ -29,7 +29,7 @@ class ChangePlan:
     """How rows meet the records that the table has already.
 
     Attributes:
-        index: ``BLOOM``, ``SIMPLE``, ``BUCKET``, ``GLOBAL_BLOOM``, ``GLOBAL_SIMPLE``.
+        index: how keys are found.
         prune_by_ranges: whether key ranges are asked, too, with a bloom index.
         combines: one record a key of the batch before anything else.
         drops_known: rows whose key the table has are dropped (inserts without duplicates).
@@ -43,7 +43,7 @@ class ChangePlan:
         apart: whether keys are looked for by other tasks than those that write.
     """
 
-    index: str
+    index: IndexType
     prune_by_ranges: bool = True
     combines: bool = True
     drops_known: bool = False
@@ -59,17 +59,17 @@ class ChangePlan:
     @property
     def is_global(self) -> bool:
         """Whether a key is unique in the table, not only in its partition."""
-        return self.index in GLOBAL_INDEXES
+        return self.index.is_global
 
     @property
     def prunes(self) -> bool:
         """Whether footers are asked before keys are read."""
-        return self.index in (BLOOM, GLOBAL_BLOOM)
+        return self.index.has_filters
 
     @property
     def is_bucket(self) -> bool:
         """Whether a key's hash says its file group."""
-        return self.index == BUCKET
+        return self.index.has_buckets
 
 
 @dataclass(frozen=True)

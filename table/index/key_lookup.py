@@ -22,10 +22,6 @@ from table.index.key_cache import KeyCache, LookedIntoFile
 from table.storage.interface import Storage
 from table.view.file_group import BaseFile
 
-BLOOM, SIMPLE, BUCKET, GLOBAL_BLOOM, GLOBAL_SIMPLE = "BLOOM", "SIMPLE", "BUCKET", "GLOBAL_BLOOM", "GLOBAL_SIMPLE"
-INDEX_TYPES = (BLOOM, SIMPLE, BUCKET, GLOBAL_BLOOM, GLOBAL_SIMPLE)
-GLOBAL_INDEXES = (GLOBAL_BLOOM, GLOBAL_SIMPLE)
-
 _ASKED_FIRST = 256  # keys: where many are updates, a few answer whether a file must be read
 
 Positions = npt.NDArray[np.int64]

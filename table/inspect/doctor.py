@@ -10,6 +10,7 @@ from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TableConfig,
 from table.config.writable import check_can_write, check_path_is_free
 from table.errors import HudiError
 from table.hudi_table import HudiTable, find_stored_key
+from table.inspect.explain import find_last_batch
 from table.keys.keygen import check_key_encoding
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
 from table.scan.read_table import base_files_of
@@ -21,6 +22,7 @@ from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
 from table.transaction.heartbeat import find_live_writer
 from table.transaction.lease import find_holder, is_dead_here, read_age_ms
+from table.transaction.unnamed_operation import check_goes_on
 
 JVM_SETTINGS = (
     "hoodie.write.table.version=6",
@@ -118,6 +120,12 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
         findings += _tried(lambda: clock.check_skew(last, clock.now_ms(), config.timezone), "clock and timeline agree")
     stored = find_stored_key(table, timeline)
     findings += _tried(lambda: check_key_encoding(config, stored), "record keys are spelled as here")
+    if options is not None and options.operation is None:
+        sink_id = options.sink.id
+        findings += _tried(
+            lambda: check_goes_on(find_last_batch(table, sink_id), sink_id),
+            "no operation is given, which means upsert; the sink has inserted no batch there",
+        )
     findings += _examine_pending(table, timeline, options or WriteOptions())
     findings += _examine_readers(Snapshot(table, timeline), config)
     return findings

@@ -14,7 +14,7 @@ from table.transaction.checkpoint import (
     CommittedBatch,
     Verdict,
     already_committed,
-    decode_checkpoints,
+    checkpoints_of_commit,
     merge_checkpoints,
 )
 from table.view.file_group import BaseFile
@@ -86,6 +86,19 @@ class BatchExplanation:
     last: CommittedBatch | None
 
 
+def find_last_batch(table: HudiTable, sink_id: str) -> CommittedBatch | None:
+    """The last batch that a sink committed: from the active timeline, else from the archive."""
+    active = []
+    for instant in table.load_timeline().completed_writes:
+        commit = table.layout.decode_commit(find_instant(table.storage, instant) or b"", instant.file_name)
+        active.append(checkpoints_of_commit(commit.extra, commit.operation))
+    last = merge_checkpoints(active).get(sink_id)
+    if last is not None:
+        return last
+    archived = [commit.metadata for commit in read_archived_commits(table.archive)]
+    return merge_checkpoints(checkpoints_of_commit(each.extra, each.operation) for each in archived).get(sink_id)
+
+
 def explain_batch(table: HudiTable, sink_id: str, batch_id: int, query_id: str | None = None) -> BatchExplanation:
     """Why a batch is written, skipped or refused.
 
@@ -95,14 +108,7 @@ def explain_batch(table: HudiTable, sink_id: str, batch_id: int, query_id: str |
         batch_id: Spark's id of the batch.
         query_id: id of the streaming query; None means the one that committed last.
     """
-    active = []
-    for instant in table.load_timeline().completed_writes:
-        data = find_instant(table.storage, instant)
-        active.append(decode_checkpoints(table.layout.decode_commit(data or b"", instant.file_name).extra))
-    last = merge_checkpoints(active).get(sink_id)
-    if last is None:
-        archived = read_archived_commits(table.archive)
-        last = merge_checkpoints(decode_checkpoints(commit.metadata.extra) for commit in archived).get(sink_id)
+    last = find_last_batch(table, sink_id)
     if last is None:
         return BatchExplanation("write", f"no commit names the sink {sink_id!r}: any first batch is fine", None)
     if query_id is None:

@@ -8,7 +8,7 @@ from table.errors import CorruptFileError
 from table.hudi_table import HudiTable
 from table.timeline.active_timeline import find_instant
 from table.timeline.instant import WRITE_ACTIONS, Instant
-from table.timeline.metadata.commit import decode_commit
+from table.timeline.metadata.commit import CommitMetadata
 from table.view.file_group import FileGroup
 from table.view.file_system_view import list_file_groups
 
@@ -112,14 +112,13 @@ def _read_figures(table: HudiTable, instants: Sequence[Instant]) -> dict[str, Co
         if data is None:
             continue  # archived since the timeline was listed
         try:
-            figures[instant.time] = _figures_of(data, instant)
+            figures[instant.time] = _figures_of(table.layout.decode_commit(data, instant.file_name))
         except CorruptFileError:
             continue  # `hudistream check` says what is wrong with it
     return figures
 
 
-def _figures_of(data: bytes, instant: Instant) -> CommitFigures:
-    metadata = decode_commit(data, instant.file_name)
+def _figures_of(metadata: CommitMetadata) -> CommitFigures:
     stats = metadata.stats
     return CommitFigures(
         metadata.operation,

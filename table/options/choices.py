@@ -42,6 +42,11 @@ class IndexType(Choice):
         return self in (IndexType.GLOBAL_BLOOM, IndexType.GLOBAL_SIMPLE)
 
     @property
+    def has_filters(self) -> bool:
+        """Whether footers, with key range and bloom filter, are asked before keys are read."""
+        return self in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
+
+    @property
     def has_buckets(self) -> bool:
         """Whether a key's hash says its file group."""
         return self is IndexType.BUCKET

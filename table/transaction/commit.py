@@ -182,22 +182,20 @@ def withdraw_commit(storage: Storage, pending: PendingCommit) -> None:
 def complete_commit(
     table: HudiTable,
     pending: PendingCommit,
-    stats: tuple[WriteStat, ...],
+    written: CommitMetadata,
     schema: str,
     build_extra: Callable[[Timeline], Mapping[str, str]],
     lease: Lease,
-    replaced: Mapping[str, tuple[str, ...]] | None = None,
 ) -> CompletedCommit:
     """Makes a commit visible, or raises and leaves it invisible.
 
     Args:
         table: the table.
         pending: the commit.
-        stats: files that belong to it.
+        written: files that belong to it, and file groups that it takes out of sight.
         schema: the table's Avro schema without meta columns.
         build_extra: makes ``extraMetadata`` from the timeline as it is now.
         lease: the writer's hold on the table.
-        replaced: partition path -> file ids that a replace commit takes out of sight.
 
     Raises:
         CommitConflictError: another writer got in between; run the batch again.
@@ -205,13 +203,12 @@ def complete_commit(
     """
     with guarded(table, Step.COMPLETE):
         timeline = table.load_timeline()
-        metadata = CommitMetadata(stats, pending.operation, {}, dict(replaced or {}))
-        conflict = find_conflict(_load_facts(table.storage, timeline, pending, metadata, schema))
+        conflict = find_conflict(_load_facts(table.storage, timeline, pending, written, schema))
         if conflict is not None:
             raise CommitConflictError(f"{conflict}; the batch is not visible and can be run again")
-        metadata = replace(metadata, extra={**build_extra(timeline), "schema": schema})
+        metadata = replace(written, extra={**build_extra(timeline), "schema": schema})
         completed = _decide_and_complete(table, pending, table.layout.encode_commit(metadata), lease)
-    log.debug("commit_completed", table=table.storage.base_uri, instant_time=pending.time, files=len(stats))
+    log.debug("commit_completed", table=table.storage.base_uri, instant_time=pending.time, files=len(written.stats))
     return CompletedCommit(completed, metadata)
 
 

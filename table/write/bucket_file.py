@@ -102,8 +102,7 @@ class BucketFile:
             context.instant_time,
             self.bucket.partition_path,
             self.name,
-            self._attempt.task,
-            self._attempt.take_numbers(len(rows)),
+            (self._attempt.task, self._attempt.take_numbers(len(rows))),
         )
 
     def report(self, summary: BaseFileSummary, *, inserted: int, updated: int = 0, deleted: int = 0) -> WriteStat:

@@ -25,5 +25,5 @@ def measure_row_bytes(context: WriteContext, partition_path: str, rows: pa.Table
         return None
     sample = rows.slice(0, SAMPLE_ROWS)
     name = context.base_file_name(Bucket(BucketType.INSERT, partition_path, "0" * 36 + "-0"), "0-0-0")
-    stamped = stamp_new_rows(sample, context.schema, context.instant_time, partition_path, name, 0, 0)
+    stamped = stamp_new_rows(sample, context.schema, context.instant_time, partition_path, name, (0, 0))
     return max(1, encoded_bytes(stamped, context.settings) // len(sample))

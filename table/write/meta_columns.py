@@ -14,8 +14,7 @@ def stamp_new_rows(
     instant_time: str,
     partition_path: str,
     file_name: str,
-    task: int,
-    first_index: int,
+    numbered_from: tuple[int, int],
 ) -> pa.Table:
     """Puts the meta columns before new rows.
 
@@ -25,14 +24,13 @@ def stamp_new_rows(
         instant_time: the commit that writes them.
         partition_path: their partition.
         file_name: the base file they go into.
-        task: first part of the write token.
-        first_index: number of the first row within the task; with the task it makes the
-            sequence number ``<instant>_<task>_<index>``.
+        numbered_from: the task (first part of the write token), and the number of the first row within it: they make
+            the sequence number ``<instant>_<task>_<index>``.
 
     Returns:
         Rows in the order of a base file's columns.
     """
-    count = len(rows)
+    count, (task, first_index) = len(rows), numbered_from
     numbers = pa.array(np.arange(first_index, first_index + count)).cast(pa.string())
     seqno = pc.binary_join_element_wise(f"{instant_time}_{task}", numbers, "_")
     columns: list[pa.Array | pa.ChunkedArray] = [

@@ -40,7 +40,7 @@ def typed_names():
 
 
 def test_it_offers_all_that_both_packages_offer():
-    offered = {*streaming.__all__, *table.__all__, "PrometheusMetrics", "__version__"}
+    offered = {*streaming.__all__, *table.__all__, "__version__"}
     assert set(hudistream.__all__) == offered
     assert set(NAMES) == offered
     assert typed_names() == offered
@@ -49,10 +49,6 @@ def test_it_offers_all_that_both_packages_offer():
 @pytest.mark.parametrize("name", hudistream.__all__)
 def test_a_name_is_what_its_package_calls_so(name):
     expected = getattr(streaming, name, None) or getattr(table, name, None)
-    if name == "PrometheusMetrics":
-        from streaming.metrics import PrometheusMetrics
-
-        expected = PrometheusMetrics
     if name == "__version__":
         expected = VERSION
     assert getattr(hudistream, name) is expected
@@ -71,8 +67,9 @@ def test_importing_it_loads_neither_spark_nor_arrow(tmp_path):
     assert run(code, tmp_path).stdout.strip() == "[]"
 
 
-def test_tables_are_read_without_spark(tmp_path):
-    code = "import sys; from hudistream import HudiTable, read_table; print('pyspark' in sys.modules)"
+@pytest.mark.parametrize("names", ["HudiTable, read_table", "HudiSink, BatchSummary, RowCount"])
+def test_only_what_needs_spark_loads_it(tmp_path, names):
+    code = f"import sys; from hudistream import {names}; print('pyspark' in sys.modules)"
     assert run(code, tmp_path).stdout.strip() == "False"
 
 

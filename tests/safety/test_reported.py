@@ -46,7 +46,8 @@ def test_a_stream_after_a_write_on_the_same_sink_is_exactly_once(spark, tmp_path
     with open(f"{path}/.hoodie/{newest.file_name}") as file:
         recorded = json.loads(json.load(file)["extraMetadata"]["hudistream.checkpoint"])
     with open(os.path.join(checkpoint, "metadata")) as file:
-        assert recorded == {"default_single_writer": {"batch_id": 0, "query_id": json.load(file)["id"]}}
+        entry = {"batch_id": 0, "query_id": json.load(file)["id"], "operation": "INSERT"}
+    assert recorded == {"default_single_writer": entry}
     shutil.rmtree(os.path.join(checkpoint, "commits"))
     run(source(spark, str(tmp_path / "in"), 1), HudiSink(path, THREE), checkpoint)
     assert [entry["batch_id"] for entry in logs if entry["event"] == "batch_skipped"] == [0]

@@ -55,7 +55,7 @@ class BaseFileWriter:
         announced: asked before each attempt at the file; None: it is written in place, as no file of a commit is.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 what a file is made of: place, columns, encoding, what it continues
         self,
         storage: Storage,
         path: str,

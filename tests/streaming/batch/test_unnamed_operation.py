@@ -6,11 +6,13 @@ import pyarrow as pa
 import pytest
 from engine import Engine, key_set, rows
 
-from streaming.batch.unnamed_operation import check_goes_on
 from table import HudiTable, archive, read_table
 from table.errors import InvalidConfigError
+from table.inspect.doctor import examine
 from table.options.groups import ArchiveSettings, CleanSettings
+from table.options.write_options import parse_options
 from table.transaction.checkpoint import OUR_KEY, CommittedBatch
+from table.transaction.unnamed_operation import check_goes_on
 
 OPERATION = "hoodie.datasource.write.operation"
 SINK = "hoodie.datasource.write.streaming.checkpoint.identifier"
@@ -162,3 +164,12 @@ def test_which_last_batch_forbids_to_go_on(last, refused):
         return
     with pytest.raises(InvalidConfigError, match="sink 's'"):
         check_goes_on(last, "s")
+
+
+def test_the_doctor_says_in_advance_what_the_sink_refuses(tmp_path):
+    path = str(tmp_path / "t")
+    Engine(path).write(0, rows(range(5)))
+    [stop] = [each.text for each in examine(path, parse_options({}).options).findings if each.level == "stop"]
+    assert REFUSED in stop
+    assert examine(path, parse_options({OPERATION: "upsert"}).options).may_write
+    assert examine(path, parse_options({SINK: "new"}).options).may_write

@@ -34,7 +34,8 @@ def overlaps(found):
 def test_sort_modes_by_hudis_names(spark, tmp_path, mode):
     path = str(tmp_path / "t")
     options = {**OPTIONS, "hoodie.bulkinsert.sort.mode": mode, "hoodie.bulkinsert.shuffle.parallelism": "4",
-               "hoodie.datasource.write.operation": "bulk_insert", "hoodie.parquet.max.file.size": "40960"}  # fmt: skip
+               "hoodie.datasource.write.operation": "bulk_insert", "hoodie.parquet.max.file.size": "40960",
+               "hoodie.copyonwrite.record.size.estimate": "1024"}  # fmt: skip
     rows = frame(spark, 0, 1000, 2).repartition(4, "id")
     summary = HudiSink(path, options).write(rows)
     assert keys(path) == expected(0, 1000)

@@ -134,7 +134,7 @@ def test_files_are_written_accordingly(tmp_path, wanted):
     json_schema = schema_json(with_meta_columns(schema), "t")
     writer = BaseFileWriter(storage, "f.parquet", with_meta_columns(schema), json_schema, settings)
     keyed = rows.append_column("_hoodie_record_key", rows["k"])
-    writer.write(stamp_new_rows(keyed, schema, "20260101000000000", "", "f.parquet", 0, 0))
+    writer.write(stamp_new_rows(keyed, schema, "20260101000000000", "", "f.parquet", (0, 0)))
     writer.close()
     group = pq.read_metadata(tmp_path / "f.parquet").row_group(0)
     chunks = (group.column(number) for number in range(group.num_columns))

@@ -8,7 +8,6 @@ from table import WriteOptions, parse_options
 from table.config.merge_mode import MergeMode, merge_mode_of
 from table.config.table_config import SUPPORTED_KEYGENS
 from table.errors import InvalidConfigError
-from table.index.key_lookup import GLOBAL_INDEXES
 from table.options.choices import IndexType, KeyGenerator, SchemaMode
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, HeartbeatSettings
 from table.options.operation import Operation, OperationName
@@ -139,7 +138,20 @@ def test_editors_know_every_choice():
     assert get_args(OperationName) == tuple(Operation)
     assert tuple(KeyGenerator) == SUPPORTED_KEYGENS
     assert tuple(SchemaMode) == SCHEMA_MODES
-    assert {index for index in IndexType if index.is_global} == set(GLOBAL_INDEXES)
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        ("BLOOM", {"has_filters"}),
+        ("SIMPLE", set()),
+        ("BUCKET", {"has_buckets"}),
+        ("GLOBAL_BLOOM", {"has_filters", "is_global"}),
+        ("GLOBAL_SIMPLE", {"is_global"}),
+    ],
+)
+def test_how_each_index_finds_keys(index, expected):
+    assert {name for name in ("has_filters", "has_buckets", "is_global") if getattr(IndexType(index), name)} == expected
 
 
 @pytest.mark.parametrize("group", GROUPS.values())

@@ -629,9 +629,10 @@ def test_the_command(plain, capsys):
     assert document["findings"][0]["kind"] == "stray_beside_commit"
     assert document["findings"][0]["repair"] == "possible"
     code = "import sys; from table.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, "check", plain, "--format", "json"]
-    done = subprocess.run(command, capture_output=True, check=False)
-    assert (done.returncode, json.loads(done.stdout)["sound"]) == (1, False)
-    assert b"table_checked" in done.stderr
+    for verbose in (["-v"], []):  # the log is apart from the result, and is there for whoever asks for it
+        command = [sys.executable, "-c", code, "check", plain, "--format", "json", *verbose]
+        done = subprocess.run(command, capture_output=True, check=False)
+        assert (done.returncode, json.loads(done.stdout)["sound"]) == (1, False)
+        assert (b"table_checked" in done.stderr) is bool(verbose)
     assert "mended" in said(capsys, "check", plain, "--repair")
     assert "the table is sound" in said(capsys, "check", plain)

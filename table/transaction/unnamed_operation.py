@@ -7,8 +7,7 @@ from table.errors import InvalidConfigError
 from table.hudi_table import HudiTable
 from table.options.operation import Operation
 from table.timeline.active_timeline import find_instant
-from table.timeline.instant import Instant, State
-from table.timeline.metadata.commit import decode_commit
+from table.timeline.instant import State
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import CommittedBatch
 from table.transaction.commit import WRITER_KEY
@@ -44,10 +43,10 @@ def check_writes_go_on(table: HudiTable, timeline: Timeline, sink_id: str) -> No
         InvalidConfigError: names both ways out.
     """
     for instant in reversed(timeline.completed_writes):
-        begun = find_instant(table.storage, Instant(instant.time, instant.action, State.INFLIGHT))
+        begun = find_instant(table.storage, instant.at(State.INFLIGHT))
         if not begun:
             continue
-        profile = decode_commit(begun, instant.file_name)
+        profile = timeline.layout.decode_commit(begun, instant.file_name)
         writer = decode_identity(profile.extra.get(WRITER_KEY, "").encode())
         if writer is None or writer.sink_id != sink_id or writer.query_id is not None:
             continue

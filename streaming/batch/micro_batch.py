@@ -246,7 +246,11 @@ class MicroBatchWriter:
 
     def _recover(self, table: HudiTable, identity: WriterIdentity) -> Timeline:
         """Undoes or finishes what dead batches left; removes folders of partitions that cleans emptied."""
-        timeline = roll_back_failed_writes(table, identity, self._options.heartbeat)
+        try:
+            timeline = roll_back_failed_writes(table, identity, self._options.heartbeat)
+        except CommitConflictError:
+            self.lease.release()  # whoever ends what stands in the way, a restore above all, needs the table for it
+            raise
         if not self._swept:
             now_ms = measure_now_ms(self._storage, self.lease.owner)
             sweep_temporaries(self._storage, now_ms, table.layout)

@@ -4,6 +4,9 @@ An end record says "commit" and holds the whole commit metadata, or says "rollba
 is absent, so that a writer and whoever takes it for dead cannot both have their way: who comes second
 obeys what it finds, and who finds the end of a dead process carries it out. It stays until its instant
 is archived. Hudi passes over the folder.
+
+A rollback of a completed commit and a restore have one, too: "commit" says that it is carried out, "rollback" that it
+was withdrawn before anything was undone. The commits that are undone then have their own records overruled.
 """
 
 import json

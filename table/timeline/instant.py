@@ -43,6 +43,7 @@ STATE_ORDER = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
 COMPLETED_AS = {Action.COMPACTION: Action.COMMIT, Action.LOG_COMPACTION: Action.DELTA_COMMIT}
 
 WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
+DECIDED_ACTIONS = WRITE_ACTIONS | {Action.ROLLBACK, Action.RESTORE}  # those that can have an end record
 
 # the only moves that exist; None is "not there"
 ALLOWED_TRANSITIONS: frozenset[tuple[State | None, State | None]] = frozenset(

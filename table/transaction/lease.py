@@ -271,8 +271,8 @@ class Lease:
     def confirm(self) -> None:
         """Looks on the store whether the lease is still held.
 
-        A writer asks when its request is on the timeline: whoever takes the table over later finds the request and
-        ends it; whoever took it over before has made commits that the batch was not planned from.
+        A writer, and an operator's command, asks when its request is on the timeline: whoever takes the table over
+        later finds the request and ends it; whoever took it over before has made commits that nothing was planned from.
 
         Raises:
             CommitConflictError: another writer has taken the table over.
@@ -285,8 +285,8 @@ class Lease:
         holder = find_holder(self._storage)
         who = _describe(holder) if holder is not None else "nobody"
         raise CommitConflictError(
-            f"the table {self._storage.base_uri!r} was taken over by {who} while this writer gave no sign: the batch "
-            "is not visible and can be run again"
+            f"the table {self._storage.base_uri!r} was taken over by {who} while this writer gave no sign: what it was "
+            "about to do has no effect, and can be run again"
         )
 
     def check(self) -> None:

@@ -17,13 +17,13 @@ from table.services.rollback.leftovers import delete_leftovers, find_held
 from table.timeline.active_timeline import delete_instant_file
 from table.timeline.archived_timeline import RetiredFile
 from table.timeline.end_record import ENDS_FOLDER, delete_end
-from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
+from table.timeline.instant import DECIDED_ACTIONS, Action, Instant, State
 from table.timeline.timeline import Timeline
 from table.transaction.lock import Step, guarded
 
 log = get_logger("hudistream.archival")
 
-WRITE_NAMES = frozenset(action.value for action in WRITE_ACTIONS)
+DECIDED_NAMES = frozenset(action.value for action in DECIDED_ACTIONS)
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _forget_ends(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> No
     pending = {instant.time for instant in timeline.pending}
     for entry in table.storage.list_dir(ENDS_FOLDER):
         time, _, action = entry.name.partition(".")
-        if time < line and time not in pending and action in WRITE_NAMES:
+        if time < line and time not in pending and action in DECIDED_NAMES:
             delete_end(table.storage, time, Action(action))
 
 

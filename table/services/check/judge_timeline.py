@@ -104,6 +104,8 @@ def judge_ends(look: Look) -> Iterator[Finding]:
             advice = "nothing: archival deletes it"
             yield Finding(Kind.ENDED_END_RECORD, Severity.NOTE, where, text, Repair.POSSIBLE, advice=advice)
             continue
+        if end.action not in WRITE_ACTIONS:
+            continue  # whether a rollback or a restore by hand was to be carried out
         text = ""
         if not end.is_commit and end.time in completed and end.time not in look.undone:
             text = "it says rollback, and the instant is completed"

@@ -5,7 +5,7 @@ what is executed is read from that file. A rollback that died is resumed from it
 """
 
 from table import clock
-from table.errors import CommitConflictError
+from table.errors import CommitConflictError, CorruptFileError, StorageError
 from table.files.markers import delete_announced, delete_markers, list_marked_instants, list_markers
 from table.hudi_table import HudiTable
 from table.log import get_logger
@@ -32,6 +32,7 @@ from table.timeline.metadata.rollback import (
     encode_rollback_plan,
 )
 from table.timeline.timeline import Timeline
+from table.transaction.checkpoint import batch_of_commit
 from table.transaction.commit import carry_out_commit, delete_strays, is_older_than_any_task, load_rolled_back_time
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, find_live_writer
 from table.transaction.lease import measure_now_ms
@@ -151,6 +152,9 @@ def _carry_out_rollback(table: HudiTable, timeline: Timeline, instant: Instant) 
 def resume_rollback(table: HudiTable, timeline: Timeline, rollback: Instant, owner: str) -> None:
     """Finishes a rollback that died, from its own plan; one that was never decided is dropped.
 
+    Whether a completed commit is undone is decided by the end record of the rollback, between whoever requested it
+    and whoever takes the table over: a process that was paused since its request obeys what was decided meanwhile.
+
     Args:
         table: the table.
         timeline: with the rollback in it.
@@ -169,21 +173,50 @@ def resume_rollback(table: HudiTable, timeline: Timeline, rollback: Instant, own
         return
     action = Action(plan.action)
     target = timeline.find(plan.instant_time, action)
-    outlived = target is not None and target.is_completed
     end = find_end(storage, plan.instant_time, action)
-    if outlived and (end is None or end.is_commit):
+    if target is not None and target.is_completed and (end is None or end.is_commit):
         if rollback.state is not State.REQUESTED:
             raise CommitConflictError(
                 f"{rollback.file_name} is undoing a completed commit: finish that restore with the writer that began it"
             )
-        _drop_rollback(table, timeline, rollback)
-        return
-    if end is not None and end.is_commit:
-        # a foreign rollback of a commit that was decided and not yet carried out has its way
-        overrule_end(storage, EndRecord(plan.instant_time, action, ROLLBACK, owner))
-    if outlived:
-        delete_instant_file(storage, timeline.completed_file(plan.instant_time, action))
-    execute_rollback(table, plan_file, plan)
+        if not decide_end(storage, EndRecord(rollback.time, Action.ROLLBACK, ROLLBACK, owner)).is_commit:
+            _drop_rollback(table, timeline, rollback)
+            return
+    undo_decided(table, timeline, plan_file, plan, owner)
+
+
+def undo_decided(table: HudiTable, timeline: Timeline, rollback: Instant, plan: RollbackPlan, owner: str) -> None:
+    """Carries out a rollback that is decided, also of a completed commit. Can be repeated, and by several at once.
+
+    The commit's end record is overruled before its completed file goes, and the file before any data file: what is
+    half undone is not visible. The record keeps whose batch is taken back; one that says so already stays as it is.
+
+    Args:
+        table: the table.
+        timeline: as loaded before, with the commit on it unless it was undone already.
+        rollback: requested.
+        plan: what it is to do.
+        owner: who carries it out.
+    """
+    storage, action = table.storage, Action(plan.action)
+    done = timeline.completed_file(plan.instant_time, action)
+    data = find_instant(storage, done)
+    try:
+        end = find_end(storage, plan.instant_time, action)
+    except CorruptFileError:
+        end = None  # a damaged record must not keep a person from undoing the commit
+    if end is None or end.is_commit:  # also a foreign rollback of a commit that was decided and not yet carried out
+        undone = _batch_of(table, data or (end.content if end is not None else b""), done)
+        overrule_end(storage, EndRecord(plan.instant_time, action, ROLLBACK, owner, undone=undone))
+    if data is not None:
+        delete_instant_file(storage, done)
+    execute_rollback(table, rollback, plan)
+
+
+def _batch_of(table: HudiTable, data: bytes, done: Instant) -> tuple[str, int] | None:
+    """Sink id and batch id of a commit that is a stream's batch."""
+    batch = batch_of_commit(table.layout.decode_commit(data, done.file_name).extra) if data else None
+    return (batch[0], batch[1].batch_id) if batch is not None else None
 
 
 def _drop_rollback(table: HudiTable, timeline: Timeline, rollback: Instant) -> None:
@@ -233,7 +266,7 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan) ->
         plan.action,
         {path: tuple(files) for path, files in deleted.items()},
     )
-    completed = complete_instant(storage, begun, encode_rollback_metadata(metadata))
+    completed = _complete(table, begun, encode_rollback_metadata(metadata))
     delete_heartbeat(storage, time)
     if storage.has_fence:  # else the markers stay until they are swept: a late task may yet publish
         delete_markers(storage, time)
@@ -245,6 +278,17 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan) ->
         files=len(named),
     )
     return completed
+
+
+def _complete(table: HudiTable, begun: Instant, content: bytes) -> Instant:
+    try:
+        return complete_instant(table.storage, begun, content)
+    except StorageError:
+        # whoever took the table over meanwhile has carried out the same plan
+        now = table.load_timeline().find(begun.time, Action.ROLLBACK)
+        if now is None or not now.is_completed:
+            raise
+        return now
 
 
 def sweep_late_files(table: HudiTable, timeline: Timeline, marked: list[str], staged: list[str]) -> None:

@@ -1,14 +1,17 @@
 """May commits be undone by hand? What readers would see then must be there, and no stream may lose rows by it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from table.errors import CommitConflictError, InvalidConfigError
+from table.errors import CommitConflictError, HudiError, InvalidConfigError
 from table.files.names import parse_base_file
 from table.hudi_table import HudiTable
 from table.storage.interface import join
-from table.timeline.active_timeline import read_instant
+from table.timeline.active_timeline import delete_instant_file, read_instant
+from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, find_end
 from table.timeline.instant import Action, Instant
+from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import batch_of_commit
+from table.transaction.lease import Lease
 
 
 def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
@@ -17,13 +20,15 @@ def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
     Called when the rollback's plan is durable: a clean that is planned later sees it, an earlier one is seen here.
 
     Raises:
-        InvalidConfigError: a file was deleted since: the rows of its file group would be lost.
+        InvalidConfigError: a file was deleted since: the rows of its file group would be lost; or a savepoint holds it.
         CommitConflictError: a clean is under way.
     """
     storage, timeline = table.storage, table.load_timeline()
     done = timeline.completed_file(time, action)
     if not timeline.contains(done):
         return
+    if timeline.contains(timeline.completed_file(time, Action.SAVEPOINT)):
+        raise InvalidConfigError(f"a savepoint holds {time}: delete the savepoint first; nothing was undone")
     cleans = timeline.pending_of(Action.CLEAN)
     if cleans:
         raise CommitConflictError(
@@ -66,3 +71,49 @@ def check_batches(table: HudiTable, commits: Iterable[Instant]) -> None:
                 f"{committed.batch_id} and later files from its checkpoint's folder, and start it: it replays them. "
                 "Nothing was undone"
             )
+
+
+def check_not_held(timeline: Timeline, savepoint: str) -> None:
+    """Refuses to go back to a savepoint behind a later one.
+
+    Raises:
+        InvalidConfigError: names the later one.
+    """
+    later = [i.time for i in timeline.completed_of(Action.SAVEPOINT) if i.time > savepoint]
+    if later:
+        raise InvalidConfigError(f"a savepoint holds {later[0]}, which is to be undone: delete it first")
+
+
+def decide_undo(table: HudiTable, request: Instant, lease: Lease, *checks: Callable[[], None]) -> None:
+    """Decides that a requested rollback or restore is carried out, or withdraws it, unless that is decided (rule 3).
+
+    The lease is looked at once the request is durable, as batches do: whoever takes the table over later finds the
+    request; whoever took it over before has made commits that were not looked at. After that look the table may still
+    be taken over: of the two, the first to create the end record of the request has its way.
+
+    Args:
+        table: the table.
+        request: the rollback or the restore.
+        lease: held when it was planned.
+        checks: raise a HudiError where it must not be carried out.
+
+    Raises:
+        HudiError: it is withdrawn, and nothing was undone.
+    """
+    storage = table.storage
+    end = find_end(storage, request.time, request.action)
+    if end is None:
+        try:
+            for check in (*checks, lease.confirm):
+                check()
+        except HudiError:
+            if not decide_end(storage, EndRecord(request.time, request.action, ROLLBACK, lease.owner)).is_commit:
+                delete_instant_file(storage, request)
+            raise
+        end = decide_end(storage, EndRecord(request.time, request.action, COMMIT, lease.owner))
+    if not end.is_commit or not storage.exists(request.path):  # ended so long ago that the record was archived
+        delete_instant_file(storage, request)
+        raise CommitConflictError(
+            f"{request.file_name} was ended by another writer, which took the table over: nothing was undone since; "
+            "run the command again if need be"
+        )

@@ -1,25 +1,18 @@
 """Rolling back a commit that is completed, by hand or for a restore (ListingBasedRollbackStrategy)."""
 
 from table.config.writable import check_copy_on_write
-from table.errors import CommitConflictError, HudiError, InvalidConfigError
+from table.errors import CommitConflictError, InvalidConfigError
 from table.files.names import parse_base_file
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.services.rollback.rollback import WRITES, end_pending, execute_rollback
-from table.services.rollback.undo_checks import check_batches, check_predecessors
+from table.services.rollback.rollback import WRITES, end_pending, undo_decided
+from table.services.rollback.undo_checks import check_batches, check_predecessors, decide_undo
 from table.storage.interface import join
-from table.timeline.active_timeline import (
-    delete_instant_file,
-    find_instant,
-    read_instant,
-    request_instant,
-)
-from table.timeline.end_record import ROLLBACK, EndRecord, overrule_end
+from table.timeline.active_timeline import read_instant, request_instant
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.rollback import RollbackPlan, RollbackRequest, decode_rollback_plan, encode_rollback_plan
 from table.timeline.timeline import Timeline
-from table.transaction.checkpoint import batch_of_commit
-from table.transaction.lease import hold_table
+from table.transaction.lease import Lease, hold_table
 from table.transaction.lock import Step, guarded
 from table.view.listing import StorageListing
 
@@ -27,45 +20,39 @@ log = get_logger("hudistream.rollback")
 
 
 def undo_commit(
-    table: HudiTable, timeline: Timeline, time: str, action: Action, owner: str, *, to_savepoint: bool = False
+    table: HudiTable, timeline: Timeline, time: str, action: Action, lease: Lease, *, to_savepoint: bool = False
 ) -> None:
     """Rolls back one commit, completed or not, by a listing of its files (ListingBasedRollbackStrategy).
 
-    The end record is overruled once the plan is durable: until then the plan is dropped by whoever finds it, from
-    then on it is carried out. The completed file goes before any data file: what is half undone is not visible.
+    It is decided once the plan is durable, and checked: until then the plan is dropped by whoever finds it, from then
+    on it is carried out.
 
     Args:
         table: the table, held by the caller.
         timeline: as loaded.
         time: the commit's.
         action: the commit's.
-        owner: who undoes it.
+        lease: the caller's.
         to_savepoint: it is one of several, down to a savepoint; else readers see the version before it.
 
     Raises:
-        InvalidConfigError, CommitConflictError: a file that readers need then was cleaned, or is about to be;
-            nothing was undone.
+        InvalidConfigError, CommitConflictError: a file that readers need then was cleaned, or is about to be, or
+            the table was taken over; nothing was undone.
     """
-    storage = table.storage
     rollback = next((i for i in timeline.pending_of(Action.ROLLBACK) if _undoes(table, timeline, i, time)), None)
-    if rollback is None:
-        if not any(i.time == time for i in timeline if i.action is action):
-            return  # undone before a crash
-        with guarded(table, Step.SCHEDULE):
+    if rollback is None and not any(i.time == time for i in timeline if i.action is action):
+        return  # undone before a crash
+    with guarded(table, Step.SCHEDULE):
+        if rollback is None:
             plan = _plan_from_listing(table, time, action)
             content = encode_rollback_plan(plan)
-            rollback = request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, content)
-            try:
-                if not to_savepoint:
-                    check_predecessors(table, time, action)
-            except HudiError:
-                delete_instant_file(storage, rollback)
-                raise
-    else:
-        plan = _plan_of(table, rollback)
-    overrule_end(storage, EndRecord(time, action, ROLLBACK, owner, undone=_batch_of(table, timeline, time)))
-    delete_instant_file(storage, timeline.completed_file(time, action))
-    execute_rollback(table, rollback.at(State.REQUESTED), plan)
+            rollback = request_instant(table.storage, timeline, Action.ROLLBACK, table.config.timezone, content)
+        else:
+            plan = _plan_of(table, rollback)
+        if rollback.state is State.REQUESTED:
+            checks = () if to_savepoint else (lambda: check_predecessors(table, time, action),)
+            decide_undo(table, rollback, lease, *checks)
+    undo_decided(table, timeline, rollback.at(State.REQUESTED), plan, lease.owner)
 
 
 def _plan_from_listing(table: HudiTable, time: str, action: Action) -> RollbackPlan:
@@ -79,14 +66,6 @@ def _plan_from_listing(table: HudiTable, time: str, action: Action) -> RollbackP
                 file = storage.absolute(join(path, entry.name))
                 requests.append(RollbackRequest(path, base.file_id, time, (file,)))
     return RollbackPlan(time, action.value, tuple(requests))
-
-
-def _batch_of(table: HudiTable, timeline: Timeline, time: str) -> tuple[str, int] | None:
-    """Sink id and batch id of a completed commit that is a stream's batch."""
-    done = next((i for i in timeline.completed_writes if i.time == time), None)
-    data = find_instant(table.storage, done) if done is not None else None
-    batch = batch_of_commit(table.layout.decode_commit(data, time).extra) if data else None
-    return (batch[0], batch[1].batch_id) if batch is not None else None
 
 
 def _plan_of(table: HudiTable, rollback: Instant) -> RollbackPlan:
@@ -114,11 +93,11 @@ def roll_back(table: HudiTable, time: str, *, force: bool = False) -> None:
     """
     check_copy_on_write(table.config, "roll back")
     with hold_table(table.storage, "hudistream rollback") as lease:
-        _roll_back(table, time, lease.owner, force=force)
+        _roll_back(table, time, lease, force=force)
     log.info("commit_rolled_back", table=table.storage.base_uri, instant_time=time)
 
 
-def _roll_back(table: HudiTable, time: str, owner: str, *, force: bool) -> None:
+def _roll_back(table: HudiTable, time: str, lease: Lease, *, force: bool) -> None:
     timeline = table.load_timeline()
     writes = [i for i in timeline if i.action in (Action.COMMIT, Action.REPLACE_COMMIT)]
     chosen = next((i for i in writes if i.time == time), None)
@@ -128,7 +107,7 @@ def _roll_back(table: HudiTable, time: str, owner: str, *, force: bool) -> None:
     if any(i.time == time for i in timeline.completed_of(Action.SAVEPOINT)):
         raise InvalidConfigError(f"a savepoint holds {time}: delete the savepoint first")
     if not chosen.is_completed:
-        end_pending(table, timeline, chosen, owner)
+        end_pending(table, timeline, chosen, lease.owner)
         return
     later = [i.time for i in timeline.writes_after(chosen)]
     if later:
@@ -140,4 +119,4 @@ def _roll_back(table: HudiTable, time: str, owner: str, *, force: bool) -> None:
         raise CommitConflictError(f"{pending[0].file_name} is pending: `hudistream rollback` it first")
     if not force:
         check_batches(table, [chosen])
-    undo_commit(table, timeline, time, chosen.action, owner)
+    undo_commit(table, timeline, time, chosen.action, lease)

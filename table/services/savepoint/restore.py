@@ -5,15 +5,18 @@ from table.config.writable import check_copy_on_write
 from table.errors import CommitConflictError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.services.rollback.undo_checks import check_batches
+from table.services.rollback.rollback import WRITES
+from table.services.rollback.undo_checks import check_batches, check_not_held, decide_undo
 from table.services.rollback.undo_commit import undo_commit
 from table.services.savepoint.savepoint import find_missing_file
 from table.timeline.active_timeline import (
     begin_instant,
     complete_instant,
+    delete_instant_file,
     read_instant,
     request_instant,
 )
+from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.avro_record import decode_record, read_as
 from table.timeline.metadata.restore import (
@@ -23,8 +26,7 @@ from table.timeline.metadata.restore import (
     encode_restore_plan,
 )
 from table.timeline.metadata.savepoint import decode_savepoint
-from table.timeline.timeline import Timeline
-from table.transaction.lease import hold_table
+from table.transaction.lease import Lease, hold_table
 from table.transaction.lock import Step, guarded
 
 log = get_logger("hudistream.restore")
@@ -49,27 +51,41 @@ def restore_to_savepoint(table: HudiTable, time: str, *, force: bool = False) ->
     """
     check_copy_on_write(table.config, "restore")
     with hold_table(table.storage, "hudistream savepoint restore") as lease:
-        return _restore(table, time, lease.owner, force=force)
+        with guarded(table, Step.SCHEDULE):
+            pending = table.load_timeline().pending_of(Action.RESTORE)
+            begun = next((i for i in pending if _is_to_be_finished(table, i, lease.owner)), None)
+            begun = begun or _request_restore(table, time, lease, force=force)
+        return _finish_restore(table, begun, lease)
 
 
-def _restore(table: HudiTable, time: str, owner: str, *, force: bool) -> RestorePlan:
-    with guarded(table, Step.SCHEDULE):
-        timeline = table.load_timeline()
-        if not timeline.pending_of(Action.RESTORE):
-            _request_restore(table, timeline, time, force=force)
-            timeline = table.load_timeline()
-    return _finish_restore(table, timeline, timeline.pending_of(Action.RESTORE)[0], owner)
+def _is_to_be_finished(table: HudiTable, pending: Instant, owner: str) -> bool:
+    """Whether a restore that was begun is carried out; else it is withdrawn, and nothing was undone.
 
-
-def _request_restore(table: HudiTable, timeline: Timeline, time: str, *, force: bool) -> None:
+    One that was requested when its process had lost the table leaves out what others committed meanwhile: it was
+    not decided, and to undo the commits before those would tear the table.
+    """
     storage = table.storage
+    if pending.state is not State.REQUESTED:
+        return True
+    timeline = table.load_timeline()
+    plan = decode_restore_plan(read_instant(storage, pending), pending.file_name)
+    known = {time for time, _ in plan.instants}
+    others = [i for i in timeline.completed_writes if i.time > plan.savepoint and i.time not in known]
+    wanted = ROLLBACK if others or timeline.pending_of(*WRITES) else COMMIT
+    if decide_end(storage, EndRecord(pending.time, Action.RESTORE, wanted, owner)).is_commit:
+        return True
+    delete_instant_file(storage, pending)
+    log.warning("restore_withdrawn", table=storage.base_uri, instant_time=pending.time, savepoint=plan.savepoint)
+    return False
+
+
+def _request_restore(table: HudiTable, time: str, lease: Lease, *, force: bool) -> Instant:
+    storage, timeline = table.storage, table.load_timeline()
     savepoint = timeline.completed_file(time, Action.SAVEPOINT)
     if not timeline.contains(savepoint):
         known = ", ".join(i.time for i in timeline.completed_of(Action.SAVEPOINT)) or "none"
         raise InvalidConfigError(f"there is no savepoint {time}; there are: {known}")
-    later = [i.time for i in timeline.completed_of(Action.SAVEPOINT) if i.time > time]
-    if later:
-        raise InvalidConfigError(f"a savepoint holds {later[0]}, which is to be undone: delete it first")
+    check_not_held(timeline, time)
     gone = find_missing_file(table, decode_savepoint(read_instant(storage, savepoint), savepoint.file_name).files)
     if gone is not None:
         raise InvalidConfigError(f"the savepoint {time} cannot be restored: {gone} does not exist; nothing was undone")
@@ -82,10 +98,12 @@ def _request_restore(table: HudiTable, timeline: Timeline, time: str, *, force: 
     if not force:
         check_batches(table, undone)
     plan = RestorePlan(time, tuple((i.time, i.action.value) for i in undone))
-    request_instant(storage, timeline, Action.RESTORE, table.config.timezone, encode_restore_plan(plan))
+    request = request_instant(storage, timeline, Action.RESTORE, table.config.timezone, encode_restore_plan(plan))
+    decide_undo(table, request, lease, lambda: check_not_held(table.load_timeline(), time))
+    return request
 
 
-def _finish_restore(table: HudiTable, timeline: Timeline, pending: Instant, owner: str) -> RestorePlan:
+def _finish_restore(table: HudiTable, pending: Instant, lease: Lease) -> RestorePlan:
     storage, started_ms = table.storage, clock.now_ms()
     request = pending.at(State.REQUESTED)
     plan = decode_restore_plan(read_instant(storage, request), request.file_name)
@@ -93,7 +111,11 @@ def _finish_restore(table: HudiTable, timeline: Timeline, pending: Instant, owne
     for time, action in plan.instants:
         timeline = table.load_timeline()
         # versions between the savepoint and now may have been cleaned: what it holds is what readers see in the end
-        undo_commit(table, timeline, time, Action(action), owner, to_savepoint=True)
+        try:
+            undo_commit(table, timeline, time, Action(action), lease, to_savepoint=True)
+        except CommitConflictError as error:
+            hint = f"the restore {pending.time} is under way: run the command again"
+            raise CommitConflictError(f"{error}; {hint}") from error
     timeline = table.load_timeline()
     rollbacks = {}
     for rollback in timeline.completed_of(Action.ROLLBACK):

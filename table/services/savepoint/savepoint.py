@@ -19,7 +19,7 @@ from table.timeline.layout import name_instant
 from table.timeline.metadata.clean import decode_clean_metadata
 from table.timeline.metadata.savepoint import SavepointMetadata, encode_savepoint
 from table.timeline.timeline import Timeline
-from table.transaction.commit import load_cleaned
+from table.transaction.commit import load_cleaned, load_rolled_back_time
 
 log = get_logger("hudistream.savepoint")
 
@@ -65,7 +65,7 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
             delete_instant_file(storage, file)
         raise CommitConflictError(
             f"{problem} while the savepoint of {chosen.time} was made: it was withdrawn; finish the clean "
-            "(`hudistream clean`), then make it again, of a later commit if need be"
+            "(`hudistream clean`) or the undoing, then make it again, of a later commit if need be"
         )
     log.info("savepoint_created", table=storage.base_uri, instant_time=chosen.time, files=sum(map(len, files.values())))
     return chosen.time
@@ -88,6 +88,9 @@ def _find_hole(table: HudiTable, before: Timeline, chosen: Instant, files: Mappi
     now = table.load_timeline()
     if now.find(chosen.time, chosen.action) is None:
         return f"commit {chosen.time} was undone or archived"
+    undoing = [*now.pending_of(Action.RESTORE), *now.pending_of(Action.ROLLBACK)]
+    if any(i.action is Action.RESTORE or load_rolled_back_time(storage, now, i) == chosen.time for i in undoing):
+        return f"commit {chosen.time} is, or may be, about to be undone"
     known = {i.time for i in before.completed_of(Action.CLEAN)}
     for instant in now:
         if instant.action is Action.CLEAN and instant.time not in known:

@@ -73,6 +73,7 @@ def _undo(operator, act):
     finally:
         truth.changing -= 1
         truth.undecided |= undecided
+        truth.note_undoing()
 
 
 JOBS = [do_clean, do_archive, do_savepoint, do_delete_savepoint]

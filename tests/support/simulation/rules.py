@@ -8,8 +8,8 @@ from instants import inflight
 from streaming.batch import micro_batch
 from table.services.archival import archival
 from table.services.clean import clean, service
-from table.services.rollback import rollback
-from table.services.savepoint import savepoint
+from table.services.rollback import rollback, undo_checks
+from table.services.savepoint import restore, savepoint
 from table.storage.interface import join
 from table.transaction import commit, lease
 
@@ -83,6 +83,7 @@ RULES = {
     ],
     "3: one object decides how an instant ends": [
         (commit, "decide_end", _decide_alone), (rollback, "decide_end", _decide_alone),
+        (undo_checks, "decide_end", _decide_alone), (restore, "decide_end", _decide_alone),
     ],
     "4: the order of an end": [
         (commit, "carry_out_commit", _commit_first), (rollback, "carry_out_commit", _commit_first),

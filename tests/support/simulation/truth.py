@@ -18,6 +18,7 @@ class Truth:
         self.bases = defaultdict(lambda: [{}])  # owner -> what was acknowledged; and what a replacement would leave
         self.overlays = {}  # owner -> rows of the batch that is under way, or in doubt
         self.history = defaultdict(lambda: [{}])  # owner -> every state that it ever acknowledged
+        self.doubtful = set()  # owners whose batch was open while commits were undone: it may be one of them
         self.undecided = False  # somebody died while commits were undone: any state of the past may be there
         self.savepoints = {}  # instant time -> paths that it holds, once it was acknowledged
         self.renewed_ms, self.owners = {}, {}  # owner of a lease -> its last attempt to renew, its process
@@ -39,13 +40,21 @@ class Truth:
         return owner in self.overlays
 
     def acknowledge(self, owner):
-        """The batch is there from now on."""
+        """The batch is there from now on, unless it was undone by hand before its writer was told."""
         rows = self.overlays.pop(owner)
+        if owner in self.doubtful:
+            self.doubtful.discard(owner)
+            seen = self.rows_of(owner)
+            if any(seen.get(key) != value for key, value in rows.items()):
+                self.check("acknowledged, and undone before")
+                return
         self._settle_by_looking(rows)
         if self.undecided:
             self.undecided = False
             self.take_over_what_is_there({owner: rows})
         else:
+            if self.changing:  # what is being undone may be undone already, and the batch come after it
+                self.history[owner] += [{**state, **rows} for state in self.history[owner]]
             self.bases[owner] = [{**base, **rows} for base in self.bases[owner]]
         self.history[owner] += self.bases[owner]
         self.check("acknowledged")
@@ -57,10 +66,13 @@ class Truth:
 
     def open_replacement(self, gone):
         """Keys of everybody may go from now on. Returns what settles it."""
-        replacement = {"gone": gone, "done": None}
+        replacement = {"gone": gone, "done": None, "undoing": False}
         self.replacements.append(replacement)
 
         def settle(done):
+            if done and replacement["undoing"]:
+                # it may have been undone before its writer was told
+                done = not self._is_seen(key for owner in self.bases for key in self.state(owner) if key in gone)
             if replacement["done"] is None:
                 self._settle(replacement, done)
                 self.check("replaced" if done else "not replaced")
@@ -74,8 +86,11 @@ class Truth:
         self.replacements.remove(replacement)
         if done:
             for owner in list(self.bases):
+                # while an undoing is under way or in doubt, the keys may be deleted from any state of the past
+                in_doubt = self.undecided or self.changing
+                before = [*self.history[owner], *self.bases[owner]] if in_doubt else self.bases[owner]
+                self.history[owner] += [self._without(state, replacement["gone"]) for state in before]
                 self.bases[owner] = [self._without(base, replacement["gone"]) for base in self.bases[owner]]
-                self.history[owner] += self.bases[owner]
 
     @staticmethod
     def _without(base, gone):
@@ -86,10 +101,19 @@ class Truth:
         for replacement in list(self.replacements):
             gone = replacement["gone"] - set(newer)
             left = [key for owner in self.bases for key in self.state(owner) if key in gone]
-            seen = {key for owner in self.bases for key in self.rows_of(owner)}
-            self._settle(replacement, not any(key in seen for key in left))
+            self._settle(replacement, not self._is_seen(left))
             if not left:
                 replacement["done"] = "either"  # nothing shows which
+
+    def _is_seen(self, keys):
+        seen = {key for owner in self.bases for key in self.rows_of(owner)}
+        return any(key in seen for key in keys)
+
+    def note_undoing(self):
+        """Commits were undone by hand: whoever has not been told of his commit may be told of one that is undone."""
+        self.doubtful |= set(self.overlays)
+        for replacement in self.replacements:
+            replacement["undoing"] = True
 
     def take_over_what_is_there(self, added=None):
         """Commits were undone: what is left of each owner must be a state of its past, whole."""

@@ -13,7 +13,9 @@ from table.services.clean.clean import clean
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint
+from table.storage.interface import METAFOLDER
 from table.storage.local import LocalStorage
+from table.timeline.end_record import ENDS_FOLDER
 from table.transaction import lock
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.liveness import Standing, judge_writer
@@ -37,8 +39,8 @@ class Recorder:
         finally:
             self.held = None
 
-    def steps_of(self, end):
-        return {step for path, step in self.created if path.endswith(end)}
+    def steps_of(self, end, folder=""):
+        return {step for path, step in self.created if path.endswith(end) and path.rpartition("/")[0].endswith(folder)}
 
 
 @pytest.fixture
@@ -88,7 +90,9 @@ def test_services_are_scheduled_under_the_lock_and_carried_out_beside_it(tmp_pat
     restore_to_savepoint(table, saved, force=True)
     for action in ("clean", "rollback", "restore"):
         assert recorder.steps_of(f".{action}.requested") == {Step.SCHEDULE}
-        assert recorder.steps_of(f".{action}") == {None}
+        assert recorder.steps_of(f".{action}", METAFOLDER) == {None}
+    for action in ("rollback", "restore"):  # whether they are carried out
+        assert recorder.steps_of(f".{action}", ENDS_FOLDER) == {Step.SCHEDULE}
     assert recorder.held is None
 
 

@@ -10,10 +10,11 @@ import pyarrow.parquet as pq
 from table.columns.conform import conform
 from table.errors import CorruptFileError, InvalidConfigError, UnsupportedTableError
 from table.hudi_table import HudiTable
+from table.scan.read_slice import SliceReading, read_slice, rules_of
 from table.schema.avro_schema import META_FIELDS, relaxed, with_meta_columns
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
-from table.view.file_group import BaseFile
+from table.view.file_group import BaseFile, FileSlice
 
 
 def read_table(
@@ -34,7 +35,8 @@ def read_table(
 
     Raises:
         TableNotFoundError: when there is no table.
-        UnsupportedTableError: when rows live in log files (merge-on-read), or the version is not 6.
+        UnsupportedTableError: when the version is not 6, or log files hold what is not read.
+        CorruptFileError: when a file is damaged.
         InvalidConfigError: when a column is not in the table.
     """
     table = HudiTable.open(path, storage_options)
@@ -42,16 +44,22 @@ def read_table(
         raise UnsupportedTableError(f"the table has hoodie.table.version={table.config.version}; version 6 is read")
     snapshot = Snapshot.load(table)
     stored = snapshot.load_schema()
-    schema = with_meta_columns(stored) if stored is not None else pa.schema(META_FIELDS)
+    schema = whole = with_meta_columns(stored) if stored is not None else pa.schema(META_FIELDS)
     if columns is not None:
         unknown = [name for name in columns if name not in schema.names]
         if unknown:
             raise InvalidConfigError(f"the table has no column {unknown[0]!r}; it has {', '.join(schema.names)}")
         schema = pa.schema([schema.field(name) for name in columns])
     # what older files lack is null, whatever the newest schema says
-    schema = relaxed(schema)
-    files = base_files_of(snapshot)
-    return pa.concat_tables([schema.empty_table(), *(_read_file(table.storage, file, schema) for file in files)])
+    wanted = relaxed(schema)
+    parts = (_read_slice(snapshot, found, relaxed(whole), wanted) for found in slices_of(snapshot))
+    return pa.concat_tables([wanted.empty_table(), *parts])
+
+
+def slices_of(snapshot: Snapshot) -> list[FileSlice]:
+    """The slices that a reader of a snapshot merges, by partition path and file group; see `FileGroup.merged_slice`."""
+    groups = sorted(snapshot.walk_file_groups())
+    return [group.merged_slice for _, found in groups for group in found]
 
 
 def list_snapshot_files(table: HudiTable) -> list[BaseFile]:
@@ -63,18 +71,28 @@ def base_files_of(snapshot: Snapshot) -> list[BaseFile]:
     """The base files of a snapshot, by partition path and file group.
 
     Raises:
-        UnsupportedTableError: when a file group of the snapshot has log files.
+        UnsupportedTableError: when a file group of the snapshot has log files: base files alone are not its rows.
     """
     files = []
     for partition_path, groups in sorted(snapshot.walk_file_groups()):
         for group in groups:
             if group.log_files:
                 raise UnsupportedTableError(
-                    f"file group {group.file_id} in {partition_path!r} has log files: merge-on-read is not read yet"
+                    f"file group {group.file_id} in {partition_path!r} has log files: its base file alone does "
+                    "not hold its rows; read the table with read_table"
                 )
             if group.latest_base_file is not None:
                 files.append(group.latest_base_file)
     return files
+
+
+def _read_slice(snapshot: Snapshot, found: FileSlice, whole: pa.Schema, wanted: pa.Schema) -> pa.Table:
+    table = snapshot.table
+    if not found.log_files:
+        return wanted.empty_table() if found.base_file is None else _read_file(table.storage, found.base_file, wanted)
+    rules = rules_of(table.config, whole)
+    reading = SliceReading(whole, tuple(wanted.names), rules, snapshot.committed)
+    return pa.concat_tables([wanted.empty_table(), *read_slice(table.storage, found, reading)])
 
 
 def _read_file(storage: Storage, file: BaseFile, schema: pa.Schema) -> pa.Table:

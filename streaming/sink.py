@@ -210,7 +210,7 @@ class HudiSink:
         return self._writer.services
 
     def stop(self) -> None:
-        """Waits for the batch and the clean under way, starts no other clean, and lets go of the table.
+        """Waits for the batch and the clean under way, starts no other clean, and releases the table.
 
         The interpreter's exit waits for them, too; a driver that lives on without this sink calls this method. A
         callback of this sink may call it: nothing is waited for then, and the clean under way is the last one.

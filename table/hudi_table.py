@@ -55,7 +55,7 @@ class HudiTable:
 
     @property
     def layout(self) -> TimelineLayout:
-        """How its timeline is spelled.
+        """The layout of its timeline: folder, file names, encodings.
 
         Raises:
             UnsupportedTableError: this project does not know the layout.
@@ -64,16 +64,16 @@ class HudiTable:
 
     @property
     def archived_timeline(self) -> Archive:
-        """Its retired instants."""
+        """The archive of its instants."""
         return self.layout.open_archive(self.storage, self.config.archive_folder)
 
     @property
     def listing(self) -> Listing:
-        """Who says which partitions and data files there are."""
+        """Says which partitions and data files the table has."""
         return StorageListing(self.storage)
 
     def open_commits(self) -> CommitCache:
-        """An empty cache of its decoded commits; whoever lives longer than one question keeps it."""
+        """An empty cache of its decoded commits, for callers that read commits more than once."""
         return CommitCache(self.storage, self.layout)
 
     def load_timeline(self) -> Timeline:
@@ -126,12 +126,12 @@ def create_table(storage: Storage, config: TableConfig) -> HudiTable:
         return table
     created = load_table_config(storage)
     if created is None:
-        raise TableNotFoundError(f"the table at {storage.base_uri!r} vanished while it was being created")
+        raise TableNotFoundError(f"the table at {storage.base_uri!r} was deleted while it was being created")
     return HudiTable(storage, created)
 
 
 def find_stored_key(table: HudiTable, timeline: Timeline, commits: CommitCache | None = None) -> str | None:
-    """A record key of the table, where its spelling is in doubt; None otherwise, and for an empty table."""
+    """A record key, if the spelling of the table's keys must be checked; None otherwise, and for an empty table."""
     if table.config.keygen_type != "COMPLEX" or len(table.config.record_key_fields) != 1:
         return None
     known = commits or table.open_commits()

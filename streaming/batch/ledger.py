@@ -81,9 +81,9 @@ class BatchLedger:
     def check_gap(
         self, table: HudiTable, timeline: Timeline, last: CommittedBatch | None, sink_id: str, batch_id: int
     ) -> None:
-        """Refuses a batch when batches between the last one and it were undone by hand.
+        """Refuses a batch if a batch between the last one and it was undone by hand.
 
-        Gaps alone are no sign: a batch without rows leaves no commit.
+        A gap alone proves nothing: a batch without rows leaves no commit.
 
         Raises:
             CommitConflictError: names the batches, and both ways out.

@@ -132,7 +132,7 @@ class MicroBatchWriter:
         return self._storage.base_uri
 
     def stop(self) -> None:
-        """Waits for the services under way, and lets go of the table."""
+        """Waits for the services under way, and releases the table."""
         self.services.stop()
         self.lease.release()
 

@@ -82,7 +82,7 @@ class PhaseClock:
         self.phases: dict[str, float] = {}
 
     def end(self, phase: str) -> None:
-        """The time since the last phase ended was this one's."""
+        """Ends a phase. It gets the time since the phase before ended."""
         now_s = clock.monotonic_s()
         self.phases[phase] = round(now_s - self._last_s, 6)
         self._last_s = now_s

@@ -35,7 +35,7 @@ def write_rows(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatc
         batches: table columns, ``_hoodie_record_key``, ``_hoodie_partition_path`` and the slot (int32).
 
     Returns:
-        Files written, all whole; markers tell about the rest.
+        Files written, all whole. Files of failed attempts are found by their markers.
 
     Raises:
         HudiError: with instant, partition path and file group as far as they are known.

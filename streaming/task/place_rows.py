@@ -149,7 +149,7 @@ def changes_of(rows: pa.Table, removes: Flags, hit: FileHits) -> Changes:
 
 
 def removes_of(rows: pa.Table, column: str) -> Flags:
-    """A column of flags; null is no."""
+    """A column of flags; null counts as false."""
     flags: Flags = pc.fill_null(rows.column(column), False).to_numpy()
     return flags
 

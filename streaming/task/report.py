@@ -42,7 +42,7 @@ class TaskReport:
 
     @property
     def is_lost(self) -> bool:
-        """Whether nothing of the batch will be committed: then the rest of it is only looked through."""
+        """Whether nothing of the batch will be committed. The rest of it is then only searched for bad rows."""
         return bool(self._bad_rows) and self._bad is None
 
     def add_file(self, stat: WriteStat, summary: BaseFileSummary) -> None:

@@ -45,7 +45,7 @@ def write_changes(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordB
         batches: as `TaskPlan.arriving_schema`, or as `TaskPlan.tagged_schema` where other tasks looked for the keys.
 
     Returns:
-        Files written, all whole; markers tell about the rest.
+        Files written, all whole. Files of failed attempts are found by their markers.
 
     Raises:
         HudiError: with instant, partition path and file group as far as they are known.

@@ -19,7 +19,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Every command and its arguments."""
     parser = argparse.ArgumentParser(
         prog="hudistream",
-        description="Look at Hudi tables and keep them, without Spark. Results go to standard output, warnings and "
+        description="Examine and maintain Hudi tables, without Spark. Results go to standard output, warnings and "
         "errors to standard error.",
         epilog="hudistream COMMAND --help shows examples",
     )

@@ -1,4 +1,4 @@
-"""How a command answers: lines on standard output; its log and its errors go to standard error."""
+"""What a command prints: results on standard output, its log and its errors on standard error."""
 
 import json
 import os

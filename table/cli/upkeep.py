@@ -62,13 +62,13 @@ def _add_clean(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _add_savepoint(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    summary = "hold the files of a commit, let them go, go back to them"
+    summary = "keep the files of a commit, release them, restore them"
     savepoint = commands.add_parser("savepoint", help=summary, description=f"{summary.capitalize()}.")
     whats = savepoint.add_subparsers(dest="what", metavar="create|delete|restore|list", required=True)
     for what, does, run in (
-        ("create", "hold the files of a commit, so that no clean deletes them", _create_savepoint),
-        ("delete", "let the files of a savepoint go", _delete_savepoint),
-        ("restore", "go back to a savepoint: undo all that was written after it", _restore_savepoint),
+        ("create", "keep the files of a commit, so that no clean deletes them", _create_savepoint),
+        ("delete", "release the files of a savepoint", _delete_savepoint),
+        ("restore", "restore a savepoint: undo all that was written after it", _restore_savepoint),
         ("list", "list the savepoints", _list_savepoints),
     ):
         example = f"hudistream savepoint {what} /data/lake/events"

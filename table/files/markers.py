@@ -1,6 +1,6 @@
 """Markers: what a writer was about to write, so that a dead one's files are found again.
 
-Written are direct markers, one empty file a data file, below ``.hoodie/.temp/<instant>``. Read are
+Written are direct markers, one empty file per data file, below ``.hoodie/.temp/<instant>``. Read are
 both encodings: direct ones, and the timeline server's ``MARKERS<n>`` lists (MarkerBasedRollbackUtils).
 """
 
@@ -62,7 +62,7 @@ def list_markers(storage: Storage, instant_time: str) -> list[MarkerName]:
 
 
 def list_marker_names(storage: Storage, instant_time: str) -> list[str]:
-    """What stands in the place of markers, whether it parses or not."""
+    """The files in an instant's marker folder, whether they parse or not."""
     folder = marker_folder(instant_time)
     names = list(storage.list_tree(folder))
     if _TYPE_FILE in names:

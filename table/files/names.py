@@ -79,7 +79,7 @@ def parse_log_file(name: str) -> LogFileName | None:
 def parse_marker(name: str) -> MarkerName | None:
     """The parts of a marker's name (a path stays in `data_file`), or None when it is none.
 
-    What a marker names is deleted one day: a path out of the table, or into its metadata, is nobody's data file.
+    What a marker names is deleted one day: a path out of the table, or into its metadata, is refused.
     """
     match = _MARKER.fullmatch(name)
     if match is None:

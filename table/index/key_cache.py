@@ -1,6 +1,6 @@
 """What a worker process remembers of base files between batches: footers and keys, within a memory limit.
 
-A base file never changes, so what is remembered is right for as long as somebody asks for that file.
+A base file never changes, so what is remembered of a file stays right.
 """
 
 from collections import OrderedDict
@@ -25,7 +25,7 @@ class KnownFile:
     Attributes:
         bounds: least and greatest record key, or None where its footer does not say.
         bloom: its filter, or None.
-        keys: all its record keys in the order of its rows, or None when they were not read, or let go.
+        keys: all its record keys in the order of its rows, or None when they were not read, or were dropped.
     """
 
     bounds: tuple[str, str] | None
@@ -85,7 +85,7 @@ _of_process = KeyCache(0)
 
 
 def cache_of_process(limit_bytes: int) -> KeyCache:
-    """The cache of this process; another limit begins it anew."""
+    """The cache of this process. Another limit starts an empty one."""
     global _of_process  # noqa: PLW0603 a worker process has no other place that outlives a task
     if _of_process.limit_bytes != limit_bytes:
         _of_process = KeyCache(limit_bytes)

@@ -2,7 +2,7 @@
 
 With BLOOM a file is read beyond its footer only when a key lies in its range and its filter cannot say no;
 SIMPLE reads the key column of every file. Either way the keys themselves decide: what is remembered or
-filtered may cost time, never a row.
+filtered may cost time. It never costs a row.
 """
 
 from bisect import bisect_left, bisect_right
@@ -60,7 +60,7 @@ class LookupCounts:
         pruned_by_range: files of which the key range said no.
         pruned_by_filter: files of which the bloom filter said no.
         read: files whose keys were read, or remembered.
-        false_positives: files among these that the filter had let pass for nothing.
+        false_positives: files among these that hold none of the keys although the filter did not exclude them.
         spent_ms: time of all tasks together.
         update_ms: time of all tasks together until what is remembered of keys knew the new files.
     """

@@ -1,1 +1,1 @@
-"""What a table is like, and what a writer would say about it."""
+"""What is in a table, and what a writer would do with it."""

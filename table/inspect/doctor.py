@@ -1,4 +1,4 @@
-"""May we write here? What would have to change? Said in advance, without touching anything."""
+"""Whether a sink may write to a place, and what would have to change. Nothing is changed."""
 
 import os
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Why a file stays or goes, why it takes rows or not: values first; `table.cli.upkeep` prints them."""
+"""Why a file stays or is deleted, and why it takes rows or not, as values; `table.cli.upkeep` prints them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

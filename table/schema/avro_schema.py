@@ -179,7 +179,7 @@ def from_avro(text: str) -> pa.Schema:
         names: dict[str, Any] = {}
         return pa.schema([_arrow_field(field, names) for field in record["fields"]])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CorruptFileError(f"the stored schema is not one: {error}: {text[:200]!r}") from error
+        raise CorruptFileError(f"the stored schema cannot be parsed: {error}: {text[:200]!r}") from error
 
 
 def _arrow_field(field: Mapping[str, Any], names: dict[str, Any]) -> pa.Field:

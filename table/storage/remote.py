@@ -33,7 +33,7 @@ _S3 = ("s3", "s3a")
 
 @contextmanager
 def _told(verb: str, path: str) -> Iterator[None]:
-    """Whatever the backend raises leaves as one of our errors (botocore's and aiohttp's are no OSError).
+    """Turns every error of the backend into one of hudistream (botocore's and aiohttp's are no OSError).
 
     Raises:
         FileNotFoundError, FileExistsError: as they are: they are answers.

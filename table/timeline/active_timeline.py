@@ -184,7 +184,7 @@ def create_settled(storage: Storage, path: str, data: bytes) -> bytes:
             return storage.read(path)
         except (StorageError, FileNotFoundError) as error:
             failure = failure or error
-    raise CommitOutcomeUnknownError(f"whether {path} was created is not known: {failure}") from failure
+    raise CommitOutcomeUnknownError(f"it is not known whether {path} was created: {failure}") from failure
 
 
 def delete_instant_file(storage: Storage, instant: Instant) -> None:

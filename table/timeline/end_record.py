@@ -1,4 +1,4 @@
-"""End records: one object decides how an instant ends (rule 3 of ARCHITECTURE.md).
+"""End records: one object decides how an instant ends (rule 3 of docs/concepts/safety.md).
 
 An end record says "commit" and holds the whole commit metadata, or says "rollback". It is created if it
 is absent, so that a writer and whoever takes it for dead cannot both have their way: who comes second

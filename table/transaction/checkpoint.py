@@ -14,7 +14,7 @@ from table.errors import CommitConflictError
 
 HUDI_KEY = "_hudi_streaming_sink_checkpoint"
 OUR_KEY = "hudistream.checkpoint"
-SINK_KEY = "hudistream.sink"  # whose batch a commit is; writes outside of a stream have none
+SINK_KEY = "hudistream.sink"  # the sink whose batch the commit is; writes outside of a stream have none
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def decode_checkpoints(extra: Mapping[str, str]) -> dict[str, CommittedBatch]:
 
 
 def checkpoints_of_commit(extra: Mapping[str, str], operation: str) -> dict[str, CommittedBatch]:
-    """As `decode_checkpoints`; the batch that the commit itself is gets the commit's operation.
+    """As `decode_checkpoints`; the commit's own batch gets the commit's operation.
 
     Args:
         extra: the commit's extra metadata.

@@ -1,7 +1,7 @@
 """One commit among others: request, begin, end. The order of these calls is what safety rests on.
 
-A batch is visible exactly when its completed file exists. Whether it ever will is decided by its end
-record (rule 3): commit or rollback, whoever comes first.
+A batch is visible exactly when its completed file exists. Whether it will exist is decided by its end
+record (rule 3): commit or rollback, whichever is written first.
 """
 
 from collections.abc import Callable, Mapping
@@ -214,7 +214,7 @@ def complete_commit(
     Args:
         table: the table.
         pending: the commit.
-        written: files that belong to it, and file groups that it takes out of sight.
+        written: files that belong to it, and file groups that it replaces.
         schema: the table's Avro schema without meta columns.
         build_extra: makes ``extraMetadata`` from the timeline as it is now.
         lease: the writer's hold on the table.
@@ -258,7 +258,7 @@ def carry_out_commit(table: HudiTable, end: EndRecord) -> Instant:
     the completed file is created. So no stray file ever stands beside a commit.
 
     Raises:
-        CommitConflictError: a foreign writer rolled the instant back meanwhile, and has its way.
+        CommitConflictError: a foreign writer rolled the instant back meanwhile.
         CommitOutcomeUnknownError, StorageError: the store fails; to be carried out again.
     """
     storage, time = table.storage, end.time

@@ -198,7 +198,7 @@ class Lease:
 
     @property
     def is_held(self) -> bool:
-        """Whether this writer took it and has not let go of it."""
+        """Whether this writer took it and has not released it."""
         return self._record is not None
 
     def hold(self, identity: WriterIdentity) -> None:
@@ -243,7 +243,7 @@ class Lease:
                 if create_settled(storage, path, data) != data:
                     continue
             except CommitOutcomeUnknownError as error:
-                raise StorageError(f"who has the lease of {storage.base_uri!r} is not known: {error}") from error
+                raise StorageError(f"it is not known who holds the lease of {storage.base_uri!r}: {error}") from error
             if max(_numbers(storage), default=number) != number:
                 storage.delete_metafile(join(LEASE_FOLDER, str(number)))  # somebody was faster by more than one
                 continue
@@ -335,7 +335,7 @@ class Lease:
         self._thread = self._stopped = None
 
     def release(self) -> None:
-        """Lets go of the table, if it is held. A failure leaves it to expire."""
+        """Releases the table, if it is held. If that fails, the lease expires."""
         record = self._record
         if record is None:
             return
@@ -374,5 +374,5 @@ def hold_table(storage: Storage, name: str, settings: HeartbeatSettings | None =
 def _describe(holder: LeaseRecord) -> str:
     who = holder.identity
     if who is None:
-        return "a writer that has let go of it since"
+        return "a writer that has released it since"
     return f"sink {who.sink_id!r}, query {who.query_id!r} (process {holder.process}, hudistream {holder.version})"

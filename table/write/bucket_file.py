@@ -89,7 +89,7 @@ class BucketFile:
         return StoredBaseFile(self.context.storage, join(bucket.partition_path, bucket.base_file))
 
     def close(self) -> None:
-        """Lets go of the older version."""
+        """Closes the older version."""
         if self.stored is not None:
             self.stored.close()
 

@@ -55,7 +55,7 @@ class BucketWriter:
         return self._file.report(summary, inserted=self._inserted), summary
 
     def abandon(self) -> None:
-        """Lets go of the open file after a failure; markers tell the rollback about it."""
+        """Closes the open file after a failure. The rollback finds it by its marker."""
         self._writer.abandon()
         self._file.close()
 

@@ -1,4 +1,4 @@
-"""A base file that is there already: opened once, its footer read once, its rows in pieces of bounded size."""
+"""A stored base file: opened once, its footer read once, its rows in pieces of bounded size."""
 
 from collections.abc import Iterator, Sequence
 from types import TracebackType
@@ -20,7 +20,7 @@ _PIECE_BYTES = 4 * 1024 * 1024
 
 
 def read_footer_bytes(storage: Storage, path: str) -> int:
-    """Length of a base file's footer: its last eight bytes tell.
+    """Length of a base file's footer, from its last eight bytes.
 
     Raises:
         CorruptFileError: when the file does not end as a Parquet file does.
@@ -92,7 +92,7 @@ class StoredBaseFile:
         self.close()
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Closes the file."""
         self._source.close()
 
     def _file(self) -> pq.ParquetFile:

@@ -1,4 +1,4 @@
-"""What a base file's writer is handed, and what it says of the file."""
+"""What the writer of a base file gets, and what it reports."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class BaseFileSummary:
         footer_bytes: how many of the bytes are footer.
         way: ``new``, ``copied``, or why the older file's rows were encoded again.
         copied_bytes: how many of the bytes were copied.
-        contents: what an index wants to know of it.
+        contents: what an index remembers of it.
     """
 
     rows: int

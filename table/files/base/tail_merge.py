@@ -4,8 +4,8 @@ Row groups of a file are kept like the runs of a tiered log-structured merge tre
 tier by its size, each tier eight times as large as the one below. Only when new rows would be the eighth
 group of their tier are the others decoded and encoded together with them, into a group of the next tier;
 and as soon as all small groups together make a settled one, they become it and are left alone for good.
-So a row is encoded again at most once a tier, however often its file is topped up, and a file has at most
-seven small groups a tier.
+So a row is encoded again at most once per tier, however often its file is topped up, and a file has at most
+seven small groups per tier.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def is_settled(rows: int, full_rows: int) -> bool:
 
 
 def plan_tail_merge(group_rows: Sequence[int], new_rows: int, full_rows: int, cheap_rows: int = 0) -> int:
-    """How many of a file's row groups stay as they are; those behind are encoded anew with the new rows.
+    """How many of a file's row groups stay as they are; those behind are encoded again with the new rows.
 
     Args:
         group_rows: rows of each row group, in file order.

@@ -3,7 +3,7 @@
 A file that continues another one is made of three parts: the older file's bytes, copied; the few chunks
 in which the older rows name their file; the new rows, encoded. Small row groups at the end of the older
 file are decoded and encoded together with the new rows (`table.files.base.tail_merge`). Where the older file
-cannot be copied, or what was made of it is in any doubt, all its rows are decoded and encoded.
+cannot be copied, or a check of the result fails, all its rows are decoded and encoded.
 
 Rows come in as Arrow tables and leave as row groups of bounded size; what is kept until the end is the
 record keys alone, because the filter is sized by their number.
@@ -340,7 +340,7 @@ class BaseFileWriter:
         return [*copied, *self._carried_keys]
 
     def abandon(self) -> None:
-        """Lets go of what is open after a failure; what may be left is the rollback's to find."""
+        """Closes what is open after a failure. The rollback finds what may be left."""
         sink, self._sink = self._sink, None
         if sink is None:
             return

@@ -54,7 +54,7 @@ def clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> lis
         due: False: only what was begun is finished.
 
     Returns:
-        What each clean did; empty where nothing had to go.
+        What each clean did; empty if nothing had to be deleted.
 
     Raises:
         HudiError: nothing was deleted that is not in a plan on the timeline.

@@ -1,4 +1,4 @@
-"""Removing the folders of partitions in which nothing is left (rule 2 of ARCHITECTURE.md).
+"""Removing the folders of partitions in which nothing is left (rule 2 of docs/concepts/safety.md).
 
 Only while no write is pending and none can begin: by the writer itself between two batches, or under
 the table's lease. A cleaner beside a batch never does: the batch may have just found the folder there.

@@ -1,4 +1,4 @@
-"""What must be looked at before the line of visibility moves (rule 6 of ARCHITECTURE.md).
+"""What must be looked at before the line of visibility moves (rule 6 of docs/concepts/safety.md).
 
 On version 6 every base file older than the first completed write of the active timeline counts as
 committed. Archival, and a table's first commit, move that line: a stray file below it turns visible,

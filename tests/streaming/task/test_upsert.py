@@ -161,7 +161,7 @@ def test_a_delete_finds_its_key_in_whatever_partition_path(tmp_path):
 @pytest.mark.parametrize("index", INDEXES)
 def test_a_path_with_most_of_the_work_is_shared_by_tasks(tmp_path, monkeypatch, index):
     monkeypatch.setattr("streaming.plan.routes.SMALL_BATCH_BYTES", 0)
-    monkeypatch.setattr("streaming.plan.routes.HOT_SHARE", 0.9)  # files as small as these weigh about the same
+    monkeypatch.setattr("streaming.plan.routes.HOT_SHARE", 0.5)  # files as small as these weigh about the same
     sink = engine(tmp_path / "t", **{"hoodie.index.type": index, "hoodie.parquet.max.file.size": "9000"})
     known = {}
     for number in range(6):

@@ -33,8 +33,8 @@ def test_a_table_in_local_time_reads_bare_times_in_that_zone():
 
 @pytest.mark.parametrize("as_of", ["yesterday", "2024", "2024-13-01", "20241301000000"])
 def test_what_is_no_time_is_refused(tmp_path, as_of):
+    Engine(str(tmp_path / "t")).write(None, rows(range(3)))
     with pytest.raises(InvalidConfigError, match="as_of="):
-        Engine(str(tmp_path / "t")).write(None, rows(range(3)))
         HudiTable.open(str(tmp_path / "t")).scan(as_of=as_of).to_arrow()
 
 

@@ -1,4 +1,4 @@
-"""For random rows, partitions and conditions a scan keeps what filtering the whole table keeps, and golden tables too."""
+"""For random rows, partitions and conditions a scan keeps what filtering the whole table keeps; golden tables too."""
 
 import tempfile
 from datetime import date

@@ -18,7 +18,7 @@ from table.scan.as_of import instant_time_of
     ("2024-02-29T12:59:59+02:00", "20240229105959000"),
     ("2024-02-29", "20240229000000000"),
     (date(2024, 2, 29), "20240229000000000"),
-    (datetime(2024, 2, 29, 12, 59, 59, 123000), "20240229125959123"),
+    (datetime(2024, 2, 29, 12, 59, 59, 123000), "20240229125959123"),  # noqa: DTZ001 bare on purpose
     (datetime(2024, 2, 29, 12, 59, 59, tzinfo=timezone(timedelta(hours=2))), "20240229105959000"),
 ])  # fmt: skip
 def test_a_time_is_an_instant_in_the_zone_of_the_table(as_of, expected):

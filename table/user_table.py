@@ -15,6 +15,7 @@ from table.config.table_config import TableConfig
 from table.inspect.contents import load_files, load_history, load_partitions
 from table.options.groups import ArchiveSettings, CleanSettings
 from table.scan.as_of import AsOf
+from table.scan.lookup import lookup
 from table.scan.plan import load_read_schema
 from table.scan.predicate import Where
 from table.scan.scan import Scan, make_scan
@@ -130,6 +131,26 @@ class HudiTable(hudi_table.HudiTable):
                 wrong is told when rows are asked for.
         """
         return make_scan(self, columns, where, as_of, limit)
+
+    def lookup(
+        self, keys: Sequence[str] | pa.Array, columns: Sequence[str] | None = None, as_of: AsOf | None = None
+    ) -> pa.Table:
+        """The rows that have one of some record keys. Files that cannot hold one are not read beyond their footers.
+
+        Args:
+            keys: record keys, as in ``_hoodie_record_key``; of a key of several fields ``a:1,b:2``.
+            columns: as in `scan`.
+            as_of: as in `scan`.
+
+        Returns:
+            In the order of partition paths, file groups and rows. A key that no row has is left out.
+
+        Raises:
+            InvalidConfigError: a key is no text, a column is not in the table, or there is no such snapshot.
+            UnsupportedTableError: the table keeps no record keys, or a slice that is read has log files.
+            CorruptFileError, StorageError: a file cannot be decoded or read.
+        """
+        return lookup(self, keys, columns, as_of)
 
     def clean(self, settings: CleanSettings | None = None, *, due: bool = True) -> list[CleanMetadata]:
         """Deletes file versions that nobody needs any more: `hudistream.clean`, with the default policy for None."""

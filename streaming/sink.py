@@ -191,8 +191,10 @@ class HudiSink:
             InvalidConfigError: the rows are no Spark DataFrame, or one of a stream.
             HudiError: nothing of it is visible.
         """
+        engine = self._open_engine()
+        engine.check(rows)
         with self._one_batch(), self._watched(None):
-            batch = self._open_engine().open_write(rows)
+            batch = engine.open_write(rows)
             writer = self._writer
             named = self._options.operation if operation is None else OPERATION.read("operation", operation)
             if named is not self._options.operation:

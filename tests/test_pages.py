@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from needs import require
+from s3_server import serve_s3
 
 import hudistream
 from hudistream import HudiSink, list_options, read_table
@@ -44,16 +44,12 @@ WITH_COMMANDS = [page for page in PAGES if "hudistream " in "".join(text for _, 
 @pytest.fixture
 def s3_in_environment(monkeypatch):
     """An S3 server with an empty bucket `lake`, where the environment says that S3 is."""
-    server = require("moto.server").ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-    require("s3fs").S3FileSystem(endpoint_url=f"http://{host}:{port}", skip_instance_cache=True).mkdir("lake")
-    yield
-    server.stop()
+    with serve_s3() as address:
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+        yield
 
 
 @pytest.fixture

@@ -16,12 +16,13 @@ from streaming.batch.opening import build_keys, choose_schema, open_table, witho
 from streaming.batch.profile_cache import ProfileCache
 from streaming.batch.progress import Progress
 from streaming.batch.quarantine import encode_extra, finish_quarantine, now_us, publish
+from streaming.batch.replaced import list_replaced
 from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary, PhaseClock, summarize
 from streaming.batch.workers import Batch, Workers
 from streaming.plan.plan_tasks import Scene, check_ordering, looks_everywhere, plan_tasks, remembered_below
 from streaming.plan.quarantine import Quarantine, table_key
-from streaming.plan.replacement import action_of, list_replaced, matching_paths
+from streaming.plan.replacement import action_of, matching_paths
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult, sum_results
 from streaming.plan.write_profile import WriteProfile

@@ -1,14 +1,11 @@
-"""Which file groups a batch replaces: overwrites and deleted partitions (replace commits)."""
+"""Overwrites and deleted partitions: what their commits are called, and which partition paths are meant (pure)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from table.errors import InvalidConfigError
 from table.options.operation import Operation
 from table.timeline.instant import Action
-from table.view.file_group import CommittedInstants
-from table.view.file_system_view import list_latest_slices
-from table.view.listing import Listing
 
 
 def action_of(operation: Operation) -> Action:
@@ -32,19 +29,3 @@ def matching_paths(wanted: Iterable[str], existing: Sequence[str]) -> tuple[str,
             )
         found.update(dict.fromkeys(matches))
     return tuple(found)
-
-
-def list_replaced(
-    listing: Listing, committed: CommittedInstants, operation: Operation, paths: Iterable[str]
-) -> Mapping[str, tuple[str, ...]]:
-    """The live file groups that a commit replaces.
-
-    Args:
-        listing: the table's.
-        committed: what is visible without the commit.
-        operation: one that replaces.
-        paths: partition paths that the batch writes, or deletes; overwriting the table means all there are.
-    """
-    chosen = listing.list_partition_paths() if operation.overwrites_table else sorted(set(paths))
-    live = {path: list_latest_slices(listing, path, committed) for path in chosen}
-    return {path: tuple(found.file_id for found in slices) for path, slices in live.items() if slices}

@@ -39,13 +39,20 @@ class SparkEngine:
         query_id = check_query_id(rows.sparkSession, environment, self._options)
         return Batch(SparkWorkers(rows, environment.parallelism), batch_id, query_id, lambda: self._ask_query_id(rows))
 
+    def check(self, rows: object) -> None:
+        """Refuses what cannot be written outside a stream.
+
+        Raises:
+            InvalidConfigError: it is no Spark DataFrame, or one of a stream.
+        """
+        check_is_written_at_once(rows)
+
     def open_write(self, rows: DataFrame) -> Batch:
         """Rows that are written outside a stream.
 
         Raises:
-            InvalidConfigError: they are no Spark DataFrame, or one of a stream; the session cannot be written from.
+            InvalidConfigError: the session cannot be written from.
         """
-        check_is_written_at_once(rows)
         return Batch(SparkWorkers(rows, self._load_environment(rows).parallelism))
 
     def is_over(self, writer: WriterIdentity) -> bool:

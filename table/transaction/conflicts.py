@@ -1,4 +1,4 @@
-"""May this commit become visible? What it was planned from must still hold; asked before every completion."""
+"""May this commit become visible? What it was planned from must still hold; asked before every completion (pure)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -69,7 +69,6 @@ def test_ours_goes_on_in_a_table_that_hudi_made(hudi, golden):
     columns = ["id", "name", "qty", "price", "region", "ts"]
     options = {"hoodie.table.name": "cow_insert_partitioned", "hoodie.datasource.write.partitionpath.field": "region"}
     engine = Engine(path, options)
-    engine._route = lambda routes, table, plan: [one_path(table)]
     summary = engine.write(0, more)
     assert summary.files_topped_up == 1
     wanted = expected["rows"] + more.to_pylist()
@@ -85,15 +84,6 @@ def test_ours_goes_on_in_a_table_that_hudi_made(hudi, golden):
     assert multiset(hudi.read(path), columns) == multiset(wanted, columns)
 
 
-def one_path(table):
-    from streaming.plan.columns import SLOT_COLUMN
-    from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
-
-    table = table.append_column(RECORD_KEY, table.column("id"))
-    table = table.append_column(PARTITION_PATH, table.column("region"))
-    return table.append_column(SLOT_COLUMN, pa.array([0] * len(table), pa.int32())).to_batches()
-
-
 @pytest.mark.usefixtures("utc")
 @pytest.mark.parametrize("name", ["cow_with_failed_inflight", "cow_with_failed_inflight_direct"])
 def test_our_rollback_of_hudis_dead_commit_is_accepted(hudi, golden, name):
@@ -103,7 +93,6 @@ def test_our_rollback_of_hudis_dead_commit_is_accepted(hudi, golden, name):
         [{"id": f"x{n}", "name": "ours", "qty": n, "price": n / 2, "region": "eu", "ts": n} for n in range(5)]
     )
     engine = Engine(path, {"hoodie.table.name": name, "hoodie.datasource.write.partitionpath.field": "region"})
-    engine._route = lambda routes, table, plan: [one_path(table)]
     dead = HudiTable.open(path).load_timeline().pending[0].time
     engine.write(0, more)
     timeline = HudiTable.open(path).load_timeline()
@@ -249,4 +238,5 @@ def test_the_batch_id_stands_where_hudis_own_sink_reads_it(tmp_path):
     with open(f"{path}/.hoodie/{last_commit(path)}.commit") as file:
         extra = json.load(file)["extraMetadata"]
     assert json.loads(extra["_hudi_streaming_sink_checkpoint"]) == {"mine": "7"}
-    assert json.loads(extra["hudistream.checkpoint"]) == {"mine": {"batch_id": 7, "query_id": "q"}}
+    entry = {"batch_id": 7, "query_id": "q", "operation": "INSERT"}
+    assert json.loads(extra["hudistream.checkpoint"]) == {"mine": entry}

@@ -59,6 +59,7 @@ class Engine:
         parsed = parse_options({**OPTIONS, **(options or {})}).options
         self.writer = MicroBatchWriter(storage, parsed, "t", validators, aside)
         self.worker_storage, self.query_id, self.retry, self.batch_rows = worker_storage, query_id, retry, batch_rows
+        self.partition_field = next(iter(parsed.keys.partition_fields or ()), "")
         self.plans = []
         self.attempts = 0
 
@@ -88,10 +89,11 @@ class Engine:
 
 
 class _Workers(InProcessWorkers):
-    """Rows whose key is the column id, and whose partition path is the column p, if they have it."""
+    """Rows whose key is the column id, and whose partition path is the first partition field, if they have it."""
 
     def __init__(self, engine, table, parallelism, schema):
-        paths = table.column("p") if "p" in table.column_names else pa.chunked_array([[""] * len(table)], pa.string())
+        named = engine.partition_field in table.column_names
+        paths = table.column(engine.partition_field) if named else pa.chunked_array([[""] * len(table)], pa.string())
         ids = table.column("id") if "id" in table.column_names else pa.chunked_array([pa.nulls(len(table))])
         keys = ids.cast(pa.string())
         attempts = engine.retry + 1

@@ -123,8 +123,17 @@ class World:
         return self.now_ms / 1000
 
     def sleep_s(self, seconds):
+        if self._is_outside():
+            return
         self._current.wake_ms = self.now_ms + int(seconds * 1000)
         self.point("sleep", forced=True)
+
+    def jitter(self):
+        return 0.5 if self._is_outside() else self.random.random()
+
+    def _is_outside(self):
+        """Whether a thread asks that is no actor: one that an earlier test left must not change what happens here."""
+        return self._current is None or threading.current_thread() is not self._current._thread
 
     def uuid(self):
         self._number += 1
@@ -150,8 +159,8 @@ class World:
     def point(self, label, *, forced=False):
         """A place where somebody else may run."""
         me = self._current
-        if me is None or threading.current_thread() is not me._thread:
-            return  # outside of the world: set-up and checks
+        if self._is_outside():
+            return  # set-up and checks
         if me.process.killed or self.over:
             raise Killed
         self.steps += 1
@@ -252,7 +261,7 @@ class World:
                 monotonic_s=self.monotonic_s,
                 sleep_s=self.sleep_s,
                 fresh_uuid=self.uuid,
-                jitter=self.random.random,
+                jitter=self.jitter,
             ),
             mock.patch.multiple(
                 threads,

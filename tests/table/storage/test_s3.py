@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from engine import OPTIONS, Engine, key_set, rows
 from needs import require
+from s3_server import serve_s3
 
 from streaming import HudiSink
 from table import StorageError, archive, clean, read_table
@@ -20,17 +21,9 @@ from table.timeline.instant import Action
 @pytest.fixture(scope="module")
 def s3():
     """Options for fsspec, and an empty bucket called `lake`."""
-    server = require("moto.server").ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    options = {
-        "key": "test",
-        "secret": "test",
-        "client_kwargs": {"endpoint_url": f"http://{host}:{port}", "region_name": "eu-west-1"},
-    }
-    require("s3fs").S3FileSystem(**options).mkdir("lake")
-    yield options
-    server.stop()
+    with serve_s3() as address:
+        client = {"endpoint_url": address, "region_name": "eu-west-1"}
+        yield {"key": "test", "secret": "test", "client_kwargs": client}
 
 
 def test_only_one_of_two_puts_creates_an_object_empty_ones_too(s3):

@@ -1,0 +1,23 @@
+"""A server that speaks S3, in this process."""
+
+import urllib.request
+from contextlib import contextmanager
+
+from needs import require
+
+
+@contextmanager
+def serve_s3():
+    """Yields the address of a server with an empty bucket `lake` and nothing else: moto's servers share their state."""
+    server = require("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    address = f"http://{host}:{port}"
+    try:
+        urllib.request.urlopen(urllib.request.Request(f"{address}/moto-api/reset", method="POST")).close()
+        client = {"endpoint_url": address, "region_name": "eu-west-1"}
+        s3 = require("s3fs").S3FileSystem(key="test", secret="test", client_kwargs=client, skip_instance_cache=True)
+        s3.mkdir("lake")
+        yield address
+    finally:
+        server.stop()

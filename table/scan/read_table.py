@@ -1,18 +1,15 @@
-"""Rows out: the latest snapshot of a table as Arrow."""
+"""The newest snapshot of a table as Arrow, in one call."""
 
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from table.columns.conform import conform
-from table.errors import CorruptFileError, InvalidConfigError, UnsupportedTableError
 from table.hudi_table import HudiTable
-from table.schema.avro_schema import META_FIELDS, relaxed, with_meta_columns
+from table.scan.read_slice import check_readable, slice_to_read
+from table.scan.scan import make_scan
 from table.snapshot import Snapshot
-from table.storage.interface import Storage
 from table.view.file_group import BaseFile
 
 
@@ -21,7 +18,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> pa.Table:
-    """The table's latest snapshot, whole, in memory.
+    """The table's latest snapshot, whole, in memory. `HudiTable.scan` can do more.
 
     Args:
         path: the table.
@@ -37,21 +34,7 @@ def read_table(
         UnsupportedTableError: when rows live in log files (merge-on-read), or the version is not 6.
         InvalidConfigError: when a column is not in the table.
     """
-    table = HudiTable.open(path, storage_options)
-    if table.config.version != 6:
-        raise UnsupportedTableError(f"the table has hoodie.table.version={table.config.version}; version 6 is read")
-    snapshot = Snapshot.load(table)
-    stored = snapshot.load_schema()
-    schema = with_meta_columns(stored) if stored is not None else pa.schema(META_FIELDS)
-    if columns is not None:
-        unknown = [name for name in columns if name not in schema.names]
-        if unknown:
-            raise InvalidConfigError(f"the table has no column {unknown[0]!r}; it has {', '.join(schema.names)}")
-        schema = pa.schema([schema.field(name) for name in columns])
-    # what older files lack is null, whatever the newest schema says
-    schema = relaxed(schema)
-    files = base_files_of(snapshot)
-    return pa.concat_tables([schema.empty_table(), *(_read_file(table.storage, file, schema) for file in files)])
+    return make_scan(HudiTable.open(path, storage_options), columns).to_arrow()
 
 
 def list_snapshot_files(table: HudiTable) -> list[BaseFile]:
@@ -63,26 +46,13 @@ def base_files_of(snapshot: Snapshot) -> list[BaseFile]:
     """The base files of a snapshot, by partition path and file group.
 
     Raises:
-        UnsupportedTableError: when a file group of the snapshot has log files.
+        UnsupportedTableError: when a file slice of the snapshot has log files.
     """
     files = []
-    for partition_path, groups in sorted(snapshot.walk_file_groups()):
+    for _, groups in sorted(snapshot.walk_file_groups(), key=lambda found: found[0]):
         for group in groups:
-            if group.log_files:
-                raise UnsupportedTableError(
-                    f"file group {group.file_id} in {partition_path!r} has log files: merge-on-read is not read yet"
-                )
-            if group.latest_base_file is not None:
-                files.append(group.latest_base_file)
+            found = slice_to_read(group)
+            check_readable(found)
+            if found.base_file is not None:
+                files.append(found.base_file)
     return files
-
-
-def _read_file(storage: Storage, file: BaseFile, schema: pa.Schema) -> pa.Table:
-    with storage.open_input(file.path) as source:
-        try:
-            parquet = pq.ParquetFile(source)
-            present = set(parquet.schema_arrow.names)
-            rows = parquet.read([name for name in schema.names if name in present])
-            return conform(rows, schema)
-        except (pa.ArrowException, KeyError, ValueError) as error:
-            raise CorruptFileError(f"{file.path} of {storage.base_uri!r} cannot be decoded: {error}") from error

@@ -17,7 +17,6 @@ from table.errors import (
     TaskFailedError,
     UnsupportedTableError,
 )
-from table.hudi_table import HudiTable, create_table
 from table.options.choices import IndexType
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, HeartbeatSettings
 from table.options.list_options import OptionRow, list_options
@@ -35,7 +34,10 @@ from table.options.write_groups import (
     TaskSettings,
 )
 from table.options.write_options import WriteOptions, parse_options
+from table.scan.explain_scan import ScanExplanation
 from table.scan.read_table import read_table
+from table.scan.scan import Scan
+from table.scan.split import ScanSplit
 from table.services.archival.archival import archive
 from table.services.check.check import check
 from table.services.check.finding import CheckReport, Finding
@@ -43,6 +45,7 @@ from table.services.clean.clean import clean
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
+from table.user_table import HudiTable, create_table
 
 __all__ = [
     "ArchiveSettings",
@@ -69,6 +72,9 @@ __all__ = [
     "Operation",
     "OptionRow",
     "OverwriteSettings",
+    "Scan",
+    "ScanExplanation",
+    "ScanSplit",
     "SchemaMismatchError",
     "SchemaSettings",
     "SinkSettings",

@@ -63,7 +63,7 @@ class HudiTable:
         return layout_of(self.config.layout_version)
 
     @property
-    def archive(self) -> Archive:
+    def archived_timeline(self) -> Archive:
         """The archive of its instants."""
         return self.layout.open_archive(self.storage, self.config.archive_folder)
 
@@ -121,7 +121,7 @@ def create_table(storage: Storage, config: TableConfig) -> HudiTable:
     table = HudiTable(storage, config)
     for folder in (".schema", ".temp", ".aux/.bootstrap/.partitions", ".aux/.bootstrap/.fileids"):
         storage.make_dir(join(METAFOLDER, folder))
-    storage.make_dir(table.archive.folder)
+    storage.make_dir(table.archived_timeline.folder)
     if create_table_config(storage, config):
         return table
     created = load_table_config(storage)

@@ -164,7 +164,19 @@ def test_the_options_page_has_every_key_and_the_command_page_every_command():
         for key in (row.key, *row.aliases):
             assert f"`{key}`" in page, key
     commands = site_pages.cli_page()
-    for name in ("show", "doctor", "clean", "archive", "rollback", "savepoint", "explain", "check"):
+    for name in (
+        "show",
+        "history",
+        "files",
+        "query",
+        "doctor",
+        "clean",
+        "archive",
+        "rollback",
+        "savepoint",
+        "explain",
+        "check",
+    ):
         assert f"## `hudistream {name}`" in commands
 
 

@@ -52,7 +52,7 @@ class BatchLedger:
         first = timeline.first_active_time or ""
         if self._archive_read_until == first:
             return
-        for commits in table.archive.read_files():
+        for commits in table.archived_timeline.read_files():
             found = [checkpoints_of_commit(commit.metadata.extra, commit.metadata.operation) for commit in commits]
             self._retired = merge_checkpoints([*found, self._retired])
             if any(OUR_KEY in commit.metadata.extra for commit in commits):

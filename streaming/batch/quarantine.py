@@ -56,7 +56,7 @@ def finish_quarantine(storage: Storage, key: str, table: HudiTable, timeline: Ti
             extra = commits.read(completed[entry.name]).extra
         elif entry.name < (timeline.first_active_time or ""):
             if archived is None:
-                found = read_archived_commits(table.archive)
+                found = read_archived_commits(table.archived_timeline)
                 archived = {commit.time: commit.metadata.extra for commit in found}
             extra = archived.get(entry.name, {})
         files = tuple(json.loads(extra.get(EXTRA_KEY, "[]")))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from table.config.properties import parse_properties
-from table.hudi_table import HudiTable
 from table.options.write_options import WriteOptions, parse_options
+from table.user_table import HudiTable
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -71,6 +71,11 @@ def add_options(command: argparse.ArgumentParser) -> None:
 def add_format(command: argparse.ArgumentParser) -> None:
     """Declares ``--format``."""
     command.add_argument("--format", choices=("text", "json"), default="text", help="default %(default)s")
+
+
+def at_least_one(text: str) -> int:
+    """A number of rows, 1 or more."""
+    return max(1, int(text))
 
 
 def parse_pair(text: str) -> tuple[str, str]:

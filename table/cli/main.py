@@ -4,7 +4,7 @@ import argparse
 import logging
 from collections.abc import Sequence
 
-from table.cli import show, upkeep
+from table.cli import query, show, upkeep
 from table.cli.arguments import add_verbose
 from table.cli.output import OutputClosedError, UsageError, complain, drop_output
 from table.errors import HudiError
@@ -27,6 +27,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_verbose(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     show.add_commands(commands)
+    query.add_commands(commands)
     upkeep.add_commands(commands)
     return parser
 

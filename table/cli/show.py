@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from table.cli.arguments import add_command, add_format, load_storage_options
+from table.cli.arguments import add_command, add_format, at_least_one, load_storage_options
 from table.cli.output import plural, say, say_json, size_text
 from table.config.properties import parse_properties
 from table.inspect.doctor import examine
@@ -40,7 +40,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         show,
     )
     shower.add_argument(
-        "--limit", type=_at_least_one, default=SHOWN, metavar="N", help="most rows of each list (default %(default)s)"
+        "--limit", type=at_least_one, default=SHOWN, metavar="N", help="most rows of each list (default %(default)s)"
     )
     add_format(shower)
     examiner = add_command(
@@ -51,10 +51,6 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         doctor,
     )
     examiner.add_argument("--options", metavar="FILE", help="a file of hoodie.* options, key=value on each line")
-
-
-def _at_least_one(text: str) -> int:
-    return max(1, int(text))
 
 
 def show(given: argparse.Namespace) -> int:
@@ -71,7 +67,7 @@ def show(given: argparse.Namespace) -> int:
     parts.append(_files_grid(groups[: given.limit]))
     if len(groups) > given.limit:
         parts.append(f"… and {len(groups) - given.limit} more")
-    say(_rendered(parts))
+    say(rendered(parts))
     return 0
 
 
@@ -85,7 +81,7 @@ def _headline(overview: TableOverview) -> str:
 
 
 def _timeline_grid(overview: TableOverview, instants: Iterable[Instant]) -> "Grid":
-    grid = _grid("timeline, newest first", "instant", "action", "state", "operation")
+    grid = new_grid("timeline, newest first", "instant", "action", "state", "operation")
     for name in ("added", "updated", "deleted", "files", "size"):
         grid.add_column(name, justify="right")
     for instant in instants:
@@ -102,7 +98,7 @@ def _cells(figures: CommitFigures | None) -> tuple[str, ...]:
 
 
 def _files_grid(groups: Iterable[tuple[str, FileGroup]]) -> "Grid":
-    grid = _grid("file groups", "partition path", "file group")
+    grid = new_grid("file groups", "partition path", "file group")
     grid.add_column("versions", justify="right")
     grid.add_column("newest")
     grid.add_column("size", justify="right")
@@ -114,7 +110,8 @@ def _files_grid(groups: Iterable[tuple[str, FileGroup]]) -> "Grid":
     return grid
 
 
-def _grid(title: str, *columns: str) -> "Grid":
+def new_grid(title: str, *columns: str) -> "Grid":
+    """A grid of texts with headings."""
     return Grid(*columns, title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
 
 
@@ -160,11 +157,11 @@ def doctor(given: argparse.Namespace) -> int:
     marks = {"ok": "[green]ok[/green]  ", "note": "[yellow]note[/yellow]", "stop": "[red]stop[/red]"}
     verdict = "hudistream may write here" if diagnosis.may_write else "hudistream will not write here"
     lines = [f"{marks[finding.level]} {escape(finding.text)}" for finding in diagnosis.findings]
-    say(_rendered([*lines, f"[bold]{verdict}[/bold]"]))
+    say(rendered([*lines, f"[bold]{verdict}[/bold]"]))
     return 0 if diagnosis.may_write else 1
 
 
-def _rendered(parts: "Iterable[RenderableType]") -> list[str]:
+def rendered(parts: "Iterable[RenderableType]") -> list[str]:
     """What `rich` makes of texts and grids: as wide as they are, so that nothing is cut off; colours on a terminal."""
     written = io.StringIO()
     console = Console(file=written, force_terminal=sys.stdout.isatty(), width=_WIDE)

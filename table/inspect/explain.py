@@ -95,7 +95,7 @@ def find_last_batch(table: HudiTable, sink_id: str) -> CommittedBatch | None:
     last = merge_checkpoints(active).get(sink_id)
     if last is not None:
         return last
-    archived = [commit.metadata for commit in read_archived_commits(table.archive)]
+    archived = [commit.metadata for commit in read_archived_commits(table.archived_timeline)]
     return merge_checkpoints(checkpoints_of_commit(each.extra, each.operation) for each in archived).get(sink_id)
 
 

@@ -99,11 +99,12 @@ def load_overview(
     newest = timeline.instants[::-1][:commits_read]
     config = table.config
     return TableOverview(
-        config.name, config.version, config.table_type, timeline.instants, _read_figures(table, newest), partitions
+        config.name, config.version, config.table_type, timeline.instants, read_figures(table, newest), partitions
     )
 
 
-def _read_figures(table: HudiTable, instants: Sequence[Instant]) -> dict[str, CommitFigures]:
+def read_figures(table: HudiTable, instants: Sequence[Instant]) -> dict[str, CommitFigures]:
+    """What the completed writes among some instants did, by instant time. Damaged commits are passed over."""
     figures = {}
     for instant in instants:
         if not instant.is_completed or instant.action not in WRITE_ACTIONS:

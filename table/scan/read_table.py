@@ -1,20 +1,16 @@
-"""Rows out: the latest snapshot of a table as Arrow."""
+"""The newest snapshot of a table as Arrow, in one call."""
 
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from table.columns.conform import conform
-from table.errors import CorruptFileError, InvalidConfigError, UnsupportedTableError
+from table.errors import UnsupportedTableError
 from table.hudi_table import HudiTable
-from table.scan.read_slice import SliceReading, read_slice, rules_of
-from table.schema.avro_schema import META_FIELDS, relaxed, with_meta_columns
+from table.scan.scan import make_scan
 from table.snapshot import Snapshot
-from table.storage.interface import Storage
-from table.view.file_group import BaseFile, FileSlice
+from table.view.file_group import BaseFile
 
 
 def read_table(
@@ -22,7 +18,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> pa.Table:
-    """The table's latest snapshot, whole, in memory.
+    """The table's latest snapshot, whole, in memory. `HudiTable.scan` can do more.
 
     Args:
         path: the table.
@@ -39,27 +35,7 @@ def read_table(
         CorruptFileError: when a file is damaged.
         InvalidConfigError: when a column is not in the table.
     """
-    table = HudiTable.open(path, storage_options)
-    if table.config.version != 6:
-        raise UnsupportedTableError(f"the table has hoodie.table.version={table.config.version}; version 6 is read")
-    snapshot = Snapshot.load(table)
-    stored = snapshot.load_schema()
-    schema = whole = with_meta_columns(stored) if stored is not None else pa.schema(META_FIELDS)
-    if columns is not None:
-        unknown = [name for name in columns if name not in schema.names]
-        if unknown:
-            raise InvalidConfigError(f"the table has no column {unknown[0]!r}; it has {', '.join(schema.names)}")
-        schema = pa.schema([schema.field(name) for name in columns])
-    # what older files lack is null, whatever the newest schema says
-    wanted = relaxed(schema)
-    parts = (_read_slice(snapshot, found, relaxed(whole), wanted) for found in slices_of(snapshot))
-    return pa.concat_tables([wanted.empty_table(), *parts])
-
-
-def slices_of(snapshot: Snapshot) -> list[FileSlice]:
-    """The slices that a reader of a snapshot merges, by partition path and file group; see `FileGroup.merged_slice`."""
-    groups = sorted(snapshot.walk_file_groups())
-    return [group.merged_slice for _, found in groups for group in found]
+    return make_scan(HudiTable.open(path, storage_options), columns).to_arrow()
 
 
 def list_snapshot_files(table: HudiTable) -> list[BaseFile]:
@@ -71,36 +47,17 @@ def base_files_of(snapshot: Snapshot) -> list[BaseFile]:
     """The base files of a snapshot, by partition path and file group.
 
     Raises:
-        UnsupportedTableError: when a file group of the snapshot has log files: base files alone are not its rows.
+        UnsupportedTableError: when a file slice of the snapshot has log files: base files alone are not its rows.
     """
     files = []
-    for partition_path, groups in sorted(snapshot.walk_file_groups()):
+    for _, groups in sorted(snapshot.walk_file_groups(), key=lambda found: found[0]):
         for group in groups:
-            if group.log_files:
+            found = group.merged_slice
+            if found.log_files:
                 raise UnsupportedTableError(
-                    f"file group {group.file_id} in {partition_path!r} has log files: its base file alone does "
-                    "not hold its rows; read the table with read_table"
+                    f"file group {found.file_id} in {found.partition_path!r} has log files: its base file alone does "
+                    "not hold its rows; read the table with read_table or HudiTable.scan"
                 )
-            if group.latest_base_file is not None:
-                files.append(group.latest_base_file)
+            if found.base_file is not None:
+                files.append(found.base_file)
     return files
-
-
-def _read_slice(snapshot: Snapshot, found: FileSlice, whole: pa.Schema, wanted: pa.Schema) -> pa.Table:
-    table = snapshot.table
-    if not found.log_files:
-        return wanted.empty_table() if found.base_file is None else _read_file(table.storage, found.base_file, wanted)
-    rules = rules_of(table.config, whole)
-    reading = SliceReading(whole, tuple(wanted.names), rules, snapshot.committed)
-    return pa.concat_tables([wanted.empty_table(), *read_slice(table.storage, found, reading)])
-
-
-def _read_file(storage: Storage, file: BaseFile, schema: pa.Schema) -> pa.Table:
-    with storage.open_input(file.path) as source:
-        try:
-            parquet = pq.ParquetFile(source)
-            present = set(parquet.schema_arrow.names)
-            rows = parquet.read([name for name in schema.names if name in present])
-            return conform(rows, schema)
-        except (pa.ArrowException, KeyError, ValueError) as error:
-            raise CorruptFileError(f"{file.path} of {storage.base_uri!r} cannot be decoded: {error}") from error

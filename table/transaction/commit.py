@@ -306,7 +306,7 @@ def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
     found = timeline.find(time, end.action)
     if found is not None and found.is_completed:
         return found
-    if is_archived(table.archive, time):
+    if is_archived(table.archived_timeline, time):
         return name_instant(timeline.layout, time, end.action, State.COMPLETED)
     raise CommitOutcomeUnknownError(f"the files of instant {time} are not on the timeline: run the batch again")
 

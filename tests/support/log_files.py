@@ -1,4 +1,4 @@
-"""Slices with log files, made by hand: what `read_slice` is to read, and what it is to find."""
+"""Slices with log files, made by hand: what `merge_slice` is to read, and what it is to find."""
 
 import io
 import json
@@ -11,7 +11,7 @@ from table.files.log.avro_data import encode_avro_content
 from table.files.log.delete_block import encode_deletes
 from table.files.log.framing import BlockType, Header, LogBlock, encode_block
 from table.records.merge import MergeRules
-from table.scan.read_slice import SliceReading, read_slice
+from table.scan.merge_slice import SliceReading, merge_slice
 from table.schema.avro_schema import META_COLUMNS, relaxed, to_avro, with_meta_columns
 from table.storage.local import LocalStorage
 from table.view.file_group import CommittedInstants, build_file_groups
@@ -76,7 +76,7 @@ def read(folder, committed=("1",), rules=None, columns=None, memory_bytes=1 << 2
         instants,
         memory_bytes,
     )
-    pieces = list(read_slice(storage, group.merged_slice, reading))
+    pieces = list(merge_slice(storage, group.merged_slice, reading))
     assert all(piece.schema.equals(reading.output) for piece in pieces)
     return [row for piece in pieces for row in piece.to_pylist()]
 

@@ -46,7 +46,7 @@ def assert_clean(path):
     table = HudiTable.open(path)
     timeline = table.load_timeline()
     assert timeline.pending == ()
-    archived = {commit.time for commit in read_archived_commits(table.archive)}
+    archived = {commit.time for commit in read_archived_commits(table.archived_timeline)}
     for folder, _, names in os.walk(path):
         for name in names:
             base = parse_base_file(name)

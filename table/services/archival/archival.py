@@ -149,4 +149,4 @@ def _append(table: HudiTable, timeline: Timeline, plan: ArchivalPlan, batch: int
             moved_ms = modified.get(file.file_name, clock.now_ms())
             moved_at = clock.format_instant_time(moved_ms, table.config.timezone)
             files.append(RetiredFile(file, storage.read(file.path), moved_at))
-    return table.archive.append(files, batch)
+    return table.archived_timeline.append(files, batch)

@@ -316,8 +316,8 @@ def _list_leftovers(table: HudiTable) -> Leftovers:
 
 def _load_archive(table: HudiTable, present: set[str], notes: dict[str, str]) -> Archive:
     archive = Archive()
-    with _damage_noted(notes, table.archive.folder):
-        for change in table.archive.read_changes():
+    with _damage_noted(notes, table.archived_timeline.folder):
+        for change in table.archived_timeline.read_changes():
             archive.recorded.add(change.time)
             archive.undone.update(change.undone)
             if change.metadata is None:

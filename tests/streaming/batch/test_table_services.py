@@ -58,7 +58,7 @@ def test_a_stream_of_batches_keeps_versions_and_instants_bounded(tmp_path):
     line = load_timeline(LocalStorage(path))
     assert len(line.completed_writes) <= 7
     assert len(line.completed_of(Action.CLEAN)) <= 7
-    archived = {commit.time for commit in read_archived_commits(HudiTable.open(path).archive)}
+    archived = {commit.time for commit in read_archived_commits(HudiTable.open(path).archived_timeline)}
     assert len(archived) + len(line.completed_writes) == 30
     assert engine.writer.services.failures == 0
     assert Engine(path, options).write(29, rows([1])).skipped

@@ -233,7 +233,7 @@ def test_an_archive_with_records_of_another_kind_is_named(tmp_path):
     storage = LocalStorage(path)
     storage.put(".hoodie/archived/.commits_.archive.1_1-0-1", block)
     with pytest.raises(CorruptFileError, match="archive.1_1-0-1"):
-        list(read_archived_commits(HudiTable.open(path).archive))
+        list(read_archived_commits(HudiTable.open(path).archived_timeline))
 
 
 @pytest.mark.parametrize("text", ['{"partitionToWriteStats": {"p": [{"fileId": {"a": 1}}]}}', "[7]", '{"a"'])

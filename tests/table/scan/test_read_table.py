@@ -5,8 +5,8 @@ from values import rows_of
 
 from table import InvalidConfigError, TableNotFoundError, UnsupportedTableError, read_table
 from table.hudi_table import HudiTable
-from table.scan.read_table import list_snapshot_files, slices_of
-from table.snapshot import Snapshot
+from table.scan.plan import plan_scan
+from table.scan.read_table import list_snapshot_files
 
 TABLES = ["cow_insert_partitioned", "cow_nonpartitioned", "cow_upsert_delete", "cow_insert_overwrite",
           "cow_schema_evolved", "cow_cleaned", "cow_archived", "cow_savepoint", "cow_rolled_back", "streaming_sink",
@@ -31,7 +31,7 @@ def test_golden_tables_read_to_their_expected_rows(golden, name):
 def test_golden_tables_with_log_files_read_to_their_expected_rows(golden, name):
     path, expected = golden(name)
     assert by_key(rows_of(read_table(path)), expected["keys"]) == by_key(expected["rows"], expected["keys"])
-    files = [file.path for found in slices_of(Snapshot.load(HudiTable.open(path))) for file in found.files]
+    files = [file.path for found in plan_scan(HudiTable.open(path)).slices for file in found.files]
     assert sorted(files) == sorted([*expected["live_base_files"], *expected["live_log_files"]])
 
 

@@ -79,7 +79,7 @@ def test_commits_leave_the_timeline_and_are_read_back(tmp_path):
     assert [instant.time for instant in outcome.instants] == [instant.time for instant in before[:6]]
     assert load_timeline(table.storage).completed_writes == before[6:]
     assert not load_timeline(table.storage).pending
-    archived = list(read_archived_commits(table.archive))
+    archived = list(read_archived_commits(table.archived_timeline))
     assert sorted(commit.time for commit in archived) == [instant.time for instant in before[:6]]
     assert key_set(read_table(path)) == wanted
     # the sink goes on, with its memory and without it
@@ -89,7 +89,7 @@ def test_commits_leave_the_timeline_and_are_read_back(tmp_path):
     again.write(10, rows([100]))
     assert len(key_set(read_table(path))) == len(wanted) + 2
     assert archive(table, SETTINGS, CLEAN).instants == ()
-    assert len(table.archive.list_files()) == 1
+    assert len(table.archived_timeline.list_files()) == 1
 
 
 def test_a_sink_that_was_quiet_for_long_finds_its_last_batch_in_the_archive(tmp_path):
@@ -123,7 +123,7 @@ def test_stopped_at_any_call_nothing_is_lost_and_nothing_looks_failed(tmp_path, 
         assert key_set(read_table(target)) == sorted([*wanted, "k777"])
         archive(table, SETTINGS, CLEAN)
         times_left = [i.time for i in load_timeline(table.storage).completed_writes]
-        known = {commit.time for commit in read_archived_commits(table.archive)}
+        known = {commit.time for commit in read_archived_commits(table.archived_timeline)}
         assert set(left) <= set(times_left) | known
         assert key_set(read_table(target)) == sorted([*wanted, "k777"])
         shutil.rmtree(target)
@@ -194,5 +194,5 @@ def test_hudi_reads_our_archive_and_goes_on(hudi, tmp_path):
     options = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4", "hoodie.clean.commits.retained": "2"}
     for number in range(3):
         hudi.write(path, rows([600 + number]), {**JVM, "hoodie.clean.automatic": "true", **options})
-    known = [commit.time for commit in read_archived_commits(table.archive)]
+    known = [commit.time for commit in read_archived_commits(table.archived_timeline)]
     assert len(set(known)) > len({i.time for i in outcome.instants if i.action is Action.COMMIT})

@@ -18,7 +18,7 @@ def test_hudis_archive_is_read(golden):
         "2_1-0-1",
         "1_1-0-1",
     ]
-    commits = list(read_archived_commits(HudiTable.open(path).archive))
+    commits = list(read_archived_commits(HudiTable.open(path).archived_timeline))
     active = HudiTable.open(path).load_timeline().completed_writes
     assert len(commits) + len(active) == 12
     assert {commit.action for commit in commits} == {"commit"}

@@ -14,7 +14,7 @@ from table.config.merge_mode import MergeMode
 from table.config.table_config import TableConfig
 from table.files.log.framing import BlockType, Header, LogBlock, encode_block
 from table.records.merge import MergeRules
-from table.scan.read_slice import rules_of
+from table.scan.merge_slice import rules_of
 from table.schema.avro_schema import DELETE_MARKER, to_avro
 
 KINDS = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA)

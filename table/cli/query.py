@@ -1,0 +1,116 @@
+"""Commands that list and ask: history, files, query."""
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from table.cli.arguments import add_command, add_format, at_least_one, open_table
+from table.cli.output import complain, say, say_json, size_text
+from table.cli.show import new_grid, rendered
+
+TABLE_NAME = "t"  # of the table in a query
+
+
+def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declares the commands."""
+    told = add_command(
+        commands,
+        "history",
+        "list the instants of the active timeline, newest first, with what each commit did",
+        ["hudistream history /data/lake/events", "hudistream history /data/lake/events --limit 5 --format json"],
+        _history,
+    )
+    told.add_argument("--limit", type=at_least_one, metavar="N", help="most instants (default: all)")
+    add_format(told)
+    listed = add_command(
+        commands,
+        "files",
+        "list the files that readers see, now or as of an earlier time",
+        ["hudistream files /data/lake/events", "hudistream files /data/lake/events --as-of 2024-02-29T12:00:00"],
+        _files,
+    )
+    _add_as_of(listed)
+    add_format(listed)
+    asked = add_command(
+        commands,
+        "query",
+        f"answer an SQL query through DuckDB; the table is called {TABLE_NAME}",
+        [
+            'hudistream query /data/lake/events "select day, count(*) from t group by day"',
+            'hudistream query /data/lake/events "select * from t limit 5" --format json',
+        ],
+        _query,
+    )
+    asked.add_argument("sql", metavar="SQL", help=f"the query; the table is called {TABLE_NAME}")
+    _add_as_of(asked)
+    add_format(asked)
+
+
+def _add_as_of(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--as-of", metavar="TIME", help="an instant time, or an ISO time in the zone of the table (default: now)"
+    )
+
+
+def _history(given: argparse.Namespace) -> int:
+    _tell(given, "instants", "timeline, newest first", open_table(given).history(given.limit))
+    return 0
+
+
+def _files(given: argparse.Namespace) -> int:
+    _tell(given, "files", "files", open_table(given).files(given.as_of))
+    return 0
+
+
+def _query(given: argparse.Namespace) -> int:
+    try:
+        import duckdb  # noqa: PLC0415 an extra
+    except ImportError:
+        complain("query needs the extra duckdb: pip install 'hudistream[duckdb]'")
+        return 1
+    with duckdb.connect() as connection:
+        open_table(given).scan(as_of=given.as_of).to_duckdb(connection, TABLE_NAME)
+        answer = connection.execute(given.sql)
+        names = [column[0] for column in answer.description or ()]
+        rows = answer.fetchall() if names else []
+    if given.format == "json":
+        say_json({"columns": names, "rows": [[_json_value(value) for value in row] for row in rows]})
+    else:
+        say(_grid_lines(None, names, rows))
+    return 0
+
+
+def _tell(given: argparse.Namespace, key: str, title: str, found: pa.Table) -> None:
+    if given.format == "json":
+        rows = [{name: _json_value(value) for name, value in row.items()} for row in found.to_pylist()]
+        say_json({key: rows})
+        return
+    names = [name for name in found.column_names if name != "requested_at"]
+    lines = [[_sized(name, row[name]) for name in names] for row in found.to_pylist()]
+    say(_grid_lines(title, [name.replace("_", " ") for name in names], lines))
+
+
+def _sized(name: str, value: Any) -> Any:
+    return size_text(value) if value is not None and name in ("size_bytes", "bytes_written") else value
+
+
+def _grid_lines(title: str | None, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+    from rich.markup import escape  # noqa: PLC0415 the extra `cli`, which `main` has asked for
+
+    grid = new_grid(title or "", *map(escape, names))
+    for row in rows:
+        grid.add_row(*("" if value is None else escape(str(value)) for value in row))
+    return rendered([grid])
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, (date, datetime)):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {str(key): _json_value(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json_value(inner) for inner in value]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

@@ -1,0 +1,124 @@
+"""What is in a table, as Arrow tables: its history, its partitions, its files. Reads no rows."""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from table import clock
+from table.hudi_table import HudiTable
+from table.inspect.overview import read_figures
+from table.scan.as_of import AsOf, load_snapshot
+from table.timeline.instant import Instant
+from table.view.file_group import FileSlice
+
+HISTORY = pa.schema(
+    [
+        ("instant", pa.string()),
+        ("requested_at", pa.timestamp("ms", "UTC")),
+        ("action", pa.string()),
+        ("state", pa.string()),
+        ("operation", pa.string()),
+        ("rows_added", pa.int64()),
+        ("rows_updated", pa.int64()),
+        ("rows_deleted", pa.int64()),
+        ("files_written", pa.int64()),
+        ("bytes_written", pa.int64()),
+    ]
+)
+PARTITIONS = pa.schema(
+    [
+        ("partition_path", pa.string()),
+        ("file_groups", pa.int64()),
+        ("log_files", pa.int64()),
+        ("size_bytes", pa.int64()),
+        ("newest_instant", pa.string()),
+    ]
+)
+FILES = pa.schema(
+    [
+        ("partition_path", pa.string()),
+        ("file_id", pa.string()),
+        ("base_instant", pa.string()),
+        ("path", pa.string()),
+        ("kind", pa.string()),
+        ("size_bytes", pa.int64()),
+    ]
+)
+
+
+def load_history(table: HudiTable, limit: int | None = None) -> pa.Table:
+    """The active timeline, newest instant first, with the columns `HISTORY`.
+
+    Args:
+        table: the table.
+        limit: most instants; None means all.
+    """
+    newest = table.load_timeline().instants[::-1][:limit]
+    figures = read_figures(table, newest)
+    rows = []
+    for instant in newest:
+        row = {"instant": instant.time, "requested_at": _requested_ms(table, instant)}
+        row.update(action=instant.action.value, state=instant.state.value)
+        done = figures.get(instant.time)
+        if done is not None and instant.is_completed:
+            row.update(operation=done.operation, rows_added=done.rows_added, rows_updated=done.rows_updated)
+            row.update(rows_deleted=done.rows_deleted, files_written=done.files, bytes_written=done.bytes_written)
+        rows.append(row)
+    return pa.Table.from_pylist(rows, HISTORY)
+
+
+def _requested_ms(table: HudiTable, instant: Instant) -> int | None:
+    try:
+        return clock.parse_instant_time(instant.time, table.config.timezone)
+    except ValueError:
+        return None  # 00000000000001 and the like
+
+
+def load_partitions(table: HudiTable, as_of: AsOf | None = None) -> pa.Table:
+    """The partitions that hold a file, by path, with the columns `PARTITIONS`.
+
+    Args:
+        table: the table.
+        as_of: as `table.scan.as_of.load_snapshot`.
+    """
+    rows = []
+    for path, found in _slices_by_partition(table, as_of):
+        files = [file for one in found for file in one.files]
+        rows.append(
+            {
+                "partition_path": path,
+                "file_groups": len(found),
+                "log_files": sum(len(one.log_files) for one in found),
+                "size_bytes": sum(file.size_bytes for file in files),
+                "newest_instant": max(one.base_instant_time for one in found),
+            }
+        )
+    return pa.Table.from_pylist(rows, PARTITIONS)
+
+
+def load_files(table: HudiTable, as_of: AsOf | None = None) -> pa.Table:
+    """The files that a snapshot shows, with the columns `FILES`: by partition path and file group, base file first.
+
+    Args:
+        table: the table.
+        as_of: as `table.scan.as_of.load_snapshot`.
+    """
+    rows = [
+        {
+            "partition_path": path,
+            "file_id": one.file_id,
+            "base_instant": one.base_instant_time,
+            "path": file.path,
+            "kind": "base" if file is one.base_file else "log",
+            "size_bytes": file.size_bytes,
+        }
+        for path, found in _slices_by_partition(table, as_of)
+        for one in found
+        for file in one.files
+    ]
+    return pa.Table.from_pylist(rows, FILES)
+
+
+def _slices_by_partition(table: HudiTable, as_of: AsOf | None) -> Iterable[tuple[str, list[FileSlice]]]:
+    walked = sorted(load_snapshot(table, as_of).walk_file_groups(), key=lambda found: found[0])
+    return [(path, [group.merged_slice for group in groups]) for path, groups in walked if groups]

@@ -1,0 +1,85 @@
+"""Rows by record key: files that cannot hold a key are not read, and of the others only the row groups with hits."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from table.errors import InvalidConfigError, UnsupportedTableError
+from table.files.base.stored_file import StoredBaseFile
+from table.hudi_table import HudiTable
+from table.index.key_cache import KeyCache
+from table.index.key_lookup import FileHits, find_keys
+from table.scan.as_of import AsOf
+from table.scan.plan import ScanPlan, each_at_once, plan_scan
+from table.scan.read_slice import read_slice
+from table.schema.avro_schema import RECORD_KEY
+from table.view.file_group import FileSlice
+
+
+def lookup(
+    table: HudiTable, keys: Sequence[str] | pa.Array, columns: Sequence[str] | None = None, as_of: AsOf | None = None
+) -> pa.Table:
+    """The rows that have one of some record keys.
+
+    Args:
+        table: the table.
+        keys: record keys, as in ``_hoodie_record_key``; of a key of several fields ``a:1,b:2``. One that is given
+            twice counts once.
+        columns: the columns wanted, in order; None means all.
+        as_of: which snapshot; see `table.scan.as_of.load_snapshot`.
+
+    Returns:
+        In the order of partition paths, file groups and rows. A key that no row has is left out. A key has several
+        rows where several partitions have it, or where it was inserted twice.
+
+    Raises:
+        InvalidConfigError: a key is no text, a column is not in the table, or there is no such snapshot.
+        UnsupportedTableError: the table keeps no record keys, or as `plan_scan`.
+        CorruptFileError, StorageError: a file cannot be decoded or read.
+    """
+    if not table.config.populate_meta_fields:
+        raise UnsupportedTableError(
+            "the table keeps no record keys (hoodie.populate.meta.fields=false): scan it instead"
+        )
+    sought = _as_keys(keys)
+    plan = plan_scan(table, columns, [(RECORD_KEY, "in", sought.to_pylist())], as_of)
+    found = each_at_once(table.storage, lambda one: _rows_in(plan, one, sought), plan.slices)
+    return pa.concat_tables([plan.shown.empty_table(), *(rows for tables in found for rows in tables)])
+
+
+def _as_keys(keys: Sequence[str] | pa.Array) -> pa.Array:
+    if isinstance(keys, str):
+        raise InvalidConfigError(f"keys={keys!r}: give a list of record keys, [{keys!r}]")
+    try:
+        given = keys if isinstance(keys, (pa.Array, pa.ChunkedArray)) else pa.array(list(keys), pa.string())
+        sought = pc.unique(given.cast(pa.string())).drop_null()
+    except (pa.ArrowException, TypeError) as error:
+        raise InvalidConfigError(f"record keys are text: {error}") from error
+    return sought
+
+
+def _rows_in(plan: ScanPlan, found: FileSlice, keys: pa.Array) -> list[pa.Table]:
+    if found.base_file is None or found.log_files:
+        tables = read_slice(plan.context, found, plan.needed)
+        return [rows.filter(pc.is_in(rows[RECORD_KEY], keys)).select(plan.names) for rows in tables]
+    storage = plan.context.table.storage
+    # the plan has asked ranges and filters
+    hits, _ = find_keys(storage, [found.base_file], keys, prune=False, ranges=False, cache=KeyCache(0))
+    return [rows for one in hits for rows in _rows_of(plan, one)]
+
+
+def _rows_of(plan: ScanPlan, hits: FileHits) -> Iterator[pa.Table]:
+    """The rows of a file at some positions; row groups without any are not read."""
+    with StoredBaseFile(plan.context.table.storage, hits.file.path) as file:
+        starts = np.concatenate([[0], np.cumsum(file.group_rows)])
+        in_group = np.searchsorted(starts, hits.stored, side="right") - 1
+        for group in np.unique(in_group).tolist():
+            wanted = hits.stored[in_group == group]
+            at = int(starts[group])
+            for rows in file.read_batches(plan.needed, [group]):
+                here = wanted[(wanted >= at) & (wanted < at + len(rows))] - at
+                at += len(rows)
+                if len(here):
+                    yield rows.take(pa.array(here)).select(plan.names)

@@ -1,0 +1,226 @@
+"""From a question to the file slices that can answer it: pruned by partition path, by key range and by bloom filter."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from table import threads
+from table.columns.near_name import did_you_mean
+from table.config.table_config import TableConfig
+from table.errors import InvalidConfigError, UnsupportedTableError
+from table.hudi_table import HudiTable
+from table.index.key_cache import KeyCache, LookedIntoFile
+from table.index.key_lookup import SoughtKeys
+from table.scan.as_of import AsOf, load_snapshot
+from table.scan.partition_guarantee import partition_guarantee
+from table.scan.predicate import Predicate, Where, parse_where, which_may_hold
+from table.scan.read_slice import SliceContext, check_readable
+from table.schema.avro_schema import META_FIELDS, RECORD_KEY, relaxed, with_meta_columns
+from table.snapshot import Snapshot
+from table.storage.interface import Storage
+from table.view.file_group import FileSlice
+
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+
+TABLE_VERSION_READ = 6
+# Nobody reads the same footers again soon: what a reader remembers ends with its plan
+_NO_CACHE = KeyCache(0)
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """What a plan does not read, and why.
+
+    Attributes:
+        partitions: partition paths of the table.
+        partitions_pruned: of these, those that the condition contradicts.
+        files: file slices of the snapshot.
+        files_in_pruned_partitions: of these, those in pruned partitions.
+        files_pruned_by_key_range: those whose range of record keys holds none of the keys asked for.
+        files_pruned_by_bloom_filter: those whose bloom filter knows none of these keys.
+    """
+
+    partitions: int = 0
+    partitions_pruned: int = 0
+    files: int = 0
+    files_in_pruned_partitions: int = 0
+    files_pruned_by_key_range: int = 0
+    files_pruned_by_bloom_filter: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class ScanPlan:
+    """The slices that a scan reads, and how.
+
+    Attributes:
+        context: what reading a slice needs.
+        schema: every column of the table, meta columns first, all nullable (Arrow).
+        names: the columns wanted, in order.
+        predicate: which rows are wanted; None means all.
+        slices: by partition path, then file group.
+        as_of: instant time of the last write that is seen; None where the table has none.
+        pruning: what was left out.
+    """
+
+    context: SliceContext
+    schema: pa.Schema
+    names: tuple[str, ...]
+    predicate: Predicate | None
+    slices: tuple[FileSlice, ...]
+    as_of: str | None
+    pruning: Pruning
+
+    @property
+    def needed(self) -> pa.Schema:
+        """The columns that are read: those wanted, and those of the condition."""
+        asked = self.predicate.columns if self.predicate is not None else frozenset()
+        wanted = dict.fromkeys(self.names)
+        return pa.schema([self.schema.field(name) for name in (*wanted, *sorted(asked - wanted.keys()))])
+
+    @property
+    def shown(self) -> pa.Schema:
+        """The columns of the result."""
+        return pa.schema([self.schema.field(name) for name in self.names])
+
+
+def plan_scan(
+    table: HudiTable, columns: Sequence[str] | None = None, where: Where | None = None, as_of: AsOf | None = None
+) -> ScanPlan:
+    """Plans a scan: reads the timeline, lists folders, and reads footers where record keys are asked for.
+
+    Args:
+        table: the table.
+        columns: the columns wanted, in order; None means all.
+        where: which rows; see `table.scan.predicate.parse_where`.
+        as_of: which snapshot; see `table.scan.as_of.load_snapshot`.
+
+    Raises:
+        UnsupportedTableError: the table's version is not 6, or how it merges log files is not known.
+        InvalidConfigError: a column is not in the table, a condition cannot be asked, or there is no such snapshot.
+    """
+    check_version(table.config)
+    snapshot = load_snapshot(table, as_of)
+    stored, schema = load_read_schema(snapshot)
+    names = checked_names(columns, schema)
+    predicate = parse_where(where, schema, key_columns_of(table.config, schema)) if where is not None else None
+    slices, pruning = _slices_of(snapshot, schema, predicate)
+    for found in slices:
+        check_readable(table, found, schema)
+    if predicate is not None and predicate.keys is not None and table.config.populate_meta_fields:
+        slices, pruning = _prune_by_keys(table.storage, slices, predicate.keys, pruning)
+    seen = max(snapshot.timeline.committed_times, default=None)
+    context = SliceContext(table, snapshot.committed, stored)
+    return ScanPlan(context, schema, names, predicate, tuple(slices), seen, pruning)
+
+
+def check_version(config: TableConfig) -> None:
+    """Refuses a table of another version.
+
+    Raises:
+        UnsupportedTableError: names the version.
+    """
+    if config.version != TABLE_VERSION_READ:
+        raise UnsupportedTableError(
+            f"the table has hoodie.table.version={config.version}; version {TABLE_VERSION_READ} is read"
+        )
+
+
+def load_read_schema(snapshot: Snapshot) -> tuple[pa.Schema | None, pa.Schema]:
+    """The columns of a snapshot (Arrow).
+
+    Returns:
+        As stored, without meta columns, or None where nothing was written; and as they are read: meta columns first,
+        all nullable, because what older files lack is null, whatever the newest schema says.
+    """
+    stored = snapshot.load_schema()
+    return stored, relaxed(with_meta_columns(stored) if stored is not None else pa.schema(META_FIELDS))
+
+
+def checked_names(columns: Sequence[str] | None, schema: pa.Schema) -> tuple[str, ...]:
+    """The columns wanted, in order.
+
+    Raises:
+        InvalidConfigError: the table has no such column.
+    """
+    if columns is None:
+        return tuple(schema.names)
+    if isinstance(columns, str):
+        raise InvalidConfigError(f"columns={columns!r}: give a list of names, [{columns!r}]")
+    unknown = [name for name in columns if name not in schema.names]
+    if unknown:
+        raise InvalidConfigError(
+            f"the table has no column {unknown[0]!r}; it has {', '.join(schema.names)}"
+            f"{did_you_mean(unknown[0], schema.names)}"
+        )
+    return tuple(columns)
+
+
+def key_columns_of(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
+    """The columns whose value is the record key, as text or as a whole number.
+
+    A complex key of one field is left out: Hudi's releases spell it differently (`table.keys.keygen`).
+    """
+    names = config.record_key_fields
+    if len(names) != 1 or names[0] not in schema.names or config.keygen_type == "COMPLEX":
+        return (RECORD_KEY,)
+    kind = schema.field(names[0]).type
+    is_key = pa.types.is_string(kind) or pa.types.is_integer(kind)
+    return (RECORD_KEY, names[0]) if is_key else (RECORD_KEY,)
+
+
+def _slices_of(snapshot: Snapshot, schema: pa.Schema, predicate: Predicate | None) -> tuple[list[FileSlice], Pruning]:
+    """The slices of the partitions that may hold a row, by partition path and file group."""
+    walked = sorted(snapshot.walk_file_groups(), key=lambda found: found[0])
+    guarantees: list[pc.Expression] = []
+    kept = list(range(len(walked)))
+    if predicate is not None:
+        guarantees = [partition_guarantee(snapshot.table.config, schema, path) for path, _ in walked]
+        kept = which_may_hold(predicate.expression, guarantees, schema)
+    slices = [group.merged_slice for number in kept for group in walked[number][1]]
+    files = sum(len(groups) for _, groups in walked)
+    return slices, Pruning(len(walked), len(walked) - len(kept), files, files - len(slices))
+
+
+def _prune_by_keys(
+    storage: Storage, slices: Sequence[FileSlice], keys: pa.Array, pruning: Pruning
+) -> tuple[list[FileSlice], Pruning]:
+    """The slices that may hold one of the keys. What log files add is not known to the footer of a base file."""
+    sought = SoughtKeys(keys)
+    verdicts = list(each_at_once(storage, lambda found: _verdict(storage, found, sought), slices))
+    kept = [found for found, verdict in zip(slices, verdicts, strict=True) if verdict is None]
+    counted = {name: verdicts.count(name) for name in ("range", "filter")}
+    return kept, Pruning(
+        pruning.partitions,
+        pruning.partitions_pruned,
+        pruning.files,
+        pruning.files_in_pruned_partitions,
+        counted["range"],
+        counted["filter"],
+    )
+
+
+def _verdict(storage: Storage, found: FileSlice, sought: SoughtKeys) -> str | None:
+    """What says that a slice holds none of the keys; None where it may hold one."""
+    if found.base_file is None or found.log_files:
+        return None
+    if not len(sought.keys):
+        return "range"
+    with LookedIntoFile(storage, found.base_file.path, _NO_CACHE) as file:
+        known = file.load_known()
+    low, high = sought.within(known.bounds)
+    if low == high:
+        return "range"
+    return "filter" if known.bloom is not None and not sought.any_may_be_in(known.bloom, low, high) else None
+
+
+def each_at_once(storage: Storage, ask: Callable[[Asked], Answer], asked: Iterable[Asked]) -> Iterator[Answer]:
+    """The answers in order; several questions at a time where one of them is a request that waits."""
+    if storage.calls_at_once == 1:
+        yield from map(ask, asked)
+        return
+    with threads.make_pool(storage.calls_at_once, "hudistream-scan") as pool:
+        yield from pool.map(ask, asked)

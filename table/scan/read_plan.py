@@ -1,0 +1,192 @@
+"""The rows of a plan: Arrow reads many files at a time, ahead of its reader by a bounded number of batches.
+
+Files whose columns Arrow can bring into the table's types by itself are read as one dataset: it skips row groups by
+their statistics, decodes on all cores and keeps the order. The others (older files with other types, slices with log
+files) are read one after the other.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from table.errors import CorruptFileError, HudiError
+from table.files.base.stored_file import StoredBaseFile
+from table.scan.plan import ScanPlan, each_at_once
+from table.scan.read_slice import read_slice
+from table.view.file_group import FileSlice
+
+PARQUET = ds.ParquetFileFormat()
+FILES_AT_ONCE = 32  # open at a time, with their footers
+_FRAGMENT_READAHEAD = 4  # files
+_BATCH_READAHEAD = 8  # batches of 131,072 rows at most
+
+
+@dataclass(frozen=True, eq=False)
+class _Opened:
+    """A slice that is about to be read.
+
+    Attributes:
+        found: the slice.
+        fragment: its base file, where Arrow reads it by itself.
+    """
+
+    found: FileSlice
+    fragment: ds.ParquetFileFragment | None
+
+
+def read_batches(plan: ScanPlan, limit: int | None = None) -> Iterator[pa.RecordBatch]:
+    """Rows in the order of the plan's slices, as record batches with the columns `ScanPlan.shown`.
+
+    Args:
+        plan: of the scan.
+        limit: most rows; None means all.
+
+    Raises:
+        CorruptFileError, StorageError: a file cannot be decoded or read.
+    """
+    left = limit
+    if left == 0:
+        return
+    for batch in _all_batches(plan):
+        if not batch.num_rows:
+            continue
+        if left is not None and batch.num_rows >= left:
+            yield batch.slice(0, left)
+            return
+        left = left - batch.num_rows if left is not None else None
+        yield batch
+
+
+def read_rows(plan: ScanPlan, limit: int | None = None) -> pa.Table:
+    """All rows in memory; see `read_batches`."""
+    if limit is not None:
+        return pa.Table.from_batches(read_batches(plan, limit), plan.shown)
+    tables = [plan.shown.empty_table()]
+    for run in _runs(plan):
+        if run[0].fragment is None:
+            tables += [rows for opened in run for rows in _read_alone(plan, opened.found)]
+            continue
+        with _damage_named(plan, run):
+            rows = _scanner(plan, run).to_table()
+        tables.append(_shown(plan, rows))
+    return pa.concat_tables(tables)
+
+
+def _all_batches(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+    for run in _runs(plan):
+        if run[0].fragment is None:
+            for opened in run:
+                for rows in _read_alone(plan, opened.found):
+                    yield from rows.to_batches()
+            continue
+        with _damage_named(plan, run):
+            for batch in _scanner(plan, run).to_reader():
+                yield from _shown(plan, pa.Table.from_batches([batch])).to_batches()
+
+
+def _runs(plan: ScanPlan) -> Iterator[list[_Opened]]:
+    """Neighbours that are read in the same way, open while they are read."""
+    needed = plan.needed
+    for at in range(0, len(plan.slices), FILES_AT_ONCE):
+        window = plan.slices[at : at + FILES_AT_ONCE]
+        with ExitStack() as files:
+            opened = open_slices(plan, window, needed, files)
+            for _, run in groupby(opened, key=lambda one: one.fragment is None):
+                yield list(run)
+
+
+def open_slices(plan: ScanPlan, window: Sequence[FileSlice], needed: pa.Schema, files: ExitStack) -> list[_Opened]:
+    """Opens slices and reads the footers of their base files.
+
+    Args:
+        plan: of the scan.
+        window: slices of the plan.
+        needed: columns that are read.
+        files: closes them.
+    """
+    storage = plan.context.table.storage
+
+    def open_one(found: FileSlice) -> tuple[_Opened, pa.NativeFile | None]:
+        if found.base_file is None or found.log_files:
+            return _Opened(found, None), None
+        source = storage.open_input(found.base_file.path)
+        fragment = PARQUET.make_fragment(source)
+        try:
+            with _damage_named(plan, [_Opened(found, None)]):
+                fits = reads_as(fragment.physical_schema, needed)
+        except BaseException:
+            source.close()
+            raise
+        return _Opened(found, fragment if fits else None), source
+
+    opened = []
+    for one, source in each_at_once(storage, open_one, window):
+        if source is not None:
+            files.callback(source.close)
+        opened.append(one)
+    return opened
+
+
+def reads_as(stored: pa.Schema, wanted: pa.Schema) -> bool:
+    """Whether Arrow's dataset reader brings a file's columns into the types wanted, as Hudi would.
+
+    Args:
+        stored: the file's columns.
+        wanted: the columns to be read; one that the file lacks is null.
+    """
+    for field in wanted:
+        if stored.names.count(field.name) > 1:
+            return False
+        number = stored.get_field_index(field.name)
+        if number >= 0 and not _widens(stored.field(number).type, field.type):
+            return False
+    return True
+
+
+def _widens(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    if stored.equals(wanted):
+        return True
+    return bool(pa.types.is_int32(stored) and pa.types.is_int64(wanted))
+
+
+def _scanner(plan: ScanPlan, run: Sequence[_Opened]) -> ds.Scanner:
+    dataset = ds.FileSystemDataset([one.fragment for one in run], plan.schema, PARQUET, None)
+    return dataset.scanner(
+        columns={name: ds.field(name) for name in dict.fromkeys(plan.names)},
+        filter=plan.predicate.expression if plan.predicate is not None else None,
+        batch_readahead=_BATCH_READAHEAD,
+        fragment_readahead=_FRAGMENT_READAHEAD,
+    )
+
+
+def _read_alone(plan: ScanPlan, found: FileSlice) -> Iterator[pa.Table]:
+    for rows in read_slice(plan.context, found, plan.needed):
+        kept = rows.filter(plan.predicate.expression) if plan.predicate is not None else rows
+        yield _shown(plan, kept)
+
+
+def _shown(plan: ScanPlan, rows: pa.Table) -> pa.Table:
+    """The columns wanted, in order, with the table's types to the letter."""
+    return pa.Table.from_arrays([rows.column(name) for name in plan.names], schema=plan.shown)
+
+
+@contextmanager
+def _damage_named(plan: ScanPlan, run: Sequence[_Opened]) -> Iterator[None]:
+    """Arrow does not say which of several files is damaged: they are read again one by one until one fails."""
+    try:
+        yield
+    except (HudiError, FileNotFoundError):
+        raise
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        storage = plan.context.table.storage
+        for one in run:
+            if one.found.base_file is not None:
+                with StoredBaseFile(storage, one.found.base_file.path) as file:
+                    for _ in file.read_stored(plan.needed.names):
+                        pass
+        paths = ", ".join(file.path for one in run for file in one.found.files)
+        raise CorruptFileError(f"{paths} of {storage.base_uri!r} cannot be decoded: {error}") from error

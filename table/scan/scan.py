@@ -1,0 +1,196 @@
+"""Scan: a question to a table as a value. It reads nothing until its rows are asked for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyarrow.fs import PyFileSystem
+
+from table.errors import HudiError, InvalidConfigError, UnsupportedTableError
+from table.hudi_table import HudiTable
+from table.scan.arrow_filesystem import arrow_filesystem
+from table.scan.as_of import AsOf
+from table.scan.explain_scan import ScanExplanation, explain_plan
+from table.scan.partition_guarantee import partition_guarantee
+from table.scan.plan import ScanPlan, each_at_once, plan_scan
+from table.scan.predicate import Where
+from table.scan.read_plan import PARQUET, read_batches, read_rows, reads_as
+from table.scan.split import ScanSplit
+from table.view.file_group import FileSlice
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """Rows of a snapshot. Immutable and picklable; every method that gives rows plans anew.
+
+    Attributes:
+        table: the table.
+        columns: the columns wanted, in order; None means all, the five meta columns first.
+        where: which rows: a ``pyarrow.compute.Expression``; or tuples ``(column, operator, value)`` that are all true;
+            or a list of such lists of which one is true. None means all.
+        as_of: which snapshot: an instant time, an ISO time, a date or a datetime; None means the newest one at the
+            moment of reading.
+        limit: most rows; None means all. Which ones come first is the order of partition paths and file groups.
+    """
+
+    table: HudiTable
+    columns: tuple[str, ...] | None = None
+    where: Where | None = None
+    as_of: AsOf | None = None
+    limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.columns, str):
+            raise InvalidConfigError(f"columns={self.columns!r}: give a list of names, [{self.columns!r}]")
+        if self.limit is not None and self.limit < 0:
+            raise InvalidConfigError(f"limit={self.limit}: give a number of rows, 0 or more")
+        if self.columns is not None:
+            object.__setattr__(self, "columns", tuple(self.columns))
+
+    def plan(self) -> ScanPlan:
+        """The slices that are read, and what was pruned before a row is read.
+
+        Raises:
+            UnsupportedTableError: the table's version is not 6, or how it merges log files is not known.
+            InvalidConfigError: a column is not in the table, the condition cannot be asked, or there is no such
+                snapshot; the error names what there is.
+        """
+        return plan_scan(self.table, self.columns, self.where, self.as_of)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows in memory.
+
+        Returns:
+            Columns with the table's types, all nullable. What older files lack is null.
+
+        Raises:
+            HudiError: as `plan`; CorruptFileError where a file cannot be decoded.
+        """
+        return read_rows(self.plan(), self.limit)
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """Rows as a stream in bounded memory: some batches of some files are read ahead. Raises as `to_arrow`."""
+        plan = self.plan()
+        return pa.RecordBatchReader.from_batches(plan.shown, read_batches(plan, self.limit))
+
+    def to_dataset(self) -> ds.Dataset:
+        """A ``pyarrow.dataset`` of the base files, for engines that push down columns and filters by themselves.
+
+        Raises:
+            HudiError: as `plan`.
+            InvalidConfigError: there is a limit, or the condition names a column that is not among `columns`.
+            UnsupportedTableError: a file has other types than the table has now, and Arrow cannot widen them; or a
+                slice has log files.
+        """
+        if self.limit is not None:
+            raise InvalidConfigError(f"limit={self.limit}: a dataset has no limit; use to_batches() or to_arrow()")
+        plan = self.plan()
+        outside = sorted(set(plan.needed.names) - set(plan.names))
+        if outside:
+            raise InvalidConfigError(
+                f"where names the column {outside[0]!r}: add it to columns, or use to_batches() or to_arrow()"
+            )
+        filesystem = arrow_filesystem(self.table.storage)
+        fragments = list(
+            each_at_once(self.table.storage, lambda found: _fragment(plan, found, filesystem), plan.slices)
+        )
+        dataset = ds.FileSystemDataset(
+            [fragment for fragment in fragments if fragment is not None], plan.shown, PARQUET, filesystem
+        )
+        return dataset.filter(plan.predicate.expression) if plan.predicate is not None else dataset
+
+    def to_pandas(self, **options: Any) -> Any:
+        """All rows as a pandas DataFrame.
+
+        Args:
+            options: of ``pyarrow.Table.to_pandas``.
+
+        Raises:
+            HudiError: as `to_arrow`.
+            ImportError: pandas is not installed.
+        """
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> Any:
+        """All rows as a Polars DataFrame.
+
+        Raises:
+            HudiError: as `to_arrow`.
+            ImportError: Polars is not installed (``pip install 'hudistream[polars]'``).
+        """
+        try:
+            import polars as pl  # noqa: PLC0415 an extra
+        except ImportError as error:
+            raise ImportError("to_polars() needs Polars: pip install 'hudistream[polars]'") from error
+        return pl.from_arrow(self.to_arrow())
+
+    def to_duckdb(self, connection: Any, name: str) -> Any:
+        """Makes the rows known to a DuckDB connection as a view.
+
+        DuckDB reads the files when it is asked, and pushes columns and filters down. Where `to_dataset` cannot serve
+        (a limit, files with other types), the rows are read now.
+
+        Args:
+            connection: of DuckDB.
+            name: of the view.
+
+        Returns:
+            The connection.
+
+        Raises:
+            HudiError: as `to_arrow`.
+        """
+        try:
+            rows: Any = self.to_dataset()
+        except HudiError:
+            rows = self.to_arrow()
+        connection.register(name, rows)
+        return connection
+
+    def splits(self) -> tuple[ScanSplit, ...]:
+        """The scan in parts that can be read anywhere: one for each file slice. Picklable.
+
+        Raises:
+            HudiError: as `plan`.
+            InvalidConfigError: there is a limit, which parts that do not know of each other cannot keep.
+        """
+        if self.limit is not None:
+            raise InvalidConfigError(f"limit={self.limit}: parts of a scan cannot keep a limit; take it from the rows")
+        plan = self.plan()
+        return tuple(ScanSplit.of(plan, found) for found in plan.slices)
+
+    def explain(self) -> ScanExplanation:
+        """What is read and what was pruned, counted. Reads the footers of the files that are left."""
+        return explain_plan(self.plan())
+
+
+def make_scan(
+    table: HudiTable,
+    columns: Sequence[str] | None = None,
+    where: Where | None = None,
+    as_of: AsOf | None = None,
+    limit: int | None = None,
+) -> Scan:
+    """A scan; the arguments are the attributes of `Scan`."""
+    given = columns if columns is None or isinstance(columns, str) else tuple(columns)
+    return Scan(table, given, where, as_of, limit)  # type: ignore[arg-type] # Scan refuses a string
+
+
+def _fragment(plan: ScanPlan, found: FileSlice, filesystem: PyFileSystem) -> ds.ParquetFileFragment | None:
+    if found.log_files:
+        raise UnsupportedTableError(
+            f"file group {found.file_id} in {found.partition_path!r} has log files: a dataset cannot merge them; use "
+            "to_batches() or to_arrow()"
+        )
+    if found.base_file is None:
+        return None
+    path = found.base_file.path
+    known = partition_guarantee(plan.context.table.config, plan.schema, found.partition_path)
+    fragment = PARQUET.make_fragment(path, filesystem, partition_expression=known)
+    if not reads_as(fragment.physical_schema, plan.shown):
+        raise UnsupportedTableError(
+            f"{path} has other types than the table has now; a dataset cannot cast them: use to_batches() or to_arrow()"
+        )
+    return fragment

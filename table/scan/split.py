@@ -1,0 +1,77 @@
+"""ScanSplit: the part of a scan that one file slice answers. It can be read in another process, by any engine."""
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from table.scan.plan import Pruning, ScanPlan
+from table.scan.predicate import Predicate
+from table.scan.read_plan import read_batches, read_rows
+from table.scan.read_slice import SliceContext
+from table.view.file_group import FileSlice
+
+
+@dataclass(frozen=True, eq=False)
+class ScanSplit:
+    """One file slice, and what is wanted of it. Immutable and picklable; holds no open file.
+
+    Attributes:
+        context: what reading a slice needs.
+        found: the slice.
+        table_schema: every column of the table (Arrow).
+        names: the columns wanted, in order.
+        predicate: which rows are wanted; None means all.
+    """
+
+    context: SliceContext
+    found: FileSlice
+    table_schema: pa.Schema
+    names: tuple[str, ...]
+    predicate: Predicate | None
+
+    @staticmethod
+    def of(plan: ScanPlan, found: FileSlice) -> "ScanSplit":
+        """The part of a plan that a slice answers. Only the replacements of its partition travel with it."""
+        return ScanSplit(_narrowed(plan.context, found), found, plan.schema, plan.names, plan.predicate)
+
+    @property
+    def partition_path(self) -> str:
+        """The path of its partition; "" in a non-partitioned table."""
+        return self.found.partition_path
+
+    @property
+    def file_id(self) -> str:
+        """The file group."""
+        return self.found.file_id
+
+    @property
+    def size_bytes(self) -> int:
+        """Of its files, compressed."""
+        return sum(file.size_bytes for file in self.found.files)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of its rows (Arrow)."""
+        return self._plan.shown
+
+    def to_arrow(self) -> pa.Table:
+        """Its rows in memory.
+
+        Raises:
+            CorruptFileError, StorageError: a file cannot be decoded or read.
+        """
+        return read_rows(self._plan)
+
+    def to_batches(self) -> pa.RecordBatchReader:
+        """Its rows as a stream. Raises as `to_arrow`."""
+        return pa.RecordBatchReader.from_batches(self.schema, read_batches(self._plan))
+
+    @property
+    def _plan(self) -> ScanPlan:
+        return ScanPlan(self.context, self.table_schema, self.names, self.predicate, (self.found,), None, Pruning())
+
+
+def _narrowed(context: SliceContext, found: FileSlice) -> SliceContext:
+    replaced = context.committed.replaced
+    here = {path: ids for path, ids in replaced.items() if path == found.partition_path}
+    return replace(context, committed=replace(context.committed, replaced=here))

@@ -1,0 +1,192 @@
+"""HudiTable, the object that users hold: what a table is, its rows, and its services.
+
+The layers below pass the plain value `table.hudi_table.HudiTable` around, which knows where a table is and no more.
+This class extends it above the layers that it calls, so it can be given to every function that takes a table.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from table import hudi_table
+from table.config.table_config import TableConfig
+from table.inspect.contents import load_files, load_history, load_partitions
+from table.options.groups import ArchiveSettings, CleanSettings
+from table.scan.as_of import AsOf
+from table.scan.lookup import lookup
+from table.scan.plan import load_read_schema
+from table.scan.predicate import Where
+from table.scan.scan import Scan, make_scan
+from table.services.archival.archival import ArchivalOutcome, archive
+from table.services.clean.clean import clean
+from table.services.rollback.undo_commit import roll_back
+from table.services.savepoint.restore import restore_to_savepoint
+from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
+from table.snapshot import Snapshot
+from table.storage.interface import Storage
+from table.timeline.metadata.clean import CleanMetadata
+from table.timeline.metadata.restore import RestorePlan
+
+
+class HudiTable(hudi_table.HudiTable):
+    """A table. Immutable and picklable; holds no open file. Every question lists the timeline anew.
+
+    Attributes:
+        storage: where it is.
+        config: what its properties say.
+    """
+
+    @staticmethod
+    def open(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> "HudiTable":
+        """Opens the table at a path.
+
+        Args:
+            path: a folder or an address; see `table.storage.opening.open_storage`.
+            storage_options: for fsspec.
+
+        Raises:
+            TableNotFoundError: when there is none.
+            CorruptFileError: when its properties are damaged.
+        """
+        return _of(hudi_table.HudiTable.open(path, storage_options))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns (Arrow), the five meta columns first; the meta columns alone where nothing was written yet.
+
+        All are nullable: what older files lack is null, whatever the newest schema says.
+
+        Raises:
+            CorruptFileError: the newest commit is damaged.
+        """
+        return load_read_schema(Snapshot.load(self))[1]
+
+    def history(self, limit: int | None = None) -> pa.Table:
+        """The active timeline, newest instant first.
+
+        Args:
+            limit: most instants; None means all.
+
+        Returns:
+            ``instant`` (string): its time, in the table's zone. ``requested_at`` (timestamp[ms, UTC]): the same moment;
+            null where the text is no time. ``action`` (string): ``commit``, ``clean``, ``savepoint`` … ``state``
+            (string): ``REQUESTED``, ``INFLIGHT`` or ``COMPLETED``. The others are null but for completed writes:
+            ``operation`` (string): ``INSERT``, ``UPSERT`` … ``rows_added``, ``rows_updated``, ``rows_deleted``,
+            ``files_written``, ``bytes_written`` (int64).
+        """
+        return load_history(self, limit)
+
+    def partitions(self, as_of: AsOf | None = None) -> pa.Table:
+        """The partitions that hold a visible file, by path.
+
+        Args:
+            as_of: which snapshot, as in `scan`; None means the newest.
+
+        Returns:
+            ``partition_path`` (string), "" in a non-partitioned table. ``file_groups``, ``log_files`` (int64).
+            ``size_bytes`` (int64): of base files and log files, compressed. ``newest_instant`` (string): the newest
+            base instant of a file slice.
+
+        Raises:
+            InvalidConfigError: there is no such snapshot.
+        """
+        return load_partitions(self, as_of)
+
+    def files(self, as_of: AsOf | None = None) -> pa.Table:
+        """The files of a snapshot: by partition path and file group, the base file before its log files.
+
+        Args:
+            as_of: which snapshot, as in `scan`; None means the newest.
+
+        Returns:
+            ``partition_path``, ``file_id``, ``base_instant`` (string): of the file slice. ``path`` (string): relative
+            to the table. ``kind`` (string): ``base`` or ``log``. ``size_bytes`` (int64).
+
+        Raises:
+            InvalidConfigError: there is no such snapshot.
+        """
+        return load_files(self, as_of)
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        as_of: AsOf | None = None,
+        limit: int | None = None,
+    ) -> Scan:
+        """Rows of a snapshot. Nothing is read until the result is asked for them.
+
+        Args:
+            columns: the columns wanted, in order; None means all, the five meta columns first.
+            where: which rows: a ``pyarrow.compute.Expression``; or tuples ``(column, operator, value)`` that are all
+                true; or a list of such lists of which one is true. Operators: ``= == != < > <= >= in``, ``not in``.
+            as_of: an instant time, an ISO time, a date or a datetime; what names no zone is in the table's
+                (``hoodie.table.timeline.timezone``). None means the newest snapshot at the moment of reading.
+            limit: most rows.
+
+        Raises:
+            InvalidConfigError: the limit is negative, or `columns` is one text. What needs the table to be known to be
+                wrong is told when rows are asked for.
+        """
+        return make_scan(self, columns, where, as_of, limit)
+
+    def lookup(
+        self, keys: Sequence[str] | pa.Array, columns: Sequence[str] | None = None, as_of: AsOf | None = None
+    ) -> pa.Table:
+        """The rows that have one of some record keys. Files that cannot hold one are not read beyond their footers.
+
+        Args:
+            keys: record keys, as in ``_hoodie_record_key``; of a key of several fields ``a:1,b:2``.
+            columns: as in `scan`.
+            as_of: as in `scan`.
+
+        Returns:
+            In the order of partition paths, file groups and rows. A key that no row has is left out.
+
+        Raises:
+            InvalidConfigError: a key is no text, a column is not in the table, or there is no such snapshot.
+            UnsupportedTableError: the table keeps no record keys, or a slice that is read has log files.
+            CorruptFileError, StorageError: a file cannot be decoded or read.
+        """
+        return lookup(self, keys, columns, as_of)
+
+    def clean(self, settings: CleanSettings | None = None, *, due: bool = True) -> list[CleanMetadata]:
+        """Deletes file versions that nobody needs any more: `hudistream.clean`, with the default policy for None."""
+        return clean(self, settings or CleanSettings(), due=due)
+
+    def archive(
+        self, settings: ArchiveSettings | None = None, clean_settings: CleanSettings | None = None
+    ) -> ArchivalOutcome:
+        """Retires old instants from the active timeline: `hudistream.archive`, with the default bounds for None."""
+        return archive(self, settings or ArchiveSettings(), clean_settings or CleanSettings())
+
+    def create_savepoint(self, time: str | None = None, user: str = "", comment: str = "") -> str:
+        """Keeps the files that readers of a commit see: `hudistream.create_savepoint`. Returns the commit's time."""
+        return create_savepoint(self, time, user, comment)
+
+    def delete_savepoint(self, time: str) -> None:
+        """Lets go of a savepoint: `hudistream.delete_savepoint`."""
+        delete_savepoint(self, time)
+
+    def restore_to_savepoint(self, time: str, *, force: bool = False) -> RestorePlan:
+        """Takes the table back to a savepoint: `hudistream.restore_to_savepoint`. Returns what was undone."""
+        return restore_to_savepoint(self, time, force=force)
+
+    def roll_back(self, time: str, *, force: bool = False) -> None:
+        """Rolls back one commit: `hudistream.roll_back`."""
+        roll_back(self, time, force=force)
+
+
+def create_table(storage: Storage, config: TableConfig) -> HudiTable:
+    """Creates a table, or opens the one that somebody else created first; see `table.hudi_table.create_table`.
+
+    Raises:
+        TableExistsError: when the path is a file or a folder with something in it that is no table.
+    """
+    return _of(hudi_table.create_table(storage, config))
+
+
+def _of(found: hudi_table.HudiTable) -> HudiTable:
+    return HudiTable(found.storage, found.config)

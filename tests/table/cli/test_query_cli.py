@@ -1,0 +1,58 @@
+"""history, files and query: what a table did, which files it shows, and answers of DuckDB."""
+
+import json
+import sys
+
+import pytest
+from command_line import said
+from engine import Engine, rows
+from needs import require
+
+
+@pytest.fixture
+def lake(tmp_path):
+    path = str(tmp_path / "t")
+    times = [Engine(path).write(None, rows(range(n * 6, n * 6 + 6))).instant_time for n in range(2)]
+    return path, times
+
+
+def test_history_lists_instants_newest_first(lake, capsys):
+    path, times = lake
+    told = json.loads(said(capsys, "history", path, "--format", "json"))["instants"]
+    assert [row["instant"] for row in told] == times[::-1]
+    assert told[0]["rows_added"] == 6
+    assert told[0]["operation"] == "INSERT"
+    assert len(json.loads(said(capsys, "history", path, "--format", "json", "--limit", "1"))["instants"]) == 1
+    text = said(capsys, "history", path)
+    assert times[0] in text
+    assert "rows added" in text
+
+
+def test_files_lists_what_readers_see_now_or_then(lake, capsys):
+    path, times = lake
+    told = json.loads(said(capsys, "files", path, "--format", "json"))["files"]
+    assert [row["partition_path"] for row in told] == ["p0", "p1", "p2"]
+    assert {row["base_instant"] for row in told} == {times[1]}
+    then = json.loads(said(capsys, "files", path, "--as-of", times[0], "--format", "json"))["files"]
+    assert {row["base_instant"] for row in then} == {times[0]}
+    assert then[0]["path"] in said(capsys, "files", path, "--as-of", times[0])
+    assert "before the first active commit" in said(capsys, "files", path, "--as-of", "2020-01-01", code=1)
+
+
+def test_query_answers(lake, capsys):
+    require("duckdb")
+    path, times = lake
+    sql = "select p, count(*) as n, [max(ts)] as l from t group by p order by p"
+    told = json.loads(said(capsys, "query", path, sql, "--format", "json"))
+    assert told == {"columns": ["p", "n", "l"], "rows": [[f"p{n}", 4, [0]] for n in range(3)]}
+    told = json.loads(said(capsys, "query", path, "select count(*) from t", "--as-of", times[0], "--format", "json"))
+    assert told["rows"] == [[6]]
+    text = said(capsys, "query", path, "select '[b]' as mark, null as nothing from t limit 1")
+    assert "mark" in text
+    assert "[b]" in text
+    assert "Parser" in said(capsys, "query", path, "selec", code=1)
+
+
+def test_query_without_duckdb_names_the_extra(lake, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    assert "hudistream[duckdb]" in said(capsys, "query", lake[0], "select 1", code=1)

@@ -1,0 +1,68 @@
+"""HudiTable as users hold it: history, partitions, files, services."""
+
+import pytest
+from engine import Engine, rows
+
+import hudistream
+from table import CleanSettings, HudiTable, InvalidConfigError, clock, hudi_table, read_table
+from table.inspect.contents import FILES, HISTORY, PARTITIONS
+
+
+@pytest.fixture
+def lake(tmp_path):
+    path = str(tmp_path / "t")
+    upsert = {"hoodie.datasource.write.operation": "upsert"}
+    times = [Engine(path, upsert).write(None, rows(range(9), ts=n, v=f"v{n}")).instant_time for n in range(4)]
+    return HudiTable.open(path), times
+
+
+def test_it_is_a_table_for_every_function_that_takes_one(lake):
+    table, times = lake
+    assert hudistream.HudiTable is HudiTable
+    assert isinstance(table, hudi_table.HudiTable)
+    assert hudistream.create_savepoint(table) == times[-1]
+
+
+def test_history_says_what_each_instant_did(lake):
+    table, times = lake
+    history = table.history()
+    assert history.schema.equals(HISTORY)
+    assert history["instant"].to_pylist() == times[::-1]
+    assert history["rows_updated"].to_pylist() == [9, 9, 9, 0]
+    assert history["rows_added"].to_pylist() == [0, 0, 0, 9]
+    told = history["requested_at"].cast("int64").to_pylist()
+    assert told == [clock.parse_instant_time(time) for time in times[::-1]]
+    assert table.history(limit=1)["instant"].to_pylist() == times[-1:]
+
+
+def test_partitions_and_files_say_where_the_rows_are(lake):
+    table, times = lake
+    partitions, files = table.partitions(), table.files()
+    assert partitions.schema.equals(PARTITIONS)
+    assert files.schema.equals(FILES)
+    assert partitions["partition_path"].to_pylist() == ["p0", "p1", "p2"]
+    assert partitions["newest_instant"].to_pylist() == [times[-1]] * 3
+    assert partitions["size_bytes"].to_pylist() == files["size_bytes"].to_pylist()
+    assert all(table.storage.exists(path) for path in files["path"].to_pylist())
+    assert files["kind"].to_pylist() == ["base"] * 3
+
+
+def test_files_of_a_table_with_logs_are_listed(golden):
+    files = HudiTable.open(golden("mor_avro_logs")[0]).files()
+    assert "log" in files["kind"].to_pylist()
+
+
+def test_services_are_methods(lake):
+    table, times = lake
+    table.create_savepoint(times[0])
+    assert table.clean(CleanSettings(commits_retained=1))
+    table.restore_to_savepoint(times[0])
+    assert set(read_table(table.storage.base_uri)["v"].to_pylist()) == {"v0"}
+    table.delete_savepoint(times[0])
+    assert not table.archive().instants
+    Engine(table.storage.base_uri).write(None, rows(range(9, 12)))
+    assert table.scan(["id"]).to_arrow().num_rows == 12
+    table.roll_back(table.history(1)["instant"][0].as_py())
+    assert table.scan(["id"]).to_arrow().num_rows == 9
+    with pytest.raises(InvalidConfigError, match="no savepoint"):
+        table.delete_savepoint(times[0])

@@ -18,6 +18,7 @@ from table.schema.avro_schema import arrow_type_of, relaxed_type
 
 MOST_ITEMS = 512  # of a list or map: each costs some numpy operations, whatever number of records has it
 _PADDING = 16
+_LONG_VALUE = 128  # bytes, on average
 _PRIMITIVES = ("boolean", "int", "long", "float", "double", "bytes", "string")
 
 Longs = npt.NDArray[np.int64]
@@ -94,6 +95,15 @@ class Cursors:
         return Cursors(self.data, self.at[rows], self.ends[rows])
 
 
+def _gathered(data: npt.NDArray[np.uint8], starts: Longs, lengths: Longs, offsets: Longs) -> npt.NDArray[np.uint8]:
+    """The bytes of all values one behind the other. Long ones are copied one by one."""
+    if offsets[-1] < _LONG_VALUE * len(lengths):
+        return np.asarray(data[np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])], np.uint8)
+    view = data.data
+    pieces = [view[start:end] for start, end in zip(starts.tolist(), (starts + lengths).tolist(), strict=True)]
+    return np.frombuffer(b"".join(pieces), np.uint8)
+
+
 class Decoder(ABC):
     """Reads values of one Avro type.
 
@@ -155,7 +165,7 @@ class _Bytes(Decoder):
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         if offsets[-1] >= 2**31:
             raise ValueError("the values of a column have more than 2 GiB")
-        flat = cursors.data[np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])]
+        flat = _gathered(cursors.data, starts, lengths, offsets)
         if self._size is not None:
             return pa.Array.from_buffers(self.arrow, len(lengths), [None, pa.py_buffer(flat)])
         buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(flat)]

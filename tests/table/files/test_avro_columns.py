@@ -47,7 +47,7 @@ FLAT = {
     "large": st.integers(-(2**63), 2**63 - 1) | st.integers(-70, 70),
     "single": st.floats(width=32, allow_nan=False),
     "double": st.floats(allow_nan=False),
-    "text": st.text(st.characters(exclude_categories=["Cs"]), max_size=70),
+    "text": st.text(st.characters(exclude_categories=["Cs"]), max_size=70) | st.just("long " * 99),
     "bytes": st.binary(max_size=9),
     "day": st.dates(),
     "time": st.datetimes(timezones=st.just(UTC)),

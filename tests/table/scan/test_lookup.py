@@ -74,7 +74,9 @@ def test_what_cannot_be_looked_up_is_refused(lake):
         lake.lookup(["k1"], ["nope"])
 
 
-@pytest.mark.parametrize("name", ["cow_upsert_delete", "cow_nonpartitioned", "types_all", "cow_schema_evolved"])
+@pytest.mark.parametrize(
+    "name", ["cow_upsert_delete", "cow_nonpartitioned", "types_all", "cow_schema_evolved", "mor_avro_logs"]
+)
 def test_every_row_of_a_golden_table_is_found_by_its_key(golden, name):
     table = HudiTable.open(golden(name)[0])
     whole = table.scan().to_arrow()

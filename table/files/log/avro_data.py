@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from table.errors import CorruptFileError
-from table.files.log.avro_columns import LongListError, Longs, RowDecoder, padded
+from table.files.log.avro_columns import LongListError, RowDecoder
+from table.files.log.avro_cursors import Longs, padded
 from table.files.log.framing import Header, LogBlock
 from table.schema.avro_schema import from_avro, relaxed
 

@@ -35,6 +35,7 @@ SCHEMA = relaxed(
             ("time", pa.timestamp("us", "UTC")),
             ("local", pa.timestamp("us")),
             ("amount", pa.decimal128(12, 3)),
+            ("price", pa.decimal128(5, 1)),
             ("inner", INNER),
             ("list", pa.list_(INNER)),
             ("map", pa.map_(pa.string(), pa.int32())),
@@ -52,6 +53,7 @@ FLAT = {
     "day": st.dates(),
     "time": st.datetimes(timezones=st.just(UTC)),
     "local": st.datetimes(),
+    "price": st.decimals(-999, 999, places=1, allow_nan=False),
     "amount": st.decimals(-999999999, 999999999, places=3, allow_nan=False),
 }
 inner = st.fixed_dictionaries(

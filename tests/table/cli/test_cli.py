@@ -58,12 +58,13 @@ def all_commands(parser, name=""):
 
 
 COMMANDS = dict(all_commands(build_parser()))
+MORE_WORDS = {"rollback": ["20260102030405678"], "query": ["select 1"]}
 
 
 def test_these_are_all_the_commands():
     assert sorted(COMMANDS) == [
-        "archive", "check", "clean", "doctor", "explain", "rollback", "savepoint create", "savepoint delete",
-        "savepoint list", "savepoint restore", "show",
+        "archive", "check", "clean", "doctor", "explain", "files", "history", "query", "rollback", "savepoint create",
+        "savepoint delete", "savepoint list", "savepoint restore", "show",
     ]  # fmt: skip
 
 
@@ -79,7 +80,7 @@ def test_the_help_of_every_command_has_an_example_that_parses(name):
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_takes_storage_options_and_verbose(name):
-    words = [*name.split(), "s3://bucket/t", *(["20260102030405678"] if name == "rollback" else [])]
+    words = [*name.split(), "s3://bucket/t", *MORE_WORDS.get(name, [])]
     given = build_parser().parse_args([*words, "--storage-option", "key=a=b", "--storage-option", "anon=true", "-v"])
     assert given.storage_options == [("key", "a=b"), ("anon", "true")]
     assert given.verbose

@@ -168,7 +168,7 @@ def summarize(progress: Progress, table: str, flights: int, events: int, seconds
     console.print(
         f"\n[bold]{flights:,} flights[/bold] read, {events:,} events in {len(progress.batches)} commits, "
         f"{seconds:.0f} s: {inserts:,} inserts, {updates:,} updates, {deletes:,} deletes; "
-        f"[bold]{inserts - deletes:,} rows left[/bold], one a flight that was not cancelled, in {len(files)} files "
+        f"[bold]{inserts - deletes:,} rows left[/bold], one per flight that was not cancelled, in {len(files)} files "
         f"({sizes[0]:.2f} to {sizes[-1]:.2f} MB) in {len({f.partition_path for f in files})} partitions."
     )
 
@@ -179,10 +179,10 @@ def show_cleaning(table: str, progress: Progress) -> None:
     left = list(explain_files(HudiTable.open(table), parse_options(OPTIONS).options))
     console.print(
         f"[bold]Cleaning[/bold] ran beside the batches: {written} versions of files were written, "
-        f"{written - len(left)} of them are gone, {len(left)} are left, {sum(bool(e.packing) for e in left)} live."
+        f"{written - len(left)} of them are deleted, {len(left)} are left, {sum(bool(e.packing) for e in left)} live."
     )
-    for reason in sorted({e.cleaning for e in left})[:3]:
-        example = next(e for e in left if e.cleaning == reason)
+    for reason in sorted({e.rule for e in left})[:3]:
+        example = next(e for e in left if e.rule == reason)
         console.print(f"  {example.file.partition_path}/{example.file.file_id[:8]}…  {reason}", highlight=False)
 
 

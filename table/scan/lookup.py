@@ -13,7 +13,7 @@ from table.index.key_cache import KeyCache
 from table.index.key_lookup import FileHits, find_keys
 from table.scan.as_of import AsOf
 from table.scan.plan import ScanPlan, each_at_once, plan_scan
-from table.scan.read_slice import read_slice
+from table.scan.read_slice import deletion_named, read_slice
 from table.schema.avro_schema import RECORD_KEY
 from table.view.file_group import FileSlice
 
@@ -66,8 +66,9 @@ def _rows_in(plan: ScanPlan, found: FileSlice, keys: pa.Array) -> list[pa.Table]
         return [rows.filter(pc.is_in(rows[RECORD_KEY], keys)).select(plan.names) for rows in tables]
     storage = plan.context.table.storage
     # the plan has asked ranges and filters
-    hits, _ = find_keys(storage, [found.base_file], keys, prune=False, ranges=False, cache=KeyCache(0))
-    return [rows for one in hits for rows in _rows_of(plan, one)]
+    with deletion_named(storage):
+        hits, _ = find_keys(storage, [found.base_file], keys, prune=False, ranges=False, cache=KeyCache(0))
+        return [rows for one in hits for rows in _rows_of(plan, one)]
 
 
 def _rows_of(plan: ScanPlan, hits: FileHits) -> Iterator[pa.Table]:

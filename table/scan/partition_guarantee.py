@@ -52,8 +52,9 @@ def _value_of(config: TableConfig, schema: pa.Schema, name: str, segment: str) -
             return None
         text = segment[len(head) :]
     if config.url_encode:
-        text = unquote(text, errors="strict")
-    if text == DEFAULT_PARTITION or name not in schema.names:
+        text = unquote(text)
+    # a replacement character stands for bytes that are no text
+    if text == DEFAULT_PARTITION or "\ufffd" in text or name not in schema.names:
         return None
     return _parse(text, schema.field(name).type)
 

@@ -17,7 +17,7 @@ from table.index.key_lookup import SoughtKeys
 from table.scan.as_of import AsOf, load_snapshot
 from table.scan.partition_guarantee import partition_guarantee
 from table.scan.predicate import Predicate, Where, parse_where, which_may_hold
-from table.scan.read_slice import SliceContext, check_readable
+from table.scan.read_slice import SliceContext, check_readable, deletion_named
 from table.schema.avro_schema import META_FIELDS, RECORD_KEY, relaxed, with_meta_columns
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
@@ -209,7 +209,7 @@ def _verdict(storage: Storage, found: FileSlice, sought: SoughtKeys) -> str | No
         return None
     if not len(sought.keys):
         return "range"
-    with LookedIntoFile(storage, found.base_file.path, _NO_CACHE) as file:
+    with deletion_named(storage), LookedIntoFile(storage, found.base_file.path, _NO_CACHE) as file:
         known = file.load_known()
     low, high = sought.within(known.bounds)
     if low == high:

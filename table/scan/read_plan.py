@@ -6,7 +6,7 @@ files) are read one after the other.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -16,13 +16,14 @@ import pyarrow.dataset as ds
 from table.errors import CorruptFileError, HudiError
 from table.files.base.stored_file import StoredBaseFile
 from table.scan.plan import ScanPlan, each_at_once
-from table.scan.read_slice import read_slice
+from table.scan.read_slice import deletion_named, read_slice
 from table.view.file_group import FileSlice
 
 PARQUET = ds.ParquetFileFormat()
 FILES_AT_ONCE = 32  # open at a time, with their footers
-_FRAGMENT_READAHEAD = 4  # files
-_BATCH_READAHEAD = 8  # batches of 131,072 rows at most
+_MOST_FILES_AHEAD = 4
+_BYTES_AHEAD = 256 * 1024 * 1024  # of row groups, which Arrow decodes whole
+_BATCH_READAHEAD = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,8 +84,8 @@ def _all_batches(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
                 for rows in _read_alone(plan, opened.found):
                     yield from rows.to_batches()
             continue
-        with _damage_named(plan, run):
-            for batch in _scanner(plan, run).to_reader():
+        with _damage_named(plan, run), closing(_scanner(plan, run).to_reader()) as reader:
+            for batch in reader:
                 yield from _shown(plan, pa.Table.from_batches([batch])).to_batches()
 
 
@@ -113,7 +114,8 @@ def open_slices(plan: ScanPlan, window: Sequence[FileSlice], needed: pa.Schema, 
     def open_one(found: FileSlice) -> tuple[_Opened, pa.NativeFile | None]:
         if found.base_file is None or found.log_files:
             return _Opened(found, None), None
-        source = storage.open_input(found.base_file.path)
+        with deletion_named(storage):
+            source = storage.open_input(found.base_file.path)
         fragment = PARQUET.make_fragment(source)
         try:
             with _damage_named(plan, [_Opened(found, None)]):
@@ -159,8 +161,14 @@ def _scanner(plan: ScanPlan, run: Sequence[_Opened]) -> ds.Scanner:
         columns={name: ds.field(name) for name in dict.fromkeys(plan.names)},
         filter=plan.predicate.expression if plan.predicate is not None else None,
         batch_readahead=_BATCH_READAHEAD,
-        fragment_readahead=_FRAGMENT_READAHEAD,
+        fragment_readahead=_files_ahead(run),
     )
+
+
+def _files_ahead(run: Sequence[_Opened]) -> int:
+    """How many files are decoded at a time: several small ones, one where a row group is large."""
+    groups = (group.total_byte_size for one in run if one.fragment is not None for group in one.fragment.row_groups)
+    return max(1, min(_MOST_FILES_AHEAD, _BYTES_AHEAD // max(1, max(groups, default=0))))
 
 
 def _read_alone(plan: ScanPlan, found: FileSlice) -> Iterator[pa.Table]:
@@ -179,7 +187,7 @@ def _damage_named(plan: ScanPlan, run: Sequence[_Opened]) -> Iterator[None]:
     """Arrow does not say which of several files is damaged: they are read again one by one until one fails."""
     try:
         yield
-    except (HudiError, FileNotFoundError):
+    except HudiError:
         raise
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         storage = plan.context.table.storage

@@ -1,15 +1,18 @@
 """The rows of one file slice, as a snapshot reader sees them."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from table.columns.conform import conform
+from table.errors import StorageError
 from table.files.base.stored_file import StoredBaseFile
 from table.hudi_table import HudiTable
 from table.scan.merge_slice import SliceReading, merge_slice, rules_of
 from table.schema.avro_schema import META_FIELDS, relaxed, with_meta_columns
+from table.storage.interface import Storage
 from table.view.file_group import CommittedInstants, FileSlice
 
 
@@ -59,10 +62,28 @@ def read_slice(context: SliceContext, found: FileSlice, schema: pa.Schema) -> It
         stored = with_meta_columns(context.stored) if context.stored is not None else pa.schema(META_FIELDS)
         rules = rules_of(context.table.config, stored)
         reading = SliceReading(relaxed(stored), tuple(schema.names), rules, context.committed)
-        for rows in merge_slice(context.table.storage, found, reading):
-            yield conform(rows, schema)
+        with deletion_named(context.table.storage):
+            for rows in merge_slice(context.table.storage, found, reading):
+                yield conform(rows, schema)
         return
     if found.base_file is None:
         return
-    with StoredBaseFile(context.table.storage, found.base_file.path) as file:
+    storage = context.table.storage
+    with deletion_named(storage), StoredBaseFile(storage, found.base_file.path) as file:
         yield from file.read_batches(schema)
+
+
+@contextmanager
+def deletion_named(storage: Storage) -> Iterator[None]:
+    """Says why a file that a snapshot shows is not there.
+
+    Raises:
+        StorageError: in place of FileNotFoundError; names the file and the way out.
+    """
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise StorageError(
+            f"a file of the snapshot was deleted while it was read, most likely by cleaning ({error}); read "
+            f"{storage.base_uri!r} again, or let cleaning keep more commits (hoodie.clean.commits.retained)"
+        ) from error

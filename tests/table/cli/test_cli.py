@@ -58,6 +58,7 @@ def all_commands(parser, name=""):
 
 
 COMMANDS = dict(all_commands(build_parser()))
+MORE_WORDS = {"rollback": ["20260102030405678"], "query": ["select 1"]}
 
 
 def test_these_are_all_the_commands():
@@ -77,12 +78,9 @@ def test_the_help_of_every_command_has_an_example_that_parses(name):
         build_parser().parse_args(shlex.split(example)[1:])
 
 
-MORE = {"rollback": ["20260102030405678"], "query": ["select 1"]}
-
-
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_takes_storage_options_and_verbose(name):
-    words = [*name.split(), "s3://bucket/t", *MORE.get(name, ())]
+    words = [*name.split(), "s3://bucket/t", *MORE_WORDS.get(name, [])]
     given = build_parser().parse_args([*words, "--storage-option", "key=a=b", "--storage-option", "anon=true", "-v"])
     assert given.storage_options == [("key", "a=b"), ("anon", "true")]
     assert given.verbose

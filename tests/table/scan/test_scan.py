@@ -9,7 +9,15 @@ from engine import Engine, rows
 from faults import FaultyStorage, Fuse
 from needs import require
 
-from table import HudiTable, InvalidConfigError, Scan, UnsupportedTableError, read_table
+from table import (
+    CorruptFileError,
+    HudiTable,
+    InvalidConfigError,
+    Scan,
+    StorageError,
+    UnsupportedTableError,
+    read_table,
+)
 from table.storage.local import LocalStorage
 
 UPSERT = {"hoodie.datasource.write.operation": "upsert"}
@@ -232,3 +240,54 @@ def test_slices_with_log_files_are_merged_before_a_condition_is_asked(golden):
     assert table.scan(["qty"], [("name", "==", value)]).to_arrow().to_pylist() == [{"qty": r["qty"]} for r in wanted]
     with pytest.raises(UnsupportedTableError, match="log files"):
         table.scan().to_dataset()
+
+
+@pytest.mark.parametrize("ask", [
+    lambda table: table.scan().to_arrow(),
+    lambda table: table.scan().to_batches().read_all(),
+    lambda table: table.scan(where=[("id", "=", "k1")]).to_arrow(),
+    lambda table: table.lookup(["k1"]),
+])  # fmt: skip
+def test_a_file_that_is_deleted_while_it_is_read_is_named_and_the_way_out(lake, monkeypatch, ask):
+    import os
+
+    from table.scan import plan
+
+    listed = plan._slices_of
+
+    def deletes(*arguments):
+        found = listed(*arguments)
+        for one in found[0]:
+            os.remove(os.path.join(lake.storage.base_uri, one.base_file.path))
+        return found
+
+    monkeypatch.setattr(plan, "_slices_of", deletes)
+    with pytest.raises(StorageError, match="deleted while it was read"):
+        ask(lake)
+
+
+def test_a_damaged_file_is_named_and_the_whole_ones_are_not(lake):
+    import os
+
+    first, second, _ = lake.files()["path"].to_pylist()
+    path = os.path.join(lake.storage.base_uri, second)
+    with open(path, "r+b") as file:
+        file.seek(4)
+        file.write(b"\xff" * 3000)
+    for form in (lambda scan: scan.to_arrow(), lambda scan: scan.to_batches().read_all()):
+        with pytest.raises(CorruptFileError) as told:
+            form(lake.scan())
+        assert second in str(told.value)
+        assert first not in str(told.value)
+
+
+def test_a_reader_that_stops_early_lets_go_of_its_files(lake):
+    import gc
+    import os
+
+    reader = lake.scan().to_batches()
+    assert reader.read_next_batch().num_rows
+    del reader
+    gc.collect()
+    here = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
+    assert not [name for name in here if name.endswith(".parquet")]

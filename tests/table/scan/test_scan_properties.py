@@ -105,7 +105,8 @@ class EngineByColumn(Engine):
 
 
 GOLDEN = ["cow_insert_partitioned", "cow_hive_style_partitions", "cow_timestamp_keygen", "cow_schema_evolved",
-          "cow_insert_overwrite", "types_all", "types_all_3level_lists", "cow_upsert_delete"]  # fmt: skip
+          "cow_insert_overwrite", "types_all", "types_all_3level_lists", "cow_upsert_delete", "cow_nonpartitioned",
+          "streaming_sink", "cow_metadata_table"]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", GOLDEN)

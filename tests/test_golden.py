@@ -32,7 +32,7 @@ def instants_of(archive):
         elif action in {"clean", "rollback", "savepoint"}:
             kinds[f"{time} {action}"] = action
         else:
-            kinds.setdefault(time, "a pending commit")
+            kinds.setdefault(time, "a pending compaction" if action == "compaction" else "a pending commit")
     ordered = Counter(kinds[time] for time in sorted(kinds))
     return ", ".join(kind if count == 1 else f"{count} {kind}" for kind, count in ordered.items())
 

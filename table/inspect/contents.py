@@ -8,7 +8,6 @@ from table import clock
 from table.hudi_table import HudiTable
 from table.inspect.overview import read_figures
 from table.scan.as_of import AsOf, load_snapshot
-from table.scan.read_slice import slice_to_read
 from table.timeline.instant import Instant
 from table.view.file_group import FileSlice
 
@@ -122,4 +121,4 @@ def load_files(table: HudiTable, as_of: AsOf | None = None) -> pa.Table:
 
 def _slices_by_partition(table: HudiTable, as_of: AsOf | None) -> Iterable[tuple[str, list[FileSlice]]]:
     walked = sorted(load_snapshot(table, as_of).walk_file_groups(), key=lambda found: found[0])
-    return [(path, [slice_to_read(group) for group in groups]) for path, groups in walked if groups]
+    return [(path, [group.merged_slice for group in groups]) for path, groups in walked if groups]

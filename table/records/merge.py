@@ -31,11 +31,14 @@ class MergeRules:
         mode: the table's merge semantics.
         ordering_field: column that orders records, or None: then the order of arrival does.
         deletes_all: every incoming record deletes its key, whatever its ordering value (operation ``delete``).
+        orders_deletes: of partial records a delete takes part in the order, too, and nothing is filled from it, as
+            readers have it (FileGroupRecordBuffer). When writing a delete does not look at the order there.
     """
 
     mode: MergeMode = MergeMode.EVENT_TIME
     ordering_field: str | None = None
     deletes_all: bool = False
+    orders_deletes: bool = False
 
     @property
     def compares(self) -> bool:
@@ -152,10 +155,10 @@ def decide_merge(
     if removes is not None:
         newer, deletes = newer | removes[chosen], deletes | removes[chosen]
     if rules.fills:
-        # a delete does not look at the order there
         records = incoming.select(stored.column_names).take(pa.array(chosen))
         fresh = filled_from_older(stored.take(pa.array(hit)), records, newer)
-        return MergeOutcome(hit, np.ones(len(hit), np.bool_), deletes, fresh, np.arange(len(hit)))
+        wins = ~deletes | newer | (not rules.orders_deletes)
+        return MergeOutcome(hit, wins, wins & deletes, fresh, np.arange(len(hit)))
     return MergeOutcome(hit, newer, newer & deletes, incoming, chosen)
 
 
@@ -270,11 +273,16 @@ def _folded(rows: pa.Table, groups: npt.NDArray[np.int32], arrival: Positions, r
         old, new = merged.take(pa.array(more)), rows.take(pa.array(order[starts[more] + turn]))
         newer = newer_than_stored(old, new, rules)
         filled = filled_from_older(old, new, newer)
-        # nothing is filled into a delete, nor from one that is newer: the record that arrived last stays as it is
-        as_is = np.where(newer, delete_flags(new, rules), delete_flags(old, rules))
+        count = np.arange(len(more))
+        if rules.orders_deletes:
+            as_is = delete_flags(new, rules) | delete_flags(old, rules)
+            choice = np.where(as_is, np.where(newer, len(more), 2 * len(more)), 0)
+        else:
+            # nothing is filled into a delete, nor from one that is newer: the record that arrived last stays as it is
+            as_is = np.where(newer, delete_flags(new, rules), delete_flags(old, rules))
+            choice = np.where(as_is, len(more), 0)
         if as_is.any():
-            count = np.arange(len(more))
-            filled = pa.concat_tables([filled, new]).take(pa.array(np.where(as_is, len(more) + count, count)))
+            filled = pa.concat_tables([filled, new, old]).take(pa.array(choice + count))
         place = np.arange(len(merged))
         place[more] = len(merged) + np.arange(len(more))
         merged = pa.concat_tables([merged, filled]).combine_chunks().take(pa.array(place))

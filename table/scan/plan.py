@@ -17,7 +17,7 @@ from table.index.key_lookup import SoughtKeys
 from table.scan.as_of import AsOf, load_snapshot
 from table.scan.partition_guarantee import partition_guarantee
 from table.scan.predicate import Predicate, Where, parse_where, which_may_hold
-from table.scan.read_slice import SliceContext, check_readable, deletion_named, slice_to_read
+from table.scan.read_slice import SliceContext, check_readable, deletion_named
 from table.schema.avro_schema import META_FIELDS, RECORD_KEY, relaxed, with_meta_columns
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
@@ -99,7 +99,7 @@ def plan_scan(
         as_of: which snapshot; see `table.scan.as_of.load_snapshot`.
 
     Raises:
-        UnsupportedTableError: the table's version is not 6, or a slice that is wanted has log files.
+        UnsupportedTableError: the table's version is not 6, or how it merges log files is not known.
         InvalidConfigError: a column is not in the table, a condition cannot be asked, or there is no such snapshot.
     """
     check_version(table.config)
@@ -109,7 +109,7 @@ def plan_scan(
     predicate = parse_where(where, schema, key_columns_of(table.config, schema)) if where is not None else None
     slices, pruning = _slices_of(snapshot, schema, predicate)
     for found in slices:
-        check_readable(found)
+        check_readable(table, found, schema)
     if predicate is not None and predicate.keys is not None and table.config.populate_meta_fields:
         slices, pruning = _prune_by_keys(table.storage, slices, predicate.keys, pruning)
     seen = max(snapshot.timeline.committed_times, default=None)
@@ -180,7 +180,7 @@ def _slices_of(snapshot: Snapshot, schema: pa.Schema, predicate: Predicate | Non
     if predicate is not None:
         guarantees = [partition_guarantee(snapshot.table.config, schema, path) for path, _ in walked]
         kept = which_may_hold(predicate.expression, guarantees, schema)
-    slices = [slice_to_read(group) for number in kept for group in walked[number][1]]
+    slices = [group.merged_slice for number in kept for group in walked[number][1]]
     files = sum(len(groups) for _, groups in walked)
     return slices, Pruning(len(walked), len(walked) - len(kept), files, files - len(slices))
 

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from table.errors import StorageError, UnsupportedTableError
+from table.columns.conform import conform
+from table.errors import StorageError
 from table.files.base.stored_file import StoredBaseFile
 from table.hudi_table import HudiTable
+from table.scan.merge_slice import SliceReading, merge_slice, rules_of
+from table.schema.avro_schema import META_FIELDS, relaxed, with_meta_columns
 from table.storage.interface import Storage
-from table.view.file_group import CommittedInstants, FileGroup, FileSlice
+from table.view.file_group import CommittedInstants, FileSlice
 
 
 @dataclass(frozen=True)
@@ -28,27 +31,19 @@ class SliceContext:
     stored: pa.Schema | None
 
 
-def slice_to_read(group: FileGroup) -> FileSlice:
-    """The slice of a file group that a snapshot shows: the newest base file, and every log file since.
-
-    Log files above the newest slice with a base file are those behind a pending compaction
-    (AbstractTableFileSystemView.getLatestMergedFileSlicesBeforeOrOn).
-    """
-    latest = group.latest_slice
-    logs = tuple(log for log in group.log_files if log.base_instant_time >= latest.base_instant_time)
-    return FileSlice(group.partition_path, group.file_id, latest.base_instant_time, latest.base_file, logs)
-
-
-def check_readable(found: FileSlice) -> None:
+def check_readable(table: HudiTable, found: FileSlice, schema: pa.Schema) -> None:
     """Refuses a slice that `read_slice` cannot read, before a row of another one is given out.
 
+    Args:
+        table: the table.
+        found: the slice.
+        schema: every column of the table.
+
     Raises:
-        UnsupportedTableError: the slice has log files.
+        UnsupportedTableError: the slice has log files, and how the table merges them is not known.
     """
     if found.log_files:
-        raise UnsupportedTableError(
-            f"file group {found.file_id} in {found.partition_path!r} has log files: merge-on-read is not read yet"
-        )
+        rules_of(table.config, schema)
 
 
 def read_slice(context: SliceContext, found: FileSlice, schema: pa.Schema) -> Iterator[pa.Table]:
@@ -56,14 +51,21 @@ def read_slice(context: SliceContext, found: FileSlice, schema: pa.Schema) -> It
 
     Args:
         context: of the snapshot.
-        found: the slice, by `slice_to_read`.
+        found: the slice, of `FileGroup.merged_slice`.
         schema: the columns wanted, as the table has them (Arrow, all nullable); ones that a file lacks are null.
 
     Raises:
-        UnsupportedTableError: the slice has log files.
+        UnsupportedTableError: a log file holds what is not read.
         CorruptFileError, StorageError: a file cannot be decoded or read.
     """
-    check_readable(found)
+    if found.log_files:
+        stored = with_meta_columns(context.stored) if context.stored is not None else pa.schema(META_FIELDS)
+        rules = rules_of(context.table.config, stored)
+        reading = SliceReading(relaxed(stored), tuple(schema.names), rules, context.committed)
+        with deletion_named(context.table.storage):
+            for rows in merge_slice(context.table.storage, found, reading):
+                yield conform(rows, schema)
+        return
     if found.base_file is None:
         return
     storage = context.table.storage

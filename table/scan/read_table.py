@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from table.errors import UnsupportedTableError
 from table.hudi_table import HudiTable
-from table.scan.read_slice import check_readable, slice_to_read
 from table.scan.scan import make_scan
 from table.snapshot import Snapshot
 from table.view.file_group import BaseFile
@@ -31,7 +31,8 @@ def read_table(
 
     Raises:
         TableNotFoundError: when there is no table.
-        UnsupportedTableError: when rows live in log files (merge-on-read), or the version is not 6.
+        UnsupportedTableError: when the version is not 6, or log files hold what is not read.
+        CorruptFileError: when a file is damaged.
         InvalidConfigError: when a column is not in the table.
     """
     return make_scan(HudiTable.open(path, storage_options), columns).to_arrow()
@@ -46,13 +47,17 @@ def base_files_of(snapshot: Snapshot) -> list[BaseFile]:
     """The base files of a snapshot, by partition path and file group.
 
     Raises:
-        UnsupportedTableError: when a file slice of the snapshot has log files.
+        UnsupportedTableError: when a file slice of the snapshot has log files: base files alone are not its rows.
     """
     files = []
     for _, groups in sorted(snapshot.walk_file_groups(), key=lambda found: found[0]):
         for group in groups:
-            found = slice_to_read(group)
-            check_readable(found)
+            found = group.merged_slice
+            if found.log_files:
+                raise UnsupportedTableError(
+                    f"file group {found.file_id} in {found.partition_path!r} has log files: its base file alone does "
+                    "not hold its rows; read the table with read_table or HudiTable.scan"
+                )
             if found.base_file is not None:
                 files.append(found.base_file)
     return files

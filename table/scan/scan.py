@@ -53,7 +53,7 @@ class Scan:
         """The slices that are read, and what was pruned before a row is read.
 
         Raises:
-            UnsupportedTableError: the table's version is not 6, or a slice that is wanted has log files.
+            UnsupportedTableError: the table's version is not 6, or how it merges log files is not known.
             InvalidConfigError: a column is not in the table, the condition cannot be asked, or there is no such
                 snapshot; the error names what there is.
         """
@@ -81,7 +81,8 @@ class Scan:
         Raises:
             HudiError: as `plan`.
             InvalidConfigError: there is a limit, or the condition names a column that is not among `columns`.
-            UnsupportedTableError: a file has other types than the table has now, and Arrow cannot widen them.
+            UnsupportedTableError: a file has other types than the table has now, and Arrow cannot widen them; or a
+                slice has log files.
         """
         if self.limit is not None:
             raise InvalidConfigError(f"limit={self.limit}: a dataset has no limit; use to_batches() or to_arrow()")
@@ -178,6 +179,11 @@ def make_scan(
 
 
 def _fragment(plan: ScanPlan, found: FileSlice, filesystem: PyFileSystem) -> ds.ParquetFileFragment | None:
+    if found.log_files:
+        raise UnsupportedTableError(
+            f"file group {found.file_id} in {found.partition_path!r} has log files: a dataset cannot merge them; use "
+            "to_batches() or to_arrow()"
+        )
     if found.base_file is None:
         return None
     path = found.base_file.path

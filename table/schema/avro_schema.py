@@ -182,12 +182,24 @@ def from_avro(text: str) -> pa.Schema:
         raise CorruptFileError(f"the stored schema cannot be parsed: {error}: {text[:200]!r}") from error
 
 
+def arrow_type_of(avro: Any) -> pa.DataType:
+    """Arrow type of an Avro type that refers to no other.
+
+    Raises:
+        CorruptFileError: when it is one that no table has.
+    """
+    try:
+        return _arrow_type(avro, {})[0]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptFileError(f"the stored type is not one: {error}: {avro!r}") from error
+
+
 def _arrow_field(field: Mapping[str, Any], names: dict[str, Any]) -> pa.Field:
     arrow, nullable = _arrow_type(field["type"], names)
     return pa.field(field["name"], arrow, nullable)
 
 
-def _arrow_type(avro: Any, names: dict[str, Any]) -> tuple[pa.DataType, bool]:  # noqa: C901, PLR0911
+def _arrow_type(avro: Any, names: dict[str, Any]) -> tuple[pa.DataType, bool]:  # noqa: PLR0911
     if isinstance(avro, list):
         branches = [branch for branch in avro if branch != "null"]
         if len(branches) != 1:
@@ -210,10 +222,9 @@ def _arrow_type(avro: Any, names: dict[str, Any]) -> tuple[pa.DataType, bool]:  
     if kind == "map":
         value, nullable = _arrow_type(avro["values"], names)
         return pa.map_(pa.string(), pa.field("value", value, nullable)), False
-    if kind == "fixed":
-        return pa.binary(avro["size"]), False
-    if kind == "enum":
-        return pa.string(), False
+    if kind in ("fixed", "enum"):
+        names[avro["name"]] = pa.string() if kind == "enum" else pa.binary(avro["size"])
+        return names[avro["name"]], False
     return _arrow_type(kind, names)
 
 

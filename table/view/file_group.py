@@ -7,10 +7,11 @@ counts here: which of its blocks are visible only its reader can tell.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from table.files.names import parse_base_file, parse_log_file
 from table.storage.interface import FileInfo, join
+from table.timeline.instant import WRITE_ACTIONS, State
 from table.timeline.timeline import Timeline
 
 
@@ -115,11 +116,20 @@ class FileGroup:
     def latest_slice(self) -> FileSlice:
         """The slice that a reader begins with: the newest one with a base file, else the newest.
 
-        Log files above it that have no base file yet belong to what a reader sees, too, where a compaction is pending
-        (AbstractTableFileSystemView.getLatestMergedFileSlicesBeforeOrOn). A reader of log files has to merge the two
-        slices, and this is the place where that will be done.
+        Log files above it that have no base file yet belong to what a reader sees, too: `merged_slice` has them.
         """
         return next((found for found in self.slices if found.base_file is not None), self.slices[0])
+
+    @property
+    def merged_slice(self) -> FileSlice:
+        """The newest base file, and the log files of its slice and of all newer ones, oldest first.
+
+        Behind a pending compaction the log files of two slices change the records of the older one's base file
+        (AbstractTableFileSystemView.getLatestMergedFileSlicesBeforeOrOn). Change logs are left out.
+        """
+        newest = next((at for at, found in enumerate(self.slices) if found.base_file is not None), len(self.slices) - 1)
+        logs = [log for found in reversed(self.slices[: newest + 1]) for log in found.log_files if not log.suffix]
+        return replace(self.slices[newest], log_files=tuple(logs))
 
     @property
     def latest_base_file(self) -> BaseFile | None:
@@ -145,15 +155,21 @@ class CommittedInstants:
         times: completed writes of the active timeline.
         first_time: the first of them; files of older instants count too.
         replaced: partition path -> file ids that a replace commit replaced.
+        inflight: writes of the active timeline that are inflight; blocks of log files that they wrote do not count.
     """
 
     times: frozenset[str]
     first_time: str | None
     replaced: Mapping[str, frozenset[str]]
+    inflight: frozenset[str] = frozenset()
 
     def includes(self, time: str) -> bool:
         """Whether files of that instant are visible."""
         return time in self.times or (self.first_time is not None and time < self.first_time)
+
+    def includes_block(self, time: str) -> bool:
+        """Whether blocks of log files that the instant wrote are visible (AbstractHoodieLogRecordScanner)."""
+        return self.includes(time) and time not in self.inflight
 
     def is_replaced(self, partition_path: str, file_id: str) -> bool:
         """Whether a replace commit replaced the file group."""
@@ -166,6 +182,7 @@ def committed_instants(timeline: Timeline, replaced: Mapping[str, Iterable[str]]
         timeline.committed_times,
         timeline.first_active_time,
         {path: frozenset(ids) for path, ids in replaced.items()},
+        frozenset(i.time for i in timeline.pending_of(*WRITE_ACTIONS) if i.state is State.INFLIGHT),
     )
 
 

@@ -10,15 +10,22 @@
 import io
 import json
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import fastavro
+import numpy as np
+import pyarrow as pa
 
 from table.errors import CorruptFileError
+from table.files.log.avro_columns import LongListError, Longs, RowDecoder, padded
 from table.files.log.framing import Header, LogBlock
+from table.schema.avro_schema import from_avro, relaxed
 
 _VERSIONS = (1, 2, 3)
+_BATCH_ROWS = 65_536
+_BATCH_BYTES = 4 * 1024 * 1024
 
 
 def encode_avro_content(schema: str, records: Iterable[Mapping[str, Any]]) -> bytes:
@@ -58,6 +65,80 @@ def read_avro_records(block: LogBlock, name: str = "the log") -> Iterator[Any]:
             at += 4 + length
     except Exception as error:  # the block brings its schema along, and a damaged one fails in any way
         raise CorruptFileError(f"{name}: an Avro block is damaged: {error!r}") from error
+
+
+def read_avro_rows(block: LogBlock, columns: Sequence[str], name: str) -> Iterator[pa.Table]:
+    """Rows of an AVRO_DATA block, some ten thousand at a time, with the types of the schema in its header.
+
+    Args:
+        block: the block.
+        columns: the columns wanted; ones that the block lacks are left out.
+        name: of its file, for the error.
+
+    Raises:
+        CorruptFileError: when the content is not such records.
+    """
+    wanted = frozenset(columns)
+    try:
+        text = block.header[Header.SCHEMA]
+        schema = relaxed(pa.schema([field for field in from_avro(text) if field.name in wanted]))
+        avro = _parsed(text)
+        decoder, data = RowDecoder(avro, columns), padded(block.content)
+        starts, ends = _places(block.content)
+        for first, last in _batches(starts, ends):
+            try:
+                yield decoder.read(data, starts[first:last], ends[first:last]).cast(schema)
+            except LongListError:
+                yield _one_by_one(block.content, avro, starts[first:last], ends[first:last], schema)
+    except CorruptFileError as error:
+        raise CorruptFileError(f"{name}: {error}") from error
+    except Exception as error:  # the block brings its schema along, and a damaged one fails in any way
+        raise CorruptFileError(f"{name}: an Avro block is damaged: {error!r}") from error
+
+
+@lru_cache(maxsize=16)
+def _parsed(text: str) -> Any:
+    return json.loads(text)
+
+
+def _places(content: bytes) -> tuple[Longs, Longs]:
+    """First byte of each record, and the byte behind it.
+
+    Raises:
+        ValueError, struct.error: the content does not hold as many records as it says.
+    """
+    version, count = struct.unpack_from(">ii", content, 0)
+    _check_version(version)
+    size = len(content)
+    if not 0 <= count <= size // 4:
+        raise ValueError(f"{count} records in {size} bytes")
+    starts, at, unpack = np.empty(count + 1, np.int64), 8, struct.Struct(">i").unpack_from
+    for number in range(count):
+        (length,) = unpack(content, at)
+        starts[number] = at + 4
+        at += 4 + length
+        if length < 0 or at > size:
+            raise ValueError(f"a record of {length} bytes")
+    starts[count] = at + 4
+    return starts[:-1], starts[1:] - 4
+
+
+def _batches(starts: Longs, ends: Longs) -> Iterator[tuple[int, int]]:
+    """Runs of records that are decoded together: neither too many nor too large."""
+    first = 0
+    while first < len(starts):
+        last = int(np.searchsorted(ends, starts[first] + _BATCH_BYTES))
+        last = min(max(last, first + 1), first + _BATCH_ROWS)
+        yield first, last
+        first = last
+
+
+def _one_by_one(content: bytes, avro: Any, starts: Longs, ends: Longs, schema: pa.Schema) -> pa.Table:
+    """Records with lists so long that reading item by item of all records together takes longer than this."""
+    parsed = fastavro.parse_schema(avro, named_schemas={})
+    places = zip(starts.tolist(), ends.tolist(), strict=True)
+    records = [fastavro.schemaless_reader(io.BytesIO(content[start:end]), parsed, None) for start, end in places]
+    return pa.Table.from_pylist(records, schema)
 
 
 def _check_version(version: int) -> None:

@@ -21,12 +21,15 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Protocol
 
+from table.errors import CorruptFileError
+
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1
 _FIXED = len(MAGIC) + 8
 _POINTER = 8
 _LEAST_SIZE = 4 + 4 + 4 + 8 + 4 + _POINTER  # of a block without headers, content and footers
 _SEARCH_BYTES = 1 << 20
+_HEAD_BYTES = 1 << 16  # of a block whose content is not wanted
 
 
 class BlockType(IntEnum):
@@ -132,7 +135,7 @@ def _encode_texts(texts: Mapping[int, str]) -> bytes:
     return b"".join(parts)
 
 
-def scan_blocks(stream: SeekableStream) -> Iterator[ScannedBlock]:
+def scan_blocks(stream: SeekableStream, *, with_content: bool = True) -> Iterator[ScannedBlock]:
     """What a log file holds, block by block; in memory is one block.
 
     The rules are those of Hudi's reader, so that both take the same blocks for whole. A block is whole only where
@@ -141,18 +144,31 @@ def scan_blocks(stream: SeekableStream) -> Iterator[ScannedBlock]:
 
     Args:
         stream: the file.
+        with_content: False where types and headers are enough: blocks have the content b"" then, and little is read.
 
     Returns:
         The places of the file in order, without gaps.
     """
     size, at = stream.seek(0, 2), 0
     while at < size:
-        found = _scan_at(stream, at, size)
+        found = _scan_at(stream, at, size, with_content=with_content)
         yield found
         at = found.end
 
 
-def _scan_at(stream: SeekableStream, at: int, size: int) -> ScannedBlock:
+def read_block(stream: SeekableStream, place: ScannedBlock) -> LogBlock:
+    """A whole block that a scan without contents found.
+
+    Raises:
+        CorruptFileError: it is not there any more.
+    """
+    found = _scan_at(stream, place.start, stream.seek(0, 2), with_content=True)
+    if found.block is None:
+        raise CorruptFileError(f"the block at byte {place.start} is damaged: {found.reason}")
+    return found.block
+
+
+def _scan_at(stream: SeekableStream, at: int, size: int, *, with_content: bool) -> ScannedBlock:
     start = _read_at(stream, at, _FIXED)
     begins = start.startswith(MAGIC)
     if len(start) < _FIXED and (begins or len(start) < len(MAGIC)):
@@ -160,7 +176,7 @@ def _scan_at(stream: SeekableStream, at: int, size: int) -> ScannedBlock:
     length = struct.unpack_from(">q", start, len(MAGIC))[0] if begins else 0
     reason = _find_fault(stream, at, length, size) if begins else "no block begins there"
     if reason is None:
-        return _read_block(stream, at, length)
+        return _read_block(stream, at, length, with_content=with_content)
     following = _find_magic(stream, at + (len(MAGIC) if begins else 1), size)
     is_cut_off = begins and at + _FIXED + length > size and following == size
     return ScannedBlock(Verdict.CUT_OFF if is_cut_off else Verdict.DAMAGED, at, following, reason=reason)
@@ -180,10 +196,13 @@ def _find_fault(stream: SeekableStream, at: int, length: int, size: int) -> str 
     return f"no block begins at byte {end}, where it ends" if has_stranger else None
 
 
-def _read_block(stream: SeekableStream, at: int, length: int) -> ScannedBlock:
+def _read_block(stream: SeekableStream, at: int, length: int, *, with_content: bool) -> ScannedBlock:
     end = at + _FIXED + length
     try:
-        block = _decode_body(_read_at(stream, at + _FIXED, length - _POINTER))
+        if with_content:
+            block = _decode_body(_read_at(stream, at + _FIXED, length - _POINTER))
+        else:
+            block = _decode_shell(stream, at + _FIXED, length - _POINTER)
     except (struct.error, ValueError) as error:
         return ScannedBlock(Verdict.DAMAGED, at, end, reason=str(error), is_framed=True)
     return ScannedBlock(Verdict.WHOLE, at, end, block, is_framed=True)
@@ -225,6 +244,26 @@ def _decode_body(body: bytes) -> LogBlock:
     if rest != len(body):
         raise ValueError(f"{len(body) - rest} bytes after the footer")
     return LogBlock(BlockType(kind), header, body[start:end], footer)
+
+
+def _decode_shell(stream: SeekableStream, at: int, length: int) -> LogBlock:
+    """A block without its content, from its first bytes and what lies behind the content.
+
+    Raises:
+        struct.error, ValueError: as `_decode_body`.
+    """
+    head = _read_at(stream, at, min(length, _HEAD_BYTES))
+    try:
+        _, content_at = _decode_texts(head, 8)
+        (content,) = struct.unpack_from(">q", head, content_at)
+    except (struct.error, ValueError):
+        content_at, content = 0, -1
+    if content < 0 or length - content_at - 8 - content not in range(_HEAD_BYTES):
+        block = _decode_body(_read_at(stream, at, length))  # a long header, or damage
+        return LogBlock(block.type, block.header, b"", block.footer)
+    end = content_at + 8 + content
+    rest = _read_at(stream, at + end, length - end)
+    return _decode_body(head[:content_at] + struct.pack(">q", 0) + rest)
 
 
 def _decode_texts(body: bytes, at: int) -> tuple[dict[int, str], int]:

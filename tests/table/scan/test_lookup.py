@@ -6,7 +6,7 @@ import pytest
 from engine import Engine, rows
 from faults import FaultyStorage, Fuse
 
-from table import HudiTable, InvalidConfigError, UnsupportedTableError, read_table
+from table import HudiTable, InvalidConfigError, read_table
 from table.files.base.stored_file import StoredBaseFile
 from table.storage.local import LocalStorage
 
@@ -65,18 +65,18 @@ def test_as_of_an_earlier_commit(tmp_path):
     assert table.lookup(["k1"], ["v"], as_of=first)["v"].to_pylist() == ["old"]
 
 
-def test_what_cannot_be_looked_up_is_refused(lake, golden):
+def test_what_cannot_be_looked_up_is_refused(lake):
     with pytest.raises(InvalidConfigError, match=r"\['k1'\]"):
         lake.lookup("k1")
     with pytest.raises(InvalidConfigError, match="text"):
         lake.lookup([1])
     with pytest.raises(InvalidConfigError, match="'nope'"):
         lake.lookup(["k1"], ["nope"])
-    with pytest.raises(UnsupportedTableError, match="log files"):
-        HudiTable.open(golden("mor_avro_logs")[0]).lookup(["k1"])
 
 
-@pytest.mark.parametrize("name", ["cow_upsert_delete", "cow_nonpartitioned", "types_all", "cow_schema_evolved"])
+@pytest.mark.parametrize(
+    "name", ["cow_upsert_delete", "cow_nonpartitioned", "types_all", "cow_schema_evolved", "mor_avro_logs"]
+)
 def test_every_row_of_a_golden_table_is_found_by_its_key(golden, name):
     table = HudiTable.open(golden(name)[0])
     whole = table.scan().to_arrow()

@@ -228,11 +228,18 @@ def test_an_empty_table_has_no_rows_in_any_form(tmp_path):
         table.scan(as_of="2024-01-01").to_arrow()
 
 
-def test_slices_with_log_files_are_refused_before_a_row_is_given(golden):
+def test_slices_with_log_files_are_merged_before_a_condition_is_asked(golden):
     table = HudiTable.open(golden("mor_avro_logs")[0])
-    for form in (Scan.to_arrow, Scan.to_batches, Scan.to_dataset, Scan.splits, Scan.explain):
-        with pytest.raises(UnsupportedTableError, match="log files"):
-            form(table.scan())
+    whole = table.scan().to_arrow()
+    value = whole["name"][0].as_py()
+    wanted = [row for row in whole.to_pylist() if row["name"] == value]
+    scan = table.scan(where=[("name", "==", value)])
+    assert wanted
+    for found in (scan.to_arrow(), scan.to_batches().read_all(), pa.concat_tables(s.to_arrow() for s in scan.splits())):
+        assert found.to_pylist() == wanted
+    assert table.scan(["qty"], [("name", "==", value)]).to_arrow().to_pylist() == [{"qty": r["qty"]} for r in wanted]
+    with pytest.raises(UnsupportedTableError, match="log files"):
+        table.scan().to_dataset()
 
 
 @pytest.mark.parametrize("ask", [

@@ -69,6 +69,16 @@ def test_log_files_without_a_base_file_form_a_slice():
     assert second.latest_base_file.name == base("4", "b-0")
 
 
+def test_a_merged_slice_has_the_log_files_above_its_base_file_but_no_change_logs():
+    [group] = groups_of(base("2"), base("4"), log("2", 1), log("4", 1), log("4", 2, suffix=".cdc"), log("6", 1))
+    merged = group.merged_slice
+    assert (merged.base_file.name, merged.base_instant_time) == (base("4"), "4")
+    assert [file.name for file in merged.log_files] == [log("4", 1), log("6", 1)]
+    [group] = groups_of(log("2", 1), log("4", 1))
+    assert group.merged_slice.base_file is None
+    assert [file.name for file in group.merged_slice.log_files] == [log("2", 1), log("4", 1)]
+
+
 def test_a_base_file_that_is_not_committed_is_not_there_and_its_log_files_are():
     [group] = groups_of(base("4"), base("5"), log("5", 1))
     assert shown(group) == [("5", None, [log("5", 1)]), ("4", base("4"), [])]

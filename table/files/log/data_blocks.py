@@ -1,0 +1,47 @@
+"""Rows of data blocks, whatever form they have (HoodieDataBlock): one question, a decoder per form."""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from table.errors import CorruptFileError, UnsupportedTableError
+from table.files.log.avro_data import read_avro_rows
+from table.files.log.framing import BlockType, LogBlock
+
+RECORD_BLOCKS = frozenset(BlockType) - {BlockType.COMMAND, BlockType.CORRUPT}  # those that hold rows or deletes
+_BATCH_ROWS = 65_536
+
+
+def read_rows(block: LogBlock, columns: Sequence[str], name: str) -> Iterator[pa.Table]:
+    """Rows of a data block in their order, some ten thousand at a time, with the types that the block has.
+
+    Args:
+        block: the block.
+        columns: the columns wanted; ones that the block lacks are left out.
+        name: of its file, for the error.
+
+    Raises:
+        CorruptFileError: they cannot be decoded.
+        UnsupportedTableError: the block has a form that is not read.
+    """
+    if block.type is BlockType.AVRO_DATA:
+        return read_avro_rows(block, columns, name)
+    if block.type is BlockType.PARQUET_DATA:
+        return _read_parquet_rows(block, columns, name)
+    raise UnsupportedTableError(
+        f"{name} holds a block of the type {block.type.name}: read are Avro and Parquet blocks; "
+        "let Hudi compact the table"
+    )
+
+
+def _read_parquet_rows(block: LogBlock, columns: Sequence[str], name: str) -> Iterator[pa.Table]:
+    try:
+        file = pq.ParquetFile(pa.BufferReader(block.content))
+        present = set(file.schema_arrow.names)
+        wanted = [column for column in columns if column in present]
+        for batch in file.iter_batches(_BATCH_ROWS, columns=wanted, use_threads=False):
+            yield pa.Table.from_batches([batch])
+    # KeyError: older Arrow's for a missing column; ValueError: names that are no text
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+        raise CorruptFileError(f"{name}: a Parquet block is damaged: {error}") from error

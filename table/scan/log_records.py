@@ -1,0 +1,159 @@
+"""The records of a slice's log files: which blocks count, and what they hold (AbstractHoodieLogRecordScanner)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from table.columns.conform import conform
+from table.errors import CorruptFileError, UnsupportedTableError
+from table.files.log.data_blocks import RECORD_BLOCKS, read_rows
+from table.files.log.delete_block import Deletes, read_deletes
+from table.files.log.framing import BlockType, Header, LogBlock, ScannedBlock, Verdict, read_block, scan_blocks
+from table.records.merge import Positions
+from table.schema.avro_schema import DELETE_MARKER, RECORD_KEY
+from table.storage.interface import Storage
+from table.view.file_group import CommittedInstants, FileSlice, LogFile
+
+REMOVES_COLUMN = "_hudistream_removes"
+_ROLLBACK = "0"  # HoodieCommandBlockTypeEnum.ROLLBACK_BLOCK
+
+
+@dataclass(frozen=True, slots=True)
+class FoundBlock:
+    """A block that counts.
+
+    Attributes:
+        file: the log file.
+        place: where it is in it; without content.
+    """
+
+    file: LogFile
+    place: ScannedBlock
+
+    @property
+    def shell(self) -> LogBlock:
+        """The block without its content."""
+        assert self.place.block is not None
+        return self.place.block
+
+
+def find_blocks(storage: Storage, file_slice: FileSlice, committed: CommittedInstants) -> list[FoundBlock]:
+    """The data and delete blocks of a slice that count, oldest first. Reads their headers alone.
+
+    A block counts where its instant is completed and none is inflight of that time. A rollback block takes back the
+    blocks of its target that stand before it. Damage without a frame is passed over, as Hudi passes over it.
+
+    Raises:
+        CorruptFileError: a block is damaged within its frame: to pass over it could lose rows.
+        UnsupportedTableError: a command that is not known.
+        StorageError: a file cannot be read.
+    """
+    found: list[FoundBlock] = []
+    latest = max(committed.times, default="")
+    for file in file_slice.log_files:
+        with storage.open_input(file.path) as stream:
+            for place in scan_blocks(stream, with_content=False):
+                block = _whole_block(place, file)
+                if block is None:
+                    continue
+                time = block.header.get(Header.INSTANT_TIME, "")
+                if block.type is BlockType.COMMAND:
+                    found = _rolled_back(found, block, file)
+                elif block.type in RECORD_BLOCKS and time <= latest and committed.includes_block(time):
+                    found.append(FoundBlock(file, place))
+    return found
+
+
+def _whole_block(place: ScannedBlock, file: LogFile) -> LogBlock | None:
+    if place.verdict is not Verdict.WHOLE and place.is_framed:
+        raise CorruptFileError(f"{file.path}: the block at byte {place.start} is damaged: {place.reason}")
+    return place.block
+
+
+def _rolled_back(found: list[FoundBlock], block: LogBlock, file: LogFile) -> list[FoundBlock]:
+    command = block.header.get(Header.COMMAND_BLOCK_TYPE)
+    if command != _ROLLBACK:
+        raise UnsupportedTableError(f"{file.path} holds a block with the command {command!r}, which is not known")
+    target = block.header.get(Header.TARGET_INSTANT_TIME)
+    return [earlier for earlier in found if earlier.shell.header.get(Header.INSTANT_TIME) != target]
+
+
+def log_schema(schema: pa.Schema) -> pa.Schema:
+    """Columns of log records: those wanted, whether the record deletes its key, and whether it does so in any case."""
+    extra = [pa.field(REMOVES_COLUMN, pa.bool_())]
+    if DELETE_MARKER not in schema.names:
+        extra.insert(0, pa.field(DELETE_MARKER, pa.bool_()))
+    return pa.schema([*schema, *extra])
+
+
+def read_records(
+    storage: Storage, blocks: list[FoundBlock], schema: pa.Schema, ordering_field: str | None
+) -> Iterator[pa.Table]:
+    """The records of blocks in their order, with the columns of `log_schema`; in memory is one block.
+
+    Args:
+        storage: the table's.
+        blocks: as found.
+        schema: the columns wanted, record key and ordering field among them.
+        ordering_field: the table's, if it has one.
+
+    Raises:
+        CorruptFileError: a block is damaged.
+        UnsupportedTableError: a block has a form that is not read.
+        StorageError: a file cannot be read.
+    """
+    wanted = log_schema(schema)
+    ordering = schema.field(ordering_field).type if ordering_field is not None else pa.null()
+    for found in blocks:
+        with storage.open_input(found.file.path) as stream:
+            block = read_block(stream, found.place)
+        if block.type is BlockType.DELETE:
+            yield _delete_rows(read_deletes(block, ordering, found.file.path), wanted, ordering_field)
+            continue
+        for rows in read_rows(block, wanted.names, found.file.path):
+            yield _checked(rows, wanted, found.file.path)
+
+
+def _checked(rows: pa.Table, wanted: pa.Schema, name: str) -> pa.Table:
+    try:
+        conformed = conform(rows, wanted, never_null=(REMOVES_COLUMN, DELETE_MARKER))
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        raise CorruptFileError(f"{name}: a block has columns of other types than the table: {error}") from error
+    if conformed.column(RECORD_KEY).null_count:
+        raise CorruptFileError(f"{name}: a block has a record without a record key")
+    marker = conformed.schema.get_field_index(DELETE_MARKER)
+    # what says nothing must not be filled from an older record that is deleted
+    said = conformed.column(marker).fill_null(False)
+    return conformed.set_column(marker, conformed.field(marker), said)
+
+
+def _delete_rows(deletes: Deletes, wanted: pa.Schema, ordering_field: str | None) -> pa.Table:
+    known = {RECORD_KEY: deletes.keys, DELETE_MARKER: pa.array(np.ones(len(deletes.keys), np.bool_))}
+    known[REMOVES_COLUMN] = pa.array(deletes.removes)
+    if ordering_field is not None and ordering_field != RECORD_KEY:
+        known[ordering_field] = deletes.order
+    return conform(pa.table(known), wanted)
+
+
+def removes_of(rows: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which log records delete their key whatever the order."""
+    flags: npt.NDArray[np.bool_] = rows.column(REMOVES_COLUMN).fill_null(False).to_numpy()
+    return flags
+
+
+def without_removed(rows: pa.Table) -> pa.Table:
+    """Log records without those that a later delete of their key removes whatever the order."""
+    removes = removes_of(rows)
+    if not removes.any():
+        return rows
+    keys = rows.column(RECORD_KEY).combine_chunks().dictionary_encode()
+    if isinstance(keys, pa.ChunkedArray):
+        keys = keys.combine_chunks()
+    groups: Positions = keys.indices.to_numpy().astype(np.int64)
+    last = np.full(len(keys.dictionary), -1, np.int64)
+    at = np.flatnonzero(removes)
+    last[groups[at]] = at  # positions ascend: the last one stays
+    return rows.filter(pa.array(np.arange(len(rows)) >= last[groups]))

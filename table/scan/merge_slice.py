@@ -1,0 +1,186 @@
+"""The rows of a slice with log files: base file and log records merged (HoodieFileGroupReader)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from table.columns.lots import SpilledLots
+from table.columns.memory_size import rows_bytes
+from table.config.merge_mode import merge_mode_of
+from table.config.table_config import TableConfig
+from table.errors import UnsupportedTableError
+from table.files.base.stored_file import StoredBaseFile
+from table.files.bloom.key_hashes import screen_hashes
+from table.index.key_lookup import positions_of
+from table.records.merge import MergeRules, Positions, combine_rows, delete_flags, merge_rows
+from table.scan.log_records import find_blocks, log_schema, read_records, removes_of, without_removed
+from table.schema.avro_schema import DELETE_MARKER, RECORD_KEY
+from table.storage.interface import Storage
+from table.view.file_group import BaseFile, CommittedInstants, FileSlice
+
+MEMORY_BYTES = 128 * 1024 * 1024
+_LOTS = 32
+_MORE_ROWS = 4  # log records for each row of a piece of the base file: what a lookup costs goes by both
+
+
+@dataclass(frozen=True)
+class SliceReading:
+    """How slices of a table are read: small and picklable.
+
+    Attributes:
+        schema: all columns of the table, meta columns first, everything nullable.
+        columns: names of those wanted, in order.
+        rules: how records of one key become one.
+        committed: which instants count.
+        memory_bytes: log records that may be held in memory (Arrow bytes). What is more goes to local disk.
+    """
+
+    schema: pa.Schema
+    columns: tuple[str, ...]
+    rules: MergeRules
+    committed: CommittedInstants
+    memory_bytes: int = MEMORY_BYTES
+
+    @property
+    def output(self) -> pa.Schema:
+        """The columns wanted."""
+        return pa.schema([self.schema.field(name) for name in self.columns])
+
+    @property
+    def merged(self) -> pa.Schema:
+        """The columns wanted, and those that merging looks at."""
+        needed = [RECORD_KEY, *filter(None, [self.rules.ordering_field])]
+        if DELETE_MARKER in self.schema.names:
+            needed.append(DELETE_MARKER)
+        return pa.schema([self.schema.field(name) for name in dict.fromkeys([*self.columns, *needed])])
+
+
+def rules_of(config: TableConfig, schema: pa.Schema) -> MergeRules:
+    """How records of a table are merged when they are read.
+
+    Args:
+        config: the table's properties.
+        schema: its columns.
+
+    Raises:
+        UnsupportedTableError: the payload class is not known, or there are no meta columns.
+    """
+    mode = merge_mode_of(config.payload_class)
+    if mode is None:
+        raise UnsupportedTableError(
+            f"the table has hoodie.compaction.payload.class={config.payload_class}: how it merges the records of log "
+            "files is not known here; let Hudi compact the table"
+        )
+    if not config.populate_meta_fields:
+        raise UnsupportedTableError(
+            "the table has hoodie.populate.meta.fields=false: records of log files are found by their meta columns"
+        )
+    if DELETE_MARKER in schema.names and not pa.types.is_boolean(schema.field(DELETE_MARKER).type):
+        raise UnsupportedTableError(
+            f"the column {DELETE_MARKER!r} is {schema.field(DELETE_MARKER).type}: beside log files it is boolean"
+        )
+    field = config.ordering_field if config.ordering_field in schema.names else None
+    return MergeRules(mode, field, orders_deletes=True)
+
+
+def merge_slice(storage: Storage, file_slice: FileSlice, reading: SliceReading) -> Iterator[pa.Table]:
+    """The rows of a slice as Hudi's snapshot query shows them.
+
+    Args:
+        storage: the table's.
+        file_slice: of `FileGroup.merged_slice`.
+        reading: what is wanted.
+
+    Returns:
+        Rows in pieces: those of the base file in its order, then those that log files alone have. Where log records
+        went to local disk, the order is another one.
+
+    Raises:
+        CorruptFileError: a file or a block is damaged.
+        UnsupportedTableError: a log file holds what is not read.
+        StorageError: a file cannot be read.
+    """
+    blocks = find_blocks(storage, file_slice, reading.committed)
+    if not blocks:
+        yield from _base_rows(storage, file_slice.base_file, reading.output)
+        return
+    records = read_records(storage, blocks, reading.merged, reading.rules.ordering_field)
+    base = _base_rows(storage, file_slice.base_file, reading.merged)
+    held: list[pa.Table] = []
+    held_bytes = 0
+    for rows in records:
+        held.append(rows)
+        held_bytes += rows_bytes(rows)
+        if held_bytes > reading.memory_bytes:
+            yield from _merge_on_disk(base, _chained(held, records), reading)
+            return
+    yield from _merge(base, held, reading)
+
+
+def _base_rows(storage: Storage, file: BaseFile | None, schema: pa.Schema) -> Iterator[pa.Table]:
+    if file is None:
+        return
+    with StoredBaseFile(storage, file.path) as stored:
+        yield from stored.read_batches(schema)
+
+
+def _chained(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    while held:
+        yield held.pop(0)
+    yield from rest
+
+
+def _merge_on_disk(base: Iterable[pa.Table], records: Iterable[pa.Table], reading: SliceReading) -> Iterator[pa.Table]:
+    """Base file and log records in lots by key: a lot is merged at a time."""
+    with (
+        SpilledLots(log_schema(reading.merged), _LOTS) as later,
+        SpilledLots(reading.merged, _LOTS) as earlier,
+    ):
+        for spilled, pieces in ((later, records), (earlier, base)):
+            for rows in pieces:
+                spilled.add(rows, _lot_numbers(rows))
+        for number in range(_LOTS):
+            yield from _merge(earlier.read(number), list(later.read(number)), reading)
+
+
+def _lot_numbers(rows: pa.Table) -> Positions:
+    keys = pc.fill_null(rows.column(RECORD_KEY), "").combine_chunks()
+    if isinstance(keys, pa.ChunkedArray):
+        keys = pa.concat_arrays(keys.chunks)
+    # the hash of a bloom filter: not the one that buckets are numbered by
+    numbers: Positions = screen_hashes(keys)[0].astype(np.int64) % _LOTS
+    return numbers
+
+
+def _merge(base: Iterable[pa.Table], records: list[pa.Table], reading: SliceReading) -> Iterator[pa.Table]:
+    """Base rows with the log records that fit into memory."""
+    names = list(reading.columns)
+    if not records:
+        yield from (rows.select(names) for rows in base)
+        return
+    newest = combine_rows(without_removed(pa.concat_tables(records).combine_chunks()), reading.rules).combine_chunks()
+    records.clear()
+    removes = removes_of(newest)
+    keys = pa.concat_arrays(newest.column(RECORD_KEY).chunks)
+    matched = np.zeros(len(newest), np.bool_)
+    for rows in _in_pieces(base, len(newest) // _MORE_ROWS):
+        found = positions_of(rows.column(RECORD_KEY), keys)
+        matched[found[found >= 0]] = True
+        yield merge_rows(rows, newest, found, reading.rules, removes).rows.select(names)
+    fresh = newest.filter(pa.array(~matched & ~delete_flags(newest, reading.rules)))
+    if len(fresh):
+        yield fresh.select(names)
+
+
+def _in_pieces(batches: Iterable[pa.Table], least_rows: int) -> Iterator[pa.Table]:
+    held: list[pa.Table] = []
+    for rows in batches:
+        held.append(rows)
+        if sum(map(len, held)) >= least_rows:
+            yield pa.concat_tables(held)
+            held = []
+    if held:
+        yield pa.concat_tables(held)

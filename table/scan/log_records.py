@@ -47,7 +47,8 @@ def find_blocks(storage: Storage, file_slice: FileSlice, committed: CommittedIns
     blocks of its target that stand before it. Damage without a frame is passed over, as Hudi passes over it.
 
     Raises:
-        CorruptFileError: a block is damaged within its frame: to pass over it could lose rows.
+        CorruptFileError: a file does not begin with a block, or a block is damaged within its frame: to pass over that
+            could lose rows.
         UnsupportedTableError: a command that is not known.
         StorageError: a file cannot be read.
     """
@@ -68,7 +69,7 @@ def find_blocks(storage: Storage, file_slice: FileSlice, committed: CommittedIns
 
 
 def _whole_block(place: ScannedBlock, file: LogFile) -> LogBlock | None:
-    if place.verdict is not Verdict.WHOLE and place.is_framed:
+    if place.verdict is not Verdict.WHOLE and (place.is_framed or not place.begins):
         raise CorruptFileError(f"{file.path}: the block at byte {place.start} is damaged: {place.reason}")
     return place.block
 

@@ -21,7 +21,7 @@ from table.schema.avro_schema import DELETE_MARKER, RECORD_KEY
 from table.storage.interface import Storage
 from table.view.file_group import BaseFile, CommittedInstants, FileSlice
 
-MEMORY_BYTES = 128 * 1024 * 1024
+MEMORY_BYTES = 64 * 1024 * 1024
 _LOTS = 32
 _MORE_ROWS = 4  # log records for each row of a piece of the base file: what a lookup costs goes by both
 

@@ -66,6 +66,14 @@ def write_log(folder, version, data, time="1"):
 
 def read(folder, committed=("1",), rules=None, columns=None, memory_bytes=1 << 27, inflight=()):
     """The rows of the slice in a folder, in their order."""
+    pieces = list(read_pieces(folder, committed, rules, columns, memory_bytes, inflight))
+    wanted = pa.schema([SCHEMA.field(name) for name in columns or SCHEMA.names])
+    assert all(piece.schema.equals(wanted) for piece in pieces)
+    return [row for piece in pieces for row in piece.to_pylist()]
+
+
+def read_pieces(folder, committed=("1",), rules=None, columns=None, memory_bytes=1 << 27, inflight=()):
+    """The slice in a folder, piece by piece."""
     instants = CommittedInstants(frozenset(committed), min(committed), {}, frozenset(inflight))
     storage = LocalStorage(str(folder))
     [group] = build_file_groups("", storage.list_dir(""), instants)
@@ -76,9 +84,7 @@ def read(folder, committed=("1",), rules=None, columns=None, memory_bytes=1 << 2
         instants,
         memory_bytes,
     )
-    pieces = list(merge_slice(storage, group.merged_slice, reading))
-    assert all(piece.schema.equals(reading.output) for piece in pieces)
-    return [row for piece in pieces for row in piece.to_pylist()]
+    yield from merge_slice(storage, group.merged_slice, reading)
 
 
 def shown(rows):

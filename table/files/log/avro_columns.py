@@ -10,88 +10,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from table.files.log.avro_cursors import Bytes, Cursors, Flags, Longs, gathered
 from table.schema.avro_schema import arrow_type_of, relaxed_type
 
 MOST_ITEMS = 512  # of a list or map: each costs some numpy operations, whatever number of records has it
-_PADDING = 16
-_PRIMITIVES = ("boolean", "int", "long", "float", "double", "bytes", "string")
-
-Longs = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+# a type may have one of these for its name, too: Hudi's decimals are fixed types of the name "fixed"
+_KINDS = frozenset(
+    ["boolean", "int", "long", "float", "double", "bytes", "string", "record", "array", "map", "enum", "fixed"]
+)
 
 
 class LongListError(Exception):
     """A list or map has so many items that records are better decoded one by one."""
-
-
-class Cursors:
-    """Where each record is read next, and where it ends.
-
-    Args:
-        data: all bytes, with some to spare behind them.
-        at: for each record its next byte; moved on as fields are read.
-        ends: for each record the byte behind its last one.
-    """
-
-    def __init__(self, data: npt.NDArray[np.uint8], at: Longs, ends: Longs) -> None:
-        self.data, self.at, self.ends = data, at, ends
-
-    def __len__(self) -> int:
-        return len(self.at)
-
-    def skip(self, lengths: Longs | int) -> None:
-        """Moves on.
-
-        Raises:
-            ValueError: beyond the end of a record.
-        """
-        self.at = self.at + lengths
-        if (self.at > self.ends).any():
-            raise ValueError("a field ends behind its record")
-
-    def longs(self) -> Longs:
-        """A zigzag number of each record.
-
-        Raises:
-            ValueError: one is longer than ten bytes, or ends behind its record.
-        """
-        byte = self.data[self.at]
-        value = (byte & np.uint8(0x7F)).astype(np.uint64)
-        lengths = np.ones(len(self), np.int64)
-        more = np.flatnonzero(byte >= 0x80)
-        for shift in range(7, 70, 7):
-            if not len(more):
-                break
-            byte = self.data[self.at[more] + lengths[more]]
-            value[more] |= (byte & np.uint8(0x7F)).astype(np.uint64) << np.uint64(shift)
-            lengths[more] += 1
-            more = more[byte >= 0x80]
-        if len(more):
-            raise ValueError("a number has more than ten bytes")
-        self.skip(lengths)
-        signed = (value >> np.uint64(1)).view(np.int64) ^ -(value & np.uint64(1)).view(np.int64)
-        return np.asarray(signed, np.int64)
-
-    def lengths(self) -> Longs:
-        """A length of each record, which fits into it."""
-        found = self.longs()
-        if (found < 0).any() or (found > self.ends - self.at).any():
-            raise ValueError("a length is greater than the record")
-        return found
-
-    def fixed(self, size: int) -> npt.NDArray[np.uint8]:
-        """As many bytes of each record, a row each."""
-        start = self.at
-        self.skip(size)
-        return np.asarray(self.data[start[:, None] + np.arange(size)], np.uint8)
-
-    def part(self, rows: Any) -> "Cursors":
-        """Those of some of the records."""
-        return Cursors(self.data, self.at[rows], self.ends[rows])
 
 
 class Decoder(ABC):
@@ -155,7 +88,7 @@ class _Bytes(Decoder):
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         if offsets[-1] >= 2**31:
             raise ValueError("the values of a column have more than 2 GiB")
-        flat = cursors.data[np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])]
+        flat = gathered(cursors.data, starts, lengths, offsets)
         if self._size is not None:
             return pa.Array.from_buffers(self.arrow, len(lengths), [None, pa.py_buffer(flat)])
         buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(flat)]
@@ -322,7 +255,7 @@ def _decoder(avro: Any, names: dict[str, Decoder]) -> Decoder:  # noqa: C901, PL
     kind = avro if isinstance(avro, str) else avro["type"]
     if isinstance(kind, (list, dict)):
         return _decoder(kind, names)
-    if kind in names and kind not in _PRIMITIVES:
+    if kind not in _KINDS:
         return names[kind]
     if kind == "record":
         return _named(avro, names, _record(avro, names))
@@ -371,7 +304,7 @@ class RowDecoder:
         self._record = _record(avro, {})
         self._wanted = frozenset(columns)
 
-    def read(self, data: npt.NDArray[np.uint8], starts: Longs, ends: Longs) -> pa.Table:
+    def read(self, data: Bytes, starts: Longs, ends: Longs) -> pa.Table:
         """The records at these places, with the columns wanted in the order of the schema.
 
         Args:
@@ -392,8 +325,3 @@ class RowDecoder:
         if (cursors.at != ends).any():
             raise ValueError("a record goes on behind its last field")
         return pa.table(columns)
-
-
-def padded(content: bytes) -> npt.NDArray[np.uint8]:
-    """Bytes with as many to spare behind them as a decoder may look at."""
-    return np.frombuffer(content + bytes(_PADDING), np.uint8)

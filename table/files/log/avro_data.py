@@ -19,13 +19,14 @@ import numpy as np
 import pyarrow as pa
 
 from table.errors import CorruptFileError
-from table.files.log.avro_columns import LongListError, Longs, RowDecoder, padded
+from table.files.log.avro_columns import LongListError, RowDecoder
+from table.files.log.avro_cursors import Longs, padded
 from table.files.log.framing import Header, LogBlock
 from table.schema.avro_schema import from_avro, relaxed
 
 _VERSIONS = (1, 2, 3)
 _BATCH_ROWS = 65_536
-_BATCH_BYTES = 4 * 1024 * 1024
+_BATCH_BYTES = 1024 * 1024
 
 
 def encode_avro_content(schema: str, records: Iterable[Mapping[str, Any]]) -> bytes:

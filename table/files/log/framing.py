@@ -99,6 +99,7 @@ class ScannedBlock:
         reason: what is wrong, where it is not.
         is_framed: size and reverse pointer agree. Hudi passes over damage without a frame, as over blocks of writers
             that died, and fails at damage within a frame: to pass over that could lose rows.
+        begins: a magic is there. Hudi fails where there is none, which can only be at the start of a file.
     """
 
     verdict: Verdict
@@ -107,6 +108,7 @@ class ScannedBlock:
     block: LogBlock | None = None
     reason: str = ""
     is_framed: bool = False
+    begins: bool = True
 
 
 class SeekableStream(Protocol):
@@ -179,7 +181,8 @@ def _scan_at(stream: SeekableStream, at: int, size: int, *, with_content: bool) 
         return _read_block(stream, at, length, with_content=with_content)
     following = _find_magic(stream, at + (len(MAGIC) if begins else 1), size)
     is_cut_off = begins and at + _FIXED + length > size and following == size
-    return ScannedBlock(Verdict.CUT_OFF if is_cut_off else Verdict.DAMAGED, at, following, reason=reason)
+    verdict = Verdict.CUT_OFF if is_cut_off else Verdict.DAMAGED
+    return ScannedBlock(verdict, at, following, reason=reason, begins=begins)
 
 
 def _find_fault(stream: SeekableStream, at: int, length: int, size: int) -> str | None:

@@ -35,6 +35,7 @@ SCHEMA = relaxed(
             ("time", pa.timestamp("us", "UTC")),
             ("local", pa.timestamp("us")),
             ("amount", pa.decimal128(12, 3)),
+            ("price", pa.decimal128(5, 1)),
             ("inner", INNER),
             ("list", pa.list_(INNER)),
             ("map", pa.map_(pa.string(), pa.int32())),
@@ -47,11 +48,12 @@ FLAT = {
     "large": st.integers(-(2**63), 2**63 - 1) | st.integers(-70, 70),
     "single": st.floats(width=32, allow_nan=False),
     "double": st.floats(allow_nan=False),
-    "text": st.text(st.characters(exclude_categories=["Cs"]), max_size=70),
+    "text": st.text(st.characters(exclude_categories=["Cs"]), max_size=70) | st.just("long " * 99),
     "bytes": st.binary(max_size=9),
     "day": st.dates(),
     "time": st.datetimes(timezones=st.just(UTC)),
     "local": st.datetimes(),
+    "price": st.decimals(-999, 999, places=1, allow_nan=False),
     "amount": st.decimals(-999999999, 999999999, places=3, allow_nan=False),
 }
 inner = st.fixed_dictionaries(

@@ -93,7 +93,7 @@ def test_damaged_log_files_give_rows_or_an_error_within_bounds(tmp_path, damage)
     assert [failure for failure in failures if ".log.1" not in failure] == []
 
 
-@pytest.mark.parametrize("stray", [b"stray", bytes(60), MAGIC, MAGIC + struct.pack(">q", 1 << 50), MAGIC + bytes(8)])
+@pytest.mark.parametrize("stray", [MAGIC, MAGIC + struct.pack(">q", 1 << 50), MAGIC + bytes(8)])
 def test_blocks_behind_damage_are_read(tmp_path, stray):
     write_base(tmp_path, BASE)
     blocks = b"".join(encode_block(block) for block in blocks_of(random.Random(1)))
@@ -102,3 +102,11 @@ def test_blocks_behind_damage_are_read(tmp_path, stray):
     assert expected != shown(BASE)
     write_log(tmp_path, 1, stray + blocks + stray[:5])
     assert shown(read(tmp_path, ("1", "2", "3"))) == expected
+
+
+@pytest.mark.parametrize("stray", [b"strays", bytes(60)])
+def test_a_file_that_begins_with_no_block_is_an_error(tmp_path, stray):
+    write_base(tmp_path, BASE)
+    write_log(tmp_path, 1, stray + encode_block(data_block("2", BASE)))
+    with pytest.raises(CorruptFileError, match="no block begins there"):
+        read(tmp_path, ("1", "2", "3"))

@@ -1,13 +1,14 @@
 """A slice with log files: which blocks count, and what becomes of their records."""
 
 import json
+import tracemalloc
 
 import log_files
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from log_files import data_block, delete_block, read, record, rollback_block, shown, write_base, write_log
+from log_files import data_block, delete_block, read, read_pieces, record, rollback_block, shown, write_base, write_log
 
 from table import CorruptFileError, UnsupportedTableError
 from table.config.merge_mode import MergeMode
@@ -110,6 +111,29 @@ def test_merge_semantics_that_are_not_known_are_refused_by_name():
         rules_of(TableConfig("t", ("id",), payload_class="com.example.Mine"), log_files.SCHEMA)
     with pytest.raises(UnsupportedTableError, match=r"populate\.meta\.fields"):
         rules_of(TableConfig("t", ("id",), populate_meta_fields=False), log_files.SCHEMA)
+
+
+def test_log_records_beyond_the_limit_are_not_in_memory(tmp_path):
+    text = "x" * 1000
+    write_base(tmp_path, [record(f"k{number:05}", 1, text) for number in range(8000)])
+    for version in range(1, 9):
+        keys = range(version * 1000, version * 1000 + 1500)
+        write_log(tmp_path, version, [data_block("2", [record(f"k{key:05}", version, text) for key in keys])])
+    peaks = {}
+    for limit in (1 << 20, 1 << 30):
+        held = []
+        tracemalloc.start()
+        before = pa.total_allocated_bytes()
+        pieces = read_pieces(tmp_path, ("1", "2"), memory_bytes=limit)
+        count = 0
+        for piece in pieces:
+            held.append(pa.total_allocated_bytes() - before)
+            count += len(piece)
+        peaks[limit] = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert count == 9500
+        assert limit > 1 << 20 or max(held) < 20 << 20
+    assert peaks[1 << 20] < 8 << 20 < peaks[1 << 30]
 
 
 # --- against a row by row model

@@ -22,7 +22,7 @@ from table.view.file_group import FileSlice
 PARQUET = ds.ParquetFileFormat()
 FILES_AT_ONCE = 32  # open at a time, with their footers
 _MOST_FILES_AHEAD = 4
-_BYTES_AHEAD = 256 * 1024 * 1024  # of row groups, which Arrow decodes whole
+_BYTES_AHEAD = 64 * 1024 * 1024  # of row groups, which Arrow decodes whole
 _BATCH_READAHEAD = 8
 
 

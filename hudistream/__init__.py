@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         CleanSettings,
         CommitConflictError,
         CommitOutcomeUnknownError,
+        CompactionSettings,
         CorruptFileError,
         DuplicateSettings,
         Finding,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         InvalidConfigError,
         InvalidRecordError,
         KeySettings,
+        LogFileSettings,
         MergeMode,
         Operation,
         OptionRow,
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
         archive,
         check,
         clean,
+        compact,
         create_savepoint,
         create_table,
         delete_savepoint,
@@ -71,6 +74,7 @@ if TYPE_CHECKING:
         read_table,
         restore_to_savepoint,
         roll_back,
+        scan_hudi,
     )
     from table.version import VERSION as __version__  # noqa: N811 the name that Python gives it
 else:
@@ -87,6 +91,7 @@ __all__ = [
     "CleanSettings",
     "CommitConflictError",
     "CommitOutcomeUnknownError",
+    "CompactionSettings",
     "CorruptFileError",
     "DuplicateSettings",
     "FailedBatch",
@@ -100,6 +105,7 @@ __all__ = [
     "InvalidConfigError",
     "InvalidRecordError",
     "KeySettings",
+    "LogFileSettings",
     "MergeMode",
     "NullShare",
     "Operation",
@@ -129,6 +135,7 @@ __all__ = [
     "archive",
     "check",
     "clean",
+    "compact",
     "create_savepoint",
     "create_table",
     "delete_savepoint",
@@ -138,4 +145,5 @@ __all__ = [
     "read_table",
     "restore_to_savepoint",
     "roll_back",
+    "scan_hudi",
 ]

@@ -3,86 +3,27 @@
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection
 from importlib.metadata import packages_distributions
 from importlib.util import find_spec
-from types import MappingProxyType
 from typing import Any
 
 DISTRIBUTION = "hudistream"
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-_STREAMING = (
-    "BatchSummary",
-    "FailedBatch",
-    "HudiSink",
-    "NullShare",
-    "PendingBatch",
-    "PrometheusMetrics",
-    "RowCount",
-    "Unique",
-    "UpkeepSummary",
-    "read_hudi",
-)
-_TABLE = (
-    "ArchiveSettings",
-    "BadRowSettings",
-    "BaseFileSettings",
-    "BatchRefusedError",
-    "BrokenInvariantError",
-    "CheckReport",
-    "CleanSettings",
-    "CommitConflictError",
-    "CommitOutcomeUnknownError",
-    "CorruptFileError",
-    "DuplicateSettings",
-    "Finding",
-    "HeartbeatSettings",
-    "HudiError",
-    "HudiTable",
-    "IndexSettings",
-    "IndexType",
-    "InvalidConfigError",
-    "InvalidRecordError",
-    "KeySettings",
-    "MergeMode",
-    "Operation",
-    "OptionRow",
-    "OverwriteSettings",
-    "Scan",
-    "ScanExplanation",
-    "ScanSplit",
-    "SchemaMismatchError",
-    "SchemaSettings",
-    "SinkSettings",
-    "SizeSettings",
-    "StorageError",
-    "TableExistsError",
-    "TableNotFoundError",
-    "TableSettings",
-    "TaskFailedError",
-    "TaskSettings",
-    "UnsupportedTableError",
-    "WriteOptions",
-    "archive",
-    "check",
-    "clean",
-    "create_savepoint",
-    "create_table",
-    "delete_savepoint",
-    "list_options",
-    "parse_options",
-    "read_table",
-    "restore_to_savepoint",
-    "roll_back",
-)
-
-# name -> (module, name in that module)
-NAMES: Mapping[str, tuple[str, str]] = MappingProxyType(
+# of the names in `hudistream.__all__` those of `streaming`; the others are `table`'s
+_STREAMING = frozenset(
     {
-        **{name: ("streaming", name) for name in _STREAMING},
-        **{name: ("table", name) for name in _TABLE},
-        "__version__": ("table.version", "VERSION"),
+        "BatchSummary",
+        "FailedBatch",
+        "HudiSink",
+        "NullShare",
+        "PendingBatch",
+        "PrometheusMetrics",
+        "RowCount",
+        "Unique",
+        "UpkeepSummary",
+        "read_hudi",
     }
 )
 
@@ -94,17 +35,29 @@ def __getattr__(name: str) -> Any:
         AttributeError: hudistream has no such name.
         ImportError: another module has the name of one of hudistream's packages, or pyspark is missing.
     """
-    if name not in NAMES:
+    if name not in _offered():
         raise AttributeError(f"module {DISTRIBUTION!r} has no attribute {name!r}")
-    module, attribute = NAMES[name]
-    value = _load(module, attribute)
+    value = _load(*place_of(name))
     setattr(sys.modules[DISTRIBUTION], name, value)
     return value
 
 
 def __dir__() -> list[str]:
     """All public names, loaded or not."""
-    return sorted({*vars(sys.modules[DISTRIBUTION]), *NAMES})
+    return sorted({*vars(sys.modules[DISTRIBUTION]), *_offered()})
+
+
+def place_of(name: str) -> tuple[str, str]:
+    """Module of a public name, and the name in that module."""
+    if name == "__version__":
+        return "table.version", "VERSION"
+    return ("streaming" if name in _STREAMING else "table"), name
+
+
+def _offered() -> Collection[str]:
+    # while the package is being imported it asks for names itself, and has no list yet
+    names: Collection[str] = vars(sys.modules[DISTRIBUTION]).get("__all__", ())
+    return names
 
 
 def _load(module: str, attribute: str) -> Any:

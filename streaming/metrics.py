@@ -20,6 +20,7 @@ _COUNTERS = {
     "bad_rows": ("hudistream_bad_rows_total", "Rows put aside"),
     "bytes_written": ("hudistream_bytes_written_total", "Bytes of base files written"),
     "files_created": ("hudistream_files_created_total", "File groups created"),
+    "log_files": ("hudistream_log_files_total", "Log files written"),
     "files_topped_up": ("hudistream_files_topped_up_total", "File groups that got a new version"),
 }
 
@@ -27,6 +28,7 @@ _UPKEEP = {
     "cleans": ("hudistream_cleans_total", "Cleans carried out"),
     "files_deleted": ("hudistream_clean_files_deleted_total", "Files that cleans deleted"),
     "files_failed": ("hudistream_clean_files_failed_total", "Files that cleans could not delete"),
+    "compactions": ("hudistream_compactions_total", "Compactions carried out"),
     "instants_archived": ("hudistream_instants_archived_total", "Instants that left the active timeline"),
 }
 

@@ -18,7 +18,14 @@ from table.errors import (
     UnsupportedTableError,
 )
 from table.options.choices import IndexType
-from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, HeartbeatSettings
+from table.options.groups import (
+    ArchiveSettings,
+    BaseFileSettings,
+    CleanSettings,
+    CompactionSettings,
+    HeartbeatSettings,
+    LogFileSettings,
+)
 from table.options.list_options import OptionRow, list_options
 from table.options.operation import Operation
 from table.options.write_groups import (
@@ -35,6 +42,7 @@ from table.options.write_groups import (
 )
 from table.options.write_options import WriteOptions, parse_options
 from table.scan.explain_scan import ScanExplanation
+from table.scan.polars_source import scan_hudi
 from table.scan.read_table import read_table
 from table.scan.scan import Scan
 from table.scan.split import ScanSplit
@@ -42,6 +50,7 @@ from table.services.archival.archival import archive
 from table.services.check.check import check
 from table.services.check.finding import CheckReport, Finding
 from table.services.clean.clean import clean
+from table.services.compaction.compaction import compact
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
@@ -57,6 +66,7 @@ __all__ = [
     "CleanSettings",
     "CommitConflictError",
     "CommitOutcomeUnknownError",
+    "CompactionSettings",
     "CorruptFileError",
     "DuplicateSettings",
     "Finding",
@@ -68,6 +78,7 @@ __all__ = [
     "InvalidConfigError",
     "InvalidRecordError",
     "KeySettings",
+    "LogFileSettings",
     "MergeMode",
     "Operation",
     "OptionRow",
@@ -90,6 +101,7 @@ __all__ = [
     "archive",
     "check",
     "clean",
+    "compact",
     "create_savepoint",
     "create_table",
     "delete_savepoint",
@@ -98,4 +110,5 @@ __all__ = [
     "read_table",
     "restore_to_savepoint",
     "roll_back",
+    "scan_hudi",
 ]

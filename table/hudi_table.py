@@ -60,7 +60,7 @@ class HudiTable:
         Raises:
             UnsupportedTableError: this project does not know the layout.
         """
-        return layout_of(self.config.layout_version)
+        return layout_of(self.config.layout_version, self.config.timeline_folder)
 
     @property
     def archived_timeline(self) -> Archive:

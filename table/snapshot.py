@@ -1,16 +1,18 @@
 """Snapshot: what readers of a table see, now or as of an earlier instant. Made of one listing of the timeline."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import cached_property
 
 import pyarrow as pa
 
 from table.errors import InvalidConfigError
 from table.hudi_table import HudiTable
+from table.storage.interface import FileInfo
 from table.timeline.commit_cache import CommitCache
+from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
-from table.view.file_group import CommittedInstants, FileGroup, build_file_groups
-from table.view.file_system_view import list_file_groups
+from table.view.file_group import CommittedInstants, FileGroup, group_files, parse_data_files, unknown_completions
 
 
 class Snapshot:
@@ -28,6 +30,7 @@ class Snapshot:
         table: the table.
         timeline: the instants up to `as_of`.
         as_of: as given.
+        cleans: instant times of all completed cleans, later ones included.
 
     Raises:
         InvalidConfigError: the active timeline begins after `as_of`: what was seen then is not known any more.
@@ -43,8 +46,10 @@ class Snapshot:
                 f"may have been cleaned; ask for {first} or later"
             )
         self.table, self.as_of = table, as_of
+        self.cleans = frozenset(instant.time for instant in timeline.completed_of(Action.CLEAN))
         self.timeline = timeline if as_of is None else timeline.until(as_of)
         self._commits = commits if commits is not None else table.open_commits()
+        self._retired: dict[str, str] = {}  # times of completion of retired writes, as they are needed
 
     @staticmethod
     def load(table: HudiTable, as_of: str | None = None) -> "Snapshot":
@@ -66,9 +71,22 @@ class Snapshot:
 
     def list_file_groups(self, partition_path: str) -> tuple[FileGroup, ...]:
         """File groups of one partition, in order of file id."""
-        return list_file_groups(self.table.listing, partition_path, self.committed)
+        return self._group(partition_path, self.table.listing.list_files(partition_path))
 
     def walk_file_groups(self) -> Iterator[tuple[str, tuple[FileGroup, ...]]]:
         """Every partition path with its file groups, in no order; each folder is listed once."""
         for path, entries in self.table.listing.walk():
-            yield path, build_file_groups(path, entries, self.committed)
+            yield path, self._group(path, entries)
+
+    def _group(self, partition_path: str, entries: Iterable[FileInfo]) -> tuple[FileGroup, ...]:
+        """File groups of a partition. The archive is asked where the order of retired writes decides (layout 2)."""
+        bases, logs = parse_data_files(partition_path, entries)
+        unknown = unknown_completions(bases, logs, self.committed) - self._retired.keys()
+        if unknown:
+            # what the archive does not know either is taken to be completed when it was requested
+            self._retired.update({time: time for time in unknown})
+            self._retired.update(self.table.archived_timeline.find_completions(unknown))
+        committed = self.committed
+        if self._retired:
+            committed = replace(committed, completions={**committed.completions, **self._retired})
+        return group_files(partition_path, bases, logs, committed)

@@ -4,11 +4,14 @@ Nothing else in the project may start a thread (the linter enforces it), so that
 all of them one at a time, in an order of its own.
 """
 
+import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
+
+Piece = TypeVar("Piece")
 
 
 class RunningThread(Protocol):
@@ -34,6 +37,29 @@ class Signal(Protocol):
         """Waits for it, at most so many seconds. Returns whether it has happened."""
 
 
+class Pieces(Generic[Piece]):
+    """A queue between two threads that holds so many pieces at most.
+
+    Args:
+        most: pieces.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._queue: queue.Queue[Piece] = queue.Queue(most)
+
+    def put(self, piece: Piece, timeout: float) -> bool:
+        """Waits so many seconds for room. Returns whether there was."""
+        try:
+            self._queue.put(piece, timeout=timeout)
+        except queue.Full:
+            return False
+        return True
+
+    def get(self) -> Piece:
+        """The next piece; waits for it."""
+        return self._queue.get()
+
+
 def start_thread(target: Callable[[], None], name: str, *, daemon: bool = False) -> RunningThread:
     """Starts a thread.
 
@@ -50,6 +76,11 @@ def start_thread(target: Callable[[], None], name: str, *, daemon: bool = False)
 def make_pool(size: int, name: str) -> Executor:
     """A pool of threads; to be used as a context manager, which waits for them."""
     return ThreadPoolExecutor(max(1, size), thread_name_prefix=name)
+
+
+def make_queue(most: int) -> Pieces[Any]:
+    """An empty queue that holds so many pieces."""
+    return Pieces(most)
 
 
 def make_signal() -> Signal:

@@ -6,6 +6,7 @@ This class extends it above the layers that it calls, so it can be given to ever
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,14 +14,16 @@ import pyarrow as pa
 from table import hudi_table
 from table.config.table_config import TableConfig
 from table.inspect.contents import load_files, load_history, load_partitions
-from table.options.groups import ArchiveSettings, CleanSettings
+from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
 from table.scan.as_of import AsOf
+from table.scan.change_range import EARLIEST, newest_settled
 from table.scan.lookup import lookup
 from table.scan.plan import load_read_schema
 from table.scan.predicate import Where
 from table.scan.scan import Scan, make_scan
 from table.services.archival.archival import ArchivalOutcome, archive
 from table.services.clean.clean import clean
+from table.services.compaction.compaction import compact
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
@@ -71,8 +74,10 @@ class HudiTable(hudi_table.HudiTable):
 
         Returns:
             ``instant`` (string): its time, in the table's zone. ``requested_at`` (timestamp[ms, UTC]): the same moment;
-            null where the text is no time. ``action`` (string): ``commit``, ``clean``, ``savepoint`` … ``state``
-            (string): ``REQUESTED``, ``INFLIGHT`` or ``COMPLETED``. The others are null but for completed writes:
+            null where the text is no time. ``completed_at`` (timestamp[ms, UTC]): when it was completed; null before
+            that, and in tables of version 6, which do not say it. ``action`` (string): ``commit``, ``clean``,
+            ``savepoint`` … ``state`` (string): ``REQUESTED``, ``INFLIGHT`` or ``COMPLETED``. The others are null but
+            for completed writes:
             ``operation`` (string): ``INSERT``, ``UPSERT`` … ``rows_added``, ``rows_updated``, ``rows_deleted``,
             ``files_written``, ``bytes_written`` (int64).
         """
@@ -132,6 +137,44 @@ class HudiTable(hudi_table.HudiTable):
         """
         return make_scan(self, columns, where, as_of, limit)
 
+    def changes(
+        self,
+        since: AsOf | None = None,
+        until: AsOf | None = None,
+        columns: Sequence[str] | None = None,
+        where: Where | None = None,
+        limit: int | None = None,
+    ) -> Scan:
+        """The latest row of each key that the commits of a range wrote. Deleted keys are not shown.
+
+        To follow a table, read up to `newest_instant`, and give it as `since` the next time.
+
+        Args:
+            since: exclusive: as `as_of` in `scan`; or ``"earliest"``, or None: from the first commit on. In tables of
+                versions 8 and 9 a time of completion.
+            until: inclusive: as `since`. None means as far as every write is completed: `newest_instant`.
+            columns: as in `scan`.
+            where: as in `scan`; it is asked of the latest row.
+            limit: as in `scan`.
+
+        Returns:
+            A scan. When its rows are asked for, it refuses with InvalidConfigError a range whose end cannot be read any
+            more (the error names the first instant that can), and one with a pending write in it.
+
+        Raises:
+            InvalidConfigError: as in `scan`.
+        """
+        return replace(make_scan(self, columns, where, until, limit), since=since if since is not None else EARLIEST)
+
+    @property
+    def newest_instant(self) -> str | None:
+        """The newest completed write before which no write is pending; None where there is none.
+
+        A reader that has read up to here misses nothing later: a pending write may complete with its earlier time. In
+        tables of versions 8 and 9 it is the newest time of completion.
+        """
+        return newest_settled(self.load_timeline())
+
     def lookup(
         self, keys: Sequence[str] | pa.Array, columns: Sequence[str] | None = None, as_of: AsOf | None = None
     ) -> pa.Table:
@@ -155,6 +198,13 @@ class HudiTable(hudi_table.HudiTable):
     def clean(self, settings: CleanSettings | None = None, *, due: bool = True) -> list[CleanMetadata]:
         """Deletes file versions that nobody needs any more: `hudistream.clean`, with the default policy for None."""
         return clean(self, settings or CleanSettings(), due=due)
+
+    def compact(
+        self, settings: CompactionSettings | None = None, base_file: BaseFileSettings | None = None
+    ) -> tuple[str, ...]:
+        """Folds log files into base files: `hudistream.compact`, with defaults for None. Returns the instant times."""
+        done = compact(self, settings or CompactionSettings(), base_file or BaseFileSettings())
+        return tuple(instant.time for instant in done)
 
     def archive(
         self, settings: ArchiveSettings | None = None, clean_settings: CleanSettings | None = None

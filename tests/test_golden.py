@@ -1,11 +1,13 @@
 """The catalogue of golden tables says what the tables hold."""
 
+import io
 import json
 import re
 import zipfile
 from collections import Counter
 from pathlib import Path
 
+import fastavro
 import pytest
 
 TESTS = Path(__file__).parent
@@ -19,17 +21,22 @@ def catalogue():
     return {row["name"]: row for row in found if row}
 
 
+def decoded(data):
+    """A commit: Avro in timeline layout 2, JSON in layout 1."""
+    return next(fastavro.reader(io.BytesIO(data))) if data.startswith(b"Obj") else json.loads(data)
+
+
 def instants_of(archive):
     """What the active timeline holds, in the order of its instants: operations of writes, actions of services."""
     kinds = {}
     for name in sorted(archive.namelist()):
-        found = re.fullmatch(r"\.hoodie/(\d{17})\.(\w+)(\.\w+)?", name)
+        found = re.fullmatch(r"\.hoodie/(?:timeline/)?(\d{17})(?:_\d{17})?\.(\w+)(\.\w+)?", name)
         if not found:
             continue
         time, action, state = found.groups()
         if action in {"commit", "deltacommit", "replacecommit"} and not state:
-            kinds[time] = json.loads(archive.read(name))["operationType"].lower()
-        elif action in {"clean", "rollback", "savepoint"}:
+            kinds[time] = decoded(archive.read(name))["operationType"].lower()
+        elif action in {"clean", "rollback", "savepoint", "restore"}:
             kinds[f"{time} {action}"] = action
         else:
             kinds.setdefault(time, "a pending compaction" if action == "compaction" else "a pending commit")

@@ -11,7 +11,8 @@ from table import errors
 
 ROOT = Path(__file__).parent.parent
 TESTS = sorted(Path(__file__).parent.rglob("*.py"))
-SOURCES = sorted(path for room in ("table", "streaming", "hudistream") for path in ROOT.joinpath(room).rglob("*.py"))
+ROOMS = ("table", "streaming", "hudistream", "pyspark_hudistream")
+SOURCES = sorted(path for room in ROOMS for path in ROOT.joinpath(room).rglob("*.py"))
 
 
 def source_id(path):
@@ -47,7 +48,9 @@ def test_packages_hold_no_code(path):
     assert all(is_of_a_package(node) for node in ast.parse(path.read_text()).body)
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if "streaming" in p.parts], ids=source_id)
+@pytest.mark.parametrize(
+    "path", [p for p in SOURCES if {"streaming", "pyspark_hudistream"} & set(p.parts)], ids=source_id
+)
 def test_streaming_uses_the_dataframe_api_alone(path):
     forbidden = re.compile(r"\._jvm|\.sparkContext|\.rdd\b|\.persist\(|\.cache\(\)|_jdf|_jsc")
     assert not forbidden.search(path.read_text())

@@ -17,7 +17,7 @@ from table.transaction.checkpoint import (
     merge_checkpoints,
     next_checkpoints,
 )
-from table.transaction.commit import load_rolled_back_time
+from table.transaction.commit_facts import load_rolled_back_time
 
 
 class BatchLedger:

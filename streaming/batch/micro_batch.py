@@ -23,7 +23,7 @@ from streaming.batch.workers import Batch, Workers
 from streaming.plan.plan_tasks import Scene, check_ordering, looks_everywhere, plan_tasks, remembered_below
 from streaming.plan.quarantine import Quarantine, table_key
 from streaming.plan.replacement import action_of, matching_paths
-from streaming.plan.task_plan import TaskPlan
+from streaming.plan.task_plan import LogPlan, TaskPlan
 from streaming.plan.task_result import TaskResult, sum_results
 from streaming.plan.write_profile import WriteProfile
 from streaming.validators import PendingBatch, Validator, find_refusal
@@ -38,6 +38,7 @@ from table.errors import (
 from table.hudi_table import HudiTable, find_stored_key
 from table.keys.keygen import KeyExpressions, check_key_encoding
 from table.log import get_logger
+from table.options.choices import TableType
 from table.options.write_options import WriteOptions
 from table.schema.avro_schema import schema_json
 from table.services.clean.emptied_partitions import remove_emptied_partitions
@@ -50,15 +51,16 @@ from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import CommittedBatch, Verdict, already_committed
 from table.transaction.commit import (
-    PendingCommit,
     begin_commit,
     clean_up_commit,
     complete_commit,
     withdraw_commit,
 )
+from table.transaction.commit_facts import PendingCommit
 from table.transaction.heartbeat import WriterIdentity, sweep_heartbeats
 from table.transaction.lease import Lease, measure_now_ms
 from table.transaction.unnamed_operation import check_goes_on, check_writes_go_on
+from table.view.pending_compactions import load_compacting
 
 log = get_logger("hudistream.sink")
 
@@ -278,9 +280,10 @@ class MicroBatchWriter:
         check_ordering(options, table.config, schema)
         leaving = self._find_leaving(table, keys, batch.workers)
         profile, operation = self._profiles.load(timeline), options.effective_operation
-        pending = begin_commit(table, timeline, operation.hudi_name, identity, self.lease, action_of(operation))
+        action = action_of(operation, table.config.table_type)
+        pending = begin_commit(table, timeline, operation.hudi_name, identity, self.lease, action)
         self.lease.beat_for(pending.time, identity)
-        scene = self._look_around(table, timeline, profile, pending)
+        scene = self._look_around(table, pending.seen, profile, pending)
         plan = plan_tasks(options, table.config, profile, schema, scene, batch.workers.parallelism)
         if self._quarantine is not None:
             key = self._table_key(table)
@@ -293,7 +296,12 @@ class MicroBatchWriter:
     ) -> Scene:
         unknown = looks_everywhere(self._options) and not profile.is_complete
         paths = table.listing.list_partition_paths() if unknown else ()
-        return Scene(self._storage, pending.time, table.load_committed(timeline, self._commits), tuple(paths))
+        logs = None
+        if table.config.table_type == TableType.MERGE_ON_READ:
+            compacting = load_compacting(self._storage, pending.compactions)
+            logs = LogPlan({key: found.time for key, found in compacting.items()})
+        committed = table.load_committed(timeline, self._commits)
+        return Scene(self._storage, pending.time, committed, tuple(paths), logs)
 
     def _find_leaving(self, table: HudiTable, keys: KeyExpressions, workers: Workers) -> tuple[str, ...] | None:
         """Partition paths that are to be deleted; None where rows are written."""

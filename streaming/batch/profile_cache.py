@@ -13,6 +13,7 @@ from streaming.plan.write_profile import (
     WriteProfile,
     apply_commit,
     apply_foreign_commit,
+    base_file_stats,
     commit_size,
     fresh_profile,
     is_understood,
@@ -26,7 +27,7 @@ from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import Action
 from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.timeline import Timeline
-from table.view.file_system_view import load_committed_instants, walk_latest_slices
+from table.view.file_system_view import load_committed_instants, walk_file_groups
 from table.view.listing import StorageListing
 
 FOOTERS_SAMPLED = 3
@@ -88,20 +89,22 @@ class ProfileCache:
         sizes = []
         for instant in timeline.completed_of(Action.COMMIT, Action.DELTA_COMMIT)[: -COMMITS_REMEMBERED - 1 : -1]:
             metadata = self._commits.read(instant)
-            if metadata.stats:
+            if base_file_stats(metadata.stats):
                 sizes.append(commit_size(metadata.stats, self._sample_footers(metadata)))
         return fresh_profile(timeline.committed_times, sizes, self._list_everywhere(timeline))
 
-    def _list_everywhere(self, timeline: Timeline) -> Mapping[str, tuple[LiveFile, ...]] | None:
+    def _list_everywhere(self, timeline: Timeline) -> Mapping[str, tuple[LiveFile, ...] | None] | None:
         """The live files of the whole table, where they are needed and not too many to remember."""
         if not self._everywhere or not timeline.committed_times:
             return None
-        found: dict[str, tuple[LiveFile, ...]] = {}
+        found: dict[str, tuple[LiveFile, ...] | None] = {}
         files = 0
         committed = load_committed_instants(self._commits, timeline)
-        for path, of_path in walk_latest_slices(StorageListing(self._storage), committed):
-            found[path] = live_files_of(of_path)
-            files += len(of_path)
+        for path, groups in walk_file_groups(StorageListing(self._storage), committed):
+            # who writes where log files are lists them
+            is_plain = all(group.is_plain for group in groups)
+            found[path] = live_files_of(group.latest_slice for group in groups) if is_plain else None
+            files += len(groups)
             if len(found) > PATHS_REMEMBERED or files > FILES_REMEMBERED:
                 log.debug("too_many_files_to_remember", table=self._storage.base_uri, most=FILES_REMEMBERED)
                 return None
@@ -111,12 +114,13 @@ class ProfileCache:
     def _sample_footers(self, metadata: CommitMetadata) -> int:
         """Footer bytes of a commit's files, estimated from a few of them."""
         sampled = []
-        for stat in metadata.stats[:FOOTERS_SAMPLED]:
+        stats = base_file_stats(metadata.stats)
+        for stat in stats[:FOOTERS_SAMPLED]:
             try:
                 sampled.append(read_footer_bytes(self._storage, stat.path))
             except (HudiError, FileNotFoundError):
                 continue  # cleaned since; an estimate does without
-        return round(sum(sampled) / len(sampled) * len(metadata.stats)) if sampled else 0
+        return round(sum(sampled) / len(sampled) * len(stats)) if sampled else 0
 
     def advance(self, profile: WriteProfile, instant_time: str, result: TaskResult) -> None:
         """Moves the profile past one of our own commits."""

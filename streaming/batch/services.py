@@ -49,6 +49,7 @@ class TableServices:
         self.services: Sequence[TableService[Any]] = services_of(options)
         self._run = run or self._run_due
         self._due: Sequence[TableService[Any]] = ()
+        self._plans: dict[str, Any] = {}
         self._policy = CleanFailure.WARN
         self._thread: threads.RunningThread | None = None
         self._stopped = self._paused = False
@@ -96,18 +97,32 @@ class TableServices:
         if not due or self.is_cleaning or self._stopped or self._paused:
             return
         self._due = due
+        self._plans = self._plan_between_batches(table)
         if Trigger.INLINE in triggers:
             self._run_and_tell(table)
             return
         # not a daemon: the interpreter waits until a clean under way is done
         self._thread = threads.start_thread(lambda: self._run_and_tell(table), "hudistream-services")
 
+    def _plan_between_batches(self, table: HudiTable) -> dict[str, Any]:
+        """The plans that must be made while nothing is written, by the name of their service."""
+        plans: dict[str, Any] = {}
+        for service in self._due if self._run == self._run_due else ():
+            if service.plans_between_batches:
+                try:
+                    plans[service.name] = service.plan(table)
+                except HudiError as error:  # the batch is visible, and stays so
+                    plans[service.name] = None
+                    self._note_failure(error, service.on_failure)
+        return plans
+
     def _run_due(self, table: HudiTable) -> None:
         for service in self._due:
             self._policy = service.on_failure
             started_s, outcome = clock.monotonic_s(), ServiceOutcome()
             try:
-                plan = service.plan(table)
+                between = service.plans_between_batches
+                plan = self._plans.pop(service.name, None) if between else service.plan(table)
                 if plan is not None:
                     outcome = service.execute(table, plan)
             finally:
@@ -122,6 +137,7 @@ class TableServices:
             files_deleted=done.files_deleted + outcome.files_deleted,
             files_failed=done.files_failed + outcome.files_failed,
             instants_archived=done.instants_archived + outcome.instants_archived,
+            compactions=done.compactions + outcome.compactions,
             clean_seconds=seconds if name == CLEANING else done.clean_seconds,
         )
 

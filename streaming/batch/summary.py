@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from streaming.plan.task_result import TaskResult
+from streaming.plan.write_profile import is_log_file
 from table import clock
 from table.index.key_lookup import LookupCounts
 from table.timeline.metadata.commit import total_rows
@@ -28,6 +29,7 @@ class BatchSummary:
         bad_rows: rows put into quarantine.
         files_created: new file groups.
         files_topped_up: file groups that got a new version.
+        log_files: log files of a merge-on-read table, a fresh one for each file group that changed.
         reencoded: why topped up files were decoded and encoded again instead of copied -> how many.
         bytes_written: size of all new files.
         bytes_copied: how many of these bytes were copied from older files as they are.
@@ -50,6 +52,7 @@ class BatchSummary:
     bad_rows: int = 0
     files_created: int = 0
     files_topped_up: int = 0
+    log_files: int = 0
     reencoded: Mapping[str, int] = field(default_factory=dict)
     bytes_written: int = 0
     bytes_copied: int = 0
@@ -68,7 +71,7 @@ class BatchSummary:
             "rows": self.rows,
             "updated": self.rows_updated,
             "deleted": self.rows_deleted,
-            "files": self.files_created + self.files_topped_up,
+            "files": self.files_created + self.files_topped_up + self.log_files,
             "seconds": round(self.seconds, 2),
         }
         return {**said, "bad_rows": self.bad_rows} if self.bad_rows else said
@@ -103,6 +106,7 @@ def summarize(
 ) -> BatchSummary:
     """Summary of a batch that was committed."""
     stats = result.stats
+    logs = sum(map(is_log_file, stats))
     topped_up = sum(stat.prev_base_file is not None for stat in stats)
     written = sum(stat.file_size_bytes for stat in stats)
     # a file's new bytes are the share of its rows that are new
@@ -120,8 +124,9 @@ def summarize(
         index_lookup_seconds=round(result.lookup.spent_ms / 1000, 6),
         index_update_seconds=round(result.lookup.update_ms / 1000, 6),
         bad_rows=result.bad_rows,
-        files_created=len(stats) - topped_up,
+        files_created=len(stats) - topped_up - logs,
         files_topped_up=topped_up,
+        log_files=logs,
         reencoded=dict(result.reencoded),
         bytes_written=written,
         bytes_copied=result.copied_bytes,

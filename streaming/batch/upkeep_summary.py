@@ -1,4 +1,4 @@
-"""What cleaning and archival did after a commit: a frozen value for callbacks and metrics."""
+"""What compaction, cleaning and archival did after a commit: a frozen value for callbacks and metrics."""
 
 from dataclasses import dataclass
 
@@ -13,6 +13,7 @@ class UpkeepSummary:
         files_deleted: files that they deleted.
         files_failed: files that they could not delete.
         instants_archived: instants that left the active timeline.
+        compactions: compactions that were carried out.
         clean_seconds: wall time of cleaning, planning included; None where nothing cleans.
         error: what failed, or None; what was done before it counts.
     """
@@ -22,5 +23,6 @@ class UpkeepSummary:
     files_deleted: int = 0
     files_failed: int = 0
     instants_archived: int = 0
+    compactions: int = 0
     clean_seconds: float | None = None
     error: str | None = None

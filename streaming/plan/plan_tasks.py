@@ -7,13 +7,14 @@ import pyarrow as pa
 from streaming.plan.bucket_assigner import AssignRules, drop_costly, find_small_files
 from streaming.plan.live_files import LiveFiles
 from streaming.plan.routes import Routes, plan_change_routes, plan_routes
-from streaming.plan.task_plan import ChangePlan, TaskPlan
+from streaming.plan.task_plan import ChangePlan, LogPlan, TaskPlan
 from streaming.plan.write_profile import FILES_REMEMBERED, FILES_SENT, WriteProfile, assign_rules, sent_files
 from table.columns.near_name import did_you_mean
 from table.config.merge_mode import MergeMode, merge_mode_of
 from table.config.table_config import TableConfig
 from table.errors import InvalidConfigError
 from table.keys.keygen import find_key_column
+from table.options.choices import IndexType, TableType
 from table.options.write_options import WriteOptions
 from table.records.merge import MergeRules, can_order
 from table.schema.avro_schema import relaxed, required_columns, schema_json, with_meta_columns
@@ -38,6 +39,9 @@ def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | Non
     drops_known, in_buckets = _drops_known(options), index.type.has_buckets
     if not _meets_records(options):
         return None
+    is_merge_on_read = config.table_type == TableType.MERGE_ON_READ
+    if is_merge_on_read:
+        _check_log_rules(options)
     if not operation.can_write_buckets:
         raise InvalidConfigError(
             f"hoodie.datasource.write.operation={operation} with hoodie.index.type=BUCKET is not supported: rows would "
@@ -53,7 +57,24 @@ def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | Non
         buckets=_checked_buckets(options, config) if in_buckets else 0,
         bucket_fields=_bucket_fields(options, config) if in_buckets else (),
         cache_bytes=index.cache_bytes,
+        to_logs=is_merge_on_read,
     )
+
+
+def _check_log_rules(options: WriteOptions) -> None:
+    """Refuses what would have to look into log files for older records."""
+    index = options.index
+    if index.type.is_global and index.updates_partition_path:
+        key = "bloom" if index.type is IndexType.GLOBAL_BLOOM else "simple"
+        raise InvalidConfigError(
+            f"hoodie.index.type={index.type} moves rows to other partition paths, which is not supported on "
+            f"merge-on-read tables: set hoodie.{key}.index.update.partition.path=false, or use another index"
+        )
+    if index.type.has_buckets and _drops_known(options):
+        raise InvalidConfigError(
+            "hoodie.datasource.write.insert.drop.duplicates=true with hoodie.index.type=BUCKET is not supported on "
+            "merge-on-read tables: keys may be in log files; use another index, or upsert"
+        )
 
 
 def _checked_buckets(options: WriteOptions, config: TableConfig) -> int:
@@ -134,12 +155,14 @@ class Scene:
         instant_time: the commit's.
         committed: which files are visible.
         partition_paths: of the table; only a global index asks for them, where the profile does not know them all.
+        logs: for merge-on-read tables.
     """
 
     storage: Storage
     instant_time: str
     committed: CommittedInstants
     partition_paths: tuple[str, ...] = ()
+    logs: LogPlan | None = None
 
 
 def plan_tasks(
@@ -181,6 +204,7 @@ def plan_tasks(
         required=required_columns(schema),
         avro_schema=schema_json(with_meta_columns(schema), config.name),
         settings=options.base_file,
+        log_settings=options.log_files,
         merge=merge_rules(options, config),
         key_column=find_key_column(config, schema),
         allow_duplicates=duplicates.allow_on_insert or operation.is_bulk,
@@ -190,17 +214,26 @@ def plan_tasks(
         context,
         routes,
         rules,
-        _small_files(profile, rules, options.sizes.max_rewrite_ratio) if changes is None else LiveFiles(),
+        _small_files(profile, rules, options.sizes.max_rewrite_ratio, scene.logs) if changes is None else LiveFiles(),
         scene.committed,
         options.tasks.bulk_insert_sort if operation.is_bulk else None,
         memory_bytes=options.tasks.memory_bytes,
         changes=changes,
+        logs=scene.logs,
     )
 
 
-def _small_files(profile: WriteProfile, rules: AssignRules, most_ratio: float | None) -> LiveFiles:
+def _small_files(
+    profile: WriteProfile, rules: AssignRules, most_ratio: float | None, logs: LogPlan | None
+) -> LiveFiles:
+    compacting = logs.compacting if logs is not None else {}
     small = {
-        path: drop_costly(find_small_files(known.files, rules), known.rows, rules, most_ratio)
+        path: drop_costly(
+            find_small_files((file for file in known.files if (path, file.file_id) not in compacting), rules),
+            known.rows,
+            rules,
+            most_ratio,
+        )
         for path, known in profile.paths.items()
         if known.files is not None
     }

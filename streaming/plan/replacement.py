@@ -4,13 +4,16 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from table.errors import InvalidConfigError
+from table.options.choices import TableType
 from table.options.operation import Operation
 from table.timeline.instant import Action
 
 
-def action_of(operation: Operation) -> Action:
-    """What the commit of an operation is called on the timeline."""
-    return Action.REPLACE_COMMIT if operation.replaces else Action.COMMIT
+def action_of(operation: Operation, table_type: str) -> Action:
+    """What the commit of an operation is called on the timeline of a table of that type (CommitUtils)."""
+    if operation.replaces:
+        return Action.REPLACE_COMMIT
+    return Action.DELTA_COMMIT if table_type == TableType.MERGE_ON_READ else Action.COMMIT
 
 
 def matching_paths(wanted: Iterable[str], existing: Sequence[str]) -> tuple[str, ...]:

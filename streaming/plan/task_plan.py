@@ -1,5 +1,6 @@
 """What goes to a task: frozen values, small enough to pickle (pure)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -41,6 +42,7 @@ class ChangePlan:
         bucket_fields: names of the record key fields that it hashes.
         cache_bytes: what a worker may remember of files.
         apart: whether keys are looked for by other tasks than those that write.
+        to_logs: changes of file groups go to log files: the table is merge-on-read.
     """
 
     index: IndexType
@@ -55,6 +57,7 @@ class ChangePlan:
     bucket_fields: tuple[str, ...] = ()
     cache_bytes: int = 0
     apart: bool = False
+    to_logs: bool = False
 
     @property
     def is_global(self) -> bool:
@@ -73,6 +76,17 @@ class ChangePlan:
 
 
 @dataclass(frozen=True)
+class LogPlan:
+    """What the tasks of a merge-on-read table get besides.
+
+    Attributes:
+        compacting: (partition path, file id) -> the pending compaction that reads the file group.
+    """
+
+    compacting: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class TaskPlan:
     """All that a task gets from the driver: frozen and small.
 
@@ -87,6 +101,7 @@ class TaskPlan:
         quarantine: where bad rows go; None: they fail the batch.
         memory_bytes: rows (Arrow) that a task holds before it uses its disk.
         changes: for upserts, deletes and whatever else looks for keys; None: rows are only added.
+        logs: for merge-on-read tables; None: the table is copy-on-write.
     """
 
     context: WriteContext
@@ -98,6 +113,7 @@ class TaskPlan:
     quarantine: Quarantine | None = None
     memory_bytes: int = 128 * 1024 * 1024
     changes: ChangePlan | None = None
+    logs: LogPlan | None = None
 
     @property
     def pipeline(self) -> Pipeline:

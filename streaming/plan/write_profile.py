@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from streaming.plan.bucket_assigner import AssignRules, LiveFile
 from streaming.plan.live_files import LiveFiles
-from table.files.names import BASE_FILE_EXTENSION, parse_base_file
+from table.files.names import BASE_FILE_EXTENSION, parse_base_file, parse_log_file
 from table.options.write_options import WriteOptions
 from table.storage.interface import join
 from table.timeline.instant import Action, Instant
@@ -146,9 +146,19 @@ def assign_rules(profile: WriteProfile, options: WriteOptions) -> AssignRules:
     )
 
 
+def is_log_file(stat: WriteStat) -> bool:
+    """Whether a write stat tells of a log file."""
+    return parse_log_file(stat.path.rsplit("/", 1)[-1]) is not None
+
+
+def base_file_stats(stats: Iterable[WriteStat]) -> list[WriteStat]:
+    """The write stats that tell of base files."""
+    return [stat for stat in stats if not is_log_file(stat)]
+
+
 def commit_size(stats: Iterable[WriteStat], footer_bytes: int = 0) -> CommitSize:
-    """Size of one commit."""
-    listed = list(stats)
+    """Size of one commit's base files."""
+    listed = base_file_stats(stats)
     return CommitSize(
         sum(stat.total_write_bytes for stat in listed), sum(stat.num_writes for stat in listed), footer_bytes
     )
@@ -157,14 +167,14 @@ def commit_size(stats: Iterable[WriteStat], footer_bytes: int = 0) -> CommitSize
 def fresh_profile(
     committed: frozenset[str],
     sizes: Iterable[CommitSize],
-    live: Mapping[str, tuple[LiveFile, ...]] | None = None,
+    live: Mapping[str, tuple[LiveFile, ...] | None] | None = None,
 ) -> WriteProfile:
     """The profile after a start, or somebody else's commit.
 
     Args:
         committed: completed writes of the active timeline; none means that no path has a file.
         sizes: of the newest commits, newest first.
-        live: files of every path of the table; None: nothing is known about any path.
+        live: files of every path of the table, None where log files are; None: nothing is known about any path.
     """
     paths = {path: PathProfile(files) for path, files in (live or {}).items()}
     knows = live is not None or not committed
@@ -226,7 +236,9 @@ def apply_commit(
             before = _files_before(profile, path)
             files[path] = None if before is None else {file.file_id: file for file in before}
         known_files = files[path]
-        if known_files is not None:
+        if is_log_file(stat):
+            files[path] = None  # whoever writes there next lists the log files
+        elif known_files is not None:
             known_files[stat.file_id] = _live_file(stat)
         rows[path] = rows.get(path, 0) + stat.num_inserts + stat.num_update_writes + stat.num_deletes
     first = profile.batches == 0
@@ -236,7 +248,9 @@ def apply_commit(
         arrived = float(rows.get(path, 0))
         expected = arrived if first or known is None or not known.rows else (known.rows + arrived) / 2
         paths[path] = PathProfile(None if by_id is None else _below(by_id.values(), limit_bytes), expected)
-    sizes = (commit_size(written, footer_bytes), *profile.sizes)[:COMMITS_REMEMBERED]
+    sizes = profile.sizes
+    if not written or base_file_stats(written):
+        sizes = (commit_size(written, footer_bytes), *sizes)[:COMMITS_REMEMBERED]
     seen = profile.seen | {instant_time}
     return _within_bounds(WriteProfile(seen, sizes, paths, profile.batches + 1, profile.has_all_paths))
 

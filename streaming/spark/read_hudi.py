@@ -1,40 +1,38 @@
-"""Reading a table from Spark without a JAR: the snapshot as a DataFrame, through the DataFrame API alone."""
+"""Reading a table from Spark without a JAR: rows as a DataFrame, through the DataFrame API alone."""
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, SparkSession
 
-from streaming.spark.schema import to_spark_ddl
-from table.config.table_config import TableConfig
-from table.hudi_table import HudiTable
-from table.keys.keygen import DEFAULT_PARTITION
-from table.keys.sql_text import quote_name
-from table.scan.as_of import AsOf, load_snapshot
-from table.scan.plan import checked_names
-from table.scan.read_table import base_files_of
-from table.schema.avro_schema import META_FIELDS, PARTITION_PATH, with_meta_columns
-
-_GLOB = re.compile(r"[\[\]{}*?\\]")
+from streaming.spark.conditions import spark_condition
+from streaming.spark.questions import plan_of, scan_of
+from streaming.spark.scan_frame import FrameMaker, log
+from table.options.read_options import ReadOptions, parse_read_options
+from table.scan.as_of import AsOf
+from table.scan.predicate import Where
+from table.user_table import HudiTable
 
 
-def read_hudi(
+def read_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but the first three by name
     spark: SparkSession,
     path: str | os.PathLike[str],
     storage_options: Mapping[str, Any] | None = None,
     *,
     as_of: AsOf | None = None,
+    since: AsOf | None = None,
+    until: AsOf | None = None,
     columns: Sequence[str] | None = None,
+    where: Where | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
-    """A snapshot of a copy-on-write table, as Hudi's own Spark reader shows it.
+    """Rows of a table, as Hudi's own Spark reader shows them.
 
-    The list of files is made here, once; the rows are read by Spark's Parquet reader on the workers.
-    A partition column shows what the partition path says: null in the default partition, and text
-    where the key generator made the path from it (timestamp, custom).
+    The list of files is made here, once, and cleaning leaves the files alone for 15 minutes. Spark's Parquet reader
+    reads the file slices that have no log files. Python on the workers merges the others, and reads all files in a
+    store for which Spark has no connector. A partition column shows what the partition path says: null in the default
+    partition, and text where the key generator made the path from it (timestamp, custom).
 
     Args:
         spark: the session, classic or Connect.
@@ -42,41 +40,27 @@ def read_hudi(
         storage_options: for fsspec, which lists the files; Spark reads with its own settings.
         as_of: an instant time, an ISO time, a date or a datetime; None means the newest snapshot. What names no zone is
             in the table's.
+        since: rows that commits after this instant wrote, the latest row of each key; ``"earliest"``: after none.
+        until: the last commit of that range; None means as far as every write is completed.
         columns: the columns wanted, in order; None means all.
+        where: which rows: tuples ``(column, operator, value)`` that are all true; or a list of such lists of which one
+            is true; or a ``pyarrow.compute.Expression``. Operators: ``= == != < > <= >= in``, ``not in``. Files that
+            can hold no such row are not opened. It is asked of the values as they are stored.
+        options: keys and values of Hudi's Spark reader, such as ``hoodie.datasource.query.type``.
 
     Returns:
         The columns wanted; else meta columns, then the table's columns in the order of its schema.
 
     Raises:
         TableNotFoundError: when there is no table.
-        UnsupportedTableError: when rows live in log files.
-        InvalidConfigError: a column is not in the table, or there is no snapshot of that time.
+        UnsupportedTableError: when the table's version, or what its log files hold, is not read.
+        InvalidConfigError: a column is not in the table, there is no snapshot of that time or no such range, a
+            condition cannot be asked, or an option is unknown or refused.
     """
+    given = ReadOptions(as_of=as_of, since=since, until=until)
+    parsed = parse_read_options(options or {}, given, os.fspath(path))
+    for key, reason in parsed.without_effect.items():
+        log.info("option_without_effect", key=key, value=str((options or {})[key]), reason=reason)
     table = HudiTable.open(path, storage_options)
-    snapshot = load_snapshot(table, as_of)
-    schema = snapshot.load_schema()
-    known = with_meta_columns(schema) if schema is not None else pa.schema(META_FIELDS)
-    names = checked_names(columns, known)
-    ddl = to_spark_ddl(known)
-    # Spark takes what it is given for patterns
-    files = [_GLOB.sub(r"\\\g<0>", table.storage.absolute(file.path)) for file in base_files_of(snapshot)]
-    if not files:
-        return spark.createDataFrame([], ddl).select([F.col(quote_name(name)) for name in names])
-    # folders like region=eu are not to be taken for columns: the files hold them
-    rows = spark.read.schema(ddl).option("recursiveFileLookup", "true").parquet(*files)
-    shown = {name: _partition_column(table.config, name) for name in table.config.partition_fields if "." not in name}
-    return rows.select([shown[name].alias(name) if name in shown else F.col(quote_name(name)) for name in names])
-
-
-def _partition_column(config: TableConfig, name: str) -> Column:
-    column = F.col(quote_name(name))
-    if config.keygen_type in ("TIMESTAMP", "CUSTOM"):
-        return column.cast("string")
-    fields = config.partition_fields
-    segment = f"{name}={DEFAULT_PARTITION}" if config.hive_style else DEFAULT_PARTITION
-    if len(fields) == 1:
-        found = F.col(PARTITION_PATH)
-    else:
-        segments = F.split(F.col(PARTITION_PATH), "/")
-        found = F.when(F.size(segments) == len(fields), segments.getItem(fields.index(name)))
-    return F.when(found == segment, F.lit(None)).otherwise(column)
+    plan = plan_of(scan_of(table, parsed.options, columns, where), parsed.options)
+    return FrameMaker(spark, plan, spark_condition(where, plan.changes, plan.schema)).make()

@@ -73,19 +73,37 @@ def _arrow_type(kind: Any, column: str) -> pa.DataType:
 
 def to_spark_ddl(schema: pa.Schema) -> str:
     """Spark's schema text of Arrow columns, everything nullable."""
-    return ", ".join(f"`{field.name.replace('`', '``')}` {_spark_type(field.type)}" for field in schema)
+    return ", ".join(f"`{field.name.replace('`', '``')}` {to_spark_type(field.type)}" for field in schema)
 
 
-def _spark_type(arrow: pa.DataType) -> str:
+def to_spark_arrow(schema: pa.Schema) -> pa.Schema:
+    """The Arrow types in which Spark takes columns from Python: times in microseconds, without metadata of fields."""
+    return pa.schema([pa.field(field.name, _taken_type(field.type)) for field in schema])
+
+
+def _taken_type(arrow: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(arrow):
+        return pa.timestamp("us", "UTC" if arrow.tz else None)
+    if pa.types.is_struct(arrow):
+        return pa.struct([pa.field(field.name, _taken_type(field.type)) for field in arrow])
+    if pa.types.is_list(arrow):
+        return pa.list_(pa.field("element", _taken_type(arrow.value_type)))
+    if pa.types.is_map(arrow):
+        return pa.map_(pa.string(), _taken_type(arrow.item_type))
+    return arrow
+
+
+def to_spark_type(arrow: pa.DataType) -> str:
+    """Spark's name of an Arrow type, everything in it nullable."""
     if pa.types.is_decimal(arrow):
         return f"DECIMAL({arrow.precision},{arrow.scale})"
     if pa.types.is_struct(arrow):
-        inner = ", ".join(f"`{field.name.replace('`', '``')}`: {_spark_type(field.type)}" for field in arrow)
+        inner = ", ".join(f"`{field.name.replace('`', '``')}`: {to_spark_type(field.type)}" for field in arrow)
         return f"STRUCT<{inner}>"
     if pa.types.is_list(arrow):
-        return f"ARRAY<{_spark_type(arrow.value_type)}>"
+        return f"ARRAY<{to_spark_type(arrow.value_type)}>"
     if pa.types.is_map(arrow):
-        return f"MAP<STRING, {_spark_type(arrow.item_type)}>"
+        return f"MAP<STRING, {to_spark_type(arrow.item_type)}>"
     if pa.types.is_timestamp(arrow):
         return "TIMESTAMP" if arrow.tz else "TIMESTAMP_NTZ"
     return _SPARK_NAMES.get(arrow, "STRING")

@@ -14,6 +14,7 @@ from streaming.plan.task_result import TaskResult
 from streaming.task.bad_rows import explain_nulls
 from streaming.task.grouping import NO_PATH, group_by_slot, split_in_order
 from streaming.task.locate_keys import list_live_files
+from streaming.task.log_slots import list_fillable
 from streaming.task.measured_rules import measured_rules
 from streaming.task.report import TaskReport
 from table import clock
@@ -88,7 +89,8 @@ class _Task:
         if known is None and rules.small_file_limit_bytes <= 0:
             known = ()
         if known is None:
-            known = find_small_files(list_live_files(self._plan, path), rules)
+            lists = list_live_files if self._plan.logs is None else list_fillable
+            known = find_small_files(lists(self._plan, path), rules)
             self.report.listed[path] = known
         share = share_of_slot(known, slot, self._plan.routes.slots_of(path))
         return BucketAssigner(path, share, rules, lambda: build_file_id(clock.fresh_uuid()))

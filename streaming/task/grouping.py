@@ -5,8 +5,6 @@ sort them, row by row; columns are faster. What does not fit into memory goes to
 grouped already, and comes back group by group: an external sort whose comparison is one integer per row.
 """
 
-import os
-import tempfile
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import ExitStack
 from itertools import chain
@@ -18,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.plan.columns import SLOT_COLUMN
-from streaming.task.route_rows import hash_keys
+from table.columns.lots import open_scratch_file
 from table.columns.memory_size import rows_bytes
+from table.files.bloom.key_hashes import hash_keys
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 
 NO_PATH = "\0"  # rows of which no partition path can be made
@@ -178,11 +177,7 @@ class _Run:
     """Grouped rows on local disk; the file has no name, and is deleted when it is closed."""
 
     def __init__(self, groups: dict[int, pa.Table]) -> None:
-        # Spark's executors say which disks are for this
-        folder = (os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or "").split(",")[0]
-        self._file = tempfile.TemporaryFile(  # noqa: SIM115 closed by the with statement of the run
-            dir=folder if os.path.isdir(folder) else None
-        )
+        self._file = open_scratch_file()
         self.batches: dict[int, list[int]] = {}
         number = 0
         schema = next(iter(groups.values())).schema

@@ -10,11 +10,12 @@ import pyarrow.compute as pc
 from streaming.plan.columns import SLOT_COLUMN
 from streaming.plan.task_plan import Pipeline, TaskPlan
 from streaming.plan.task_result import TaskResult
-from streaming.task.route_rows import hash_keys, slots_of, tasks_of
+from streaming.task.route_rows import slots_of, tasks_of
 from streaming.task.run import run_task
 from streaming.task.tag import tag_rows
 from table.columns.conform import conform
 from table.columns.text_bytes import find_bad_text, made_readable
+from table.files.bloom.key_hashes import hash_keys
 from table.keys.keygen import KeyExpressions
 from table.records.merge import ARRIVAL_COLUMN
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY

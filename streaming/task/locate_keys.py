@@ -142,7 +142,7 @@ class Locator:
         by_bucket = files_by_bucket(files, changes.buckets)
         hits: list[FileHits] = []
         counts = LookupCounts()
-        for bucket in [] if changes.adds_only else np.unique(numbers).tolist():
+        for bucket in [] if changes.adds_only or changes.to_logs else np.unique(numbers).tolist():
             mine = np.flatnonzero(numbers == bucket)
             if bucket not in by_bucket:
                 counts += LookupCounts(keys=len(mine))

@@ -17,6 +17,7 @@ from streaming.plan.live_files import as_live_files
 from streaming.plan.task_plan import TaskPlan
 from streaming.task.grouping import Numbered
 from streaming.task.locate_keys import Located, Locator, files_by_bucket
+from streaming.task.log_slots import SlotGroups
 from streaming.task.measured_rules import measured_rules
 from table import clock
 from table.files.names import build_file_id
@@ -24,7 +25,7 @@ from table.index.bucket import bucket_file_id
 from table.index.key_lookup import FileHits
 from table.records.merge import delete_flags
 from table.view.file_group import BaseFile
-from table.write.context import Bucket, BucketType
+from table.write.context import Bucket, BucketType, LogSlot
 from table.write.measure import SAMPLE_ROWS
 from table.write.merge_bucket import Changes
 
@@ -33,6 +34,8 @@ Positions = npt.NDArray[np.int64]
 
 _KIND_COLUMN = "_hudistream_kind"  # of spilled rows, which nobody else sees
 _INSERT, _UPDATE, _REMOVAL = range(3)
+# of a path in a merge-on-read table (hoodie.merge.small.file.group.candidates.limit): their changes are merged
+_FILLED_AT_ONCE = 1
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,13 @@ class Placed:
         bucket: the file group.
         changes: records of keys that it holds; None: it holds none of them.
         inserts: rows that are new to the table.
+        log: where the changes go in a merge-on-read table; None: into the next version of the base file.
     """
 
     bucket: Bucket
     changes: Changes | None
     inserts: pa.Table
+    log: LogSlot | None = None
 
 
 class Placer:
@@ -55,15 +60,16 @@ class Placer:
 
     Args:
         path: the partition path.
-        files: the slot's file groups.
+        groups: the slot's file groups.
         plan: from the driver.
     """
 
-    def __init__(self, path: str, files: Sequence[BaseFile], plan: TaskPlan) -> None:
+    def __init__(self, path: str, groups: SlotGroups, plan: TaskPlan) -> None:
         assert plan.changes is not None
-        self._path, self._files, self._plan, self._changes = path, files, plan, plan.changes
+        self._path, self._groups, self._plan, self._changes = path, groups, plan, plan.changes
+        self._files = groups.files
         self._assigner: BucketAssigner | None = None
-        self._buckets = _bucket_of_each(files, plan.changes.buckets) if plan.changes.is_bucket else {}
+        self._buckets = _bucket_of_each(self._files, plan.changes.buckets) if plan.changes.is_bucket else {}
         self._spilled: list[Bucket] = []  # file groups that rows were spilled for, by their numbers
 
     def place(self, rows: pa.Table, removes: Flags, located: Located) -> Iterator[Placed]:
@@ -74,14 +80,34 @@ class Placer:
             removes: which of them remove their key whatever the order.
             located: where their keys are.
         """
+        if self._changes.to_logs and located.buckets is not None:
+            yield from self._place_in_buckets(rows, removes, located.buckets)
+            return
         fresh = np.flatnonzero(~located.known & ~removes & ~delete_flags(rows, self._plan.context.merge))
         inserts = dict(self._assigned(rows, fresh, located.buckets))
         for hit in () if self._changes.drops_known else located.hits:
             bucket = _next_version(hit.file)
             new = rows.take(pa.array(inserts.pop(bucket, fresh[:0])))
-            yield Placed(bucket, changes_of(rows, removes, hit), new)
+            yield Placed(bucket, changes_of(rows, removes, hit), new, self._log_of(bucket, new))
         for bucket, positions in inserts.items():
             yield Placed(bucket, None, rows.take(pa.array(positions)))
+
+    def _log_of(self, bucket: Bucket, inserts: pa.Table) -> LogSlot | None:
+        """Where changes go. Beside new rows they go into the base file with them (Hudi's small file corrections)."""
+        return None if len(inserts) else self._groups.logs.get(bucket.file_id)
+
+    def _place_in_buckets(self, rows: pa.Table, removes: Flags, numbers: Positions) -> Iterator[Placed]:
+        """Rows by bucket: what comes for a file group goes to its log, whether it has the key or not."""
+        for number in np.unique(numbers).tolist():
+            mine = np.flatnonzero(numbers == number)
+            bucket = self._buckets.get(number)
+            log = self._groups.logs.get(bucket.file_id) if bucket is not None else None
+            if bucket is not None and log is not None:
+                yield Placed(bucket, _unlocated(rows.take(pa.array(mine)), removes[mine]), rows.slice(0, 0), log)
+                continue
+            fresh = mine[~removes[mine] & ~delete_flags(rows, self._plan.context.merge)[mine]]
+            for new, positions in self._assigned(rows, fresh, numbers):
+                yield Placed(new, None, rows.take(pa.array(positions)))
 
     def _assigned(
         self, rows: pa.Table, fresh: Positions, numbers: Positions | None
@@ -104,6 +130,8 @@ class Placer:
     def _open_assigner(self, sample: pa.Table) -> BucketAssigner:
         rules = measured_rules(self._plan, self._path, sample)
         small = find_small_files(as_live_files(self._files), rules)
+        if self._changes.to_logs:
+            small = tuple(file for file in small if file.file_id in self._groups.fillable)[:_FILLED_AT_ONCE]
         return BucketAssigner(self._path, small, rules, _new_file_id)
 
     def spill(self, placed: Placed) -> Iterator[Numbered]:
@@ -131,6 +159,9 @@ class Placer:
         updates, removes = rows.filter(pa.array(kinds != _INSERT)), kinds[kinds != _INSERT] == _REMOVAL
         if not len(updates):
             return Placed(bucket, None, inserts)
+        log = self._log_of(bucket, inserts)
+        if log is not None:
+            return Placed(bucket, _unlocated(updates, removes), inserts, log)
         [file] = [file for file in self._files if file.file_id == bucket.file_id]
         [hit] = locator.find_in(file, updates)
         return Placed(bucket, changes_of(updates, removes, hit), inserts)
@@ -146,6 +177,12 @@ def changes_of(rows: pa.Table, removes: Flags, hit: FileHits) -> Changes:
     """
     chosen, matches = np.unique(hit.sought, return_inverse=True)
     return Changes(rows.take(pa.array(chosen)), hit.stored, matches, removes[chosen])
+
+
+def _unlocated(rows: pa.Table, removes: Flags) -> Changes:
+    """Records of a file group's keys; where in its base file they are does not matter."""
+    nowhere = np.zeros(0, np.int64)
+    return Changes(rows, nowhere, nowhere, removes)
 
 
 def removes_of(rows: pa.Table, column: str) -> Flags:

@@ -9,7 +9,6 @@ import pyarrow.compute as pc
 
 from streaming.plan.columns import SLOT_COLUMN
 from streaming.plan.routes import Routes
-from table.files.bloom.key_hashes import screen_hashes
 from table.schema.avro_schema import PARTITION_PATH
 
 Positions = npt.NDArray[np.int64]
@@ -18,12 +17,6 @@ Positions = npt.NDArray[np.int64]
 def encode_paths(paths: pa.ChunkedArray) -> pa.DictionaryArray:
     """Partition paths as a dictionary; "" where there is none."""
     return pc.fill_null(paths, "").combine_chunks().dictionary_encode()
-
-
-def hash_keys(keys: pa.ChunkedArray) -> Positions:
-    """A number for each record key (string), the same for equal ones."""
-    numbers: Positions = screen_hashes(pc.fill_null(keys, "").combine_chunks())[0].astype(np.int64)
-    return numbers
 
 
 def slots_of(routes: Routes, paths: pa.ChunkedArray, numbers: Positions) -> Positions:

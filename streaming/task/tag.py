@@ -24,12 +24,13 @@ from streaming.plan.task_plan import TaskPlan
 from streaming.task.grouping import group_by_slot, lots_of_keys
 from streaming.task.locate_keys import Located, Locator, list_live_files, owner_of
 from streaming.task.moves import Ways, decide_ways
-from streaming.task.route_rows import encode_paths, hash_keys, slots_of
+from streaming.task.route_rows import encode_paths, slots_of
 from streaming.task.upsert import required_for_changes
 from table.columns.conform import conform
 from table.columns.text_bytes import find_bad_text, made_readable
 from table.failures import failing_at
 from table.files.base.stored_file import StoredBaseFile
+from table.files.bloom.key_hashes import hash_keys
 from table.index.bucket import bucket_numbers
 from table.index.key_cache import cache_of_process
 from table.index.key_lookup import LookupCounts
@@ -156,6 +157,9 @@ class _Tagger:
 
     def _parts(self, rows: pa.Table, located: Located) -> Iterator[_Part]:
         """Rows by what becomes of them: updates where they are, removals where they were, inserts where they go."""
+        if self._changes.to_logs and self._changes.is_bucket:
+            yield _Part(rows)  # deletes, too: whoever writes the log of a bucket does not ask whether it has the key
+            return
         ways = self._decide_ways(rows, located)
         arrived = ways.stays.copy()  # keys that are in the partition path of their row, or on their way there
         moved: list[pa.Table] = []

@@ -4,6 +4,7 @@ All rows of a key, and all file groups of a slot, are at one task, so a file gro
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, groupby
 from operator import itemgetter
 
@@ -18,6 +19,7 @@ from streaming.plan.task_result import TaskResult
 from streaming.task.bad_rows import explain_nulls
 from streaming.task.grouping import NO_PATH, group_by_slot, group_rows, lots_of_keys, whole_groups
 from streaming.task.locate_keys import Locator, list_live_files, owner_of
+from streaming.task.log_slots import SlotGroups, list_groups, plain_groups
 from streaming.task.place_rows import Placed, Placer, removes_of
 from streaming.task.report import TaskReport
 from table.failures import failing_at
@@ -29,9 +31,10 @@ from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import join
 from table.timeline.metadata.commit import WriteStat
 from table.view.file_group import BaseFile
-from table.write.context import Attempt, Bucket
-from table.write.merge_bucket import merge_bucket
+from table.write.context import Attempt, Bucket, LogSlot
+from table.write.merge_bucket import Changes, merge_bucket
 from table.write.write_bucket import BucketWriter
+from table.write.write_log import LogChanges, write_log
 
 Flags = npt.NDArray[np.bool_]
 
@@ -79,6 +82,7 @@ class _UpsertTask:
         self._is_tagged = plan.pipeline is Pipeline.TAGGED_UPSERT
         self._locator = Locator(plan.context.storage, plan.changes, cache_of_process(plan.changes.cache_bytes))
         self.report = TaskReport(plan, write_token)
+        self._listed: dict[str, SlotGroups] = {}
 
     def write(self, path: str, slot: int, pieces: Iterator[pa.Table]) -> None:
         problem = partition_path_problem(None if path == NO_PATH else path)
@@ -86,8 +90,8 @@ class _UpsertTask:
             for rows in pieces:
                 self.report.count_bad(rows, problem)
             return
-        files = self._find_files(path, slot)
-        placer = Placer(path, files, self._plan)
+        groups = self._find_groups(path, slot)
+        files, placer = groups.files, Placer(path, groups, self._plan)
         lots = lots_of_keys(pieces, self._plan.memory_bytes)
         first, second = next(lots), next(lots, None)
         if second is None:
@@ -120,8 +124,24 @@ class _UpsertTask:
         rows = combine_rows(rows, self._plan.context.merge) if self._changes.combines else rows
         return rows, np.zeros(len(rows), np.bool_)
 
-    def _find_files(self, path: str, slot: int) -> Sequence[BaseFile]:
+    def _find_groups(self, path: str, slot: int) -> SlotGroups:
         """The file groups of a path that this slot owns."""
+        if self._plan.logs is None:
+            return SlotGroups(self._find_files(path, slot))
+        known = self._changes.files.of(path)
+        if known is not None and not any((path, file.file_id) in self._plan.logs.compacting for file in known):
+            groups = plain_groups(path, known)
+        else:
+            groups = self._listed[path] = self._listed.get(path) or list_groups(self._plan, path)
+            if groups.known is not None:
+                self.report.listed[path] = groups.known
+        slots = self._plan.routes.slots_of(path)
+        if slots == 1:
+            return groups
+        return replace(groups, files=[f for f in groups.files if owner_of(f.file_id, slots, self._changes) == slot])
+
+    def _find_files(self, path: str, slot: int) -> Sequence[BaseFile]:
+        """The base files of a path that this slot owns."""
         known = self._changes.files.of(path)
         if known is None:
             known = self.report.listed.get(path)
@@ -134,6 +154,9 @@ class _UpsertTask:
 
     def _write_file(self, placed: Placed) -> None:
         with failing_at(partition_path=placed.bucket.partition_path, file_group=placed.bucket.file_id):
+            if placed.changes is not None and placed.log is not None:
+                self._write_log(placed.bucket, placed.changes, placed.log)
+                return
             if placed.changes is None:
                 stat, summary = self._append(placed.bucket, placed.inserts)
             else:
@@ -145,6 +168,12 @@ class _UpsertTask:
                 bucket = placed.bucket
                 older = join(bucket.partition_path, bucket.base_file) if bucket.base_file is not None else None
                 self.report.lookup += self._locator.remember(older, stat.path, summary.contents)
+
+    def _write_log(self, bucket: Bucket, changes: Changes, slot: LogSlot) -> None:
+        are_new = self._changes.adds_only
+        written = LogChanges(bucket.partition_path, bucket.file_id, slot, changes.incoming, changes.removes, are_new)
+        for stat, summary in write_log(self._plan.context, self._attempt, written):
+            self.report.add_file(stat, summary)
 
     def _append(self, bucket: Bucket, rows: pa.Table) -> tuple[WriteStat, BaseFileSummary]:
         writer = BucketWriter(self._plan.context, bucket, self._attempt)

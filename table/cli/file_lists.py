@@ -8,7 +8,7 @@ from table.cli.output import plural, size_text
 from table.inspect.explain import FileExplanation
 from table.services.clean.judgement import PartitionFates
 from table.services.clean.plan import FileFate
-from table.view.file_group import BaseFile
+from table.view.file_group import BaseFile, DataFile
 
 
 def fates_lines(partitions: Iterable[PartitionFates]) -> list[str]:
@@ -90,27 +90,27 @@ def _verdicts(files: Sequence[FileExplanation]) -> str:
     return f"{_deleted(gone)}, {taking} would take rows"
 
 
-def _deleted(files: Sequence[BaseFile]) -> str:
+def _deleted(files: Sequence[DataFile]) -> str:
     return f"{len(files)} would be deleted ({size_text(_bytes(files))})"
 
 
-def _heading(path: str, files: Sequence[BaseFile]) -> str:
+def _heading(path: str, files: Sequence[DataFile]) -> str:
     return f"{path or '(no partition path)'}: {plural(len(files), 'file')}, {size_text(_bytes(files))}"
 
 
-def _sized(file: BaseFile) -> str:
+def _sized(file: DataFile) -> str:
     return f"{size_text(file.size_bytes):>10}"
 
 
-def _bytes(files: Iterable[BaseFile]) -> int:
+def _bytes(files: Iterable[DataFile]) -> int:
     return sum(file.size_bytes for file in files)
 
 
-def _file_json(file: BaseFile) -> dict[str, Any]:
+def _file_json(file: DataFile) -> dict[str, Any]:
     return {
         "path": file.path,
         "partition_path": file.partition_path,
         "file_id": file.file_id,
-        "instant_time": file.instant_time,
+        "instant_time": file.instant_time if isinstance(file, BaseFile) else file.base_instant_time,
         "size_bytes": file.size_bytes,
     }

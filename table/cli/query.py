@@ -88,7 +88,7 @@ def _tell(given: argparse.Namespace, key: str, title: str, found: pa.Table) -> N
         rows = [{name: _json_value(value) for name, value in row.items()} for row in found.to_pylist()]
         say_json({key: rows})
         return
-    names = [name for name in found.column_names if name != "requested_at"]
+    names = [name for name in found.column_names if name not in ("requested_at", "completed_at")]
     lines = [[_sized(name, row[name]) for name in names] for row in found.to_pylist()]
     say(_grid_lines(title, [name.replace("_", " ") for name in names], lines))
 

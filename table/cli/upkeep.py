@@ -12,6 +12,7 @@ from table.services.check.check import DEFAULT_SAMPLE, check
 from table.services.check.finding import CheckReport, Finding, Repair
 from table.services.clean.clean import clean
 from table.services.clean.judgement import judge_files
+from table.services.compaction.compaction import compact, request_compaction
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
@@ -23,6 +24,7 @@ FORCE = "also undo batches of streams, although the streams' checkpoints count t
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Declares the commands."""
     _add_clean(commands)
+    _add_compact(commands)
     archiver = add_command(
         commands,
         "archive",
@@ -59,6 +61,20 @@ def _add_clean(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     add_options(cleaner)
     cleaner.add_argument("--dry-run", action="store_true", help="say what would be deleted and why; delete nothing")
     add_format(cleaner)
+
+
+def _add_compact(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    compacter = add_command(
+        commands,
+        "compact",
+        "fold the log files of a merge-on-read table into base files, and finish compactions that were begun",
+        ["hudistream compact /data/lake/events", "hudistream compact /data/lake/events --execute"],
+        _compact,
+    )
+    add_options(compacter)
+    which = compacter.add_mutually_exclusive_group()
+    which.add_argument("--schedule-only", action="store_true", help="request one; somebody else carries it out")
+    which.add_argument("--execute", action="store_true", help="carry out what was requested; request nothing")
 
 
 def _add_savepoint(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -143,6 +159,17 @@ def _clean(given: argparse.Namespace) -> int:
         for one in done
     ]
     say(lines or ["nothing to clean"])
+    return 0
+
+
+def _compact(given: argparse.Namespace) -> int:
+    table, options = open_table(given), load_options(given)
+    if given.schedule_only:
+        requested = request_compaction(table, options.compaction)
+        say([f"requested compaction {instant.time}" for instant in requested] or ["nothing to compact"])
+        return 0
+    done = compact(table, options.compaction, options.base_file, schedules=not given.execute)
+    say([f"compaction {instant.time} completed" for instant in done] or ["nothing to compact"])
     return 0
 
 

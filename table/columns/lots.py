@@ -4,13 +4,24 @@ import os
 import tempfile
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 Numbers = npt.NDArray[np.int64]
+
+
+def open_scratch_file() -> IO[bytes]:
+    """A file on local disk without a name, which is deleted when it is closed.
+
+    Raises:
+        OSError: there is no place for it.
+    """
+    # Spark's executors say which disks are for this
+    folder = (os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or "").split(",")[0]
+    return tempfile.TemporaryFile(dir=folder if os.path.isdir(folder) else None)
 
 
 class SpilledLots:
@@ -67,9 +78,6 @@ class SpilledLots:
 
     def _writer(self, number: int) -> Any:
         if self._writers[number] is None:
-            # Spark's executors say which disks are for this
-            folder = (os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or "").split(",")[0]
-            file = tempfile.TemporaryFile(dir=folder if os.path.isdir(folder) else None)  # noqa: SIM115 __exit__ closes it
-            self._files[number] = file
+            self._files[number] = file = open_scratch_file()
             self._writers[number] = pa.ipc.new_stream(pa.PythonFile(file, mode="w"), self._schema)
         return self._writers[number]

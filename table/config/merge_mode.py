@@ -1,6 +1,12 @@
-"""How records of one key become one, as a table's payload class says (pure; HoodieRecordPayload, RecordMergeMode)."""
+"""How records of one key become one, as a table's properties say (pure; HoodieRecordPayload, RecordMergeMode).
+
+In table version 6 the payload class says it. From version 8 on ``hoodie.record.merge.mode`` does.
+"""
+
+from collections.abc import Mapping
 
 from table.config.choice import Choice
+from table.errors import UnsupportedTableError
 
 _PACKAGE = "org.apache.hudi.common.model."
 PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"  # the payload class decides
@@ -50,6 +56,38 @@ _STRATEGIES = {
     MergeMode.EVENT_TIME: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
     MergeMode.COMMIT_TIME: "ce9acb64-bde0-424c-9b91-f6ebba25356d",
 }
+
+
+_MODE_KEY = "hoodie.record.merge.mode"
+_STRATEGY_KEY = "hoodie.record.merge.strategy.id"
+_MODES = {"EVENT_TIME_ORDERING": MergeMode.EVENT_TIME, "COMMIT_TIME_ORDERING": MergeMode.COMMIT_TIME}
+_PARTIAL_KEY = "hoodie.table.partial.update.mode"
+_MERGER_PROPERTIES = "hoodie.record.merge.property."
+
+
+def merge_mode_in(properties: Mapping[str, str]) -> MergeMode | None:
+    """The mode that a table of version 8 or 9 names; None where its payload class decides.
+
+    That is so where the table names no mode, or the mode ``CUSTOM`` with the merge strategy of payload classes.
+
+    Args:
+        properties: of the table.
+
+    Raises:
+        UnsupportedTableError: records are merged in a way that is not known here; names property, value and way out.
+    """
+    mode = properties.get(_MODE_KEY, "").strip().upper()
+    special = [key for key in sorted(properties) if key.startswith(_MERGER_PROPERTIES)]
+    refused = [_PARTIAL_KEY] if properties.get(_PARTIAL_KEY, "").strip() else special[:1]
+    by_payload = mode == "CUSTOM" and properties.get(_STRATEGY_KEY) == PAYLOAD_STRATEGY
+    if mode and mode not in _MODES and not by_payload:
+        refused = [_MODE_KEY]
+    if refused:
+        raise UnsupportedTableError(
+            f"the table has {refused[0]}={properties[refused[0]]}: how it merges the records of log files is not known "
+            "here; let Hudi compact the table"
+        )
+    return _MODES.get(mode)
 
 
 def merge_mode_of(payload_class: str) -> MergeMode | None:

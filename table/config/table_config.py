@@ -1,4 +1,4 @@
-"""TableConfig <-> ``.hoodie/hoodie.properties`` (HoodieTableConfig, table version 6).
+"""TableConfig <-> ``.hoodie/hoodie.properties`` (HoodieTableConfig). Read are table versions 6, 8 and 9, written is 6.
 
 The file is Java ``Properties`` text with a CRC32 over ``<database>.<table>`` in
 ``hoodie.table.checksum``. Readers try the file, then its backup.
@@ -19,6 +19,7 @@ PROPERTIES_FILE = join(METAFOLDER, "hoodie.properties")
 BACKUP_FILE = join(METAFOLDER, "hoodie.properties.backup")
 
 TABLE_VERSION = 6
+NATIVE_FORMAT = "native"
 DEFAULT_PAYLOAD = MergeMode.EVENT_TIME.payload_class
 
 KEYGEN_CLASSES: Mapping[str, str] = MappingProxyType(
@@ -31,9 +32,6 @@ KEYGEN_CLASSES: Mapping[str, str] = MappingProxyType(
         "GLOBAL_DELETE": "org.apache.hudi.keygen.GlobalDeleteKeyGenerator",
     }
 )
-
-
-SUPPORTED_KEYGENS = ("SIMPLE", "NON_PARTITION", "COMPLEX", "TIMESTAMP", "CUSTOM")
 
 
 def keygen_type_of(text: str) -> str | None:
@@ -63,22 +61,28 @@ class TableConfig:
         version: ``hoodie.table.version``; 6 is what this project writes.
         record_key_fields: columns of the record key, in order.
         partition_fields: columns of the partition path, in order; empty when non-partitioned.
-        ordering_field: ``hoodie.table.precombine.field`` or None.
+        ordering_field: ``hoodie.table.precombine.field``, from version 9 on the first of
+            ``hoodie.table.ordering.fields``; or None.
+        further_ordering_fields: from version 9 on, the others of ``hoodie.table.ordering.fields``.
         keygen_type: ``SIMPLE``, ``NON_PARTITION``, …
         hive_style: ``region=eu`` instead of ``eu``.
         url_encode: special characters of partition values become ``%XX``.
         timezone: ``UTC`` or ``LOCAL``: the zone of the instant times.
-        archive_folder: folder of retired instants below ``.hoodie``.
-        payload_class: merge semantics of version 6.
+        timeline_folder: ``hoodie.timeline.path``: folder of the instants below ``.hoodie`` in timeline layout 2.
+        archive_folder: folder of retired instants: ``hoodie.archivelog.folder`` below ``.hoodie``, in timeline layout 2
+            ``hoodie.timeline.history.path`` below the folder of the instants.
+        payload_class: merge semantics of version 6; in version 8 those of ``hoodie.record.merge.mode`` go before it.
+        table_format: ``hoodie.table.format``: ``native`` where Hudi itself lays the table out.
 
     Raises:
-        UnsupportedTableError: when the archive would lie outside of ``.hoodie``.
+        UnsupportedTableError: when instants or the archive would lie outside of ``.hoodie``.
     """
 
     name: str
     record_key_fields: tuple[str, ...]
     partition_fields: tuple[str, ...] = ()
     ordering_field: str | None = None
+    further_ordering_fields: tuple[str, ...] = ()
     table_type: str = "COPY_ON_WRITE"
     version: int = TABLE_VERSION
     layout_version: int = 1
@@ -86,6 +90,7 @@ class TableConfig:
     hive_style: bool = False
     url_encode: bool = False
     timezone: str = "UTC"
+    timeline_folder: str = "timeline"
     archive_folder: str = "archived"
     payload_class: str = DEFAULT_PAYLOAD
     base_file_format: str = "PARQUET"
@@ -93,14 +98,20 @@ class TableConfig:
     drop_partition_columns: bool = False
     cdc_enabled: bool = False
     metadata_partitions: str = ""
+    table_format: str = NATIVE_FORMAT
     extra: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        if any(part in ("", ".", "..") for part in self.archive_folder.split("/")):
-            raise UnsupportedTableError(
-                f"hoodie.archivelog.folder={self.archive_folder}: the archive must lie within .hoodie; give the name "
-                "of a folder there, the one that the table's writers have"
-            )
+        archive_key = "hoodie.archivelog.folder" if self.layout_version == 1 else "hoodie.timeline.history.path"
+        for key, what, folder in (
+            (archive_key, "the archive", self.archive_folder),
+            ("hoodie.timeline.path", "the timeline", self.timeline_folder),
+        ):
+            if any(part in ("", ".", "..") for part in folder.split("/")):
+                raise UnsupportedTableError(
+                    f"{key}={folder}: {what} must lie within .hoodie; give the name of a folder there, the one that "
+                    "the table's writers have"
+                )
 
     def to_properties(self) -> dict[str, str]:
         """The file's keys and values, checksum included."""
@@ -148,26 +159,33 @@ def config_from_properties(properties: Mapping[str, str]) -> TableConfig:
     keygen = get("hoodie.table.keygenerator.type") or get("hoodie.table.keygenerator.class") or ""
     partition_fields = _names(get("hoodie.table.partition.fields", ""))
     keygen_type = keygen_type_of(keygen) or keygen or ("SIMPLE" if partition_fields else "NON_PARTITION")
+    layout_version = int(get("hoodie.timeline.layout.version") or 1)
+    in_history = layout_version > 1
+    archive_folder = get("hoodie.timeline.history.path" if in_history else "hoodie.archivelog.folder")
+    ordering = _names(get("hoodie.table.ordering.fields") or get("hoodie.table.precombine.field") or "")
     return TableConfig(
         name=name,
         record_key_fields=_names(get("hoodie.table.recordkey.fields", "")),
         partition_fields=partition_fields,
-        ordering_field=get("hoodie.table.precombine.field") or None,
+        ordering_field=ordering[0] if ordering else None,
+        further_ordering_fields=ordering[1:],
         table_type=get("hoodie.table.type", "COPY_ON_WRITE").upper(),
         # a missing version means "the newest" to Hudi 1.x, and that is not ours
         version=int(get("hoodie.table.version") or 8),
-        layout_version=int(get("hoodie.timeline.layout.version") or 1),
+        layout_version=layout_version,
         keygen_type=keygen_type,
         hive_style=_flag(get("hoodie.datasource.write.hive_style_partitioning")),
         url_encode=_flag(get("hoodie.datasource.write.partitionpath.urlencode")),
         timezone=get("hoodie.table.timeline.timezone", "LOCAL").upper(),
-        archive_folder=get("hoodie.archivelog.folder") or "archived",
+        timeline_folder=(in_history and get("hoodie.timeline.path")) or "timeline",
+        archive_folder=archive_folder or ("history" if in_history else "archived"),
         payload_class=get("hoodie.compaction.payload.class") or DEFAULT_PAYLOAD,
         base_file_format=get("hoodie.table.base.file.format", "PARQUET").upper(),
         populate_meta_fields=_flag(get("hoodie.populate.meta.fields"), default=True),
         drop_partition_columns=_flag(get("hoodie.datasource.write.drop.partition.columns")),
         cdc_enabled=_flag(get("hoodie.table.cdc.enabled")),
         metadata_partitions=get("hoodie.table.metadata.partitions", ""),
+        table_format=(get("hoodie.table.format") or NATIVE_FORMAT).strip().lower(),
         extra=dict(properties),
     )
 

@@ -2,7 +2,8 @@
 
 import os
 
-from table.config.table_config import SUPPORTED_KEYGENS, TABLE_VERSION, TableConfig
+from table.config.key_generator import KeyGenerator
+from table.config.table_config import TABLE_VERSION, TableConfig
 from table.errors import TableExistsError, UnsupportedTableError
 from table.storage.interface import METAFOLDER, Storage
 
@@ -23,8 +24,27 @@ def check_path_is_free(storage: Storage) -> None:
         raise TableExistsError(f"{storage.base_uri!r} is a file: choose a folder")
 
 
+def check_version_written(config: TableConfig, verb: str) -> None:
+    """Refuses tables of other versions than the one that is written here.
+
+    Args:
+        config: the table's properties.
+        verb: what was to be done, for the error.
+
+    Raises:
+        UnsupportedTableError: names the version and the way out.
+    """
+    if config.version != TABLE_VERSION or config.layout_version != 1:
+        raise UnsupportedTableError(
+            f"cannot {verb} the table {config.name!r}: it has hoodie.table.version={config.version} (timeline layout "
+            f"{config.layout_version}), and written here is version {TABLE_VERSION}. Versions 8 and 9 can be read "
+            "(HudiTable.scan). Let Hudi write it, or downgrade it with Hudi's CLI, and keep its writers at "
+            "hoodie.write.table.version=6 and hoodie.write.auto.upgrade=false"
+        )
+
+
 def check_copy_on_write(config: TableConfig, verb: str) -> None:
-    """Refuses merge-on-read tables.
+    """Refuses merge-on-read tables, and tables of versions that are not written here.
 
     Args:
         config: the table's properties.
@@ -33,9 +53,10 @@ def check_copy_on_write(config: TableConfig, verb: str) -> None:
     Raises:
         UnsupportedTableError: names the table.
     """
+    check_version_written(config, verb)
     if config.table_type != "COPY_ON_WRITE":
         raise UnsupportedTableError(
-            f"cannot {verb} the table {config.name!r}: it is {config.table_type}; let its own writer do it"
+            f"cannot {verb} the table {config.name!r}: it is {config.table_type}, which is not supported: use Hudi"
         )
 
 
@@ -45,14 +66,14 @@ def check_can_write(config: TableConfig) -> None:
     Raises:
         UnsupportedTableError: names the property, its value, and the way out.
     """
-    if config.version != TABLE_VERSION or config.layout_version != 1:
-        raise UnsupportedTableError(
-            f"the table has hoodie.table.version={config.version} (timeline layout {config.layout_version}); written "
-            f"here is version {TABLE_VERSION}: write it with hoodie.write.table.version=6 and "
-            "hoodie.write.auto.upgrade=false, or downgrade it with Hudi's CLI"
-        )
+    check_version_written(config, "write")
     refusals = (
-        (config.table_type != "COPY_ON_WRITE", "hoodie.table.type", config.table_type, "only COPY_ON_WRITE so far"),
+        (
+            config.table_type not in ("COPY_ON_WRITE", "MERGE_ON_READ"),
+            "hoodie.table.type",
+            config.table_type,
+            "COPY_ON_WRITE and MERGE_ON_READ are known",
+        ),
         (config.base_file_format != "PARQUET", "hoodie.table.base.file.format", config.base_file_format, "use PARQUET"),
         (not config.populate_meta_fields, "hoodie.populate.meta.fields", "false", "the meta columns are needed"),
         (
@@ -72,10 +93,10 @@ def check_can_write(config: TableConfig) -> None:
             ),
         ),
         (
-            config.keygen_type not in SUPPORTED_KEYGENS,
+            config.keygen_type not in {*KeyGenerator},
             "hoodie.table.keygenerator.type",
             config.keygen_type,
-            f"supported are {', '.join(SUPPORTED_KEYGENS)}",
+            f"supported are {', '.join(KeyGenerator)}",
         ),
     )
     for refused, key, value, reason in refusals:

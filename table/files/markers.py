@@ -6,11 +6,12 @@ both encodings: direct ones, and the timeline server's ``MARKERS<n>`` lists (Mar
 
 from contextlib import suppress
 
+from table.files.log.instants import find_writers
 from table.files.names import MarkerName, parse_marker
 from table.storage.interface import METAFOLDER, Storage, join
 
 TEMP_FOLDER = join(METAFOLDER, ".temp")
-CREATE, MERGE = "CREATE", "MERGE"
+CREATE, MERGE, APPEND = "CREATE", "MERGE", "APPEND"
 _TYPE_FILE = "MARKERS.type"
 
 
@@ -38,8 +39,15 @@ def create_marker(storage: Storage, instant_time: str, marker: MarkerName, ticke
         storage.put(path, data)  # a second attempt under the same name waits under another ticket
 
 
+def is_of_instant_alone(storage: Storage, instant_time: str, marker: MarkerName) -> bool:
+    """Whether a file goes with the instant that announced it: one that it appended to holds rows of others, too."""
+    return marker.kind != APPEND or find_writers(storage, marker.data_file) <= {instant_time}
+
+
 def delete_announced(storage: Storage, instant_time: str, marker: MarkerName) -> bool:
     """Deletes the file that a marker announces, and keeps one that waits from being published.
+
+    A log file that another instant wrote into, too, stays: older writers append to log files.
 
     Returns:
         Whether there was such a file.
@@ -47,7 +55,7 @@ def delete_announced(storage: Storage, instant_time: str, marker: MarkerName) ->
     if storage.has_fence:
         with suppress(FileNotFoundError):  # one of a marker list of another engine
             storage.revoke(marker.data_file, storage.read(marker_path(instant_time, marker)).decode())
-    return storage.delete(marker.data_file)
+    return is_of_instant_alone(storage, instant_time, marker) and storage.delete(marker.data_file)
 
 
 def delete_marker(storage: Storage, instant_time: str, marker: MarkerName) -> None:

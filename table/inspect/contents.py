@@ -8,13 +8,13 @@ from table import clock
 from table.hudi_table import HudiTable
 from table.inspect.overview import read_figures
 from table.scan.as_of import AsOf, load_snapshot
-from table.timeline.instant import Instant
 from table.view.file_group import FileSlice
 
 HISTORY = pa.schema(
     [
         ("instant", pa.string()),
         ("requested_at", pa.timestamp("ms", "UTC")),
+        ("completed_at", pa.timestamp("ms", "UTC")),
         ("action", pa.string()),
         ("state", pa.string()),
         ("operation", pa.string()),
@@ -57,7 +57,8 @@ def load_history(table: HudiTable, limit: int | None = None) -> pa.Table:
     figures = read_figures(table, newest)
     rows = []
     for instant in newest:
-        row = {"instant": instant.time, "requested_at": _requested_ms(table, instant)}
+        row = {"instant": instant.time, "requested_at": _time_ms(table, instant.time)}
+        row["completed_at"] = _time_ms(table, instant.completion_time)
         row.update(action=instant.action.value, state=instant.state.value)
         done = figures.get(instant.time)
         if done is not None and instant.is_completed:
@@ -67,9 +68,9 @@ def load_history(table: HudiTable, limit: int | None = None) -> pa.Table:
     return pa.Table.from_pylist(rows, HISTORY)
 
 
-def _requested_ms(table: HudiTable, instant: Instant) -> int | None:
+def _time_ms(table: HudiTable, time: str | None) -> int | None:
     try:
-        return clock.parse_instant_time(instant.time, table.config.timezone)
+        return clock.parse_instant_time(time, table.config.timezone) if time is not None else None
     except ValueError:
         return None  # 00000000000001 and the like
 

@@ -12,8 +12,8 @@ from table.errors import HudiError
 from table.hudi_table import HudiTable, find_stored_key
 from table.inspect.explain import find_last_batch
 from table.keys.keygen import check_key_encoding
+from table.options.choices import TableType
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
-from table.scan.read_table import base_files_of
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.storage.opening import open_storage
@@ -155,6 +155,9 @@ def _examine_pending(table: HudiTable, timeline: Timeline, options: WriteOptions
             findings.append(Finding("stop", f"{instant.file_name} is being written by a live writer ({who})"))
         elif instant.action in (Action.COMMIT, Action.DELTA_COMMIT):
             findings.append(Finding("note", f"{instant.file_name} is of a dead writer; the next batch rolls it back"))
+        elif instant.action is Action.COMPACTION:
+            text = f"{instant.file_name} is pending; the next compaction, or `hudistream compact`, carries it out"
+            findings.append(Finding("note", text))
         elif instant.action is Action.ROLLBACK:
             findings.append(Finding("note", f"{instant.file_name} died; the next batch finishes it"))
         elif instant.action in (Action.REPLACE_COMMIT, Action.RESTORE):
@@ -179,12 +182,18 @@ def _examine_lease(table: HudiTable, options: WriteOptions) -> list[Finding]:
 
 
 def _examine_readers(snapshot: Snapshot, config: TableConfig) -> list[Finding]:
-    files = base_files_of(snapshot)
+    slices = [group.merged_slice for _, groups in snapshot.walk_file_groups() for group in groups]
+    files = [file for found in slices for file in found.files]
+    logs = sum(len(found.log_files) for found in slices)
+    behind = f", {logs} of them log files" if logs else ""
     findings = [
-        Finding("ok", f"{len(files)} live files, {sum(file.size_bytes for file in files)} bytes"),
+        Finding("ok", f"{len(files)} live files{behind}, {sum(file.size_bytes for file in files)} bytes"),
         Finding("note", f"a JVM writer must set {', '.join(JVM_SETTINGS)} to share the table"),
         Finding("note", "tested readers: Hudi 1.0.2 and hudi-rs 0.5; others that read tables of version 6 should, too"),
     ]
+    if config.table_type == TableType.MERGE_ON_READ:
+        text = "a JVM that reads it must run in the zone of its instants (-Duser.timezone), to tell its log files apart"
+        findings.append(Finding("note", text))
     if config.timezone != "UTC":
         text = "instants are in the writer's local zone: all writers must run in the same one"
         findings.append(Finding("note", text))

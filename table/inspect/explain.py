@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from table.config.writable import check_version_written
 from table.errors import CommitConflictError
 from table.hudi_table import HudiTable
 from table.options.write_options import WriteOptions
@@ -17,7 +18,7 @@ from table.transaction.checkpoint import (
     checkpoints_of_commit,
     merge_checkpoints,
 )
-from table.view.file_group import BaseFile
+from table.view.file_group import BaseFile, DataFile
 
 
 @dataclass(frozen=True)
@@ -32,14 +33,14 @@ class FileExplanation:
         packing: why it does or does not; "" for older versions, which take none.
     """
 
-    file: BaseFile
+    file: DataFile
     is_deleted: bool
     rule: str
     takes_rows: bool
     packing: str
 
 
-def explain_packing(file: BaseFile, options: WriteOptions) -> tuple[bool, str]:
+def explain_packing(file: DataFile, options: WriteOptions) -> tuple[bool, str]:
     """Whether the next batch adds rows to the file, and why (pure).
 
     Args:
@@ -58,7 +59,12 @@ def explain_packing(file: BaseFile, options: WriteOptions) -> tuple[bool, str]:
 
 
 def explain_files(table: HudiTable, options: WriteOptions) -> Iterator[FileExplanation]:
-    """Every committed base file of the table, partition by partition."""
+    """Every committed base file of the table, partition by partition.
+
+    Raises:
+        UnsupportedTableError: the table is of a version that is not written here.
+    """
+    check_version_written(table.config, "explain the files of")
     live = {
         file.path
         for _, groups in Snapshot.load(table).walk_file_groups()
@@ -67,7 +73,8 @@ def explain_files(table: HudiTable, options: WriteOptions) -> Iterator[FileExpla
     }
     for partition in judge_files(table, options.clean):
         for fate in partition.fates:
-            takes_rows, packing = explain_packing(fate.file, options) if fate.file.path in live else (False, "")
+            is_live = isinstance(fate.file, BaseFile) and fate.file.path in live
+            takes_rows, packing = explain_packing(fate.file, options) if is_live else (False, "")
             yield FileExplanation(fate.file, fate.deleted, fate.rule, takes_rows, packing)
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from table.errors import CorruptFileError
 from table.hudi_table import HudiTable
+from table.snapshot import Snapshot
 from table.timeline.active_timeline import find_instant
 from table.timeline.instant import WRITE_ACTIONS, Instant
 from table.timeline.metadata.commit import CommitMetadata
 from table.view.file_group import FileGroup
-from table.view.file_system_view import list_file_groups
 
 
 @dataclass(frozen=True)
@@ -91,11 +91,7 @@ def load_overview(
     """
     table = HudiTable.open(path, storage_options)
     timeline = table.load_timeline()
-    committed = table.load_committed(timeline)
-    partitions = {
-        partition: list_file_groups(table.listing, partition, committed)
-        for partition in table.listing.list_partition_paths()
-    }
+    partitions = dict(sorted(Snapshot(table, timeline).walk_file_groups(), key=lambda found: found[0]))
     newest = timeline.instants[::-1][:commits_read]
     config = table.config
     return TableOverview(

@@ -3,16 +3,6 @@
 from table.config.choice import Choice
 
 
-class KeyGenerator(Choice):
-    """``hoodie.datasource.write.keygenerator.type``: how record key and partition path are made of columns."""
-
-    SIMPLE = "SIMPLE"
-    NON_PARTITION = "NON_PARTITION"
-    COMPLEX = "COMPLEX"
-    TIMESTAMP = "TIMESTAMP"
-    CUSTOM = "CUSTOM"
-
-
 class PartitionKind(Choice):
     """How the custom key generator makes one part of the partition path."""
 
@@ -92,6 +82,29 @@ class BloomType(Choice):
 
     SIMPLE = "SIMPLE"
     DYNAMIC_V0 = "DYNAMIC_V0"
+
+
+class TableType(Choice):
+    """``hoodie.datasource.write.table.type``."""
+
+    COPY_ON_WRITE = "COPY_ON_WRITE"
+    MERGE_ON_READ = "MERGE_ON_READ"
+
+
+class LogBlockFormat(Choice):
+    """``hoodie.logfile.data.block.format``: the form of rows in log files."""
+
+    AVRO = "avro"
+    PARQUET = "parquet"
+
+
+class CompactionTrigger(Choice):
+    """``hoodie.compact.inline.trigger.strategy``: what makes a compaction due."""
+
+    NUM_COMMITS = "NUM_COMMITS"
+    TIME_ELAPSED = "TIME_ELAPSED"
+    NUM_AND_TIME = "NUM_AND_TIME"
+    NUM_OR_TIME = "NUM_OR_TIME"
 
 
 class CleanPolicy(Choice):

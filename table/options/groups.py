@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from table.errors import InvalidConfigError
-from table.options.choices import BloomType, CleanFailure, CleanPolicy, Codec
+from table.options.choices import BloomType, CleanFailure, CleanPolicy, Codec, CompactionTrigger, LogBlockFormat
 from table.options.settings import Settings, option
 from table.options.values import Flag, Number, OneOf, Share, Whole
 
@@ -58,6 +58,42 @@ class BaseFileSettings(Settings):
 
 
 @dataclass(frozen=True)
+class LogFileSettings(Settings):
+    """How log files of merge-on-read tables are written (HoodieStorageConfig).
+
+    Attributes:
+        block_format: form of the rows in data blocks.
+        block_bytes: size from which rows go into the next data block.
+        file_bytes: size from which blocks go into the next log file.
+    """
+
+    block_format: LogBlockFormat = option(LogBlockFormat.AVRO, OneOf(LogBlockFormat, what="block format"))
+    block_bytes: int = option(256 * _MB, Whole(1))
+    file_bytes: int = option(1024 * _MB, Whole(1))
+
+
+@dataclass(frozen=True)
+class CompactionSettings(Settings):
+    """When the log files of merge-on-read tables are folded into base files (HoodieCompactionConfig).
+
+    Attributes:
+        asynchronous: compactions that are due run in the background while the stream goes on.
+        inline: they run after the commit, before the batch returns.
+        trigger: what makes one due: delta commits, time, both, or either.
+        delta_commits: delta commits since the last compaction.
+        delta_seconds: seconds between the first and the last of them.
+        target_io_mb: no more file slices are taken once reading and writing them takes so many MB.
+    """
+
+    asynchronous: bool = option(default=True, kind=Flag())
+    inline: bool = option(default=False, kind=Flag())
+    trigger: CompactionTrigger = option(CompactionTrigger.NUM_COMMITS, OneOf(CompactionTrigger, what="trigger"))
+    delta_commits: int = option(5, Whole(1))
+    delta_seconds: int = option(3600, Whole(1))
+    target_io_mb: int = option(512_000, Whole(1))
+
+
+@dataclass(frozen=True)
 class HeartbeatSettings(Settings):
     """How a running batch says that it is alive.
 
@@ -91,7 +127,10 @@ class CleanSettings(Settings):
         trigger_commits: a clean is due after this many commits.
         incremental: whether only partition paths that changed since the last clean are looked at.
         parallelism: files that are deleted at the same time.
-        grace_ms: younger files stay whatever the policy says, in milliseconds; 0: no such rule, as in Hudi.
+        grace_ms: versions stay so long after the commit that superseded them, in milliseconds, whatever the policy
+            says, for readers of other engines; 0: no such rule, as in Hudi.
+        readers_share: what stays for readers alone (the grace period, and the pins of our own) takes at most this many
+            bytes per byte of the current versions in its partition.
         most_share: a plan that would delete a greater share of the table's bytes is refused; None: no bound.
         on_failure: ``warn``; ``pause``: this sink cleans no more; ``fail``: the next batch fails.
     """
@@ -106,7 +145,8 @@ class CleanSettings(Settings):
     trigger_commits: int = option(1, Whole(1))
     incremental: bool = option(default=True, kind=Flag())
     parallelism: int = option(8, Whole(1))
-    grace_ms: int = option(0, Whole(0))
+    grace_ms: int = option(600_000, Whole(0))
+    readers_share: float = option(1.0, Number(0, 1e12))
     most_share: float | None = option(None, Share())
     on_failure: CleanFailure = option(CleanFailure.WARN, OneOf(CleanFailure))
 

@@ -12,10 +12,11 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from table.columns.near_name import did_you_mean
 from table.config.choice import Choice
+from table.config.key_generator import KeyGenerator
 from table.config.merge_mode import MergeMode, merge_mode_of
 from table.config.table_config import KEYGEN_CLASSES, keygen_type_of
 from table.errors import InvalidConfigError
-from table.options.choices import KeyGenerator, SchemaMode
+from table.options.choices import SchemaMode
 
 
 class Kind(Protocol):

@@ -83,11 +83,10 @@ _GROUPS = {
         hoodie.archive.async hoodie.archive.beyond.savepoint hoodie.archive.delete.parallelism
         hoodie.timeline.compaction.batch.size
     """,
-    "the JVM's file writers, ORC, HFile and log files": """
+    "the JVM's file writers, ORC and HFile": """
         hoodie.avro.write.support.class
         hoodie.hfile.block.size hoodie.hfile.compression.algorithm
-        hoodie.hfile.max.file.size hoodie.io.factory.class hoodie.logfile.data.block.format
-        hoodie.logfile.data.block.max.size hoodie.logfile.max.size hoodie.logfile.to.parquet.compression.ratio
+        hoodie.hfile.max.file.size hoodie.io.factory.class hoodie.logfile.to.parquet.compression.ratio
         hoodie.orc.block.size hoodie.orc.compression.codec hoodie.orc.max.file.size hoodie.orc.stripe.size
         hoodie.parquet.bloom.filter.enabled hoodie.parquet.compression.ratio
         hoodie.parquet.field_id.write.enabled hoodie.parquet.page.size
@@ -150,16 +149,15 @@ _GROUPS = {
         hoodie.fs.atomic_creation.support hoodie.memory.compaction.max.size hoodie.memory.dfs.buffer.max.size
         hoodie.read.timeline.holes.resolution.policy
     """,
-    "compaction: copy-on-write tables have none": """
-        hoodie.compact.inline hoodie.compact.inline.max.delta.commits hoodie.compact.inline.max.delta.seconds
-        hoodie.compact.inline.trigger.strategy hoodie.compact.schedule.inline
+    "which slices are compacted: those with the most bytes in log files first": """
+        hoodie.compact.schedule.inline
         hoodie.compaction.daybased.target.partitions hoodie.compaction.logfile.num.threshold
         hoodie.compaction.logfile.size.threshold hoodie.compaction.partition.path.regex
-        hoodie.compaction.plan.generator hoodie.compaction.strategy hoodie.compaction.target.io
+        hoodie.compaction.plan.generator hoodie.compaction.strategy
         hoodie.log.compaction.blocks.threshold hoodie.log.compaction.enable hoodie.log.compaction.inline
     """,
     "the JVM data source": """
-        as.of.instant hoodie.datasource.compaction.async.enable hoodie.datasource.overwrite.mode
+        as.of.instant hoodie.datasource.overwrite.mode
         hoodie.datasource.query.incremental.format hoodie.datasource.query.type
         hoodie.datasource.read.begin.instanttime hoodie.datasource.read.end.instanttime
         hoodie.datasource.read.extract.partition.values.from.path hoodie.datasource.read.file.index.listing.mode
@@ -288,8 +286,8 @@ _GROUPS = {
     "Flink's own memory, parallelism, state and reading": """
         catalog.path clustering.delta_commits clustering.plan.strategy.class
         clustering.plan.strategy.sort.columns clustering.schedule.enabled clustering.tasks
-        compaction.async.enabled compaction.delta_commits compaction.delta_seconds compaction.max_memory
-        compaction.schedule.enabled compaction.target_io compaction.tasks compaction.timeout.seconds
+        compaction.max_memory
+        compaction.schedule.enabled compaction.tasks compaction.timeout.seconds
         compaction.trigger.strategy index.bootstrap.enabled index.global.enabled index.partition.regex
         index.state.ttl lookup.join.cache.ttl metadata.compaction.delta_commits metadata.enabled
         partition.default_name read.cdc.from.changelog read.commits.limit read.data.skipping.enabled

@@ -4,10 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from table.config.key_generator import KeyGenerator
 from table.config.merge_mode import MergeMode
 from table.errors import InvalidConfigError
-from table.options.choices import BadRows, IndexType, InstantZone, KeyGenerator, PartitionKind, SchemaMode, SortMode
-from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, HeartbeatSettings
+from table.options.choices import BadRows, IndexType, InstantZone, PartitionKind, SchemaMode, SortMode, TableType
+from table.options.groups import (
+    ArchiveSettings,
+    BaseFileSettings,
+    CleanSettings,
+    CompactionSettings,
+    HeartbeatSettings,
+    LogFileSettings,
+)
 from table.options.operation import Operation
 from table.options.settings import Settings, option
 from table.options.values import (
@@ -79,6 +87,7 @@ class TableSettings(Settings):
     Attributes:
         name: name of a new table; without it, the last part of the path.
         database: name of the database; a part of the checksum in the table's properties.
+        table_type: ``COPY_ON_WRITE``, or ``MERGE_ON_READ``, where changes of rows go to log files.
         merge_mode: how records of one key become one.
         timezone: the zone of a new table's instant times.
         archive_folder: folder within ``.hoodie`` for archived instants.
@@ -87,6 +96,7 @@ class TableSettings(Settings):
 
     name: str | None = option(None, Text())
     database: str | None = option(None, Text())
+    table_type: TableType | None = option(None, OneOf(TableType, what="table type"))
     merge_mode: MergeMode | None = option(None, OneOf(MergeMode, what="merge mode"))
     timezone: InstantZone | None = option(None, OneOf(InstantZone))
     archive_folder: str | None = option(None, FolderName())
@@ -267,6 +277,8 @@ GROUPS: Mapping[str, type[Settings]] = MappingProxyType(
         "table": TableSettings,
         "sizes": SizeSettings,
         "base_file": BaseFileSettings,
+        "log_files": LogFileSettings,
+        "compaction": CompactionSettings,
         "index": IndexSettings,
         "duplicates": DuplicateSettings,
         "overwrite": OverwriteSettings,

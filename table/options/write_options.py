@@ -13,7 +13,15 @@ from table.columns.near_name import did_you_mean
 from table.config.table_config import DEFAULT_PAYLOAD, KEYGEN_CLASSES, TableConfig
 from table.errors import InvalidConfigError
 from table.keys.time_partition import parse_time_partition
-from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, HeartbeatSettings
+from table.options.choices import TableType
+from table.options.groups import (
+    ArchiveSettings,
+    BaseFileSettings,
+    CleanSettings,
+    CompactionSettings,
+    HeartbeatSettings,
+    LogFileSettings,
+)
 from table.options.keys import ALIASES, HONOURED, REFUSED
 from table.options.operation import Operation
 from table.options.rules import check_clean_spellings, checked_retention
@@ -50,6 +58,8 @@ class WriteOptions:
         table: properties of a new table.
         sizes: how large base files become.
         base_file: how base files are encoded, bloom filters included.
+        log_files: how log files of merge-on-read tables are written.
+        compaction: when they are folded into base files.
         index: how the table is searched for keys.
         duplicates: what becomes of rows with the same key.
         overwrite: what overwriting operations may replace.
@@ -71,6 +81,8 @@ class WriteOptions:
     table: TableSettings = field(default_factory=TableSettings)
     sizes: SizeSettings = field(default_factory=SizeSettings)
     base_file: BaseFileSettings = field(default_factory=BaseFileSettings)
+    log_files: LogFileSettings = field(default_factory=LogFileSettings)
+    compaction: CompactionSettings = field(default_factory=CompactionSettings)
     index: IndexSettings = field(default_factory=IndexSettings)
     duplicates: DuplicateSettings = field(default_factory=DuplicateSettings)
     overwrite: OverwriteSettings = field(default_factory=OverwriteSettings)
@@ -257,6 +269,7 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
         extra |= dict(options.keys.timebased)  # Hudi keeps them in the properties, for readers and other writers
     return TableConfig(
         name=options.table.name or default_name,
+        table_type=(options.table.table_type or TableType.COPY_ON_WRITE).value,
         record_key_fields=keys,
         partition_fields=paths,
         ordering_field=options.keys.ordering_field,
@@ -298,6 +311,7 @@ def check_options_agree(options: WriteOptions, config: TableConfig) -> None:
     mode = options.table.merge_mode
     pairs = (
         ("hoodie.table.name", options.table.name, config.name),
+        ("hoodie.datasource.write.table.type", options.table.table_type, config.table_type),
         ("hoodie.datasource.write.recordkey.field", options.keys.record_key_fields, config.record_key_fields),
         ("hoodie.datasource.write.partitionpath.field", options.keys.partition_fields, config.partition_fields),
         ("hoodie.datasource.write.precombine.field", options.keys.ordering_field, config.ordering_field),

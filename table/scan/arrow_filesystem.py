@@ -1,5 +1,6 @@
 """A table's storage as a file system of Arrow, for datasets that outlive the call that made them. It only reads."""
 
+import io
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -53,4 +54,4 @@ class _Handler(FileSystemHandler):  # type: ignore[misc] # pyarrow has no types
 
 
 def _refuse(path: str) -> NoReturn:
-    raise NotImplementedError(f"{path}: a scan reads the files that a plan names, and changes none")
+    raise io.UnsupportedOperation(f"{path}: a scan reads the files that a plan names, and changes none")

@@ -1,13 +1,25 @@
-"""Which snapshot a user means who names a time."""
+"""Which snapshot, or which range of commits, a user means who names times.
+
+Time travel compares the time of a write's request in both timeline layouts, as Hudi does: of file slices in
+AbstractTableFileSystemView.getLatestMergedFileSlicesBeforeOrOn, of replaced file groups in its
+isFileGroupReplacedBeforeOrOn, of blocks of log files in BaseHoodieLogRecordReader. So a write that was requested
+before a time and completed after it is part of the snapshot as of that time. In layout 2 Hudi leaves such a write out
+where a compaction was requested between the two times: it looks for its log file in the compaction's slice. Here a
+later compaction changes no earlier snapshot.
+"""
 
 import re
+from dataclasses import replace
 from datetime import date, datetime, timezone
 
 from table import clock
-from table.errors import InvalidConfigError
+from table.config.readable import check_can_read
+from table.errors import InvalidConfigError, UnsupportedTableError
 from table.hudi_table import HudiTable
+from table.scan.change_range import EARLIEST, ChangeRange, choose_range
 from table.snapshot import Snapshot
 from table.timeline.active_timeline import find_instant
+from table.timeline.history import HistoryArchive
 from table.timeline.instant import Action
 from table.timeline.metadata.clean import decode_clean_metadata
 from table.timeline.timeline import Timeline
@@ -15,15 +27,17 @@ from table.timeline.timeline import Timeline
 AsOf = str | date | datetime
 
 _INSTANT = re.compile(r"\d{14}(\d{3,})?")
+_EARLIEST = re.compile(r"0{1,14}|earliest")  # as users of Hudi's incremental queries write it
 
 
-def instant_time_of(as_of: AsOf, zone: str) -> str:
+def instant_time_of(as_of: AsOf, zone: str, name: str = "as_of") -> str:
     """The instant time that a user's time stands for.
 
     Args:
         as_of: an instant time of 14 digits (the whole second is meant) or of 17; an ISO date or time; a date; a
             datetime. What names no zone is in the table's.
         zone: the table's, ``UTC`` or ``LOCAL``.
+        name: of the argument, for the error.
 
     Raises:
         InvalidConfigError: it is no time.
@@ -31,13 +45,13 @@ def instant_time_of(as_of: AsOf, zone: str) -> str:
     if isinstance(as_of, str) and _INSTANT.fullmatch(as_of.strip()):
         digits = as_of.strip()
         return digits + "999" if len(digits) == 14 else digits
-    moment = as_of if isinstance(as_of, datetime) else _parse_iso(as_of)
+    moment = as_of if isinstance(as_of, datetime) else _parse_iso(as_of, name)
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=timezone.utc) if zone == "UTC" else moment.astimezone()
     return clock.format_instant_time(round(moment.timestamp() * 1000), zone)
 
 
-def _parse_iso(as_of: str | date) -> datetime:
+def _parse_iso(as_of: str | date, name: str) -> datetime:
     text = as_of.strip() if isinstance(as_of, str) else as_of.isoformat()
     # Python 3.10 reads neither Z nor other fractions than of three and six digits
     text = re.sub(r"[zZ]$", "+00:00", text)
@@ -46,7 +60,7 @@ def _parse_iso(as_of: str | date) -> datetime:
         return datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidConfigError(
-            f"as_of={as_of!r} is no time: give an instant time such as 20240229125959123, an ISO time such as "
+            f"{name}={as_of!r} is no time: give an instant time such as 20240229125959123, an ISO time such as "
             "2024-02-29T12:59:59, or a datetime"
         ) from error
 
@@ -59,37 +73,122 @@ def load_snapshot(table: HudiTable, as_of: AsOf | None = None) -> Snapshot:
         as_of: as `instant_time_of`; None means now.
 
     Raises:
+        UnsupportedTableError: the table is of a version that is not read.
         InvalidConfigError: the time lies before the first active commit, or in the future, or cleaning may have deleted
             files that were visible then. The error names the bounds.
     """
+    check_can_read(table.config)
     timeline = table.load_timeline()
     if as_of is None:
         return Snapshot(table, timeline)
     time = instant_time_of(as_of, table.config.timezone)
-    _check_bounds(table, timeline, as_of, time)
+    _check_bounds(table, timeline, _in_words("as_of", as_of, time), time)
     return Snapshot(table, timeline, time)
 
 
-def _check_bounds(table: HudiTable, timeline: Timeline, as_of: AsOf, time: str) -> None:
-    asked = f"as_of={as_of!r}" if str(as_of) == time else f"as_of={as_of!r} (instant {time})"
+def load_changes(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tuple[Snapshot, ChangeRange | None]:
+    """The range of commits that a user means, and the snapshot at its end.
+
+    Args:
+        table: the table.
+        since: as `instant_time_of`, exclusive; or ``earliest``, or zeros.
+        until: as `instant_time_of`, inclusive; None means as far as every write is completed.
+
+    Returns:
+        The range is None where the table has no such commit yet.
+
+    Raises:
+        InvalidConfigError: as `load_snapshot` for a time that cannot be read any more; or the range ends before it
+            begins, lies in the future, or has a write in it that is pending.
+        UnsupportedTableError: rows of the table do not say which commit wrote them.
+    """
+    check_can_read(table.config)
+    if not table.config.populate_meta_fields:
+        raise UnsupportedTableError(
+            "the table has hoodie.populate.meta.fields=false: its rows do not say which commit wrote them; compare two "
+            "scans with as_of instead"
+        )
+    zone = table.config.timezone
+    timeline = table.load_timeline()
+    first = _since_time(since, zone)
+    last = instant_time_of(until, zone, "until") if until is not None else None
+    asked = _in_words("since", since, first)
+    if last is not None:
+        assert until is not None
+        asked = f"{asked}, {_in_words('until', until, last)}"
+        _check_bounds(table, timeline, asked, last, timeline.visible_until(last).committed_times)
+    elif first != EARLIEST:
+        _check_not_future(table, timeline, asked, first)
+    chosen = choose_range(timeline, first, last, asked)
+    if chosen is None:
+        return Snapshot(table, timeline), None
+    at_end = timeline.visible_until(chosen.until)
+    if last is None:
+        _check_bounds(table, timeline, asked, chosen.until, at_end.committed_times)
+    return Snapshot(table, at_end), _with_times(table, at_end, chosen)
+
+
+def _with_times(table: HudiTable, timeline: Timeline, chosen: ChangeRange) -> ChangeRange:
+    """The range with the requests of its commits where the layout has another order; retired ones are looked up."""
+    if not timeline.layout.completes_in_order or chosen.since == EARLIEST:
+        return chosen
+    times = frozenset(instant.time for instant in timeline.writes_between(chosen.since, chosen.until))
+    visible = timeline.visible_times.values()
+    archive = table.archived_timeline
+    if isinstance(archive, HistoryArchive) and chosen.since < min(visible, default=chosen.since):
+        times |= archive.find_completed_after(chosen.since)
+    return replace(chosen, times=times)
+
+
+def _since_time(since: AsOf, zone: str) -> str:
+    if isinstance(since, str) and _EARLIEST.fullmatch(since.strip().lower()):
+        return EARLIEST
+    return instant_time_of(since, zone, "since")
+
+
+def _in_words(name: str, given: AsOf, time: str) -> str:
+    return f"{name}={given!r}" if str(given) == time else f"{name}={given!r} (instant {time})"
+
+
+def _check_not_future(table: HudiTable, timeline: Timeline, asked: str, time: str) -> None:
+    newest = max(timeline.visible_times.values(), default="")
+    latest = max(newest, clock.format_instant_time(clock.now_ms(), table.config.timezone))
+    if time > latest:
+        raise InvalidConfigError(
+            f"{asked} lies in the future: the newest commit is {newest or '(none)'}, and it is {latest} now"
+        )
+
+
+def _check_bounds(
+    table: HudiTable, timeline: Timeline, asked: str, time: str, committed: frozenset[str] | None = None
+) -> None:
+    """Refuses a time whose snapshot is not there any more, or not yet.
+
+    Args:
+        table: the table.
+        timeline: as loaded.
+        asked: the question, for the error.
+        time: as asked.
+        committed: requests of the writes that are seen then; None: those requested up to that time.
+    """
     first = timeline.first_active_time
     if first is None:
         raise InvalidConfigError(f"{asked}: the table has no commit yet")
+    _check_not_future(table, timeline, asked, time)
     newest = max(timeline.committed_times)
-    latest = max(newest, clock.format_instant_time(clock.now_ms(), table.config.timezone))
-    if time > latest:
-        raise InvalidConfigError(f"{asked} lies in the future: the newest commit is {newest}, and it is {latest} now")
+    if committed is not None:
+        first, newest = min(timeline.visible_times.values()), max(timeline.visible_times.values())
     if time < first:
         raise InvalidConfigError(
             f"{asked} lies before the first active commit: ask for a time from {first} to {newest}; earlier "
             "commits were archived, and their files may have been cleaned"
         )
-    seen = max(commit for commit in timeline.committed_times if commit <= time)
-    kept = _earliest_kept(table, timeline, newest)
+    seen = max(commit for commit in committed or timeline.committed_times if commit <= time)
+    kept = _earliest_kept(table, timeline, max(timeline.committed_times))
     if kept is not None and seen < kept and timeline.find(seen, Action.SAVEPOINT) is None:
         raise InvalidConfigError(
-            f"{asked}: files that were visible after commit {seen} may have been cleaned; ask for a time from {kept} "
-            f"to {newest}, or for a savepoint"
+            f"{asked}: files that were visible after commit {seen} may have been cleaned; ask for a time from "
+            f"{kept if committed is None else timeline.visible_times.get(kept, kept)} to {newest}, or for a savepoint"
         )
 
 

@@ -22,6 +22,7 @@ class ScanExplanation:
         row_groups_pruned: of these, those that the statistics in the footer rule out.
         files_conformed: of the files read, those that are brought into the table's types one by one, without
             statistics: older files with other types, and slices with log files.
+        since: rows of later commits alone are read; None means all rows.
     """
 
     as_of: str | None
@@ -33,6 +34,7 @@ class ScanExplanation:
     row_groups: int
     row_groups_pruned: int
     files_conformed: int
+    since: str | None = None
 
     def to_json(self) -> dict[str, object]:
         """As an object for ``json.dumps``."""
@@ -43,17 +45,23 @@ class ScanExplanation:
         """A line for each way to skip something."""
         cut = self.pruning
         lines = [
-            f"as of {self.as_of or '(no commit)'}, columns {', '.join(self.columns)}",
+            f"{self._when}, columns {', '.join(self.columns)}",
             f"partitions: {cut.partitions - cut.partitions_pruned} of {cut.partitions}",
             f"files: {self.files_read} of {cut.files} ({self.bytes_of_files:,} bytes)",
             f"  skipped by partition path: {cut.files_in_pruned_partitions}",
             f"  skipped by key range: {cut.files_pruned_by_key_range}",
             f"  skipped by bloom filter: {cut.files_pruned_by_bloom_filter}",
+            f"  skipped, no commit of the range wrote them: {cut.files_without_changes}",
             f"  without a row group that can match: {self.files_pruned_by_statistics}",
             f"row groups: {self.row_groups - self.row_groups_pruned} of {self.row_groups}",
             f"files brought into the table's types one by one: {self.files_conformed}",
         ]
         return "\n".join(lines)
+
+    @property
+    def _when(self) -> str:
+        as_of = f"as of {self.as_of or '(no commit)'}"
+        return f"{as_of}, changes since {self.since}" if self.since is not None else as_of
 
 
 def explain_plan(plan: ScanPlan) -> ScanExplanation:
@@ -81,4 +89,5 @@ def explain_plan(plan: ScanPlan) -> ScanExplanation:
         groups,
         pruned,
         conformed,
+        plan.changes.since if plan.changes is not None else None,
     )

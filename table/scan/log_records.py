@@ -44,12 +44,14 @@ def find_blocks(storage: Storage, file_slice: FileSlice, committed: CommittedIns
     """The data and delete blocks of a slice that count, oldest first. Reads their headers alone.
 
     A block counts where its instant is completed and none is inflight of that time. A rollback block takes back the
-    blocks of its target that stand before it. Damage without a frame is passed over, as Hudi passes over it.
+    blocks of its target that stand before it. Blocks of a log compaction stand for those of the instants that they
+    name. Damage without a frame is passed over, as Hudi passes over it. Positions of records in a base file, which
+    blocks of table version 8 and later may name, are not looked at: records are found by their keys.
 
     Raises:
         CorruptFileError: a file does not begin with a block, or a block is damaged within its frame: to pass over that
             could lose rows.
-        UnsupportedTableError: a command that is not known.
+        UnsupportedTableError: a command that is not known, or records with some of the columns alone.
         StorageError: a file cannot be read.
     """
     found: list[FoundBlock] = []
@@ -64,8 +66,39 @@ def find_blocks(storage: Storage, file_slice: FileSlice, committed: CommittedIns
                 if block.type is BlockType.COMMAND:
                     found = _rolled_back(found, block, file)
                 elif block.type in RECORD_BLOCKS and time <= latest and committed.includes_block(time):
+                    _check_is_whole(block, file)
                     found.append(FoundBlock(file, place))
-    return found
+    return in_places_of_compacted(found)
+
+
+def _check_is_whole(block: LogBlock, file: LogFile) -> None:
+    if block.header.get(Header.IS_PARTIAL, "").lower() == "true":
+        raise UnsupportedTableError(
+            f"{file.path} holds a block of partial updates (IS_PARTIAL): records with some of their columns alone are "
+            "not merged here; let Hudi compact the table, or write with "
+            "hoodie.spark.sql.merge.into.partial.updates=false"
+        )
+
+
+def in_places_of_compacted(found: list[FoundBlock]) -> list[FoundBlock]:
+    """Blocks of log compactions in the place of the newest block that they stand for; those are left out.
+
+    The order is that of BaseHoodieLogRecordReader. A log compaction may stand for blocks of an earlier one.
+    """
+    by_time: dict[str, list[FoundBlock]] = {}
+    for block in found:
+        by_time.setdefault(block.shell.header.get(Header.INSTANT_TIME, ""), []).append(block)
+    stands_for: dict[str, str] = {}
+    newest_first: dict[str, None] = {}
+    for time in reversed(by_time):
+        compacted = by_time[time][0].shell.header.get(Header.COMPACTED_BLOCK_TIMES)
+        if compacted is None:
+            newest_first[stands_for.get(time, time)] = None
+        else:
+            stands_for.update(dict.fromkeys(compacted.split(","), stands_for.get(time, time)))
+    if not stands_for:
+        return found
+    return [block for time in reversed(newest_first) for block in by_time[time]]
 
 
 def _whole_block(place: ScannedBlock, file: LogFile) -> LogBlock | None:

@@ -12,6 +12,7 @@ from table.hudi_table import HudiTable
 from table.index.key_cache import KeyCache
 from table.index.key_lookup import FileHits, find_keys
 from table.scan.as_of import AsOf
+from table.scan.pinned import DEFAULT_LIFETIME_S, pinned
 from table.scan.plan import ScanPlan, each_at_once, plan_scan
 from table.scan.read_slice import deletion_named, read_slice
 from table.schema.avro_schema import RECORD_KEY
@@ -44,9 +45,10 @@ def lookup(
             "the table keeps no record keys (hoodie.populate.meta.fields=false): scan it instead"
         )
     sought = _as_keys(keys)
-    plan = plan_scan(table, columns, [(RECORD_KEY, "in", sought.to_pylist())], as_of)
-    found = each_at_once(table.storage, lambda one: _rows_in(plan, one, sought), plan.slices)
-    return pa.concat_tables([plan.shown.empty_table(), *(rows for tables in found for rows in tables)])
+    condition = [(RECORD_KEY, "in", sought.to_pylist())]
+    with pinned(table, lambda: plan_scan(table, columns, condition, as_of), DEFAULT_LIFETIME_S) as (plan, _):
+        found = each_at_once(table.storage, lambda one: _rows_in(plan, one, sought), plan.slices)
+        return pa.concat_tables([plan.shown.empty_table(), *(rows for tables in found for rows in tables)])
 
 
 def _as_keys(keys: Sequence[str] | pa.Array) -> pa.Array:

@@ -5,17 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from table.columns.lots import SpilledLots
 from table.columns.memory_size import rows_bytes
-from table.config.merge_mode import merge_mode_of
-from table.config.table_config import TableConfig
+from table.config.merge_mode import merge_mode_in, merge_mode_of
+from table.config.table_config import TABLE_VERSION, TableConfig
 from table.errors import UnsupportedTableError
 from table.files.base.stored_file import StoredBaseFile
-from table.files.bloom.key_hashes import screen_hashes
+from table.files.bloom.key_hashes import hash_keys
 from table.index.key_lookup import positions_of
-from table.records.merge import MergeRules, Positions, combine_rows, delete_flags, merge_rows
+from table.records.merge import MergeRules, combine_rows, delete_flags, merge_rows
 from table.scan.log_records import find_blocks, log_schema, read_records, removes_of, without_removed
 from table.schema.avro_schema import DELETE_MARKER, RECORD_KEY
 from table.storage.interface import Storage
@@ -66,9 +65,10 @@ def rules_of(config: TableConfig, schema: pa.Schema) -> MergeRules:
         schema: its columns.
 
     Raises:
-        UnsupportedTableError: the payload class is not known, or there are no meta columns.
+        UnsupportedTableError: how records are merged is not known here, or there are no meta columns.
     """
-    mode = merge_mode_of(config.payload_class)
+    mode = None if config.version == TABLE_VERSION else merge_mode_in(config.extra)
+    mode = mode or merge_mode_of(config.payload_class)
     if mode is None:
         raise UnsupportedTableError(
             f"the table has hoodie.compaction.payload.class={config.payload_class}: how it merges the records of log "
@@ -81,6 +81,12 @@ def rules_of(config: TableConfig, schema: pa.Schema) -> MergeRules:
     if DELETE_MARKER in schema.names and not pa.types.is_boolean(schema.field(DELETE_MARKER).type):
         raise UnsupportedTableError(
             f"the column {DELETE_MARKER!r} is {schema.field(DELETE_MARKER).type}: beside log files it is boolean"
+        )
+    if mode.compares_ordering and config.further_ordering_fields:
+        several = ",".join([config.ordering_field or "", *config.further_ordering_fields])
+        raise UnsupportedTableError(
+            f"the table has hoodie.table.ordering.fields={several}: records of log files are ordered by one field "
+            "here; let Hudi compact the table"
         )
     field = config.ordering_field if config.ordering_field in schema.names else None
     return MergeRules(mode, field, orders_deletes=True)
@@ -141,18 +147,9 @@ def _merge_on_disk(base: Iterable[pa.Table], records: Iterable[pa.Table], readin
     ):
         for spilled, pieces in ((later, records), (earlier, base)):
             for rows in pieces:
-                spilled.add(rows, _lot_numbers(rows))
+                spilled.add(rows, hash_keys(rows.column(RECORD_KEY)) % _LOTS)
         for number in range(_LOTS):
             yield from _merge(earlier.read(number), list(later.read(number)), reading)
-
-
-def _lot_numbers(rows: pa.Table) -> Positions:
-    keys = pc.fill_null(rows.column(RECORD_KEY), "").combine_chunks()
-    if isinstance(keys, pa.ChunkedArray):
-        keys = pa.concat_arrays(keys.chunks)
-    # the hash of a bloom filter: not the one that buckets are numbered by
-    numbers: Positions = screen_hashes(keys)[0].astype(np.int64) % _LOTS
-    return numbers
 
 
 def _merge(base: Iterable[pa.Table], records: list[pa.Table], reading: SliceReading) -> Iterator[pa.Table]:

@@ -1,7 +1,7 @@
 """From a question to the file slices that can answer it: pruned by partition path, by key range and by bloom filter."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import pyarrow as pa
@@ -10,11 +10,12 @@ import pyarrow.compute as pc
 from table import threads
 from table.columns.near_name import did_you_mean
 from table.config.table_config import TableConfig
-from table.errors import InvalidConfigError, UnsupportedTableError
+from table.errors import InvalidConfigError
 from table.hudi_table import HudiTable
 from table.index.key_cache import KeyCache, LookedIntoFile
 from table.index.key_lookup import SoughtKeys
-from table.scan.as_of import AsOf, load_snapshot
+from table.scan.as_of import AsOf, load_changes, load_snapshot
+from table.scan.change_range import ChangeRange
 from table.scan.partition_guarantee import partition_guarantee
 from table.scan.predicate import Predicate, Where, parse_where, which_may_hold
 from table.scan.read_slice import SliceContext, check_readable, deletion_named
@@ -26,7 +27,6 @@ from table.view.file_group import FileSlice
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
 
-TABLE_VERSION_READ = 6
 # Nobody reads the same footers again soon: what a reader remembers ends with its plan
 _NO_CACHE = KeyCache(0)
 
@@ -42,6 +42,7 @@ class Pruning:
         files_in_pruned_partitions: of these, those in pruned partitions.
         files_pruned_by_key_range: those whose range of record keys holds none of the keys asked for.
         files_pruned_by_bloom_filter: those whose bloom filter knows none of these keys.
+        files_without_changes: those that hold no row of the range of commits asked for.
     """
 
     partitions: int = 0
@@ -50,6 +51,7 @@ class Pruning:
     files_in_pruned_partitions: int = 0
     files_pruned_by_key_range: int = 0
     files_pruned_by_bloom_filter: int = 0
+    files_without_changes: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,8 @@ class ScanPlan:
         slices: by partition path, then file group.
         as_of: instant time of the last write that is seen; None where the table has none.
         pruning: what was left out.
+        changes: the commits of which rows are wanted; None means all.
+        cleans: instant times of the cleans that were completed when the timeline was listed.
     """
 
     context: SliceContext
@@ -73,6 +77,8 @@ class ScanPlan:
     slices: tuple[FileSlice, ...]
     as_of: str | None
     pruning: Pruning
+    changes: ChangeRange | None = None
+    cleans: frozenset[str] = frozenset()
 
     @property
     def needed(self) -> pa.Schema:
@@ -88,7 +94,11 @@ class ScanPlan:
 
 
 def plan_scan(
-    table: HudiTable, columns: Sequence[str] | None = None, where: Where | None = None, as_of: AsOf | None = None
+    table: HudiTable,
+    columns: Sequence[str] | None = None,
+    where: Where | None = None,
+    as_of: AsOf | None = None,
+    since: AsOf | None = None,
 ) -> ScanPlan:
     """Plans a scan: reads the timeline, lists folders, and reads footers where record keys are asked for.
 
@@ -97,36 +107,33 @@ def plan_scan(
         columns: the columns wanted, in order; None means all.
         where: which rows; see `table.scan.predicate.parse_where`.
         as_of: which snapshot; see `table.scan.as_of.load_snapshot`.
+        since: rows of later commits alone, up to `as_of`; see `table.scan.as_of.load_changes`. None means all rows.
 
     Raises:
-        UnsupportedTableError: the table's version is not 6, or how it merges log files is not known.
-        InvalidConfigError: a column is not in the table, a condition cannot be asked, or there is no such snapshot.
+        UnsupportedTableError: the table's version is not 6, 8 or 9, or how it merges log files is not known; or changes
+            are asked for and rows do not say which commit wrote them.
+        InvalidConfigError: a column is not in the table, a condition cannot be asked, or there is no such snapshot or
+            no such range.
     """
-    check_version(table.config)
-    snapshot = load_snapshot(table, as_of)
+    changes: ChangeRange | None = None
+    if since is None:
+        snapshot = load_snapshot(table, as_of)
+    else:
+        snapshot, changes = load_changes(table, since, as_of)
     stored, schema = load_read_schema(snapshot)
     names = checked_names(columns, schema)
     predicate = parse_where(where, schema, key_columns_of(table.config, schema)) if where is not None else None
     slices, pruning = _slices_of(snapshot, schema, predicate)
+    if since is not None:
+        predicate = changes.restrict(predicate) if changes is not None else predicate
+        slices, pruning = _only_changed(slices, changes, pruning)
     for found in slices:
         check_readable(table, found, schema)
     if predicate is not None and predicate.keys is not None and table.config.populate_meta_fields:
         slices, pruning = _prune_by_keys(table.storage, slices, predicate.keys, pruning)
     seen = max(snapshot.timeline.committed_times, default=None)
     context = SliceContext(table, snapshot.committed, stored)
-    return ScanPlan(context, schema, names, predicate, tuple(slices), seen, pruning)
-
-
-def check_version(config: TableConfig) -> None:
-    """Refuses a table of another version.
-
-    Raises:
-        UnsupportedTableError: names the version.
-    """
-    if config.version != TABLE_VERSION_READ:
-        raise UnsupportedTableError(
-            f"the table has hoodie.table.version={config.version}; version {TABLE_VERSION_READ} is read"
-        )
+    return ScanPlan(context, schema, names, predicate, tuple(slices), seen, pruning, changes, snapshot.cleans)
 
 
 def load_read_schema(snapshot: Snapshot) -> tuple[pa.Schema | None, pa.Schema]:
@@ -185,6 +192,14 @@ def _slices_of(snapshot: Snapshot, schema: pa.Schema, predicate: Predicate | Non
     return slices, Pruning(len(walked), len(walked) - len(kept), files, files - len(slices))
 
 
+def _only_changed(
+    slices: Sequence[FileSlice], changes: ChangeRange | None, pruning: Pruning
+) -> tuple[list[FileSlice], Pruning]:
+    """The slices that may hold a row of the range; none where there is no range."""
+    kept = [found for found in slices if changes is not None and changes.may_hold(found)]
+    return kept, replace(pruning, files_without_changes=len(slices) - len(kept))
+
+
 def _prune_by_keys(
     storage: Storage, slices: Sequence[FileSlice], keys: pa.Array, pruning: Pruning
 ) -> tuple[list[FileSlice], Pruning]:
@@ -192,15 +207,8 @@ def _prune_by_keys(
     sought = SoughtKeys(keys)
     verdicts = list(each_at_once(storage, lambda found: _verdict(storage, found, sought), slices))
     kept = [found for found, verdict in zip(slices, verdicts, strict=True) if verdict is None]
-    counted = {name: verdicts.count(name) for name in ("range", "filter")}
-    return kept, Pruning(
-        pruning.partitions,
-        pruning.partitions_pruned,
-        pruning.files,
-        pruning.files_in_pruned_partitions,
-        counted["range"],
-        counted["filter"],
-    )
+    counts = {"files_pruned_by_key_range": "range", "files_pruned_by_bloom_filter": "filter"}
+    return kept, replace(pruning, **{name: verdicts.count(verdict) for name, verdict in counts.items()})
 
 
 def _verdict(storage: Storage, found: FileSlice, sought: SoughtKeys) -> str | None:

@@ -6,6 +6,7 @@ a partition can hold a row, and whether a condition asks for one key: nothing is
 """
 
 import ast
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -59,13 +60,25 @@ def parse_where(where: Where, schema: pa.Schema, key_columns: Sequence[str] = ()
     if isinstance(where, pc.Expression):
         keys = _keys_of_expression(where, schema, key_columns)
         return _bound(where, schema, keys)
-    groups = _groups_of(where)
-    typed = [[_typed(term, schema) for term in group] for group in groups]
+    typed = typed_terms(where, schema)
     try:
         expression = pq.filters_to_expression(typed)
     except (ValueError, TypeError, pa.ArrowException) as error:
         raise InvalidConfigError(f"where={where!r}: {error}") from error
     return _bound(expression, schema, _keys_of_groups(typed, key_columns))
+
+
+def typed_terms(where: Where, schema: pa.Schema) -> list[list[tuple[str, str, Any]]]:
+    """Terms of which one list has to be true, with values of the columns' types.
+
+    Args:
+        where: tuples, or lists of tuples; see `parse_where`.
+        schema: the table's columns (Arrow), meta columns included.
+
+    Raises:
+        InvalidConfigError: as `parse_where`.
+    """
+    return [[_typed(term, schema) for term in group] for group in _groups_of(where)]
 
 
 def _bound(expression: pc.Expression, schema: pa.Schema, keys: pa.Array | None) -> Predicate:
@@ -113,11 +126,20 @@ def _typed(term: tuple[str, str, Any], schema: pa.Schema) -> tuple[str, str, Any
         )
     kind = schema.field(name).type
     if operator not in ("in", "not in"):
+        if pa.types.is_integer(kind) and isinstance(value, float) and math.isfinite(value):
+            return name, operator, _whole(operator, value)
         return name, operator, _value(value, kind, term)
     if isinstance(value, str) or not isinstance(value, Iterable):
         raise InvalidConfigError(f"where={term!r}: {operator!r} takes a list of values")
     values = [_value(one, kind, term) for one in value]
     return name, operator, values or pa.array([], kind)
+
+
+def _whole(operator: str, value: float) -> int | float:
+    """A whole number that asks the same of whole numbers: Arrow would compare floats, which large ones do not fit."""
+    if value.is_integer() or operator in ("<", ">="):
+        return math.ceil(value)
+    return math.floor(value) if operator in (">", "<=") else value
 
 
 def _value(value: Any, kind: pa.DataType, term: object) -> Any:

@@ -2,12 +2,14 @@
 
 Files whose columns Arrow can bring into the table's types by itself are read as one dataset: it skips row groups by
 their statistics, decodes on all cores and keeps the order. The others (older files with other types, slices with log
-files) are read one after the other.
+files) are read one by one, several at a time.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ import pyarrow.dataset as ds
 from table.errors import CorruptFileError, HudiError
 from table.files.base.stored_file import StoredBaseFile
 from table.scan.plan import ScanPlan, each_at_once
+from table.scan.read_ahead import read_ahead
 from table.scan.read_slice import deletion_named, read_slice
 from table.view.file_group import FileSlice
 
@@ -69,7 +72,7 @@ def read_rows(plan: ScanPlan, limit: int | None = None) -> pa.Table:
     tables = [plan.shown.empty_table()]
     for run in _runs(plan):
         if run[0].fragment is None:
-            tables += [rows for opened in run for rows in _read_alone(plan, opened.found)]
+            tables += _read_alone(plan, run)
             continue
         with _damage_named(plan, run):
             rows = _scanner(plan, run).to_table()
@@ -80,9 +83,8 @@ def read_rows(plan: ScanPlan, limit: int | None = None) -> pa.Table:
 def _all_batches(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
     for run in _runs(plan):
         if run[0].fragment is None:
-            for opened in run:
-                for rows in _read_alone(plan, opened.found):
-                    yield from rows.to_batches()
+            for rows in _read_alone(plan, run):
+                yield from rows.to_batches()
             continue
         with _damage_named(plan, run), closing(_scanner(plan, run).to_reader()) as reader:
             for batch in reader:
@@ -171,7 +173,13 @@ def _files_ahead(run: Sequence[_Opened]) -> int:
     return max(1, min(_MOST_FILES_AHEAD, _BYTES_AHEAD // max(1, max(groups, default=0))))
 
 
-def _read_alone(plan: ScanPlan, found: FileSlice) -> Iterator[pa.Table]:
+def _read_alone(plan: ScanPlan, run: Sequence[_Opened]) -> Iterator[pa.Table]:
+    """Rows of slices that are not read as one dataset: a slice to a core."""
+    readers = [partial(_read_one, plan, opened.found) for opened in run]
+    yield from read_ahead(readers, min(_MOST_FILES_AHEAD, os.cpu_count() or 1))
+
+
+def _read_one(plan: ScanPlan, found: FileSlice) -> Iterator[pa.Table]:
     for rows in read_slice(plan.context, found, plan.needed):
         kept = rows.filter(plan.predicate.expression) if plan.predicate is not None else rows
         yield _shown(plan, kept)

@@ -31,7 +31,7 @@ def read_table(
 
     Raises:
         TableNotFoundError: when there is no table.
-        UnsupportedTableError: when the version is not 6, or log files hold what is not read.
+        UnsupportedTableError: when the version is not 6, 8 or 9, or log files hold what is not read.
         CorruptFileError: when a file is damaged.
         InvalidConfigError: when a column is not in the table.
     """

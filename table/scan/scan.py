@@ -1,7 +1,7 @@
 """Scan: a question to a table as a value. It reads nothing until its rows are asked for."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,10 +11,11 @@ from pyarrow.fs import PyFileSystem
 from table.errors import HudiError, InvalidConfigError, UnsupportedTableError
 from table.hudi_table import HudiTable
 from table.scan.arrow_filesystem import arrow_filesystem
-from table.scan.as_of import AsOf
+from table.scan.as_of import AsOf, load_snapshot
 from table.scan.explain_scan import ScanExplanation, explain_plan
 from table.scan.partition_guarantee import partition_guarantee
-from table.scan.plan import ScanPlan, each_at_once, plan_scan
+from table.scan.pinned import DEFAULT_LIFETIME_S, HeldPin, pinned, plan_pinned
+from table.scan.plan import ScanPlan, checked_names, each_at_once, load_read_schema, plan_scan
 from table.scan.predicate import Where
 from table.scan.read_plan import PARQUET, read_batches, read_rows, reads_as
 from table.scan.split import ScanSplit
@@ -23,7 +24,7 @@ from table.view.file_group import FileSlice
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """Rows of a snapshot. Immutable and picklable; every method that gives rows plans anew.
+    """Rows of a snapshot, or of a range of commits. Immutable and picklable; every method that gives rows plans anew.
 
     Attributes:
         table: the table.
@@ -33,6 +34,10 @@ class Scan:
         as_of: which snapshot: an instant time, an ISO time, a date or a datetime; None means the newest one at the
             moment of reading.
         limit: most rows; None means all. Which ones come first is the order of partition paths and file groups.
+        since: rows that later commits wrote, up to `as_of`; None means all rows. With it, `as_of` None means as far as
+            every write is completed.
+        pin_s: seconds for which cleaning leaves the files of the snapshot alone. A read that renews or ends its pin
+            does so by itself; what outlives the call (`to_dataset`, `to_duckdb`, `splits`) has so long. 0: no pin.
     """
 
     table: HudiTable
@@ -40,6 +45,8 @@ class Scan:
     where: Where | None = None
     as_of: AsOf | None = None
     limit: int | None = None
+    since: AsOf | None = None
+    pin_s: int = DEFAULT_LIFETIME_S
 
     def __post_init__(self) -> None:
         if isinstance(self.columns, str):
@@ -49,15 +56,41 @@ class Scan:
         if self.columns is not None:
             object.__setattr__(self, "columns", tuple(self.columns))
 
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows (Arrow), as they are now.
+
+        Raises:
+            HudiError: as `plan`.
+        """
+        schema = load_read_schema(load_snapshot(self.table, self.as_of if self.since is None else None))[1]
+        return pa.schema([schema.field(name) for name in checked_names(self.columns, schema)])
+
     def plan(self) -> ScanPlan:
         """The slices that are read, and what was pruned before a row is read.
 
         Raises:
-            UnsupportedTableError: the table's version is not 6, or how it merges log files is not known.
+            UnsupportedTableError: the table's version is not 6, 8 or 9, or how it merges log files is not known.
             InvalidConfigError: a column is not in the table, the condition cannot be asked, or there is no such
-                snapshot; the error names what there is.
+                snapshot or range; the error names what there is.
         """
-        return plan_scan(self.table, self.columns, self.where, self.as_of)
+        return plan_scan(self.table, self.columns, self.where, self.as_of, self.since)
+
+    def plan_pinned(self) -> ScanPlan:
+        """As `plan`; and cleaning leaves the files of the snapshot alone for `pin_s` seconds.
+
+        Raises:
+            HudiError: as `plan`.
+        """
+        return plan_pinned(self.table, self.plan, self.pin_s)[0]
+
+    def pinned_for(self, seconds: int) -> "Scan":
+        """The same scan with another `pin_s`: for rows that are read long after they were asked for.
+
+        Args:
+            seconds: at most a day; 0: no pin.
+        """
+        return replace(self, pin_s=seconds)
 
     def to_arrow(self) -> pa.Table:
         """All rows in memory.
@@ -68,12 +101,13 @@ class Scan:
         Raises:
             HudiError: as `plan`; CorruptFileError where a file cannot be decoded.
         """
-        return read_rows(self.plan(), self.limit)
+        with pinned(self.table, self.plan, self.pin_s) as (plan, _):
+            return read_rows(plan, self.limit)
 
     def to_batches(self) -> pa.RecordBatchReader:
         """Rows as a stream in bounded memory: some batches of some files are read ahead. Raises as `to_arrow`."""
-        plan = self.plan()
-        return pa.RecordBatchReader.from_batches(plan.shown, read_batches(plan, self.limit))
+        plan, pin = plan_pinned(self.table, self.plan, self.pin_s)
+        return pa.RecordBatchReader.from_batches(plan.shown, _while_pinned(read_batches(plan, self.limit), pin))
 
     def to_dataset(self) -> ds.Dataset:
         """A ``pyarrow.dataset`` of the base files, for engines that push down columns and filters by themselves.
@@ -86,11 +120,11 @@ class Scan:
         """
         if self.limit is not None:
             raise InvalidConfigError(f"limit={self.limit}: a dataset has no limit; use to_batches() or to_arrow()")
-        plan = self.plan()
+        plan = self.plan_pinned()
         outside = sorted(set(plan.needed.names) - set(plan.names))
         if outside:
             raise InvalidConfigError(
-                f"where names the column {outside[0]!r}: add it to columns, or use to_batches() or to_arrow()"
+                f"the condition needs the column {outside[0]!r}: add it to columns, or use to_batches() or to_arrow()"
             )
         filesystem = arrow_filesystem(self.table.storage)
         fragments = list(
@@ -158,7 +192,7 @@ class Scan:
         """
         if self.limit is not None:
             raise InvalidConfigError(f"limit={self.limit}: parts of a scan cannot keep a limit; take it from the rows")
-        plan = self.plan()
+        plan = self.plan_pinned()
         return tuple(ScanSplit.of(plan, found) for found in plan.slices)
 
     def explain(self) -> ScanExplanation:
@@ -176,6 +210,15 @@ def make_scan(
     """A scan; the arguments are the attributes of `Scan`."""
     given = columns if columns is None or isinstance(columns, str) else tuple(columns)
     return Scan(table, given, where, as_of, limit)  # type: ignore[arg-type] # Scan refuses a string
+
+
+def _while_pinned(batches: Iterator[pa.RecordBatch], pin: HeldPin) -> Iterator[pa.RecordBatch]:
+    try:
+        for batch in batches:
+            pin.renew()
+            yield batch
+    finally:
+        pin.release()
 
 
 def _fragment(plan: ScanPlan, found: FileSlice, filesystem: PyFileSystem) -> ds.ParquetFileFragment | None:

@@ -74,4 +74,4 @@ class ScanSplit:
 def _narrowed(context: SliceContext, found: FileSlice) -> SliceContext:
     replaced = context.committed.replaced
     here = {path: ids for path, ids in replaced.items() if path == found.partition_path}
-    return replace(context, committed=replace(context.committed, replaced=here))
+    return replace(context, committed=replace(context.committed, replaced=here, completions={}))  # the slice is made

@@ -5,15 +5,19 @@ from typing import Any
 from table.options.write_options import WriteOptions
 from table.services.archival.service import ArchivalService
 from table.services.clean.service import CleaningService
+from table.services.compaction.service import CompactionService
 from table.services.service import TableService
 
 
 def services_of(options: WriteOptions) -> tuple[TableService[Any], ...]:
     """The services of a sink.
 
-    Archival comes after cleaning: it takes replace commits whose replaced files were cleaned.
+    Cleaning comes after compaction: it deletes the log files of older slices. Archival comes after cleaning: it takes
+    replace commits whose replaced files were cleaned.
     """
+    compacts = options.compaction.asynchronous or options.compaction.inline
     return (
-        CleaningService(options.clean, archives=options.archive.automatic),
+        CompactionService(options.compaction, options.base_file, options.clean.on_failure),
+        CleaningService(options.clean, archives=options.archive.automatic, compacts=compacts),
         ArchivalService(options.archive, options.clean),
     )

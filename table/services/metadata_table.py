@@ -4,6 +4,7 @@ Property first, folder second: a reader that still sees the property finds the f
 """
 
 from table.config.table_config import update_properties
+from table.config.writable import check_version_written
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.storage.interface import METAFOLDER, join
@@ -20,8 +21,10 @@ def drop_metadata_table(table: HudiTable) -> HudiTable:
         The table with its changed properties.
 
     Raises:
+        UnsupportedTableError: the table is of another version than 6.
         StorageError: when the properties do not read back as written; their backup is then in force.
     """
+    check_version_written(table.config, "drop the metadata table of")
     dropped = table.config.metadata_partitions
     changes = {"hoodie.table.metadata.partitions": "", "hoodie.table.metadata.partitions.inflight": ""}
     config = update_properties(table.storage, changes)

@@ -34,6 +34,7 @@ class ServiceOutcome:
         files_deleted: files that they deleted.
         files_failed: files that they could not delete.
         instants_archived: instants that left the active timeline.
+        compactions: compactions that were carried out.
         emptied: partition paths without files, whose folders the writer removes.
     """
 
@@ -41,6 +42,7 @@ class ServiceOutcome:
     files_deleted: int = 0
     files_failed: int = 0
     instants_archived: int = 0
+    compactions: int = 0
     emptied: tuple[str, ...] = ()
 
 
@@ -54,6 +56,10 @@ class TableService(Protocol[PlanT]):
     @property
     def on_failure(self) -> CleanFailure:
         """What its failure leads to: PAUSE stops all services of this sink."""
+
+    @property
+    def plans_between_batches(self) -> bool:
+        """Whether it plans before the next batch begins, although it is carried out beside it."""
 
     def trigger(self, config: TableConfig) -> Trigger:
         """When it runs after a commit to a table with these properties; pure."""

@@ -10,7 +10,7 @@ from table import clock
 from table.errors import CommitOutcomeUnknownError, CorruptFileError, StorageError
 from table.storage.interface import METAFOLDER, TEMPORARY_PREFIX, Storage, join
 from table.timeline.instant import Action, Instant, State
-from table.timeline.layout import LAYOUT_1, TimelineLayout, name_instant
+from table.timeline.layout import LAYOUT_1, TimelineLayout, check_is_written, name_instant
 from table.timeline.timeline import Timeline, build_timeline
 
 _STALE_MS = 600_000
@@ -120,9 +120,11 @@ def request_and_list(
         The instant, and the timeline as it was after the request.
 
     Raises:
+        UnsupportedTableError: the table's layout is not written here.
         InvalidConfigError: when the timeline is ahead of our clock.
         StorageError: when the store fails.
     """
+    check_is_written(timeline.layout)
     last = timeline.last_time
     for attempt in range(_TRIES):
         time = clock.next_instant_time(last, clock.now_ms() + attempt, zone)

@@ -5,7 +5,7 @@ dead writer's block is passed over.
 """
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +58,10 @@ class LogArchive:
             with read_as("archived instant", path):
                 found = [to_change(record) for record in self._read_records(path)]
             yield from (change for change in found if change is not None)
+
+    def find_completions(self, times: Collection[str]) -> Mapping[str, str]:  # noqa: ARG002 as `Archive`
+        """None: the layout knows no time of completion."""
+        return {}
 
     def append(self, files: Sequence[RetiredFile], batch: int) -> str:
         """Writes a file of the archive: every run of the archival starts one.

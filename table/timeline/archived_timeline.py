@@ -1,6 +1,6 @@
 """Retired instants: what an archive takes, and what it gives back, whatever it is made of (HoodieArchivedTimeline)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -69,6 +69,16 @@ class Archive(Protocol):
 
     def read_changes(self) -> Iterator[ArchivedChange]:
         """Completed instants, writes with their files; in memory is one file of the archive.
+
+        Raises:
+            CorruptFileError: a file is damaged.
+        """
+
+    def find_completions(self, times: Collection[str]) -> Mapping[str, str]:
+        """When writes were completed, by the time of their request; what the archive does not know is left out.
+
+        Args:
+            times: of the requests.
 
         Raises:
             CorruptFileError: a file is damaged.

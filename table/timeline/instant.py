@@ -1,7 +1,7 @@
 """Instants: what can happen to a table, and in which state it is (pure).
 
 How an instant's file is named is said by the timeline's layout (`table.timeline.layout`), which hands its
-`InstantNames` to the instants that it parses; those of layout 1 stand here, as the default.
+`InstantNames` to the instants that it parses. The names of both layouts stand here; those of layout 1 are the default.
 """
 
 import re
@@ -19,6 +19,7 @@ class Action(str, Enum):
     COMMIT = "commit"
     DELTA_COMMIT = "deltacommit"
     REPLACE_COMMIT = "replacecommit"
+    CLUSTERING = "clustering"  # in layout 2; in layout 1 a pending clustering is a replace commit
     COMPACTION = "compaction"
     LOG_COMPACTION = "logcompaction"
     CLEAN = "clean"
@@ -40,10 +41,15 @@ class State(str, Enum):
 STATE_ORDER = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
 
 # a completed compaction shows up under another action
-COMPLETED_AS = {Action.COMPACTION: Action.COMMIT, Action.LOG_COMPACTION: Action.DELTA_COMMIT}
+COMPLETED_AS = {
+    Action.COMPACTION: Action.COMMIT,
+    Action.LOG_COMPACTION: Action.DELTA_COMMIT,
+    Action.CLUSTERING: Action.REPLACE_COMMIT,
+}
 
 WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
-DECIDED_ACTIONS = WRITE_ACTIONS | {Action.ROLLBACK, Action.RESTORE}  # those that can have an end record
+# those that can have an end record
+DECIDED_ACTIONS = WRITE_ACTIONS | {Action.COMPACTION, Action.ROLLBACK, Action.RESTORE}
 
 # the only moves that exist; None is "not there"
 ALLOWED_TRANSITIONS: frozenset[tuple[State | None, State | None]] = frozenset(
@@ -92,9 +98,7 @@ class RequestTimeNames:
         """File name of an instant."""
         if instant.state is State.COMPLETED:
             return f"{instant.time}.{COMPLETED_AS.get(instant.action, instant.action).value}"
-        if instant.state is State.INFLIGHT and instant.action is Action.COMMIT:
-            return f"{instant.time}.inflight"
-        return f"{instant.time}.{instant.action.value}.{instant.state.value.lower()}"
+        return _pending_name(instant)
 
     def parse(self, file_name: str) -> "Instant | None":
         """The instant that a file name stands for, or None when it is none."""
@@ -104,13 +108,59 @@ class RequestTimeNames:
         time, action, state, bare_inflight = match.groups()
         if bare_inflight or action == "inflight":
             return Instant(time, Action.COMMIT, State.INFLIGHT, names=self)
-        if action not in _ACTIONS:
+        if action not in _ACTIONS or action == Action.CLUSTERING.value:
             return None
         return Instant(time, _ACTIONS[action], State(state.upper()) if state else State.COMPLETED, names=self)
 
 
+@dataclass(frozen=True, slots=True)
+class CompletionTimeNames:
+    """Names of layout 2: completed instants name both of their times (InstantFileNameGeneratorV2, InstantGeneratorV2).
+
+    ::
+
+        <time>.<action>.requested   <time>.<action>.inflight   <time>_<completion time>.<action>
+
+    The inflight file of a commit is ``<time>.inflight``. A completed compaction is a ``.commit``, a completed log
+    compaction a ``.deltacommit``, a completed clustering a ``.replacecommit``. A completed file without a completion
+    time is one of layout 1 that was moved here.
+
+    Attributes:
+        folder: where they are, relative to the table.
+    """
+
+    folder: str = join(METAFOLDER, "timeline")
+
+    def format(self, instant: "Instant") -> str:
+        """File name of an instant."""
+        if instant.state is not State.COMPLETED:
+            return _pending_name(instant)
+        times = instant.time if instant.completion_time is None else f"{instant.time}_{instant.completion_time}"
+        return f"{times}.{COMPLETED_AS.get(instant.action, instant.action).value}"
+
+    def parse(self, file_name: str) -> "Instant | None":
+        """The instant that a file name stands for, or None when it is none."""
+        match = _TWO_TIMES.match(file_name)
+        if match is None:
+            return None
+        time, completed_at, action, state = match.groups()
+        if action == "inflight" and not (state or completed_at):
+            return Instant(time, Action.COMMIT, State.INFLIGHT, names=self)
+        if action not in _ACTIONS or (state and completed_at):
+            return None
+        found = State(state.upper()) if state else State.COMPLETED
+        return Instant(time, _ACTIONS[action], found, completed_at, names=self)
+
+
+_TWO_TIMES = re.compile(r"^(\d{14,})(?:_(\d{14,}))?\.([a-z]+)(?:\.(requested|inflight))?$")
 _ACTIONS = {action.value: action for action in Action}
 REQUEST_TIME_NAMES = RequestTimeNames()
+
+
+def _pending_name(instant: "Instant") -> str:
+    if instant.state is State.INFLIGHT and instant.action is Action.COMMIT:
+        return f"{instant.time}.inflight"
+    return f"{instant.time}.{instant.action.value}.{instant.state.value.lower()}"
 
 
 @dataclass(frozen=True, order=True, slots=True)

@@ -1,16 +1,21 @@
 """Timeline layouts: where instants are, how their files are named, what commits are encoded in, and which archive.
 
-A table says its layout in ``hoodie.timeline.layout.version``. Layout 1 is that of table version 6, and the only one
-here. A later one is a class like `RequestTimeLayout`, entered in `_LAYOUTS`.
+A table says its layout in ``hoodie.timeline.layout.version``. Layout 1 is that of table version 6. Layout 2 is that of
+versions 8 and 9, and is only read here. A later one is a class like `CompletionTimeLayout`, entered in `_LAYOUTS`.
 """
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Protocol
 
 from table.errors import UnsupportedTableError
 from table.storage.interface import METAFOLDER, Storage, join
 from table.timeline.archive_log import LogArchive
 from table.timeline.archived_timeline import Archive
-from table.timeline.instant import REQUEST_TIME_NAMES, Action, Instant, InstantNames, State
+from table.timeline.history import HistoryArchive
+from table.timeline.instant import REQUEST_TIME_NAMES, Action, CompletionTimeNames, Instant, InstantNames, State
+from table.timeline.metadata.avro_commit import decode_avro_commit
 from table.timeline.metadata.commit import CommitMetadata, decode_commit, encode_commit
 
 
@@ -22,8 +27,16 @@ class TimelineLayout(Protocol):
         """As ``hoodie.timeline.layout.version`` says it."""
 
     @property
+    def is_written(self) -> bool:
+        """Whether this project writes it; otherwise it only reads it."""
+
+    @property
     def names(self) -> InstantNames:
         """The folder of the instants, and how their files are named."""
+
+    @property
+    def completes_in_order(self) -> bool:
+        """Whether what completes later is ordered later: then no pending write gets a place among completed ones."""
 
     def visible_since(self, instant: Instant) -> str:
         """The time by which completed instants are ordered: what is later was not visible to what is earlier."""
@@ -47,7 +60,7 @@ class TimelineLayout(Protocol):
 
         Args:
             storage: the table's.
-            folder: ``hoodie.archivelog.folder`` of the table.
+            folder: `TableConfig.archive_folder` of the table.
         """
 
 
@@ -55,6 +68,8 @@ class RequestTimeLayout:
     """Layout 1: ``.hoodie/``, names and order by the time of the request, commits in JSON, an archive log."""
 
     version = 1
+    completes_in_order = False
+    is_written = True
     names: InstantNames = REQUEST_TIME_NAMES
 
     def visible_since(self, instant: Instant) -> str:
@@ -74,12 +89,60 @@ class RequestTimeLayout:
         return LogArchive(storage, join(METAFOLDER, folder))
 
 
+@dataclass(frozen=True)
+class CompletionTimeLayout:
+    """Layout 2: ``.hoodie/timeline/``, names and order by the time of completion, commits in Avro, an LSM history.
+
+    It is read and not written.
+
+    Attributes:
+        timeline_folder: ``hoodie.timeline.path``, below ``.hoodie``.
+    """
+
+    timeline_folder: str = "timeline"
+    version = 2
+    is_written = False
+    completes_in_order = True
+
+    @property
+    def names(self) -> InstantNames:
+        """In the folder, with both times of what is completed."""
+        return CompletionTimeNames(join(METAFOLDER, self.timeline_folder))
+
+    def visible_since(self, instant: Instant) -> str:
+        """The time of completion; of an instant that does not name it (moved here from layout 1), of the request."""
+        return instant.completion_time or instant.time
+
+    def encode_commit(self, metadata: CommitMetadata) -> bytes:  # noqa: ARG002 as `TimelineLayout`
+        """Refused.
+
+        Raises:
+            UnsupportedTableError: always.
+        """
+        raise UnsupportedTableError("timelines of layout 2 are read here and not written: write with Hudi")
+
+    def decode_commit(self, data: bytes, name: str) -> CommitMetadata:
+        """From Avro."""
+        return decode_avro_commit(data, name)
+
+    def open_archive(self, storage: Storage, folder: str) -> Archive:
+        """The history, below the folder of the instants."""
+        return HistoryArchive(storage, join(self.names.folder, folder))
+
+
 LAYOUT_1: TimelineLayout = RequestTimeLayout()
-_LAYOUTS = {LAYOUT_1.version: LAYOUT_1}
+LAYOUT_2: TimelineLayout = CompletionTimeLayout()
+_LAYOUTS: Mapping[int, Callable[[str], TimelineLayout]] = MappingProxyType(
+    {1: lambda _: LAYOUT_1, 2: CompletionTimeLayout}
+)
 
 
-def layout_of(version: int) -> TimelineLayout:
+def layout_of(version: int, timeline_folder: str = "timeline") -> TimelineLayout:
     """The layout of a version.
+
+    Args:
+        version: ``hoodie.timeline.layout.version``.
+        timeline_folder: ``hoodie.timeline.path``, which layout 1 does not look at.
 
     Raises:
         UnsupportedTableError: names the version and the way out.
@@ -87,10 +150,22 @@ def layout_of(version: int) -> TimelineLayout:
     if version not in _LAYOUTS:
         known = ", ".join(map(str, _LAYOUTS))
         raise UnsupportedTableError(
-            f"the table has hoodie.timeline.layout.version={version}; known is {known}: use Hudi for this table, or "
+            f"the table has hoodie.timeline.layout.version={version}; known are {known}: use Hudi for this table, or "
             "downgrade it to table version 6 with Hudi's CLI"
         )
-    return _LAYOUTS[version]
+    return _LAYOUTS[version](timeline_folder)
+
+
+def check_is_written(layout: TimelineLayout) -> None:
+    """Refuses to write to a timeline that is only read here, whoever comes that far.
+
+    Raises:
+        UnsupportedTableError: names the layout.
+    """
+    if not layout.is_written:
+        raise UnsupportedTableError(
+            f"timelines of layout {layout.version} are read here and not written: write with Hudi"
+        )
 
 
 def name_instant(layout: TimelineLayout, time: str, action: Action, state: State) -> Instant:

@@ -3,7 +3,7 @@
 What is ordered or judged by visibility asks the layout: layout 1 knows the time of a request alone.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from table.timeline.instant import COMPLETED_AS, STATE_ORDER, WRITE_ACTIONS, Action, Instant, State
@@ -46,6 +46,22 @@ class Timeline:
         return tuple(i for i in self.completed_writes if self.layout.visible_since(i) > since)
 
     @property
+    def visible_times(self) -> Mapping[str, str]:
+        """Since when completed writes are visible, by the time of their request: what changes are ordered by."""
+        return {i.time: self.layout.visible_since(i) for i in self.completed_writes}
+
+    def writes_between(self, since: str, until: str | None = None) -> tuple[Instant, ...]:
+        """Completed writes that became visible after one time and not after another, in that order.
+
+        Args:
+            since: a time as in `visible_times`.
+            until: a time as in `visible_times`; None: there is no bound.
+        """
+        visible = self.visible_times
+        after = (i for i in self.completed_writes if since < visible[i.time])
+        return tuple(i for i in after if until is None or visible[i.time] <= until)
+
+    @property
     def pending(self) -> tuple[Instant, ...]:
         """Instants that are requested or inflight, oldest first."""
         return tuple(i for i in self.instants if not i.is_completed)
@@ -75,9 +91,23 @@ class Timeline:
         return time in committed or (bool(committed) and time < min(committed))
 
     def until(self, time: str) -> "Timeline":
-        """The instants up to and with that time, in the states that they have now."""
+        """The instants requested up to and with that time, in the states that they have now.
+
+        In both layouts time travel compares the times of requests, as in Hudi
+        (HoodieFileGroup.getLatestFileSliceBeforeOrOn, BaseHoodieLogRecordReader).
+        """
         files = frozenset(instant for instant in self.files if instant.time <= time)
         return Timeline(tuple(instant for instant in self.instants if instant.time <= time), files, self.layout)
+
+    def visible_until(self, time: str) -> "Timeline":
+        """The timeline with the completed writes that were visible at a time; those that became so later are inflight.
+
+        Args:
+            time: as in `visible_times`.
+        """
+        later = {i for i in self.completed_writes if self.layout.visible_since(i) > time}
+        seen = (i.at(State.INFLIGHT) if i in later else i for i in self.instants)
+        return Timeline(tuple(seen), self.files - later, self.layout)
 
     def find(self, time: str, action: Action) -> Instant | None:
         """The instant with that time and action, in its highest state."""

@@ -8,65 +8,38 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from table import clock
-from table.config.table_config import TableConfig, load_table_config
 from table.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
-    CorruptFileError,
-    InvalidConfigError,
     StorageError,
 )
 from table.files.markers import delete_announced, delete_marker, delete_markers, list_markers
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.storage.interface import Storage, join
+from table.storage.interface import Storage
 from table.timeline.active_timeline import (
     begin_instant,
     complete_instant,
     delete_instant_file,
-    find_instant,
-    read_instant,
     request_and_list,
 )
 from table.timeline.archived_timeline import is_archived
 from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, overrule_end
 from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import name_instant
-from table.timeline.metadata.clean import decode_clean_metadata, decode_clean_plan
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
-from table.timeline.metadata.rollback import decode_rollback_metadata, decode_rollback_plan
 from table.timeline.timeline import Timeline
-from table.transaction.conflicts import CommitFacts, find_conflict
+from table.transaction.commit_facts import PendingCommit, load_facts, load_rolled_back_time, rollbacks_after
+from table.transaction.conflicts import find_conflict
 from table.transaction.heartbeat import WriterIdentity, begin_heartbeat, delete_heartbeat
 from table.transaction.lease import Lease
 from table.transaction.lock import Step, guarded
+from table.transaction.store_clock import wait_past_completed, wait_until_reached
 
 WRITER_KEY = "hudistream.writer"
 LONGEST_TASK_MS = 24 * 3_600_000
 
 log = get_logger("hudistream.commit")
-
-
-@dataclass(frozen=True)
-class PendingCommit:
-    """A commit that was begun.
-
-    Attributes:
-        instant: inflight.
-        operation: ``INSERT`` …
-        seen: completed writes and services of the timeline that it was planned from.
-        config: the table's properties when it began.
-    """
-
-    instant: Instant
-    operation: str
-    seen: Timeline
-    config: TableConfig
-
-    @property
-    def time(self) -> str:
-        """Its instant time."""
-        return self.instant.time
 
 
 @dataclass(frozen=True)
@@ -107,6 +80,7 @@ def begin_commit(
     """
     storage = table.storage
     _check_compactions(timeline, clock.format_instant_time(clock.now_ms(), table.config.timezone))
+    wait_past_completed(table)
     claim = _HeartbeatClaim(storage, identity)
     try:
         with guarded(table, Step.BEGIN):
@@ -121,7 +95,8 @@ def begin_commit(
         _withdraw_begin(table, claim.time, action)
         raise
     log.debug("commit_begun", table=storage.base_uri, instant_time=instant.time, operation=operation)
-    return PendingCommit(begun, operation, timeline, table.config)
+    seen = now if _compactions_ended(timeline, now) else timeline
+    return PendingCommit(begun, operation, seen, table.config, now.pending_of(Action.COMPACTION))
 
 
 def _check_alone(now: Timeline, instant: Instant) -> None:
@@ -146,6 +121,12 @@ def _check_compactions(timeline: Timeline, time: str) -> None:
                 f"the pending compaction {pending.time} is not earlier than {time}: let its writer finish it, or "
                 "correct this machine's clock; the batch can be run again"
             )
+
+
+def _compactions_ended(before: Timeline, now: Timeline) -> bool:
+    """Whether a compaction beside the stream was completed meanwhile: the batch goes on from what it made."""
+    ended = (now.find(pending.time, Action.COMPACTION) for pending in before.pending_of(Action.COMPACTION))
+    return any(found is not None and found.is_completed for found in ended)
 
 
 class _HeartbeatClaim:
@@ -225,7 +206,7 @@ def complete_commit(
     """
     with guarded(table, Step.COMPLETE):
         timeline = table.load_timeline()
-        conflict = find_conflict(_load_facts(table.storage, timeline, pending, written, schema))
+        conflict = find_conflict(load_facts(table.storage, timeline, pending, written, schema))
         if conflict is not None:
             raise CommitConflictError(f"{conflict}; the batch is not visible and can be run again")
         metadata = replace(written, extra={**build_extra(timeline), "schema": schema})
@@ -268,6 +249,7 @@ def carry_out_commit(table: HudiTable, end: EndRecord) -> Instant:
     begun = name_instant(table.layout, time, end.action, State.INFLIGHT)
     if not storage.exists(begun.path):
         return _find_outcome(table, end)
+    wait_until_reached(table, end)
     completed = complete_instant(storage, begun, end.content)
     if not storage.exists(begun.path):
         # a foreign rollback passed us by: what it deleted is not there to be seen
@@ -311,11 +293,6 @@ def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
     raise CommitOutcomeUnknownError(f"the files of instant {time} are not on the timeline: run the batch again")
 
 
-def rollbacks_after(timeline: Timeline, time: str) -> tuple[Instant, ...]:
-    """Rollbacks, in any state, that can name an instant: they are younger than it."""
-    return tuple(i for i in timeline if i.action is Action.ROLLBACK and i.time > time)
-
-
 def clean_up_commit(storage: Storage, instant_time: str, stats: tuple[WriteStat, ...]) -> None:
     """Removes heartbeat and markers of a completed commit, markers last: their sweep finds what is left.
 
@@ -334,67 +311,3 @@ def clean_up_commit(storage: Storage, instant_time: str, stats: tuple[WriteStat,
 def is_older_than_any_task(time: str, zone: str) -> bool:
     """Whether no task of an instant can still run. Stores without a fence rest on it."""
     return clock.now_ms() - clock.parse_instant_time(time, zone) > LONGEST_TASK_MS
-
-
-def _load_facts(
-    storage: Storage, timeline: Timeline, pending: PendingCommit, metadata: CommitMetadata, schema: str
-) -> CommitFacts:
-    seen, stats = pending.seen, metadata.stats
-    known = {(i.time, i.action) for i in seen if i.is_completed}
-    newer = [i for i in timeline.completed_writes if (i.time, i.action) not in known]
-    new_rollbacks = [i for i in timeline if i.action is Action.ROLLBACK and (i.time, i.action) not in known]
-    # a clean that was pending already, and still is, looks at the snapshot before it deletes
-    waiting = {i.time for i in seen.pending_of(Action.CLEAN)} & {i.time for i in timeline.pending_of(Action.CLEAN)}
-    cleaned: set[str] = set()
-    for instant in timeline:
-        is_new = (instant.time, instant.action) not in known and instant.time not in waiting
-        if instant.action is Action.CLEAN and is_new:
-            cleaned.update(load_cleaned(storage, timeline, instant))
-    return CommitFacts(
-        instant_time=pending.time,
-        file_groups=metadata.file_groups,
-        inputs=frozenset(join(stat.partition_path, stat.prev_base_file) for stat in stats if stat.prev_base_file),
-        schema=schema,
-        inflight_exists=timeline.contains(pending.instant.at(State.INFLIGHT)),
-        rolled_back=frozenset(load_rolled_back_time(storage, timeline, i) for i in new_rollbacks),
-        restored=any(i.action is Action.RESTORE and (i.time, i.action) not in known for i in timeline),
-        seen=seen.committed_times,
-        missing=missing_since(seen, timeline),
-        cleaned=frozenset(cleaned),
-        others={i.time: timeline.layout.decode_commit(read_instant(storage, i), i.file_name) for i in newer},
-        config_before=pending.config,
-        config_now=load_table_config(storage),
-    )
-
-
-def missing_since(before: Timeline, now: Timeline) -> frozenset[str]:
-    """Completed writes that were there and are not any more, but for those that archival took: the oldest."""
-    first = now.first_active_time
-    lost = before.committed_times - now.committed_times
-    if first is None:
-        return lost
-    return frozenset(time for time in lost if time > first)
-
-
-def load_cleaned(storage: Storage, timeline: Timeline, clean: Instant) -> frozenset[str]:
-    """Paths that a clean deletes or has deleted, relative to the table; none where its file was archived since."""
-    try:
-        if clean.is_completed:
-            deleted = decode_clean_metadata(read_instant(storage, clean)).deleted
-            return frozenset(join(path, name) for path, names in deleted.items() for name in names)
-        plan = clean.at(State.REQUESTED)
-        data = read_instant(storage, plan) if timeline.contains(plan) else b""
-        files = decode_clean_plan(data).files.values() if data else ()
-        return frozenset(storage.relative(file) for names in files for file in names)
-    except (CorruptFileError, InvalidConfigError):
-        return frozenset()
-
-
-def load_rolled_back_time(storage: Storage, timeline: Timeline, rollback: Instant) -> str:
-    """The instant that a rollback on the timeline undoes, or "" when its file does not say."""
-    if rollback.is_completed:
-        data = find_instant(storage, rollback)
-        return decode_rollback_metadata(data, rollback.file_name).instant_time if data else ""
-    plan = rollback.at(State.REQUESTED)
-    data = find_instant(storage, plan) if timeline.contains(plan) else None
-    return decode_rollback_plan(data, plan.file_name).instant_time if data else ""

@@ -29,6 +29,7 @@ class CommitFacts:
         seen: completed writes when we started.
         missing: those of them that are not there any more, and that no archival took.
         cleaned: paths that cleans deleted, or are about to delete, since we started.
+        compactions: those that were pending when we started: what we wrote belongs to the slices that they make.
         others: commits completed since we started.
         config_before: the table's properties when we started.
         config_now: and now.
@@ -44,6 +45,7 @@ class CommitFacts:
     seen: frozenset[str]
     missing: frozenset[str]
     cleaned: frozenset[str]
+    compactions: frozenset[str]
     others: Mapping[str, CommitMetadata]
     config_before: TableConfig
     config_now: TableConfig | None
@@ -76,6 +78,8 @@ def _find_changed(facts: CommitFacts) -> str | None:
 
 def _find_overlap(facts: CommitFacts) -> str | None:
     for other, metadata in facts.others.items():
+        if other in facts.compactions:
+            continue  # what it made lies below what we wrote
         shared = facts.file_groups & metadata.file_groups
         if shared:
             path, file_id = min(shared)

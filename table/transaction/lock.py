@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Protocol
 
 from table.hudi_table import HudiTable
+from table.timeline.layout import check_is_written
 
 
 class Step(Enum):
@@ -62,6 +63,8 @@ def guarded(table: HudiTable, step: Step) -> AbstractContextManager[None]:
         step: which.
 
     Raises:
+        UnsupportedTableError: the layout of the table's timeline is not written here.
         CommitConflictError: others hold it for too long; nothing was done.
     """
+    check_is_written(table.layout)
     return lock_of(table).guarded(step)

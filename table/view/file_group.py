@@ -1,18 +1,18 @@
 """BaseFile, LogFile, FileSlice, FileGroup: names and a timeline -> what a reader sees (pure; HoodieFileGroup).
 
-A file slice is a base file and the log files on top of it. On version 6 the name of a log file carries the base
-instant of its slice, so names alone say which slice a log file belongs to. A base file counts when its instant is
-completed, or older than the first active commit (its own instant was retired to the archive). Every log file
-counts here: which of its blocks are visible only its reader can tell.
+A file slice is a base file and the log files on top of it. Which slice a log file belongs to, and whether it counts,
+`log_slicing` decides by the timeline's layout. A base file counts when its instant is completed, or older than the
+first active commit (its own instant was retired to the archive).
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from table.files.names import parse_base_file, parse_log_file
 from table.storage.interface import FileInfo, join
 from table.timeline.instant import WRITE_ACTIONS, State
 from table.timeline.timeline import Timeline
+from table.view.log_slicing import SLICE_TIMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ class LogFile:
         partition_path: "" in a non-partitioned table.
         name: file name.
         file_id: file group.
-        base_instant_time: base instant of its slice, from its name (version 6).
+        base_instant_time: the instant in its name: in timeline layout 1 the base instant of its slice, in layout 2 the
+            delta commit that wrote it.
         version: counts the log files of one slice, from 1.
         write_token: of the attempt that made it; "" where the name has none.
         suffix: ``.cdc`` for a change log, else "".
@@ -74,6 +75,9 @@ class LogFile:
         return self.base_instant_time, self.version, self.write_token, self.suffix
 
 
+DataFile = BaseFile | LogFile
+
+
 @dataclass(frozen=True)
 class FileSlice:
     """One version of a file group: a base file, and the log files that change its records.
@@ -81,7 +85,7 @@ class FileSlice:
     Attributes:
         partition_path: "" in a non-partitioned table.
         file_id: file group.
-        base_instant_time: instant of the base file, or the one that the log files name.
+        base_instant_time: instant of the base file; without one, that of its oldest log file's name.
         base_file: None where there are log files alone.
         log_files: oldest first, in the order of `LogFile.order`; none in a copy-on-write table.
     """
@@ -132,6 +136,17 @@ class FileGroup:
         return replace(self.slices[newest], log_files=tuple(logs))
 
     @property
+    def current_files(self) -> tuple[BaseFile | LogFile, ...]:
+        """What the newest snapshot reads: the files of the newest slice with a base file, and of those above it."""
+        newest = next((at for at, found in enumerate(self.slices) if found.base_file is not None), len(self.slices) - 1)
+        return tuple(file for found in self.slices[: newest + 1] for file in found.files)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its newest slice is a base file alone: no log file changes its rows."""
+        return self.slices[0].base_file is not None and not self.slices[0].log_files
+
+    @property
     def latest_base_file(self) -> BaseFile | None:
         """The newest base file (HoodieFileGroup.getLatestDataFile); None where there are log files alone."""
         return self.latest_slice.base_file
@@ -156,20 +171,30 @@ class CommittedInstants:
         first_time: the first of them; files of older instants count too.
         replaced: partition path -> file ids that a replace commit replaced.
         inflight: writes of the active timeline that are inflight; blocks of log files that they wrote do not count.
+        layout_version: of the timeline: decides which slice a log file belongs to.
+        completions: when writes were completed, by the time of their request; empty in layout 1, which does not say.
     """
 
     times: frozenset[str]
     first_time: str | None
     replaced: Mapping[str, frozenset[str]]
     inflight: frozenset[str] = frozenset()
+    layout_version: int = 1
+    completions: Mapping[str, str] = field(default_factory=dict)
 
     def includes(self, time: str) -> bool:
         """Whether files of that instant are visible."""
-        return time in self.times or (self.first_time is not None and time < self.first_time)
+        if time in self.times:
+            return True
+        return self.first_time is not None and time < self.first_time and time not in self.inflight
 
     def includes_block(self, time: str) -> bool:
         """Whether blocks of log files that the instant wrote are visible (AbstractHoodieLogRecordScanner)."""
         return self.includes(time) and time not in self.inflight
+
+    def completed_at(self, time: str) -> str | None:
+        """When a write was completed; None where it was not. Where nothing is known, the time of its request."""
+        return self.completions.get(time, time) if self.includes_block(time) else None
 
     def is_replaced(self, partition_path: str, file_id: str) -> bool:
         """Whether a replace commit replaced the file group."""
@@ -183,6 +208,8 @@ def committed_instants(timeline: Timeline, replaced: Mapping[str, Iterable[str]]
         timeline.first_active_time,
         {path: frozenset(ids) for path, ids in replaced.items()},
         frozenset(i.time for i in timeline.pending_of(*WRITE_ACTIONS) if i.state is State.INFLIGHT),
+        timeline.layout.version,
+        {i.time: i.completion_time for i in timeline.completed_writes if i.completion_time is not None},
     )
 
 
@@ -238,8 +265,8 @@ def group_files(
     Args:
         partition_path: the partition.
         base_files: all there are; those of instants that do not count are passed over.
-        log_files: all there are. One whose base instant has no base file that counts forms a slice without base file
-            with the others of that instant: the first writes of a file group, or those behind a pending compaction.
+        log_files: all there are. Those of a slice without base file are the first writes of a file group, or in
+            timeline layout 1 those behind a pending compaction.
         committed: which instants count.
     """
     bases: dict[str, list[BaseFile]] = {}
@@ -250,17 +277,46 @@ def group_files(
     for log in log_files:
         logs.setdefault(log.file_id, []).append(log)
     return tuple(
-        FileGroup(partition_path, file_id, _build_slices(bases.get(file_id, ()), logs.get(file_id, ())))
+        FileGroup(partition_path, file_id, slices)
         for file_id in sorted(bases.keys() | logs.keys())
         if not committed.is_replaced(partition_path, file_id)
+        and (slices := _build_slices(bases.get(file_id, ()), logs.get(file_id, ()), committed))
     )
 
 
-def _build_slices(bases: Iterable[BaseFile], logs: Iterable[LogFile]) -> tuple[FileSlice, ...]:
+def unknown_completions(
+    base_files: Iterable[BaseFile], log_files: Iterable[LogFile], committed: CommittedInstants
+) -> frozenset[str]:
+    """Retired writes of which the time of completion decides which slice their log files belong to, and is not known.
+
+    Args:
+        base_files: of a partition.
+        log_files: of the partition.
+        committed: which instants count.
+    """
+    if committed.layout_version == 1 or committed.first_time is None:
+        return frozenset()
+    newest: dict[str, str] = {}
+    for base in base_files:
+        newest[base.file_id] = max(base.instant_time, newest.get(base.file_id, ""))
+    retired = (log for log in log_files if log.base_instant_time < committed.first_time)
+    undecided = {log.base_instant_time for log in retired if log.base_instant_time < newest.get(log.file_id, "")}
+    return frozenset(undecided - committed.completions.keys())
+
+
+def _build_slices(
+    bases: Sequence[BaseFile], logs: Iterable[LogFile], committed: CommittedInstants
+) -> tuple[FileSlice, ...]:
     """The slices of one file group, newest first."""
+    ordered = sorted(logs, key=lambda log: log.order)
+    slice_times = SLICE_TIMES[committed.layout_version]
+    times = slice_times(
+        [base.instant_time for base in bases], [log.base_instant_time for log in ordered], committed.completed_at
+    )
     logs_of: dict[str, list[LogFile]] = {}
-    for log in sorted(logs, key=lambda log: log.order):
-        logs_of.setdefault(log.base_instant_time, []).append(log)
+    for log, time in zip(ordered, times, strict=True):
+        if time is not None:
+            logs_of.setdefault(time, []).append(log)
     slices = []
     for base in sorted(bases, key=lambda base: (base.instant_time, base.name), reverse=True):
         # a second base file of one instant was left by a failed attempt: a slice of its own, without log files

@@ -31,10 +31,10 @@ def list_latest_slices(listing: Listing, partition_path: str, committed: Committ
     return _latest(list_file_groups(listing, partition_path, committed))
 
 
-def walk_latest_slices(listing: Listing, committed: CommittedInstants) -> Iterator[tuple[str, tuple[FileSlice, ...]]]:
-    """Every partition path with the slices that a snapshot reader begins with; each folder is listed once."""
+def walk_file_groups(listing: Listing, committed: CommittedInstants) -> Iterator[tuple[str, tuple[FileGroup, ...]]]:
+    """Every partition path with its file groups; each folder is listed once."""
     for path, entries in listing.walk():
-        yield path, _latest(build_file_groups(path, entries, committed))
+        yield path, build_file_groups(path, entries, committed)
 
 
 def _latest(groups: Iterable[FileGroup]) -> tuple[FileSlice, ...]:

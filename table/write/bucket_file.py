@@ -7,15 +7,16 @@ waits where nobody sees it until it is whole, and is then published, unless the 
 import pyarrow as pa
 
 from table import clock
-from table.errors import BrokenInvariantError, StorageError
+from table.errors import BrokenInvariantError
 from table.files.base.stored_file import StoredBaseFile
 from table.files.base.summary import BaseFileSummary
-from table.files.markers import CREATE, MERGE, create_marker
+from table.files.markers import CREATE, MERGE
 from table.files.names import MarkerName, parse_base_file
 from table.files.partition_metadata import create_partition_metadata
 from table.schema.avro_schema import with_meta_columns
 from table.storage.interface import Stage, join
 from table.timeline.metadata.commit import NO_PREVIOUS_COMMIT, WriteStat
+from table.write.announce import announce, check_not_ended, check_still_wanted
 from table.write.context import Attempt, Bucket, BucketType, WriteContext
 from table.write.meta_columns import stamp_new_rows
 
@@ -58,27 +59,15 @@ class BucketFile:
         Raises:
             StorageError: the instant has ended; a task that comes late must not begin.
         """
-        context = self.context
-        stage = context.storage.stage(context.instant_time, self.path)
-        create_marker(context.storage, context.instant_time, self._marker, stage.ticket)
-        try:
-            self.check_not_ended()
-        except BaseException:
-            context.storage.revoke(self.path, stage.ticket)
-            raise
-        return stage
+        return announce(self.context, self._marker)
 
     def check_not_ended(self) -> None:
-        """Looks whether the instant is still open (rule 4), after its marker is there.
-
-        Where the store has no fence, the task looks again before and after it publishes.
+        """Looks whether the instant is still open.
 
         Raises:
             StorageError: the instant has ended.
         """
-        context = self.context
-        if not context.storage.is_open(context.instant_time):
-            raise StorageError(f"instant {context.instant_time} was ended while {self.path} was being written")
+        check_not_ended(self.context, self.path)
 
     def _open_stored(self) -> StoredBaseFile | None:
         bucket = self.bucket
@@ -112,8 +101,7 @@ class BucketFile:
             StorageError: when the instant was rolled back while the file was being written.
         """
         self.close()
-        if not self.context.storage.has_fence:
-            self._check_still_wanted()
+        check_still_wanted(self.context, self.path)
         spent_ms = round((clock.monotonic_s() - self._started_s) * 1000)
         previous = self._previous
         return WriteStat(
@@ -131,11 +119,3 @@ class BucketFile:
             create_ms=0 if previous else spent_ms,
             upsert_ms=spent_ms if previous else 0,
         )
-
-    def _check_still_wanted(self) -> None:
-        """Without a fence: whoever ended the instant while we wrote has looked for this file before it was there."""
-        try:
-            self.check_not_ended()
-        except StorageError:
-            self.context.storage.delete(self.path)
-            raise

@@ -6,7 +6,7 @@ from enum import Enum
 import pyarrow as pa
 
 from table.files.names import BaseFileName
-from table.options.groups import BaseFileSettings
+from table.options.groups import BaseFileSettings, LogFileSettings
 from table.records.merge import MergeRules
 from table.storage.interface import Storage
 
@@ -16,6 +16,23 @@ class BucketType(str, Enum):
 
     INSERT = "I"
     UPDATE = "U"
+
+
+@dataclass(frozen=True, slots=True)
+class LogSlot:
+    """Where the log files of a file group go on: the newest slice of a merge-on-read table's file group.
+
+    Attributes:
+        base_instant_time: what their names carry: the instant of the slice.
+        version: of the next log file.
+        base_file: name of the slice's base file; "" behind a pending compaction, and where there are log files alone.
+        log_files: names of those that the slice has, oldest first.
+    """
+
+    base_instant_time: str
+    version: int
+    base_file: str = ""
+    log_files: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +89,7 @@ class WriteContext:
         avro_schema: the same with meta columns, as JSON for footers.
         required: columns that must not be null, because the table's schema says so.
         settings: how base files are written.
+        log_settings: how log files are written.
         merge: how records of one key become one.
         key_column: the column that is the record key, letter by letter; None where there is none.
         allow_duplicates: inserts never look for their key in the file they join
@@ -84,6 +102,7 @@ class WriteContext:
     schema: pa.Schema
     avro_schema: str
     settings: BaseFileSettings
+    log_settings: LogFileSettings = field(default_factory=LogFileSettings)
     required: tuple[str, ...] = ()
     merge: MergeRules = field(default_factory=MergeRules)
     key_column: str | None = None

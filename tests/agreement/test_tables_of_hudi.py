@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from oracles import hudi_rs
-from values import plain, rows_of, shown
+from values import frame_rows, rows_of, shown
 
 from streaming import HudiSink, read_hudi
 from table import UnsupportedTableError, read_table
@@ -46,17 +46,7 @@ def spark_rows(spark, table, tmp_path):
 
 
 def by_spark(spark, path):
-    def value(item):
-        if hasattr(item, "asDict"):
-            return {key: value(inner) for key, inner in item.asDict().items()}
-        if isinstance(item, dict):
-            return {key: value(inner) for key, inner in item.items()}
-        if isinstance(item, list):
-            return [value(inner) for inner in item]
-        return plain(item) if not hasattr(item, "tzinfo") else item.isoformat(timespec="microseconds")
-
-    frame = read_hudi(spark, path)
-    return [{key: value(item) for key, item in row.asDict().items()} for row in frame.collect()]
+    return frame_rows(read_hudi(spark, path))
 
 
 @pytest.fixture

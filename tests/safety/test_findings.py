@@ -21,7 +21,7 @@ from table.services.savepoint.savepoint import create_savepoint, delete_savepoin
 from table.storage.interface import Storage
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import load_timeline
-from table.write import bucket_file
+from table.write import announce, bucket_file
 from table.write.context import Attempt, Bucket, BucketType
 from table.write.write_bucket import BucketWriter
 
@@ -84,6 +84,7 @@ def test_what_a_task_does_after_its_batch_failed_is_invisible_after_archival_too
         with monkeypatch.context() as now, suppress(StorageError):
             # past its last look as well: where nothing else keeps it out, its file is there from now on
             now.setattr(bucket_file.BucketFile, "check_not_ended", lambda _self: None)
+            now.setattr(announce, "check_not_ended", lambda *_: None)
             late.pop().close()
         if moment in ("after the rollback", "long after"):
             assert bool(glob(f"{path}/p0/late*")) == (store is Unfenced)
@@ -102,8 +103,8 @@ def test_what_a_task_does_after_its_batch_failed_is_invisible_after_archival_too
             close_late()
             assert key_set(read_table(path)) == key_set(rows(range(30 * number)))
         engine.write(number, rows(range(30 * number, 30 * number + 30)))
-        clean(table, CleanSettings(commits_retained=1))
-        archive(table, NARROW, CleanSettings())
+        clean(table, CleanSettings(commits_retained=1, grace_ms=0))
+        archive(table, NARROW, CleanSettings(grace_ms=0))
         assert key_set(read_table(path)) == key_set(rows(range(30 * number + 30)))
     assert glob(f"{path}/p0/late*") == []
     # where a late task cannot be kept out, nothing is archived beyond its instant
@@ -114,15 +115,15 @@ def test_a_clean_beside_a_batch_that_writes_into_the_emptied_partition_takes_not
     path = str(tmp_path / "t")
     Engine(path).write(0, rows(range(30)))
     delete_partition(path, "p0")
-    table, announce = HudiTable.open(path), bucket_file.create_marker
+    table, create_marker = HudiTable.open(path), announce.create_marker
 
     def clean_meanwhile(*given):
-        monkeypatch.setattr(bucket_file, "create_marker", announce)
+        monkeypatch.setattr(announce, "create_marker", create_marker)
         (outcome,) = clean(table, LAST_VERSION)
         assert outcome.deleted["p0"]
-        return announce(*given)
+        return create_marker(*given)
 
-    monkeypatch.setattr(bucket_file, "create_marker", clean_meanwhile)
+    monkeypatch.setattr(announce, "create_marker", clean_meanwhile)
     engine = Engine(path)
     engine.write(1, rows(range(100, 110), lambda _: "p0"))
     engine.write(2, rows(range(110, 120), lambda _: "p0"))

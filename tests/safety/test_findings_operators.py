@@ -106,7 +106,7 @@ def test_a_withdrawn_rollback_stays_withdrawn_when_its_end_was_archived(tmp_path
 
     def go_on_and_archive():
         fill(path, 3, 12)
-        assert archive(table, ArchiveSettings(min_commits=2, max_commits=3), CleanSettings()).instants
+        assert archive(table, ArchiveSettings(min_commits=2, max_commits=3), CleanSettings(grace_ms=0)).instants
         assert not glob(f"{path}/{ENDS_FOLDER}/*.rollback")
 
     pause(monkeypatch, *MOMENTS["after its look at the lease"], go_on_and_archive)

@@ -31,7 +31,7 @@ def test_a_savepoint_of_what_a_pending_clean_deletes_is_withdrawn(tmp_path):
     engine = Engine(path, UPSERT)
     for number in range(5):
         engine.write(number, rows(range(30), ts=number))
-    table, settings = HudiTable.open(path), CleanSettings(commits_retained=1)
+    table, settings = HudiTable.open(path), CleanSettings(commits_retained=1, grace_ms=0)
     third = load_timeline(table.storage).completed_writes[2].time
     request_clean(table, settings)
     with pytest.raises(CommitConflictError, match="deletes p.*it was withdrawn; finish the clean"):
@@ -56,7 +56,7 @@ def test_a_savepoint_made_while_a_clean_runs_is_withdrawn(tmp_path, monkeypatch)
         return begin(*given)
 
     monkeypatch.setattr(cleaning, "begin_instant", make_one)
-    assert len(clean(table, CleanSettings(commits_retained=1))) == 1
+    assert len(clean(table, CleanSettings(commits_retained=1, grace_ms=0))) == 1
     assert load_timeline(table.storage).completed_of(Action.SAVEPOINT) == ()
 
 
@@ -75,7 +75,7 @@ def test_a_savepoint_made_while_a_clean_is_being_planned_holds(tmp_path, monkeyp
         return planned
 
     monkeypatch.setattr(cleaning, "plan_clean", plan_and_make_one)
-    (outcome,) = clean(table, CleanSettings(commits_retained=1))
+    (outcome,) = clean(table, CleanSettings(commits_retained=1, grace_ms=0))
     assert sum(map(len, outcome.deleted.values())) == 6  # two versions of three files; the third is held
     restore_to_savepoint(table, third, force=True)
     assert read_table(path).column("v").to_pylist() == ["2"] * 30
@@ -106,11 +106,11 @@ def test_a_commit_is_not_rolled_back_while_a_clean_is_under_way(tmp_path):
         engine.write(number, rows(range(30), ts=number))
     engine.writer.stop()
     table = HudiTable.open(path)
-    request_clean(table, CleanSettings(commits_retained=1))
+    request_clean(table, CleanSettings(commits_retained=1, grace_ms=0))
     newest = load_timeline(table.storage).completed_writes[-1].time
     with pytest.raises(CommitConflictError, match="is under way: finish it .*nothing was undone"):
         roll_back(table, newest, force=True)
-    clean(table, CleanSettings(commits_retained=1))
+    clean(table, CleanSettings(commits_retained=1, grace_ms=0))
     roll_back(table, newest, force=True)
     assert key_set(read_table(path)) == key_set(rows(range(30)))
 
@@ -141,8 +141,8 @@ def test_bad_rows_whose_commit_was_archived_before_they_were_published_are_publi
     for number in range(5):
         other.write(None, rows(range(30), ts=number))
     table = HudiTable.open(path)
-    clean(table, CleanSettings(commits_retained=1))
-    assert archive(table, NARROW, CleanSettings()).instants
+    clean(table, CleanSettings(commits_retained=1, grace_ms=0))
+    assert archive(table, NARROW, CleanSettings(grace_ms=0)).instants
     assert Engine(path, QUARANTINE, aside=LocalStorage(aside)).write(0, BAD).skipped
     assert files_below(aside) == [staged]
 
@@ -163,17 +163,17 @@ def test_two_tables_that_share_a_folder_for_bad_rows_leave_each_others_alone(tmp
     assert len(files_below(aside.base_uri)) == 1
 
 
-def test_versions_that_a_grace_period_held_go_when_it_is_over(tmp_path):
+def test_versions_that_a_grace_period_held_go_when_it_is_over(tmp_path, monkeypatch):
     path = str(tmp_path / "t")
     engine = Engine(path, UPSERT)
-    settings = CleanSettings(commits_retained=2, grace_ms=600_000)
+    settings = CleanSettings(commits_retained=2, grace_ms=600_000, readers_share=100)
     assert settings.incremental
+    now_ms, minutes = clock.now_ms, 0
+    monkeypatch.setattr(clock, "now_ms", lambda: now_ms() + 60_000 * minutes)
     for number in range(24):  # one batch a minute; the second day is another partition
         day = "day1" if number < 8 else "day2"
         engine.write(number, rows(range(5), ts=number, partition=lambda _, day=day: day))
-        for file in data_files(path):
-            past_s = os.stat(file).st_mtime - 60
-            os.utime(file, (past_s, past_s))
+        minutes += 1
         clean(HudiTable.open(path), settings)
     assert len(data_files(path, "day1")) == 1
     assert 3 <= len(data_files(path, "day2")) <= 11
@@ -188,7 +188,7 @@ def test_plans_that_lead_out_of_the_table_delete_nothing_there(tmp_path):
     outside = (f"{path}/../victim.parquet", f"{path}/p0/../../victim.parquet", str(victim))
     plan = CleanPlan("KEEP_LATEST_COMMITS", None, "", {"p0": outside}, ("../neighbour", ".hoodie", ""))
     request_instant(table.storage, load_timeline(table.storage), Action.CLEAN, "UTC", encode_clean_plan(plan))
-    (outcome,) = clean(table, CleanSettings())
+    (outcome,) = clean(table, CleanSettings(grace_ms=0))
     assert (len(outcome.failed["p0"]), outcome.deleted) == (3, {})
     for file in outside:
         request = RollbackRequest("p0", "f-0", "20200101000000000", (file,))
@@ -219,8 +219,8 @@ def test_a_batch_that_others_pushed_into_the_archive_is_still_known_to_the_proce
         with open(newest, "w") as file:
             json.dump(commit, file)
     table = HudiTable.open(path)
-    clean(table, CleanSettings(commits_retained=1))
-    assert len(archive(table, NARROW, CleanSettings()).instants) >= 2
+    clean(table, CleanSettings(commits_retained=1, grace_ms=0))
+    assert len(archive(table, NARROW, CleanSettings(grace_ms=0)).instants) >= 2
     assert engine.write(1, rows(range(30, 60))).skipped
     with pytest.raises(CommitConflictError, match="not above batch 1"):
         engine.write(0, rows(range(30)))

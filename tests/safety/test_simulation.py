@@ -28,6 +28,12 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden(seed):
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
+@pytest.mark.parametrize("seed", range(24))
+def test_nothing_is_lost_doubled_resurrected_or_hidden_on_merge_on_read(seed):
+    found = worlds.run(seed, worlds.build_merge_on_read)
+    assert found is None, "\n".join([found[0], *found[1][-60:]])
+
+
 @pytest.mark.parametrize("seed", [3, 8])
 def test_a_seed_replays_its_world(seed):
     def story():

@@ -6,12 +6,15 @@ connect_stream.py FOLDER TABLE CHECKPOINT
 import glob
 import os
 import sys
+from unittest import mock
 
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 
 from streaming import HudiSink, read_hudi
-from table import CorruptFileError
+from streaming.spark import scan_frame
+from table import CorruptFileError, HudiTable
 
 folder, table, checkpoint = sys.argv[1:]
 spark = (
@@ -48,6 +51,13 @@ run()
 frame = spark.range(1000, 1010).selectExpr("concat('k', id) id", "'p0' p", "id ts")
 print("WRITE", sink.write(frame).rows, flush=True)
 print("COUNT", read_hudi(spark, table).count(), flush=True)
+[by_spark] = read_hudi(spark, table, columns=["id"], where=[("id", "=", "k7")]).collect()
+[by_arrow] = read_hudi(spark, table, columns=["id"], where=pc.field("id") == "k7").collect()
+with mock.patch.object(scan_frame, "_unless_without_connector", return_value=None):
+    [by_python] = read_hudi(spark, table, columns=["id"], where=[("id", "=", "k7")]).collect()
+newest = HudiTable.open(table).history(1)["instant"][0].as_py()
+written = read_hudi(spark, table, since=str(int(newest) - 1)).count()
+print("WHERE", by_spark.id, by_arrow.id, by_python.id, written, flush=True)
 changes = {"hoodie.datasource.write.operation": "upsert", "hoodie.index.type": "GLOBAL_BLOOM"}
 moved = HudiSink(table, {**options, **changes}).write(
     spark.range(1000, 1020).selectExpr("concat('k', id) id", "'p9' p", "id + 1 ts")

@@ -18,6 +18,7 @@ OPTIONS = {
     "hoodie.datasource.write.operation": "insert",
     # a thread beside the batch would make the order of storage calls a matter of luck
     "hoodie.clean.automatic": "false",
+    "hudistream.clean.grace.ms": "0",
     "hoodie.archive.automatic": "false",
 }
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string())])

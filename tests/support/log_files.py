@@ -42,7 +42,8 @@ def data_block(time, records, kind=BlockType.AVRO_DATA):
 
 def delete_block(time, deletes):
     """A block of deletes: keys with an ordering value, or None."""
-    content = encode_deletes([(key, "", None if ts is None else ("LongWrapper", ts)) for key, ts in deletes])
+    keys, order = pa.array([key for key, _ in deletes], pa.string()), pa.array([ts for _, ts in deletes], pa.int64())
+    content = encode_deletes(keys, "", order)
     return LogBlock(BlockType.DELETE, {Header.INSTANT_TIME: time, Header.SCHEMA: AVRO}, content)
 
 

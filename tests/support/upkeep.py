@@ -11,7 +11,7 @@ from table.timeline.metadata.clean import encode_clean_plan
 
 OPERATION = "hoodie.datasource.write.operation"
 UPSERT = {OPERATION: "upsert"}
-LAST_VERSION = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=1)
+LAST_VERSION = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=1, grace_ms=0)
 NARROW = ArchiveSettings(min_commits=2, max_commits=3)
 
 

@@ -44,3 +44,18 @@ def shown(rows):
 def tuples(table):
     """Rows of an Arrow table as tuples, in their order."""
     return [tuple(row.values()) for row in table.to_pylist()]
+
+
+def frame_rows(frame):
+    """Rows of a Spark DataFrame as dictionaries, values as the golden files spell them."""
+
+    def value(item):
+        if hasattr(item, "asDict"):
+            return {key: value(inner) for key, inner in item.asDict().items()}
+        if isinstance(item, dict):
+            return {key: value(inner) for key, inner in item.items()}
+        if isinstance(item, list):
+            return [value(inner) for inner in item]
+        return plain(item) if not hasattr(item, "tzinfo") else item.isoformat(timespec="microseconds")
+
+    return [{key: value(item) for key, item in row.asDict().items()} for row in frame.collect()]

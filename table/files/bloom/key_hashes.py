@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 _M = np.uint32(0x5BD1E995)
 _CHUNK = 16_384  # keys hashed together: their words stay in the processor's cache
@@ -53,6 +54,18 @@ def screen_hashes(keys: pa.Array) -> npt.NDArray[np.uint32]:
         for number, values in enumerate(rounds):
             hashes[number, positions] = values
     return hashes
+
+
+def hash_keys(keys: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """A number for each record key (string), the same for equal ones; null counts as "".
+
+    It is not the one that buckets are numbered by, so what is cut by it is not cut along buckets.
+    """
+    filled = pc.fill_null(keys, "").combine_chunks()
+    if isinstance(filled, pa.ChunkedArray):
+        filled = pa.concat_arrays(filled.chunks)
+    numbers: npt.NDArray[np.int64] = screen_hashes(filled)[0].astype(np.int64)
+    return numbers
 
 
 def _buffers(keys: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:

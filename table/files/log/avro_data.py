@@ -18,15 +18,18 @@ import fastavro
 import numpy as np
 import pyarrow as pa
 
+from table.columns.memory_size import rows_bytes
 from table.errors import CorruptFileError
 from table.files.log.avro_columns import LongListError, RowDecoder
 from table.files.log.avro_cursors import Longs, padded
+from table.files.log.avro_encoders import RowEncoder
 from table.files.log.framing import Header, LogBlock
 from table.schema.avro_schema import from_avro, relaxed
 
 _VERSIONS = (1, 2, 3)
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 1024 * 1024
+_RUN_BYTES = 4 * 1024 * 1024
 
 
 def encode_avro_content(schema: str, records: Iterable[Mapping[str, Any]]) -> bytes:
@@ -43,6 +46,29 @@ def encode_avro_content(schema: str, records: Iterable[Mapping[str, Any]]) -> by
         fastavro.schemaless_writer(out, parsed, dict(record))
         encoded.append(struct.pack(">i", out.tell()) + out.getvalue())
     return struct.pack(">ii", _VERSIONS[-1], len(encoded)) + b"".join(encoded)
+
+
+def encode_avro_runs(schema: str, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
+    """Records of an AVRO_DATA block, some ten thousand at a time: how many, and their bytes with their lengths.
+
+    Args:
+        schema: Avro schema (JSON), which the block's header is to hold.
+        rows: with its columns.
+
+    Raises:
+        ValueError, ArrowException: the rows do not have the types of the schema.
+    """
+    encoder = RowEncoder(_parsed(schema))
+    run = max(1, min(_BATCH_ROWS, _RUN_BYTES * len(rows) // max(1, rows_bytes(rows))))
+    for first in range(0, len(rows), run):
+        piece = rows.slice(first, run)
+        yield len(piece), encoder.encode(piece).tobytes()
+
+
+def joined_runs(runs: Sequence[tuple[int, bytes]]) -> bytes:
+    """Content of an AVRO_DATA block of such runs."""
+    count = sum(records for records, _ in runs)
+    return struct.pack(">ii", _VERSIONS[-1], count) + b"".join(data for _, data in runs)
 
 
 def read_avro_records(block: LogBlock, name: str = "the log") -> Iterator[Any]:

@@ -16,8 +16,11 @@ import fastavro
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from table.errors import CorruptFileError, HudiError, UnsupportedTableError
+from table.files.log.avro_cursors import Bytes, Longs
+from table.files.log.avro_encoders import Encoder, Items, Piece, RecordEncoder, make_encoder
 from table.files.log.framing import LogBlock
 
 _VERSION = 3
@@ -107,19 +110,70 @@ def _decode(content: bytes, name: str) -> list[Any]:
     return records
 
 
-def encode_deletes(deletes: list[tuple[str, str, tuple[str, Any] | None]]) -> bytes:
+def encode_deletes(keys: pa.Array, partition_path: str, order: pa.Array) -> bytes:
     """Content of a DELETE block.
 
     Args:
-        deletes: record key, partition path, and the ordering value with the name of its wrapper.
+        keys: record keys (string).
+        partition_path: of them all.
+        order: ordering values, of the type of the table's ordering field; null where the delete takes part in no order:
+            an int 0 stands for it, as Hudi writes it.
     """
-    records = [
-        {"recordKey": key, "partitionPath": path, "orderingVal": order and (order[0], {"value": order[1]})}
-        for key, path, order in deletes
-    ]
-    out = io.BytesIO()
-    fastavro.schemaless_writer(out, _SCHEMA, {"deleteRecordList": records})
-    return struct.pack(">ii", _VERSION, out.tell()) + out.getvalue()
+    paths = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(keys), np.int32)), pa.array([partition_path]))
+    columns = [keys, paths.cast(pa.string()), order]
+    records = pa.StructArray.from_arrays(columns, ["recordKey", "partitionPath", "orderingVal"])
+    piece = Items(_deletes_encoder(order.type)).piece_of(records, np.array([len(keys)]))
+    out = np.empty(int(piece.lengths[0]), np.uint8)
+    piece.write(out, np.zeros(1, np.int64))
+    return struct.pack(">ii", _VERSION, len(out)) + out.tobytes()
+
+
+def _deletes_encoder(ordering: pa.DataType) -> Encoder:
+    text = make_encoder(["null", "string"])
+    return RecordEncoder(["recordKey", "partitionPath", "orderingVal"], [text, text, _OrderEncoder(ordering)])
+
+
+class _OrderEncoder(Encoder):
+    """Ordering values in their wrapper; an int 0 where there is none."""
+
+    _INT = next(branch for branch, (name, _) in enumerate(_WRAPPED, 1) if name == "IntWrapper")
+
+    def __init__(self, ordering: pa.DataType) -> None:
+        names, self._stored = _wrapper_of(ordering)
+        self.arrow = ordering
+        self._branch = next((at for at, (name, _) in enumerate(_WRAPPED, 1) if name in names[:1]), self._INT)
+
+    def piece(self, values: pa.Array) -> Piece:
+        is_valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
+        rows, none = np.flatnonzero(is_valid), np.flatnonzero(~is_valid)
+        inner = self._values(values.take(pa.array(rows)).cast(self._stored))
+        lengths = np.full(len(values), 2, np.int64)
+        lengths[rows] = 1 + inner.lengths
+
+        def write(out: Bytes, at: Longs) -> None:
+            out[at[none]] = 2 * self._INT
+            out[at[none] + 1] = 0
+            out[at[rows]] = 2 * self._branch
+            inner.write(out, at[rows] + 1)
+
+        return Piece(lengths, write)
+
+    def _values(self, values: pa.Array) -> Piece:
+        if pa.types.is_null(values.type):
+            return Piece(np.zeros(0, np.int64), lambda *_: None)
+        if pa.types.is_decimal(values.type):
+            return make_encoder("bytes").piece(_two_complements(values))
+        name = {pa.int32(): "int", pa.int64(): "long", pa.float32(): "float", pa.float64(): "double"}
+        return make_encoder("boolean" if pa.types.is_boolean(values.type) else name.get(values.type, "string")).piece(
+            values
+        )
+
+
+def _two_complements(values: pa.Array) -> pa.Array:
+    """Decimals as bytes, the most significant first."""
+    raw = np.frombuffer(values.buffers()[1] or b"", np.uint8).reshape(-1, 16)
+    mine = np.ascontiguousarray(raw[values.offset : values.offset + len(values)][:, ::-1])
+    return pa.Array.from_buffers(pa.binary(16), len(values), [None, pa.py_buffer(mine)]).cast(pa.binary())
 
 
 def _ordering_values(found: list[Any], ordering: pa.DataType) -> tuple[pa.Array, npt.NDArray[np.bool_]]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
-from table.options.choices import CleanFailure
+from table.options.choices import CleanFailure, TableType
 from table.options.groups import ArchiveSettings, CleanSettings
 from table.services.archival.archival import ScheduledArchival, carry_out_archival, schedule_archival
 from table.services.service import ServiceOutcome, Trigger
@@ -23,14 +23,17 @@ class ArchivalService:
     settings: ArchiveSettings
     clean: CleanSettings
     name: str = "archival"
+    plans_between_batches: bool = False
 
     @property
     def on_failure(self) -> CleanFailure:
         """As of cleaning: one option speaks of both."""
         return self.clean.on_failure
 
-    def trigger(self, config: TableConfig) -> Trigger:  # noqa: ARG002 every table has a timeline
-        """After each commit, whether the table is cleaned or not."""
+    def trigger(self, config: TableConfig) -> Trigger:
+        """After each commit, whether the table is cleaned or not; not yet of merge-on-read tables."""
+        if config.table_type != TableType.COPY_ON_WRITE:
+            return Trigger.NOT_NOW
         return Trigger.BACKGROUND if self.settings.automatic else Trigger.NOT_NOW
 
     def advise(self, table: HudiTable, timeline: Timeline) -> None:

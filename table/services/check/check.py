@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from table.config.writable import check_can_write, check_copy_on_write
-from table.errors import CorruptFileError, HudiError, UnsupportedTableError
+from table.errors import CorruptFileError, HudiError
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.groups import HeartbeatSettings
@@ -43,8 +43,6 @@ def check(table: HudiTable, *, repair: bool = False, sample: int | None = DEFAUL
         HudiError: the store fails.
     """
     check_copy_on_write(table.config, "check")
-    if table.config.version != 6:
-        raise UnsupportedTableError(f"the table has hoodie.table.version={table.config.version}; version 6 is checked")
     settings = HeartbeatSettings()
     holder = find_standing_holder(table.storage, settings)
     if repair:

@@ -24,7 +24,8 @@ from table.timeline.instant import Action
 from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
-from table.transaction.commit import is_older_than_any_task, load_rolled_back_time
+from table.transaction.commit import is_older_than_any_task
+from table.transaction.commit_facts import load_rolled_back_time
 from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer
 from table.transaction.lease import LeaseRecord, find_holder, is_dead_here, read_age_ms
 from table.view.file_group import (

@@ -8,7 +8,7 @@ current snapshot and of savepoints stay, whatever a plan says (rules 1 and 10).
 from dataclasses import replace
 
 from table import clock, threads
-from table.config.writable import check_copy_on_write
+from table.config.writable import check_version_written
 from table.errors import (
     CommitConflictError,
     CorruptFileError,
@@ -19,7 +19,8 @@ from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.groups import CleanSettings
 from table.services.clean.emptied_partitions import remove_emptied_partitions
-from table.services.clean.judgement import load_savepointed, plan_clean
+from table.services.clean.judgement import PinFacts, list_pinned, load_savepointed, plan_clean
+from table.services.clean.readers import HeldPartitions
 from table.timeline.active_timeline import (
     begin_instant,
     complete_instant,
@@ -38,7 +39,7 @@ from table.timeline.metadata.clean import (
 from table.timeline.timeline import Timeline
 from table.transaction.lease import hold_table
 from table.transaction.lock import Step, guarded
-from table.view.file_system_view import list_latest_slices
+from table.view.file_system_view import list_file_groups
 
 log = get_logger("hudistream.clean")
 
@@ -70,27 +71,30 @@ def clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> lis
     return done
 
 
-def schedule_clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> Timeline:
+def schedule_clean(
+    table: HudiTable, settings: CleanSettings, *, due: bool = True, known: HeldPartitions | None = None
+) -> Timeline:
     """Plans and requests a clean, if one is due and none is under way.
 
     Args:
         table: the table.
         settings: the policy.
         due: False: nothing new is planned.
+        known: what the caller remembers of earlier plans; see `plan_clean`.
 
     Returns:
         The timeline with the cleans that are to be carried out.
 
     Raises:
-        UnsupportedTableError: the table is merge-on-read.
+        UnsupportedTableError: the table is of another version than 6.
         HudiError: no clean was requested.
     """
-    check_copy_on_write(table.config, "clean")
+    check_version_written(table.config, "clean")
     with guarded(table, Step.SCHEDULE):
         timeline = _redo_empty_cleans(table, table.load_timeline())
         if not due or timeline.pending_of(Action.CLEAN):
             return timeline
-        plan = plan_clean(table, timeline, settings)
+        plan = plan_clean(table, timeline, settings, known)
         if plan is not None:
             request_instant(table.storage, timeline, Action.CLEAN, table.config.timezone, encode_clean_plan(plan))
             log.debug("clean_requested", table=table.storage.base_uri, files=plan.file_count, policy=plan.policy)
@@ -161,7 +165,7 @@ def execute_clean(
             delete_instant_file(storage, state)
         return None
     plan = decode_clean_plan(data, plan_file.file_name)
-    wanted, refused, is_outdated = _sort_out(table, timeline, plan)
+    wanted, refused, is_outdated = _sort_out(table, timeline, plan, settings)
     if pending.state is State.REQUESTED and (is_outdated or _is_being_undone(timeline)):
         delete_instant_file(storage, plan_file)
         log.warning("clean_withdrawn", table=storage.base_uri, instant_time=pending.time)
@@ -214,23 +218,25 @@ def _is_being_undone(timeline: Timeline) -> bool:
 
 
 def _sort_out(
-    table: HudiTable, timeline: Timeline, plan: CleanPlan
+    table: HudiTable, timeline: Timeline, plan: CleanPlan, settings: CleanSettings
 ) -> tuple[dict[str, list[str]], dict[str, tuple[str, ...]], bool]:
     """A plan's files by partition: those to be deleted, relative to the table, and those that must stay.
 
     The third value says whether some are in the current snapshot: then commits that the plan was made from were undone.
 
     Must stay, whoever made the plan: what is in the current snapshot (a commit was undone since, and what was old is
-    current again), what a savepoint holds that was made since, and what does not lie in the table.
+    current again), what a savepoint or a pin holds that was made since, and what does not lie in the table.
     """
     storage = table.storage
     held, committed = load_savepointed(table, timeline), table.load_committed(timeline)
+    pins = PinFacts.load(table, timeline, settings)
     wanted: dict[str, list[str]] = {}
     refused: dict[str, tuple[str, ...]] = {}
     is_outdated = False
     for path, files in plan.files.items():
-        latest = list_latest_slices(table.listing, path, committed)
-        current = {file.name for found in latest for file in found.files}
+        groups = list_file_groups(table.listing, path, committed)
+        current = {file.name for group in groups for file in group.current_files}
+        read = list_pinned(table, path, pins, {file.rsplit("/", 1)[-1] for file in files})
         for file in files:
             try:
                 relative = storage.relative(file)
@@ -238,11 +244,11 @@ def _sort_out(
                 why = str(error)
             else:
                 name = relative.rsplit("/", 1)[-1]
-                if name not in current and name not in held.get(path, ()):
+                if name not in current and name not in held.get(path, ()) and name not in read:
                     wanted.setdefault(path, []).append(relative)
                     continue
                 is_outdated |= name in current
-                why = "it is in the current snapshot" if name in current else "a savepoint holds it"
+                why = "it is in the current snapshot" if name in current else read.get(name, "a savepoint holds it")
             log.warning("file_not_cleaned", table=storage.base_uri, path=file, why=why)
             refused[path] = (*refused.get(path, ()), file)
     return wanted, refused, is_outdated

@@ -1,15 +1,15 @@
 """What a clean would delete now: reads what a plan is made of, and lets the rules of `clean_plan` judge it."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, replace
 
 from table import clock
 from table.errors import BrokenInvariantError, StorageError
 from table.files.names import parse_base_file
 from table.hudi_table import HudiTable
+from table.options.choices import TableType
 from table.options.groups import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from table.services.clean.plan import (
-    TOO_YOUNG,
     FileFate,
     Protection,
     choose_incremental_paths,
@@ -17,16 +17,18 @@ from table.services.clean.plan import (
     is_emptied,
     judge_file_group,
     judge_replaced_group,
+    lifetimes,
     needs_cleaning,
 )
-from table.storage.interface import FileInfo, join
+from table.services.clean.readers import HeldPartitions, ReaderNeeds, current_bytes_of, hold_for_readers
 from table.timeline.active_timeline import find_instant, read_instant
-from table.timeline.instant import Action, Instant, State
-from table.timeline.metadata.avro_record import decode_record, read_as
+from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.metadata.clean import CleanMetadata, CleanPlan, decode_clean_metadata
 from table.timeline.metadata.savepoint import decode_savepoint
+from table.timeline.pins import load_live_pins
 from table.timeline.timeline import Timeline
-from table.view.file_group import CommittedInstants, build_file_groups
+from table.view.file_group import CommittedInstants, FileGroup, build_file_groups
+from table.view.pending_compactions import load_compacting
 
 HOUR_MS = 3_600_000
 
@@ -37,7 +39,7 @@ class PartitionFates:
 
     Attributes:
         partition_path: the partition.
-        fates: of each committed base file.
+        fates: of each committed base file, and of each log file.
         is_emptied: whether nothing is left in it.
         total_bytes: of all these files.
     """
@@ -65,10 +67,40 @@ class Facts:
     protection: Protection
     committed: CommittedInstants
     replaced: dict[str, dict[str, str]]
+    needs: ReaderNeeds
 
 
-def plan_clean(table: HudiTable, timeline: Timeline, settings: CleanSettings) -> CleanPlan | None:
+@dataclass(frozen=True)
+class PinFacts:
+    """What is looked at again before files are deleted.
+
+    Attributes:
+        committed: which files count, those of replaced groups included.
+        replaced: partition path -> file id -> instant that replaced it.
+        needs: the pins.
+    """
+
+    committed: CommittedInstants
+    replaced: dict[str, dict[str, str]]
+    needs: ReaderNeeds
+
+    @staticmethod
+    def load(table: HudiTable, timeline: Timeline, settings: CleanSettings) -> "PinFacts":
+        """As they are now: pins that were written since the plan are among them."""
+        needs = replace(load_reader_needs(table, settings), recent=None)
+        return PinFacts(_replaced_included(timeline), load_replaced(table, timeline) if needs.pins else {}, needs)
+
+
+def plan_clean(
+    table: HudiTable, timeline: Timeline, settings: CleanSettings, known: HeldPartitions | None = None
+) -> CleanPlan | None:
     """What a clean would delete now; None where none is due, or nothing has to go.
+
+    Args:
+        table: the table.
+        timeline: as loaded.
+        settings: the policy.
+        known: what the caller remembers of earlier plans.
 
     Raises:
         BrokenInvariantError: the plan names a file of the current snapshot: nothing is deleted.
@@ -81,8 +113,13 @@ def plan_clean(table: HudiTable, timeline: Timeline, settings: CleanSettings) ->
     emptied: list[str] = []
     left: list[str] = []
     gone_bytes = seen_bytes = 0
-    for path in _choose_partitions(table, facts):
+    held = known if known is not None else HeldPartitions()
+    now = clock.format_instant_time(clock.now_ms(), table.config.timezone)
+    chosen, later = _choose_partitions(table, facts, held)
+    left += later
+    for path in chosen:
         of_partition = _judge_partition(table, facts, path)
+        held.note(path, of_partition.fates, facts.earliest.time if facts.earliest else "", now)
         seen_bytes += of_partition.total_bytes
         gone = of_partition.deleted
         gone_bytes += sum(fate.file.size_bytes for fate in gone)
@@ -90,7 +127,7 @@ def plan_clean(table: HudiTable, timeline: Timeline, settings: CleanSettings) ->
             files[path] = tuple(table.storage.absolute(fate.file.path) for fate in gone)
         if of_partition.is_emptied:
             emptied.append(path)
-        if any(fate.rule == TOO_YOUNG for fate in of_partition.fates):
+        if any(fate.is_held for fate in of_partition.fates):
             left.append(path)
     if not files:
         return None
@@ -134,13 +171,13 @@ def _load_facts(table: HudiTable, timeline: Timeline, settings: CleanSettings) -
     cleans = timeline.completed_of(Action.CLEAN)
     last = decode_clean_metadata(read_instant(storage, cleans[-1]), cleans[-1].file_name) if cleans else None
     savepoints = timeline.completed_of(Action.SAVEPOINT)
-    protection = Protection(load_savepointed(table, timeline), _load_compacting(table, timeline))
-    replaced: dict[str, dict[str, str]] = {}
-    for instant in timeline.completed_of(Action.REPLACE_COMMIT):
-        for path, ids in timeline.layout.decode_commit(
-            read_instant(storage, instant), instant.file_name
-        ).replaced.items():
-            replaced.setdefault(path, {}).update(dict.fromkeys(ids, instant.time))
+    on_logs = table.config.table_type == TableType.MERGE_ON_READ
+    compactions = timeline.completed_of(Action.COMMIT) if on_logs and timeline.pending_of(*WRITE_ACTIONS) else ()
+    protection = Protection(
+        load_savepointed(table, timeline),
+        _load_compacting(table, timeline),
+        compacted=frozenset(instant.time for instant in compactions),
+    )
     return Facts(
         timeline,
         settings,
@@ -148,10 +185,38 @@ def _load_facts(table: HudiTable, timeline: Timeline, settings: CleanSettings) -
         last,
         tuple(savepoint.time for savepoint in savepoints),
         protection,
-        # replaced groups are judged here, so none is left out
-        CommittedInstants(timeline.committed_times, timeline.first_active_time, {}),
-        replaced,
+        _replaced_included(timeline),
+        load_replaced(table, timeline),
+        load_reader_needs(table, settings),
     )
+
+
+def _replaced_included(timeline: Timeline) -> CommittedInstants:
+    """Which files count: replaced groups are judged here, so none is left out."""
+    return CommittedInstants(timeline.committed_times, timeline.first_active_time, {})
+
+
+def load_replaced(table: HudiTable, timeline: Timeline) -> dict[str, dict[str, str]]:
+    """Partition path -> file id -> instant of the commit that replaced the file group."""
+    replaced: dict[str, dict[str, str]] = {}
+    for instant in timeline.completed_of(Action.REPLACE_COMMIT):
+        data = find_instant(table.storage, instant)
+        if data is not None:
+            for path, ids in timeline.layout.decode_commit(data, instant.file_name).replaced.items():
+                replaced.setdefault(path, {}).update(dict.fromkeys(ids, instant.time))
+    return replaced
+
+
+def load_reader_needs(table: HudiTable, settings: CleanSettings) -> ReaderNeeds:
+    """Which snapshots readers have pinned, and since when superseded versions stay.
+
+    Raises:
+        StorageError: the store fails.
+    """
+    pins = dict.fromkeys(pin.time for pin in load_live_pins(table.storage))
+    recent_ms = clock.now_ms() - settings.grace_ms
+    recent = clock.format_instant_time(recent_ms, table.config.timezone) if settings.grace_ms else None
+    return ReaderNeeds(tuple(pins), recent, settings.readers_share)
 
 
 def load_savepointed(table: HudiTable, timeline: Timeline) -> dict[str, frozenset[str]]:
@@ -165,21 +230,15 @@ def load_savepointed(table: HudiTable, timeline: Timeline) -> dict[str, frozense
 
 
 def _load_compacting(table: HudiTable, timeline: Timeline) -> dict[tuple[str, str], str]:
-    found = {}
-    for pending in timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION):
-        plan = pending.at(State.REQUESTED)
-        record = decode_record("compaction_plan", read_instant(table.storage, plan), plan.file_name)
-        with read_as("compaction_plan", plan.file_name):
-            for operation in record.get("operations") or ():
-                found[(operation["partitionPath"], operation["fileId"])] = operation["baseInstantTime"]
-    return found
+    pending = timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION)
+    return {key: found.base_instant_time for key, found in load_compacting(table.storage, pending).items()}
 
 
-def _choose_partitions(table: HudiTable, facts: Facts) -> list[str]:
-    """Partitions to look at: those that changed since the last clean, where it is known, or all."""
+def _choose_partitions(table: HudiTable, facts: Facts, held: HeldPartitions) -> tuple[list[str], list[str]]:
+    """Partitions to look at now (those that changed since the last clean, where it is known), and those for later."""
     settings, last = facts.settings, facts.last_clean
     if settings.policy != KEEP_LATEST_FILE_VERSIONS and facts.earliest is None:
-        return []
+        return [], []
     first = facts.timeline.first_active_time
     if (
         settings.incremental
@@ -199,37 +258,62 @@ def _choose_partitions(table: HudiTable, facts: Facts) -> list[str]:
                 touched[instant.time] = {path for path, _ in metadata.file_groups}
         # and what an earlier clean could not delete, or must not yet
         again = {*last.plan.left, *(path for path, names in last.failed.items() if names), *facts.replaced}
-        return sorted(choose_incremental_paths(since, until, touched) | again)
-    return table.listing.list_partition_paths()
+        last_touched = {path: time for time in sorted(touched) for path in touched[time]}
+        chosen = choose_incremental_paths(since, until, touched) | again
+        later = {path for path in chosen if held.may_skip(path, last_touched.get(path, ""), facts.needs.recent)}
+        return sorted(chosen - later), sorted(later)
+    return table.listing.list_partition_paths(), []
 
 
 def _judge_partition(table: HudiTable, facts: Facts, path: str) -> PartitionFates:
     entries = table.listing.list_files(path)
-    settings, earliest = facts.settings, facts.earliest
-    protection = _with_grace(facts.protection, settings, path, entries)
+    settings, earliest, protection = facts.settings, facts.earliest, facts.protection
     replaced = facts.replaced.get(path, {})
-    fates: list[FileFate] = []
-    live = 0
+    judged: list[FileFate] = []
+    live: list[FileGroup] = []
+    gone: list[tuple[FileGroup, str]] = []
     for group in build_file_groups(path, entries, facts.committed):
         if group.file_id in replaced:
-            fates += judge_replaced_group(group, replaced[group.file_id], settings, earliest, protection)
-        elif group.base_files:
-            live += 1
-            judged = judge_file_group(group, settings, earliest, protection)
-            if judged[0].deleted:
-                raise BrokenInvariantError(f"a clean wanted to delete {judged[0].file.path}, which is in the snapshot")
-            fates += judged
+            gone.append((group, replaced[group.file_id]))
+            judged += judge_replaced_group(group, replaced[group.file_id], settings, earliest, protection)
+        else:
+            live.append(group)
+            fates_of_group = judge_file_group(group, settings, earliest, protection)
+            current = frozenset(group.current_files)
+            wrong = next((fate.file.path for fate in fates_of_group if fate.deleted and fate.file in current), None)
+            if wrong is not None:
+                raise BrokenInvariantError(f"a clean wanted to delete {wrong}, which is in the snapshot")
+            judged += fates_of_group
+    fates = hold_for_readers(judged, facts.needs, current_bytes_of(live, gone))
     pending = sum(
         (base := parse_base_file(entry.name)) is not None and not facts.committed.includes(base.instant_time)
         for entry in entries
     )
-    emptied = bool(fates) and is_emptied(live, pending, list(replaced.values()), fates, earliest)
+    emptied = bool(fates) and is_emptied(len(live), pending, list(replaced.values()), fates, earliest)
     return PartitionFates(path, tuple(fates), emptied, sum(fate.file.size_bytes for fate in fates))
 
 
-def _with_grace(protection: Protection, settings: CleanSettings, path: str, entries: Sequence[FileInfo]) -> Protection:
-    if not settings.grace_ms:
-        return protection
-    youngest_ms = clock.now_ms() - settings.grace_ms
-    young = frozenset(join(path, entry.name) for entry in entries if entry.modified_ms > youngest_ms)
-    return Protection(protection.savepointed, protection.compacting, young)
+def list_pinned(table: HudiTable, path: str, facts: PinFacts, names: Container[str]) -> dict[str, str]:
+    """Files of a partition that a plan would delete and a pin holds: name -> why it stays.
+
+    Args:
+        table: the table.
+        path: the partition.
+        facts: what is pinned, and when file groups were replaced.
+        names: of the plan's files in the partition.
+    """
+    if not facts.needs.pins:
+        return {}
+    replaced = facts.replaced.get(path, {})
+    groups = build_file_groups(path, table.listing.list_files(path), facts.committed)
+    fates = [
+        FileFate(file, deleted=True, rule="", seen=seen)
+        for group in groups
+        for found, seen in zip(group.slices, lifetimes(group, replaced.get(group.file_id)), strict=True)
+        for file in found.files
+        if file.name in names
+    ]
+    live = [group for group in groups if group.file_id not in replaced]
+    gone = [(group, replaced[group.file_id]) for group in groups if group.file_id in replaced]
+    held = hold_for_readers(fates, facts.needs, current_bytes_of(live, gone))
+    return {fate.file.name: fate.rule for fate in held if fate.is_held}

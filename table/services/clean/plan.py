@@ -1,8 +1,7 @@
 """Which files a clean deletes, and why (pure; CleanPlanner, CleanerUtils of Hudi 1.0.2).
 
 The policies say which slices of a file group are still wanted; savepoints, pending compactions and the newest slice
-are above every policy. Copy-on-write: what goes with a slice is its base file. Tables with log files are refused
-before anything is planned.
+are above every policy. With a slice go its base file and its log files.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +10,7 @@ from dataclasses import dataclass, field
 from table.options.groups import KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from table.timeline.instant import Action, Instant
 from table.timeline.timeline import Timeline
-from table.view.file_group import BaseFile, FileGroup, FileSlice
+from table.view.file_group import DataFile, FileGroup, FileSlice
 
 PENDING_WRITES = (
     Action.COMMIT,
@@ -21,22 +20,42 @@ PENDING_WRITES = (
     Action.LOG_COMPACTION,
 )
 
-TOO_YOUNG = "it is younger than the grace period"
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """Which snapshots show a version.
+
+    Attributes:
+        since: instant of its slice.
+        superseded_at: instant of the next version, or of the commit that replaced the group; None without one.
+        needed_until: readers of snapshots before this instant need it; None: readers of the newest one may.
+    """
+
+    since: str
+    superseded_at: str | None
+    needed_until: str | None
+
+
+NO_LIFETIME = Lifetime("", None, None)
 
 
 @dataclass(frozen=True, slots=True)
 class FileFate:
-    """What becomes of one base file, and by which rule.
+    """What becomes of one base file or log file, and by which rule.
 
     Attributes:
         file: the file.
         deleted: whether it goes.
         rule: in words.
+        seen: which snapshots show it.
+        is_held: whether it stays for the sake of readers alone.
     """
 
-    file: BaseFile
+    file: DataFile
     deleted: bool
     rule: str
+    seen: Lifetime = NO_LIFETIME
+    is_held: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,21 +65,23 @@ class Protection:
     Attributes:
         savepointed: partition path -> names of files that a savepoint holds.
         compacting: (partition path, file id) -> base instant of the slice that a pending compaction reads.
-        young: paths of files that are younger than the grace period.
+        compacted: instants of compactions, while a batch is under way: it may have begun before one was completed, and
+            read the slice that it folded.
     """
 
     savepointed: Mapping[str, frozenset[str]] = field(default_factory=dict)
     compacting: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    young: frozenset[str] = frozenset()
+    compacted: frozenset[str] = frozenset()
 
-    def rule(self, file: BaseFile) -> str | None:
-        """Why the file is protected, or None."""
-        if file.name in self.savepointed.get(file.partition_path, ()):
+    def rule(self, found: FileSlice) -> str | None:
+        """Why the files of a slice are protected, or None. They stay, or go, together."""
+        held = self.savepointed.get(found.partition_path, frozenset())
+        if any(file.name in held for file in found.files):
             return "a savepoint holds it"
-        base = self.compacting.get((file.partition_path, file.file_id))
-        if base is not None and file.instant_time >= base:
+        base = self.compacting.get((found.partition_path, found.file_id))
+        if base is not None and found.base_instant_time >= base:
             return "a pending compaction reads it"
-        return TOO_YOUNG if file.path in self.young else None
+        return None
 
 
 def needs_cleaning(timeline: Timeline, last_commit_seen: str | None, settings: CleanSettings) -> bool:
@@ -121,33 +142,49 @@ def judge_file_group(
         earliest: see `earliest_to_retain`.
         protection: what is above the policy.
     """
-    slices = _with_base_file(group)
+    slices = group.slices
     if settings.policy == KEEP_LATEST_FILE_VERSIONS:
         compacting = protection.compacting.get((group.partition_path, group.file_id))
         rules = _by_versions(slices, settings.versions_retained, compacting)
     else:
         rules = _by_commit(slices, earliest)
     fates = []
-    for file, rule in zip(group.base_files, rules, strict=True):
-        guard = protection.rule(file)
-        if rule is None and guard is not None:
-            fates.append(FileFate(file, deleted=False, rule=guard))
-        elif rule is None:
-            fates.append(FileFate(file, deleted=True, rule=_reason(settings, earliest)))
-        else:
-            fates.append(FileFate(file, deleted=False, rule=rule))
+    bases = [found for found in slices if found.base_file is not None]
+    folded = bases[1:2] if bases and bases[0].base_instant_time in protection.compacted else []
+    for found, rule, seen in zip(slices, rules, lifetimes(group), strict=True):
+        kept = rule or protection.rule(found) or ("a batch that is under way may read it" if found in folded else None)
+        why = kept or _reason(settings, earliest)
+        fates += [FileFate(file, kept is None, why, seen) for file in found.files]
     return fates
+
+
+def lifetimes(group: FileGroup, replaced_at: str | None = None) -> list[Lifetime]:
+    """Of each slice of a group, newest first, which snapshots show it.
+
+    Args:
+        group: its slices.
+        replaced_at: instant of the commit that replaced the whole group; None where it is in sight.
+    """
+    times = [found.base_instant_time for found in group.slices]
+    # readers of a slice behind a pending compaction read the one before it, too
+    further = 2 if group.log_files else 1
+    return [
+        Lifetime(time, _superseded(times, time, 1, replaced_at), _superseded(times, time, further, replaced_at))
+        for time in times
+    ]
+
+
+def _superseded(times: Sequence[str], time: str, count: int, replaced_at: str | None) -> str | None:
+    """The instant at which a number of later versions were there; None where there are fewer."""
+    later = sorted({other for other in times if other > time})
+    ends = [replaced_at, later[count - 1] if len(later) >= count else None]
+    return min((end for end in ends if end is not None), default=None)
 
 
 def _reason(settings: CleanSettings, earliest: Instant | None) -> str:
     if settings.policy == KEEP_LATEST_FILE_VERSIONS:
         return f"older than the newest {settings.versions_retained} versions"
     return f"replaced before {earliest.time if earliest else '?'}, the earliest commit retained"
-
-
-def _with_base_file(group: FileGroup) -> list[FileSlice]:
-    """The slices that are judged: log files alone are cleaned with the merge-on-read tables that have them."""
-    return [found for found in group.slices if found.base_file is not None]
 
 
 def _by_commit(slices: Sequence[FileSlice], earliest: Instant | None) -> list[str | None]:
@@ -199,11 +236,13 @@ def judge_replaced_group(
         protection: what is above the policy.
     """
     if settings.policy != KEEP_LATEST_FILE_VERSIONS and (earliest is None or replaced_at >= earliest.time):
-        return [FileFate(file, deleted=False, rule=f"replaced by {replaced_at} only") for file in group.base_files]
+        kept = f"replaced by {replaced_at} only"
+        return [FileFate(file, deleted=False, rule=kept) for found in group.slices for file in found.files]
     fates = []
-    for file in group.base_files:
-        guard = protection.rule(file)
-        fates.append(FileFate(file, guard is None, guard or f"its file group was replaced by {replaced_at}"))
+    for found, seen in zip(group.slices, lifetimes(group, replaced_at), strict=True):
+        guard = protection.rule(found)
+        why = guard or f"its file group was replaced by {replaced_at}"
+        fates += [FileFate(file, guard is None, why, seen) for file in found.files]
     return fates
 
 

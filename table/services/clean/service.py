@@ -7,6 +7,7 @@ from table.log import get_logger
 from table.options.choices import CleanFailure, CleanPolicy
 from table.options.groups import CleanSettings
 from table.services.clean.clean import carry_out_cleans, schedule_clean
+from table.services.clean.readers import HeldPartitions
 from table.services.clean.trigger import Cleaning, choose_cleaning
 from table.services.service import ServiceOutcome, Trigger
 from table.timeline.instant import Action
@@ -25,13 +26,16 @@ class CleaningService:
     Args:
         settings: the policy.
         archives: whether the same sink archives; for the log where nothing cleans.
+        compacts: whether compactions run beside the stream.
     """
 
     name = CLEANING
+    plans_between_batches = False
 
-    def __init__(self, settings: CleanSettings, *, archives: bool = False) -> None:
-        self._settings, self._archives = settings, archives
+    def __init__(self, settings: CleanSettings, *, archives: bool = False, compacts: bool = False) -> None:
+        self._settings, self._archives, self._compacts = settings, archives, compacts
         self._warned = self._told = False
+        self._held = HeldPartitions()
 
     @property
     def on_failure(self) -> CleanFailure:
@@ -39,10 +43,10 @@ class CleaningService:
         return self._settings.on_failure
 
     def choose(self, config: TableConfig) -> Cleaning:
-        """When a table with these properties is cleaned. No compaction runs beside the stream."""
+        """When a table with these properties is cleaned."""
         return choose_cleaning(
             config.table_type,
-            compaction_async=False,
+            compaction_async=self._compacts,
             clean_async=self._settings.at_checkpoint,
             inline=not self._settings.asynchronous,
             automatic=self._settings.automatic,
@@ -72,6 +76,8 @@ class CleaningService:
         settings = self._settings
         if self._warned or settings.policy is not CleanPolicy.KEEP_LATEST_COMMITS:
             return
+        if settings.grace_ms >= SAFE_RETENTION_S * 1000:
+            return
         seconds = retention_s([instant.time for instant in timeline.completed_writes], settings.commits_retained)
         if seconds is not None and seconds < SAFE_RETENTION_S:
             self._warned = True
@@ -86,7 +92,7 @@ class CleaningService:
 
     def plan(self, table: HudiTable) -> Timeline | None:
         """The timeline with the cleans that are to be carried out: begun ones, else a new one if it is due."""
-        timeline = schedule_clean(table, self._settings)
+        timeline = schedule_clean(table, self._settings, known=self._held)
         return timeline if timeline.pending_of(Action.CLEAN) else None
 
     def execute(self, table: HudiTable, plan: Timeline) -> ServiceOutcome:

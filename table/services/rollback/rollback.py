@@ -6,7 +6,15 @@ what is executed is read from that file. A rollback that died is resumed from it
 
 from table import clock
 from table.errors import CommitConflictError, CorruptFileError, StorageError
-from table.files.markers import delete_announced, delete_markers, list_marked_instants, list_markers
+from table.files.log.instants import find_writers
+from table.files.markers import (
+    APPEND,
+    delete_announced,
+    delete_markers,
+    is_of_instant_alone,
+    list_marked_instants,
+    list_markers,
+)
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.groups import HeartbeatSettings
@@ -33,7 +41,8 @@ from table.timeline.metadata.rollback import (
 )
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import batch_of_commit
-from table.transaction.commit import carry_out_commit, delete_strays, is_older_than_any_task, load_rolled_back_time
+from table.transaction.commit import carry_out_commit, delete_strays, is_older_than_any_task
+from table.transaction.commit_facts import load_rolled_back_time
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, find_live_writer
 from table.transaction.lease import measure_now_ms
 from table.transaction.liveness import Standing, judge_writer
@@ -139,7 +148,10 @@ def _carry_out_rollback(table: HudiTable, timeline: Timeline, instant: Instant) 
     """Rolls back one pending commit, by its markers. Returns the completed rollback."""
     storage = table.storage
     with guarded(table, Step.SCHEDULE):
-        plan = plan_rollback(instant, list_markers(storage, instant.time), storage.absolute)
+        markers = list_markers(storage, instant.time)
+        logs = (marker.data_file for marker in markers if marker.kind == APPEND)
+        writers = {path: find_writers(storage, path) for path in logs}
+        plan = plan_rollback(instant, markers, storage.absolute, writers)
         content = encode_rollback_plan(plan)
         rollback = request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, content)
     now = table.load_timeline().find(instant.time, instant.action)
@@ -249,8 +261,9 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan) ->
     for _ in range(1 if storage.has_fence else 2):
         markers = list_markers(storage, time)
         for marker in markers:
-            delete_announced(storage, time, marker)
-            named.setdefault(marker.data_file, marker.data_file.rpartition("/")[0])
+            if is_of_instant_alone(storage, time, marker):
+                delete_announced(storage, time, marker)
+                named.setdefault(marker.data_file, marker.data_file.rpartition("/")[0])
     for path in named:
         storage.delete(path)
     action = Action(plan.action)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from table import clock
-from table.config.writable import check_copy_on_write
+from table.config.writable import check_copy_on_write, check_version_written
 from table.errors import CommitConflictError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.log import get_logger
@@ -19,7 +19,7 @@ from table.timeline.layout import name_instant
 from table.timeline.metadata.clean import decode_clean_metadata
 from table.timeline.metadata.savepoint import SavepointMetadata, encode_savepoint
 from table.timeline.timeline import Timeline
-from table.transaction.commit import load_cleaned, load_rolled_back_time
+from table.transaction.commit_facts import load_cleaned, load_rolled_back_time
 
 log = get_logger("hudistream.savepoint")
 
@@ -129,8 +129,10 @@ def delete_savepoint(table: HudiTable, time: str) -> None:
     """Lets go of a savepoint; the next clean may take its files.
 
     Raises:
+        UnsupportedTableError: the table is of another version than 6.
         InvalidConfigError: there is none at that commit.
     """
+    check_version_written(table.config, "delete a savepoint of")
     timeline = table.load_timeline()
     files = timeline.files_of(time, Action.SAVEPOINT)
     if not files:

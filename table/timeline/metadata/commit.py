@@ -1,4 +1,6 @@
-"""WriteStat and CommitMetadata <-> the JSON of ``.commit`` files (pure; HoodieCommitMetadata, HoodieWriteStat).
+"""WriteStat and CommitMetadata <-> what ``.commit`` files hold (pure; HoodieCommitMetadata, HoodieWriteStat).
+
+Timeline layout 1 holds it as JSON. Layout 2 holds it as Avro, with the same names (`avro_commit`).
 
 Fields that we do not know survive a round trip, so a commit of a newer Hudi stays what it was.
 """
@@ -174,19 +176,25 @@ def decode_commit(data: bytes, name: str = "commit") -> CommitMetadata:
     if not data.strip():
         return CommitMetadata(operation="UNKNOWN")
     try:
-        document = json.loads(data)
-        stats = tuple(
-            stat_from_json(stat, path)
-            for path, of_path in (document.get("partitionToWriteStats") or {}).items()
-            for stat in of_path
-        )
-        replaced = {
-            path: tuple(map(_text, ids)) for path, ids in (document.get("partitionToReplaceFileIds") or {}).items()
-        }
-        extra = {key: _text(found) for key, found in (document.get("extraMetadata") or {}).items() if found is not None}
-        operation = _text(document.get("operationType") or "UNKNOWN")
+        return commit_of(json.loads(data))
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise CorruptFileError(f"{name} is not the JSON of a commit: {error}") from error
+
+
+def commit_of(document: Mapping[str, Any]) -> CommitMetadata:
+    """A commit of its fields in Hudi's spelling, whatever they were encoded in.
+
+    Raises:
+        TypeError, ValueError, AttributeError: for a field of another type than Hudi writes.
+    """
+    stats = tuple(
+        stat_from_json(stat, path)
+        for path, of_path in (document.get("partitionToWriteStats") or {}).items()
+        for stat in of_path
+    )
+    replaced = {path: tuple(map(_text, ids)) for path, ids in (document.get("partitionToReplaceFileIds") or {}).items()}
+    extra = {key: _text(found) for key, found in (document.get("extraMetadata") or {}).items() if found is not None}
+    operation = _text(document.get("operationType") or "UNKNOWN")
     return CommitMetadata(stats, operation, extra, replaced, bool(document.get("compacted")))
 
 

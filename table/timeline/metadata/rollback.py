@@ -104,7 +104,7 @@ def decode_rollback_plan(data: bytes, file: str = "") -> RollbackPlan:
 def _request_of(entry: Mapping[str, Any], file: str) -> RollbackRequest:
     if entry.get("logBlocksToBeDeleted"):
         raise CorruptFileError(
-            f"{file or 'a rollback plan'} names log blocks: merge-on-read tables are not written here; "
+            f"{file or 'a rollback plan'} names log blocks, which this project does not write: "
             "finish it with the writer that began it"
         )
     return RollbackRequest(

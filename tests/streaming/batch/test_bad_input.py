@@ -137,7 +137,7 @@ CASES = {
     "newer table version": (
         setting(table_version="8"), GOOD, {}, None, UnsupportedTableError, "hoodie.table.version=8",
     ),
-    "merge-on-read": (setting(table_type="MERGE_ON_READ"), GOOD, {}, None, UnsupportedTableError, "MERGE_ON_READ"),
+    "another table type": (setting(table_type="HAND_MADE"), GOOD, {}, None, UnsupportedTableError, "HAND_MADE"),
     "no space": (nothing, GOOD, {}, NoSpace, StorageError, "No space left"),
     "no permission": (nothing, GOOD, {}, NoPermission, StorageError, "Permission denied"),
     "another key than the table's": (

@@ -73,7 +73,7 @@ def test_replaced_files_are_cleaned_in_their_time(tmp_path):
     for number in range(1, 4):
         engine(tmp_path / "t", "insert").write(number, rows([1000 + number]))
     before = contents(tmp_path / "t")
-    clean(HudiTable.open(tmp_path / "t"), CleanSettings(commits_retained=1))
+    clean(HudiTable.open(tmp_path / "t"), CleanSettings(commits_retained=1, grace_ms=0))
     left = [name for _, _, names in os.walk(tmp_path / "t") for name in names if name.endswith(".parquet")]
     replaced = HudiTable.open(tmp_path / "t").load_timeline().completed_of(Action.COMMIT)[0].time
     assert not any(replaced in name for name in left)

@@ -258,7 +258,7 @@ def test_a_reader_that_holds_its_files_is_not_disturbed_within_the_retention(tmp
 class Compacting:
     """A service that somebody adds to the list."""
 
-    name, on_failure = "compacting", CleanFailure.PAUSE
+    name, on_failure, plans_between_batches = "compacting", CleanFailure.PAUSE, False
 
     def __init__(self, when, plan="a plan"):
         self.when, self.next_plan, self.done = when, plan, []

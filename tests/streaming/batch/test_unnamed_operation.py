@@ -118,7 +118,9 @@ def test_an_insert_is_known_from_the_archive_and_from_what_is_carried_along(tmp_
     others.writer.stop()
     if older:
         of_an_older_version(path)
-    assert archive(HudiTable.open(path), ArchiveSettings(min_commits=2, max_commits=3), CleanSettings()).instants
+    assert archive(
+        HudiTable.open(path), ArchiveSettings(min_commits=2, max_commits=3), CleanSettings(grace_ms=0)
+    ).instants
     with pytest.raises(InvalidConfigError, match="'ours'"):
         unnamed(path, **{SINK: "ours"}).write(1, rows(range(5)))
 

@@ -159,7 +159,11 @@ def test_commits_that_were_archived_unseen_make_the_profile_anew(tmp_path):
     theirs = new_files(path, INSERT, rows([1000], lambda _: "p1"))
     for number in range(6):
         Engine(path, INSERT, query_id="other").write(None, rows([3000 + number], lambda _: "p2"))
-    archive(HudiTable.open(path), ArchiveSettings(min_commits=2, max_commits=3), CleanSettings(commits_retained=1))
+    archive(
+        HudiTable.open(path),
+        ArchiveSettings(min_commits=2, max_commits=3),
+        CleanSettings(commits_retained=1, grace_ms=0),
+    )
     time = ours.write(None, rows([2000], lambda _: "p1")).instant_time
     assert ours.take_listed() == [[], ["p1"]]
     assert [newest_of(path)[file_id] for file_id in theirs] == [time]

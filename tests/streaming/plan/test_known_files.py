@@ -29,7 +29,7 @@ from table.storage.local import LocalStorage
 from table.timeline.commit_cache import CommitCache
 from table.timeline.metadata.commit import WriteStat
 from table.timeline.timeline import Timeline
-from table.view.file_system_view import list_latest_slices, walk_latest_slices
+from table.view.file_system_view import list_file_groups, list_latest_slices, walk_file_groups
 
 OPERATION, INDEX = "hoodie.datasource.write.operation", "hoodie.index.type"
 INDEXES = ["BLOOM", "SIMPLE", "BUCKET", "GLOBAL_BLOOM", "GLOBAL_SIMPLE"]
@@ -296,8 +296,8 @@ def test_a_walk_finds_what_a_listing_of_each_path_finds(tmp_path):
         Engine(path).write(None, rows(range(30), lambda key: f"a/{key % 2}" if key % 3 else "a", ts=number))
     table = HudiTable.open(path)
     committed = table.load_committed(table.load_timeline())
-    walked = dict(walk_latest_slices(table.listing, committed))
-    assert walked == {p: list_latest_slices(table.listing, p, committed) for p in ("a", "a/0", "a/1")}
+    walked = dict(walk_file_groups(table.listing, committed))
+    assert walked == {p: list_file_groups(table.listing, p, committed) for p in ("a", "a/0", "a/1")}
 
 
 def test_a_commit_that_was_taken_back_makes_the_profile_anew(tmp_path):

@@ -1,21 +1,59 @@
-"""read_hudi: some columns, as of a time."""
+"""read_hudi: which rows, read by whom, and how much of a table is opened for them."""
 
-from datetime import datetime, timezone
+import random
+import re
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from engine import Engine, rows
+from every_type import comparable, random_batch
+from s3_server import serve_s3
+from values import frame_rows, shown
 
-from streaming import read_hudi
-from table import InvalidConfigError, clock
+from streaming import HudiSink, read_hudi
+from streaming.spark import scan_frame, split_rows
+from streaming.spark.conditions import spark_condition
+from table import HudiTable, InvalidConfigError, clock
 
 pytestmark = pytest.mark.spark
+
+UPSERT = {"hoodie.datasource.write.operation": "upsert"}
+MERGED = ["mor_avro_logs", "mor_compaction_pending", "v9_mor_logs"]
+QUERY_TYPE = "hoodie.datasource.query.type"
+BEGIN, END = "hoodie.datasource.read.begin.instanttime", "hoodie.datasource.read.end.instanttime"
 
 
 @pytest.fixture
 def lake(tmp_path):
     path = str(tmp_path / "t")
-    upsert = {"hoodie.datasource.write.operation": "upsert"}
-    return path, [Engine(path, upsert).write(None, rows(range(6), ts=n, v=f"v{n}")).instant_time for n in range(3)]
+    return path, [Engine(path, UPSERT).write(None, rows(range(6), ts=n, v=f"v{n}")).instant_time for n in range(3)]
+
+
+@pytest.fixture
+def utc_session(spark):
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    yield spark
+    spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def plan_of(frame, capsys):
+    """Spark's physical plan as text."""
+    capsys.readouterr()
+    frame.explain("formatted")
+    return capsys.readouterr().out
+
+
+def pushed_filters(plan):
+    return re.findall(r"PushedFilters: \[(.*?)\]", plan)
+
+
+def opened(frame):
+    """Names of the files that Spark's own reader is to open."""
+    return sorted(name.rsplit("/", 1)[-1] for name in frame.inputFiles())
 
 
 def test_every_commit_can_be_seen_again(spark, lake):
@@ -24,6 +62,8 @@ def test_every_commit_can_be_seen_again(spark, lake):
         moment = datetime.fromtimestamp(clock.parse_instant_time(time) / 1000, tz=timezone.utc)
         for as_of in (time, moment):
             assert {row.v for row in read_hudi(spark, path, as_of=as_of).collect()} == {f"v{number}"}
+        frame = read_hudi(spark, path, options={"as.of.instant": time, QUERY_TYPE: "snapshot"})
+        assert {row.v for row in frame.collect()} == {f"v{number}"}
     assert {row.v for row in read_hudi(spark, path).collect()} == {"v2"}
     with pytest.raises(InvalidConfigError, match=times[0]):
         read_hudi(spark, path, as_of="2020-01-01")
@@ -36,3 +76,225 @@ def test_columns_come_in_the_order_asked_for(spark, lake):
     assert sorted(row.p for row in frame.collect()) == ["p0", "p0", "p1", "p1", "p2", "p2"]
     with pytest.raises(InvalidConfigError, match="'nope'"):
         read_hudi(spark, path, columns=["nope"])
+
+
+def test_a_filter_on_a_partition_column_reaches_the_files(spark, lake, capsys):
+    path, _ = lake
+    one = read_hudi(spark, path).where("p = 'p1' AND ts > 1")
+    [pushed] = pushed_filters(plan_of(one, capsys))
+    assert "EqualTo(p,p1)" in pushed
+    assert "GreaterThan(ts,1)" in pushed
+    assert sorted(row.id for row in one.collect()) == ["k1", "k4"]
+
+
+def test_a_filter_reaches_the_files_beside_a_default_partition(spark, tmp_path, capsys):
+    path = str(tmp_path / "t")
+    sink = HudiSink(path, key="id", partition_by="p", order_by="ts")
+    sink.write(
+        spark.range(8).selectExpr(
+            "concat('k', id) id", "element_at(array(NULL, '', 'a', 'b'), CAST(id % 4 AS INT) + 1) p", "id ts"
+        )
+    )
+    sink.stop()
+    frame = read_hudi(spark, path)
+    # as Hudi shows them: the path of both says that there is no value
+    assert sorted(row.p or "-" for row in frame.collect()) == ["-"] * 4 + ["a", "a", "b", "b"]
+    some = frame.where("p = 'a'")
+    assert any("EqualTo(p,a)" in pushed for pushed in pushed_filters(plan_of(some, capsys)))
+    assert sorted(row.id for row in some.collect()) == ["k2", "k6"]
+    assert frame.where("p IS NULL").count() == 4
+
+
+def test_where_opens_no_other_file_than_it_needs(spark, lake):
+    path, _ = lake
+    files = {row["partition_path"]: row["path"].rsplit("/", 1)[-1] for row in HudiTable.open(path).files().to_pylist()}
+    assert opened(read_hudi(spark, path)) == sorted(files.values())
+    assert opened(read_hudi(spark, path, where=[("p", "=", "p1")])) == [files["p1"]]
+    assert opened(read_hudi(spark, path, where=[("id", "in", ["k0", "k2"])])) == sorted([files["p0"], files["p2"]])
+    assert opened(read_hudi(spark, path, where=pc.field("id") == "k2")) == []  # Arrow reads, on the workers
+    for where in ([("id", "=", "k2")], pc.field("id") == "k2"):
+        [row] = read_hudi(spark, path, columns=["v"], where=where).collect()
+        assert row.asDict() == {"v": "v2"}
+    assert read_hudi(spark, path, where=[("p", "=", "nowhere")]).count() == 0
+    with pytest.raises(InvalidConfigError, match="'nope'"):
+        read_hudi(spark, path, where=[("nope", "=", 1)])
+
+
+UTC = timezone.utc
+VALUES = {
+    "id": ["k0", "k1", "k2", "k3", "k4", "k5"],
+    "n": pa.array([1, 2, 3, None, -5, 2**62]),
+    "x": pa.array([1.5, float("nan"), None, -0.0, float("inf"), 2.0]),
+    "s": ["a", None, "ä", "", "Z", "b"],
+    "f": [True, False, None, True, False, None],
+    "d": pa.array([date(2026, 1, n) if n != 3 else None for n in range(1, 7)]),
+    "at": pa.array([None, *(datetime(2026, 1, 1, 12, n, tzinfo=UTC) for n in range(5))], pa.timestamp("us", "UTC")),
+    "m": pa.array([Decimal(n) / 4 if n else None for n in range(6)], pa.decimal128(9, 2)),
+    "p": ["p0", "p1", "p0", "p1", "p0", "p1"],
+    "ts": pa.array([0] * 6, pa.int64()),
+}  # fmt: skip
+ELSEWHERE = timezone(timedelta(hours=5))
+CONDITIONS = [
+    [("n", ">", 1)], [("n", "!=", 2)], [("n", "in", [1, 3, None])], [("n", "not in", [1, 3])], [("n", "in", [])],
+    [("n", "not in", [])], [("n", "=", "3")], [("n", ">", 2**40)],
+    [("x", ">", 1.0)], [("x", "!=", 2.0)], [("x", "<=", 2)], [("x", "=", 0.0)], [("x", "in", [float("nan"), 1.5])],
+    [("s", "<", "b")], [("s", "!=", "a")], [("s", "not in", ["a", "b"])], [("s", "=", "")], [("s", ">", "Z")],
+    [("f", "=", True)], [("f", "!=", True)], [("f", "in", [False])],
+    [("d", ">=", "2026-01-04")], [("d", "=", date(2026, 1, 1))], [("d", "not in", [date(2026, 1, 1)])],
+    [("at", ">", "2026-01-01T12:02:00Z")], [("at", "<=", datetime(2026, 1, 1, 17, 1, tzinfo=ELSEWHERE))],
+    [("m", ">", Decimal("0.5"))], [("m", "=", Decimal("0.25"))],
+    [("n", ">", 1), ("s", "!=", "b")], [[("n", "=", 1)], [("p", "=", "p1"), ("f", "=", False)]],
+    (pc.field("n") > 1) | pc.field("s").is_null(), pc.field("x").is_nan(), ~(pc.field("f")),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def odd_values(tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("odd") / "t")
+    Engine(path).write(0, pa.table(VALUES))
+    return path
+
+
+def ids_of_scan(path, where):
+    return sorted(HudiTable.open(path).scan(["id"], where).to_arrow().column("id").to_pylist())
+
+
+def test_a_condition_means_the_same_to_spark_as_to_a_scan(spark, odd_values):
+    schema = HudiTable.open(odd_values).schema
+    asked = [(where, spark_condition(where, None, schema)) for where in CONDITIONS]
+    asked = [(where, column) for where, column in asked if column is not None]
+    assert len(asked) > 20
+    columns = [column.alias(f"c{number}") for number, (_, column) in enumerate(asked)]
+    found = read_hudi(spark, odd_values).select("id", *columns).collect()
+    for number, (where, _) in enumerate(asked):
+        assert sorted(row.id for row in found if row[f"c{number}"]) == ids_of_scan(odd_values, where), where
+
+
+def test_what_spark_takes_for_something_else_is_left_to_arrow(spark, odd_values):
+    schema = HudiTable.open(odd_values).schema
+    left = [where for where in CONDITIONS if spark_condition(where, None, schema) is None]
+    assert [("x", ">", 1.0)] in left
+    assert [("n", "in", [1, 3, None])] in left
+    for where in ([("x", ">", 1.0)], [("n", "in", [1, 3, None])], left[-1]):
+        read = read_hudi(spark, odd_values, columns=["id"], where=where)
+        assert sorted(row.id for row in read.collect()) == ids_of_scan(odd_values, where)
+
+
+@pytest.mark.parametrize("name", MERGED)
+def test_log_files_are_merged_on_the_workers(utc_session, golden, name, utc):
+    path, expected = golden(name)
+    frame = read_hudi(utc_session, path)
+    assert shown(frame_rows(frame)) == shown(expected["rows"])
+    some = read_hudi(utc_session, path, columns=["id", "region"], where=[("region", "=", "eu")])
+    assert shown(frame_rows(some)) == shown(
+        [{"id": row["id"], "region": "eu"} for row in expected["rows"] if row["region"] == "eu"]
+    )
+
+
+def test_slices_without_log_files_are_left_to_spark(spark, golden, utc):
+    path, expected = golden("mor_avro_logs")
+    files = HudiTable.open(path).files().to_pylist()
+    logged = {row["file_id"] for row in files if row["kind"] == "log"}
+    plain = [row["path"].rsplit("/", 1)[-1] for row in files if row["file_id"] not in logged]
+    assert plain, "every slice has log files: this table shows nothing"
+    frame = read_hudi(spark, path)
+    assert opened(frame) == sorted(plain)
+    assert frame.count() == len(expected["rows"])
+
+
+def test_read_optimized_shows_base_files_alone(spark, golden, utc):
+    path, expected = golden("mor_avro_logs")
+    files = HudiTable.open(path).files().to_pylist()
+    based = sorted(row["path"].rsplit("/", 1)[-1] for row in files if row["kind"] == "base")
+    frame = read_hudi(spark, path, options={QUERY_TYPE: "read_optimized"})
+    assert opened(frame) == based
+    assert frame.count() != len(expected["rows"])
+
+
+def test_parcels_of_splits_are_bounded():
+    class Split:
+        size_bytes = 10
+
+        def __reduce__(self):
+            return str, ("split",)
+
+    parcels = split_rows.pack_splits([Split()] * 7, most_bytes=3 * (10 + 4 * 1024 * 1024))
+    assert len(parcels) == 3
+    assert len(split_rows.pack_splits([Split()] * 2, most_bytes=1)) == 2
+
+
+def test_a_range_of_commits(spark, tmp_path):
+    path = str(tmp_path / "t")
+    engine = Engine(path, UPSERT)
+    first, second, third = (
+        engine.write(None, rows(keys, ts=n, v=f"v{n}")).instant_time
+        for n, keys in enumerate([range(9), range(3, 6), range(5, 7)])
+    )
+
+    def changed(**asked):
+        return sorted((row.id, row.v) for row in read_hudi(spark, path, **asked).collect())
+
+    assert changed(since=first) == [("k3", "v1"), ("k4", "v1"), ("k5", "v2"), ("k6", "v2")]
+    assert changed(since=first, until=second) == [("k3", "v1"), ("k4", "v1"), ("k5", "v1")]
+    assert changed(since=second, where=[("p", "=", "p2")]) == [("k5", "v2")]
+    assert changed(since=second, where=pc.field("id") == "k6") == [("k6", "v2")]
+    assert changed(since=third) == []
+    assert len(changed(since="earliest")) == 9
+    options = {QUERY_TYPE: "incremental", BEGIN: first, END: second}
+    assert changed(options=options) == changed(since=first, until=second)
+    assert changed(options={"hoodie.datasource.view.type": "incremental", BEGIN: "000"}) == changed(until=third)
+    assert len(opened(read_hudi(spark, path, since=second))) == 2
+
+
+def test_a_range_of_commits_of_a_table_that_orders_by_completion(spark, golden, utc):
+    path, _ = golden("v8_mor_logs")
+    table = HudiTable.open(path)
+    seen = sorted(table.load_timeline().visible_times.values())
+    for since, some in ((seen[0], True), (seen[1], False)):  # the last commit deletes
+        scanned = sorted(table.changes(since, columns=["id"]).to_arrow().column("id").to_pylist())
+        assert bool(scanned) == some
+        assert sorted(row.id for row in read_hudi(spark, path, since=since, columns=["id"]).collect()) == scanned
+    with pytest.raises(InvalidConfigError, match="give since="):
+        read_hudi(spark, path, options={QUERY_TYPE: "incremental", BEGIN: seen[0]})
+
+
+def test_options_are_refused_or_told(spark, lake, logs):
+    path, _ = lake
+    with pytest.raises(InvalidConfigError, match="did you mean"):
+        read_hudi(spark, path, options={"hoodie.datasource.query.typ": "snapshot"})
+    assert read_hudi(spark, path, options={"hoodie.metadata.enable": "true"}).count() == 6
+    [told] = [entry for entry in logs if entry["event"] == "option_without_effect"]
+    assert told["key"] == "hoodie.metadata.enable"
+
+
+def test_every_type_comes_through_python(spark, tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    table = random_batch(random.Random(5), 0, 60)
+    Engine(path).write(0, table)
+    by_spark = read_hudi(spark, path, columns=table.schema.names)
+    monkeypatch.setattr(scan_frame, "_unless_without_connector", lambda *_: None)
+    by_python = read_hudi(spark, path, columns=table.schema.names)
+    assert opened(by_python) == []
+    assert by_python.dtypes == by_spark.dtypes
+    assert shown(frame_rows(by_python)) == shown(frame_rows(by_spark))
+    assert len(comparable(table)) == by_python.count() == 60
+
+
+def test_where_spark_has_no_connector_python_reads_through_fsspec(spark, logs):
+    scan_frame._tell_no_connector.cache_clear()
+    with serve_s3() as address:
+        storage = {
+            "key": "test",
+            "secret": "test",
+            "client_kwargs": {"endpoint_url": address, "region_name": "eu-west-1"},
+        }
+        for scheme in ("s3a", "s3"):
+            path = f"{scheme}://lake/{scheme}"
+            sink = HudiSink(path, key="id", partition_by="p", order_by="ts", storage_options=storage)
+            sink.write(spark.range(30).selectExpr("concat('k', id) id", "concat('p', id % 3) p", "id ts"))
+            sink.stop()
+            frame = read_hudi(spark, path, storage, where=[("p", "=", "p1")])
+            assert sorted(row.ts for row in frame.collect()) == list(range(1, 30, 3))
+            assert read_hudi(spark, path, storage).where("p = 'p2'").count() == 10
+    told = [entry["scheme"] for entry in logs if entry["event"] == "spark_has_no_connector"]
+    assert told == ["s3a", "s3"]

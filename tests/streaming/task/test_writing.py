@@ -224,6 +224,7 @@ GROUPS = frozenset({("p", "a")})
         ({"others": {"6": CommitMetadata((WriteStat("a", "p/a", "p"),))}}, "commit 6 wrote file group a in 'p'"),
         ({"others": {"6": CommitMetadata((WriteStat("a", "q/a", "q"),))}}, None),
         ({"others": {"6": CommitMetadata(replaced={"p": ("a",)})}}, "commit 6 wrote file group a"),
+        ({"others": {"4": CommitMetadata((WriteStat("a", "p/a", "p"),))}}, None),
         ({"others": {"6": CommitMetadata(extra={"schema": "other"})}}, "changed the table's schema"),
         ({"config_now": None}, "the file does not exist any more"),
         ({"config_now": TableConfig("t", ("id",), version=8)}, "version 6 -> 8"),
@@ -234,7 +235,7 @@ def test_what_keeps_a_commit_from_becoming_visible(changes, message):
     facts = {
         "instant_time": "5", "file_groups": GROUPS, "schema": "s", "inflight_exists": True,
         "rolled_back": frozenset(), "restored": False, "seen": frozenset("23"), "missing": frozenset(),
-        "inputs": frozenset({"p/old"}), "cleaned": frozenset(), "others": {},
+        "inputs": frozenset({"p/old"}), "cleaned": frozenset(), "others": {}, "compactions": frozenset({"4"}),
         "config_before": CONFIG, "config_now": CONFIG, **changes,
     }  # fmt: skip
     conflict = find_conflict(CommitFacts(**facts))

@@ -27,6 +27,7 @@ BASE = {
     "hoodie.client.heartbeat.interval_in_ms": "300",
     "hoodie.clean.automatic": "true",
     "hoodie.clean.commits.retained": "2",
+    "hudistream.clean.readers.max.share": "1000",
     "hoodie.keep.min.commits": "4",
     "hoodie.keep.max.commits": "6",
 }

@@ -13,12 +13,12 @@ from .reader import visible_files
 
 def do_clean(operator, table):
     """`hudistream clean`."""
-    clean(table, CleanSettings(commits_retained=2))
+    clean(table, CleanSettings(commits_retained=2, grace_ms=0))
 
 
 def do_archive(operator, table):
     """`hudistream archive`."""
-    archive(table, ArchiveSettings(min_commits=4, max_commits=6), CleanSettings())
+    archive(table, ArchiveSettings(min_commits=4, max_commits=6), CleanSettings(grace_ms=0))
 
 
 def do_savepoint(operator, table):

@@ -3,15 +3,21 @@
 What is visible: of each file group the base file with the greatest instant that is completed, or older
 than the first completed write of the active timeline; less the groups that completed replace commits
 of the active timeline name. Partitions are the folders with a metadata file.
+
+In a merge-on-read table the log files of that base file's slice and of younger ones change its rows: those of their
+blocks whose instant is completed, or older than the first one; of two records of a key the one with the greater value.
 """
 
 import json
 import re
+import struct
 from io import BytesIO
 
+import fastavro
 import pyarrow.parquet as pq
 
 _BASE = re.compile(r"^([a-zA-Z0-9-]+)_([0-9-]+)_([0-9]{17})\.parquet$")
+_LOG = re.compile(r"^\.([a-zA-Z0-9-]+)_([0-9]{17})\.log\.([0-9]+)_([0-9-]+)$")
 _DONE = re.compile(r"^\.hoodie/([0-9]{17})\.(commit|deltacommit|replacecommit)$")
 _KEYS = {}
 
@@ -69,6 +75,56 @@ def read_rows(files, paths):
             raise UnreadableError(f"{path} is not there")
         rows += _rows_of(files[path][0], path)
     return rows
+
+
+def read_visible(files, until=None):
+    """(key, value) of every row that a reader sees."""
+    paths = visible_files(files, until)
+    if not any(".log." in path for path in files):
+        return read_rows(files, paths)
+    done = completed(files)
+    first = min(done, default=None)
+    logs = {}
+    for path in files:
+        folder, _, name = path.rpartition("/")
+        match = _LOG.match(name)
+        if match is not None and not folder.startswith(".hoodie"):
+            logs.setdefault((folder, match[1]), []).append(((match[2], int(match[3]), match[4]), path))
+    rows = []
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        file_id, _, time = _BASE.match(name).groups()
+        mine = dict(read_rows(files, [path]))
+        for (base, _, _), log in sorted(logs.get((folder, file_id), ())):
+            if base >= time:
+                _apply(mine, files[log][0], lambda instant: instant in done or instant < first)
+        rows += mine.items()
+    return rows
+
+
+def _apply(rows, data, counts):
+    """The blocks of a log file that count, onto the rows of its file group."""
+    at = 0
+    while at < len(data):
+        size, _, kind, headers = struct.unpack_from(">qiii", data, at + 6)
+        here, texts = at + 26, {}
+        for _ in range(headers):
+            ordinal, length = struct.unpack_from(">ii", data, here)
+            texts[ordinal] = data[here + 8 : here + 8 + length].decode()
+            here += 8 + length
+        content = data[here + 8 :]
+        if kind != 3:
+            raise UnreadableError(f"a block of kind {kind}")
+        if counts(texts[0]):
+            schema = fastavro.parse_schema(json.loads(texts[2]))
+            place = 8
+            for _ in range(struct.unpack_from(">i", content, 4)[0]):
+                (length,) = struct.unpack_from(">i", content, place)
+                record = fastavro.schemaless_reader(BytesIO(content[place + 4 : place + 4 + length]), schema)
+                if int(record["v"]) >= int(rows.get(record["id"], "-1")):
+                    rows[record["id"]] = record["v"]
+                place += 4 + length
+        at += 14 + size
 
 
 def _rows_of(data, path):

@@ -6,8 +6,9 @@ from unittest import mock
 from instants import inflight
 
 from streaming.batch import micro_batch
+from table.scan import pinned
 from table.services.archival import archival
-from table.services.clean import clean, service
+from table.services.clean import clean, judgement, service
 from table.services.rollback import rollback, undo_checks
 from table.services.savepoint import restore, savepoint
 from table.storage.interface import join
@@ -104,4 +105,8 @@ RULES = {
     "10: services and operators take turns": [
         (savepoint, "_find_hole", lambda *_: None), (clean, "load_savepointed", lambda *_: {}),
     ],
+    "10: cleaning reads the pins": [
+        (clean, "list_pinned", lambda *_: {}), (judgement, "load_live_pins", lambda _: ()),
+    ],
+    "10: a reader looks for cleans behind its pin": [(pinned, "_is_chosen_by_clean", lambda *_: False)],
 }  # fmt: skip

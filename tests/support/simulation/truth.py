@@ -7,7 +7,7 @@ a crash in the middle of it, the table holds the state before it or the state af
 import json
 from collections import Counter, defaultdict
 
-from .reader import UnreadableError, read_rows, visible_files
+from .reader import UnreadableError, read_visible
 
 
 class Truth:
@@ -153,7 +153,7 @@ class Truth:
     def rows_of(self, owner, until=None):
         """What a reader sees of an owner's keys."""
         files = self.disk.files
-        rows = read_rows(files, visible_files(files, until))
+        rows = read_visible(files, until)
         return {key: value for key, value in rows if key[0] == owner}
 
     # -- what happens
@@ -192,7 +192,7 @@ class Truth:
         if path.startswith(".hoodie/"):
             if path.count("/") > 1 or not path.endswith("commit"):
                 return
-        elif not path.endswith((".parquet", ".hoodie_partition_metadata")):
+        elif ".log." not in path and not path.endswith((".parquet", ".hoodie_partition_metadata")):
             return
         self.check(path)
 
@@ -203,7 +203,7 @@ class Truth:
             return
         files = self.disk.files
         try:
-            rows = read_rows(files, visible_files(files))
+            rows = read_visible(files)
         except UnreadableError as error:
             world.violate(f"after {why}: {error}")
             return

@@ -7,6 +7,7 @@ run, a process may die, or an actor may be delayed for long. Time is the world's
 import random
 import sys
 import threading
+import uuid
 from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from unittest import mock
@@ -18,6 +19,9 @@ from table.options.groups import HeartbeatSettings
 SWITCH = 0.35  # how often another actor runs after a point
 STEPS_MOST = 60_000
 START_MS = 1_780_000_000_000
+
+
+_start_thread = threads.start_thread
 
 
 class Killed(BaseException):
@@ -136,6 +140,8 @@ class World:
         return self._current is None or threading.current_thread() is not self._current._thread
 
     def uuid(self):
+        if self._current is not None and self._is_outside():
+            return str(uuid.uuid4())
         self._number += 1
         return f"{self.random.getrandbits(32):08x}-{self._number:04d}-0000-0000-000000000000"
 
@@ -280,6 +286,8 @@ class World:
             yield
 
     def _start_thread(self, target, name, *, daemon=False):
+        if self._is_outside():
+            return _start_thread(target, name, daemon=daemon)
         process = self._current.process
         self._number += 1
         return self.start(process, f"{process.name}/{name.split('-')[1]}{self._number}", target, daemon=True)

@@ -1,6 +1,7 @@
 """Worlds: from a seed to actors, faults and a verdict."""
 
 import gc
+import random
 from dataclasses import dataclass
 
 from table.errors import HudiError
@@ -8,6 +9,7 @@ from table.errors import HudiError
 from .actors import PARTITIONS, Backfill, Operator, Reader, Stream
 from .disk import Disk
 from .operators import UNDOING, finish_restore, random_jobs
+from .pinned_reader import PinnedReader
 from .truth import Truth
 from .world import ViolationError, World
 
@@ -125,6 +127,36 @@ def build(seed):
         jobs = random_jobs(world)
         truth.may_undo |= any(job in UNDOING for job in jobs)
         Operator(world, disk, truth, luck, jobs, finish_restore)
+    # a die of its own: the other worlds stay what they were
+    if not truth.may_undo and random.Random(seed).random() < 0.3:
+        PinnedReader(world, disk, luck.rate)
+    return world, truth
+
+
+def build_merge_on_read(seed):
+    """A world of streams onto one merge-on-read table, which is compacted and cleaned beside them."""
+    world = World(seed)
+    r = world.random
+    disk = Disk(world, r.choice(("folders", "tickets")))
+    truth = Truth(world, disk)
+    luck = choose_luck(world)
+    luck.foreign = 0.0  # another engine knows how to undo commits of copy-on-write tables
+    world.faults.append(Faults(luck))
+    options = {
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.parquet.small.file.limit": r.choice(("0", "104857600")),
+        "hoodie.compact.inline": r.choice(("true", "false")),
+        "hoodie.compact.inline.max.delta.commits": r.choice(("1", "2", "3")),
+        "hoodie.clean.automatic": r.choice(("true", "true", "false")),
+        "hoodie.index.type": r.choice(("BLOOM", "SIMPLE", "BUCKET")),
+        "hoodie.bucket.index.num.buckets": "1",
+    }
+    for owner, share, most in (("a", 1.0, 18), ("b", 0.4, 8)):
+        if r.random() < share:
+            count = r.randrange(2, most)
+            made = upsert_batches if r.random() < 0.7 else insert_batches
+            Stream(world, disk, truth, owner, made(world, owner, count), luck, options)
     return world, truth
 
 
@@ -149,8 +181,12 @@ def _stream(world, disk, truth, owner, count, luck, cleaning):
     return Stream(world, disk, truth, owner, insert_batches(world, owner, count), luck, options)
 
 
-def run(seed):
+def run(seed, build=build):
     """Runs the world of a seed.
+
+    Args:
+        seed: of the world.
+        build: makes it.
 
     Returns:
         None, or (violation, story).

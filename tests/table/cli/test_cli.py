@@ -20,7 +20,7 @@ from table.version import VERSION
 
 RUN = "import sys; from table.cli.main import main; sys.exit(main(sys.argv[1:]))"
 UPSERT = {"hoodie.datasource.write.operation": "upsert"}
-RETAIN = ("--set", "hoodie.clean.commits.retained=1")
+RETAIN = ("--set", "hoodie.clean.commits.retained=1", "--set", "hudistream.clean.grace.ms=0")
 
 
 @pytest.fixture(scope="module")
@@ -63,8 +63,8 @@ MORE_WORDS = {"rollback": ["20260102030405678"], "query": ["select 1"]}
 
 def test_these_are_all_the_commands():
     assert sorted(COMMANDS) == [
-        "archive", "check", "clean", "doctor", "explain", "files", "history", "query", "rollback", "savepoint create",
-        "savepoint delete", "savepoint list", "savepoint restore", "show",
+        "archive", "check", "clean", "compact", "doctor", "explain", "files", "history", "query", "rollback",
+        "savepoint create", "savepoint delete", "savepoint list", "savepoint restore", "show",
     ]  # fmt: skip
 
 

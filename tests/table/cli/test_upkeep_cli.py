@@ -15,6 +15,8 @@ from table.inspect.explain import explain_files, explain_packing
 from table.options.write_options import parse_options
 from table.view.file_group import BaseFile
 
+NO_GRACE = ("--set", "hudistream.clean.grace.ms=0")
+
 
 @pytest.fixture
 def path(tmp_path):
@@ -27,14 +29,16 @@ def path(tmp_path):
 
 def test_clean_says_what_it_would_do_and_does_it(path, capsys):
     before = base_files(path)
-    text = said(capsys, "clean", path, "--dry-run", "--set", "hoodie.cleaner.commits.retained=2")
+    text = said(capsys, "clean", path, "--dry-run", "--set", "hoodie.cleaner.commits.retained=2", *NO_GRACE)
     assert base_files(path) == before
     named = sorted(line.split()[3] for line in text.splitlines() if line.startswith("  delete"))
     assert "9 of 18 files would be deleted" in text.splitlines()[-1]
     assert "it is the newest version" in text
-    assert "9 files deleted, 0 could not be" in said(capsys, "clean", path, "--set", "clean.retain_commits=2")
+    assert "9 files deleted, 0 could not be" in said(
+        capsys, "clean", path, "--set", "clean.retain_commits=2", *NO_GRACE
+    )
     assert sorted(set(before) - set(base_files(path))) == named
-    assert "nothing to clean" in said(capsys, "clean", path, "--set", "clean.retain_commits=2")
+    assert "nothing to clean" in said(capsys, "clean", path, "--set", "clean.retain_commits=2", *NO_GRACE)
 
 
 def test_savepoint_rollback_restore_and_archive(path, capsys, tmp_path):
@@ -65,11 +69,11 @@ def test_savepoint_rollback_restore_and_archive(path, capsys, tmp_path):
 
 
 def test_explain_has_a_reason_for_every_file(path, capsys):
-    options = parse_options({"hoodie.clean.commits.retained": "2"}).options
+    options = parse_options({"hoodie.clean.commits.retained": "2", "hudistream.clean.grace.ms": "0"}).options
     explained = list(explain_files(HudiTable.open(path), options))
     assert sorted(e.file.path for e in explained) == base_files(path)
     assert sum(bool(e.packing) for e in explained) == 3
-    text = said(capsys, "explain", path, "--set", "hoodie.clean.commits.retained=2")
+    text = said(capsys, "explain", path, "--set", "hoodie.clean.commits.retained=2", *NO_GRACE)
     assert sum(".parquet" in line for line in text.splitlines()) == 18
     assert "cleaning: deletes it: replaced before" in text
     assert "packing:  small: takes rows first" in text

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from table.config.merge_mode import PAYLOAD_STRATEGY, MergeMode, merge_mode_in
 from table.config.properties import format_properties, parse_properties
 from table.config.table_config import (
     BACKUP_FILE,
@@ -172,3 +173,66 @@ def test_update_stopped_at_every_call_leaves_a_readable_table(tmp_path):
             assert load_table_config(storage) == CONFIG
             update_properties(storage, {"x": "2"})
             assert load_properties(storage)["x"] == "2"
+
+
+VERSION_9 = {
+    "hoodie.table.name": "t",
+    "hoodie.table.version": "9",
+    "hoodie.timeline.layout.version": "2",
+    "hoodie.archivelog.folder": "archived",
+}
+
+
+@pytest.mark.parametrize(("said", "expected"), [
+    ({}, {"version": 9, "layout_version": 2, "timeline_folder": "timeline", "archive_folder": "history"}),
+    ({"hoodie.timeline.path": "line", "hoodie.timeline.history.path": "old"},
+     {"timeline_folder": "line", "archive_folder": "old"}),
+    ({"hoodie.timeline.layout.version": "1", "hoodie.timeline.path": "line", "hoodie.timeline.history.path": "old"},
+     {"timeline_folder": "timeline", "archive_folder": "archived"}),
+    ({"hoodie.table.ordering.fields": "ts"}, {"ordering_field": "ts", "further_ordering_fields": ()}),
+    ({"hoodie.table.ordering.fields": "ts, n,m"}, {"ordering_field": "ts", "further_ordering_fields": ("n", "m")}),
+    ({"hoodie.table.precombine.field": "ts"}, {"ordering_field": "ts", "further_ordering_fields": ()}),
+    ({"hoodie.table.precombine.field": "old", "hoodie.table.ordering.fields": "ts"}, {"ordering_field": "ts"}),
+    ({"hoodie.table.ordering.fields": ""}, {"ordering_field": None, "further_ordering_fields": ()}),
+    ({"hoodie.table.format": "NATIVE"}, {"table_format": "native"}),
+    ({"hoodie.table.format": "iceberg"}, {"table_format": "iceberg"}),
+])  # fmt: skip
+def test_properties_of_later_versions_are_read_typed(said, expected):
+    config = config_from_properties({**VERSION_9, **said})
+    assert {name: getattr(config, name) for name in expected} == expected
+
+
+@pytest.mark.parametrize("key", ["hoodie.timeline.path", "hoodie.timeline.history.path"])
+@pytest.mark.parametrize("folder", ["..", "../x", "a/../../x", "/x"])
+def test_a_timeline_outside_of_the_metadata_is_refused(key, folder):
+    with pytest.raises(UnsupportedTableError, match=f"{key}={folder}: .* must lie within .hoodie"):
+        config_from_properties({**VERSION_9, key: folder})
+
+
+MODE, PARTIAL = "hoodie.record.merge.mode", "hoodie.table.partial.update.mode"
+STRATEGY = "hoodie.record.merge.strategy.id"
+
+
+@pytest.mark.parametrize(("said", "mode"), [
+    ({}, None),
+    ({MODE: "EVENT_TIME_ORDERING"}, MergeMode.EVENT_TIME),
+    ({MODE: " event_time_ordering "}, MergeMode.EVENT_TIME),
+    ({MODE: "COMMIT_TIME_ORDERING", PARTIAL: ""}, MergeMode.COMMIT_TIME),
+    ({MODE: "CUSTOM", STRATEGY: PAYLOAD_STRATEGY}, None),
+    ({MODE: "COMMIT_TIME_ORDERING", "hoodie.compaction.payload.class": "org.example.Mine"}, MergeMode.COMMIT_TIME),
+])  # fmt: skip
+def test_the_merge_mode_of_later_versions(said, mode):
+    assert merge_mode_in(said) is mode
+
+
+@pytest.mark.parametrize(("said", "named"), [
+    ({MODE: "CUSTOM"}, f"{MODE}=CUSTOM"),
+    ({MODE: "CUSTOM", STRATEGY: "11111111-0000-0000-0000-000000000000"}, f"{MODE}=CUSTOM"),
+    ({MODE: "CUSTOM", STRATEGY: PAYLOAD_STRATEGY, PARTIAL: "IGNORE_DEFAULTS"}, f"{PARTIAL}=IGNORE_DEFAULTS"),
+    ({MODE: "x", PARTIAL: "IGNORE_DEFAULTS"}, f"{MODE}=x"),
+    ({MODE: "EVENT_TIME_ORDERING", PARTIAL: "FILL_UNAVAILABLE"}, f"{PARTIAL}=FILL_UNAVAILABLE"),
+    ({"hoodie.record.merge.property.b": "2", "hoodie.record.merge.property.a": "1"}, "merge.property.a=1"),
+])  # fmt: skip
+def test_a_merge_mode_that_is_not_known_is_named(said, named):
+    with pytest.raises(UnsupportedTableError, match=f"{named}: how it merges .* let Hudi compact"):
+        merge_mode_in(said)

@@ -438,6 +438,7 @@ def test_column_statistics_of_a_later_hudi_are_right(tmp_path):
 
 
 @pytest.mark.hudi
+@pytest.mark.slow
 def test_without_bounds_hudi_loses_rows(hudi, tmp_path, older):
     """Why all this is done: when this fails, Hudi has become more careful."""
     older()

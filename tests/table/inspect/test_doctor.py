@@ -43,7 +43,8 @@ def test_a_free_place_and_one_that_is_not(tmp_path):
     [
         ("cow_metadata_table", {}, "hoodie.metadata.enable=false", None),
         ("cow_metadata_table", {"hoodie.metadata.enable": "false"}, None, "will be dropped"),
-        ("mor_avro_logs", {}, "MERGE_ON_READ", None),
+        ("mor_avro_logs", {}, None, "to tell its log files apart"),
+        ("mor_compaction_pending", {}, None, "`hudistream compact`, carries it out"),
         ("cow_with_failed_inflight", {}, None, "rolls it back"),
         ("cow_insert_partitioned", {"hoodie.table.name": "other"}, "hoodie.table.name=other", None),
         ("cow_insert_partitioned", {}, None, "writer's local zone"),

@@ -240,7 +240,7 @@ def test_the_key_generator_follows_from_the_fields(options, keygen):
         ({"hoodie.combine.before.insert": "maybe"}, "hoodie.combine.before.insert=maybe"),
         ({"hoodie.index.bloom.fpp": "2"}, "hoodie.index.bloom.fpp=2"),
         ({"hoodie.auto.commit": "false"}, "hoodie.auto.commit=false is refused: the stream's checkpoint"),
-        ({"table.type": "MERGE_ON_READ"}, "table.type=MERGE_ON_READ is refused"),
+        ({"table.type": "MERGE_ON_WRITE"}, "table.type=MERGE_ON_WRITE"),
         ({"hoodie.datasource.write.operation": "upsurt"}, "hoodie.datasource.write.operation=upsurt"),
         ({"hoodie.index.type": "HBASE"}, "hoodie.index.type=HBASE: this index is not supported; use one of BLOOM"),
         ({"hoodie.datasource.hive_sync.enable": "true"}, "no catalog is updated"),
@@ -335,7 +335,7 @@ def test_what_is_left_out_is_the_tables():
 def test_all_that_is_refused_or_unknown_is_named_at_once():
     given = {
         "hoodie.auto.commit": "false",
-        "table.type": "MERGE_ON_READ",
+        "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
         "hoodie.nonsense.at.all.xyz": "1",
         "hoodie.datasource.write.recordkey.feild": "id",
         "hoodie.table.cdc.enabled": "false",
@@ -345,7 +345,7 @@ def test_all_that_is_refused_or_unknown_is_named_at_once():
     message = str(error.value)
     assert message.startswith("4 options cannot be used: ")
     assert "hoodie.auto.commit=false is refused" in message
-    assert "table.type=MERGE_ON_READ is refused" in message
+    assert "hoodie.index.bucket.engine=CONSISTENT_HASHING is refused" in message
     assert "unknown option hoodie.nonsense.at.all.xyz" in message
     assert "did you mean hoodie.datasource.write.recordkey.field?" in message
     assert "cdc" not in message

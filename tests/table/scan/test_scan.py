@@ -291,3 +291,14 @@ def test_a_reader_that_stops_early_lets_go_of_its_files(lake):
     gc.collect()
     here = [os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
     assert not [name for name in here if name.endswith(".parquet")]
+
+
+@pytest.mark.parametrize(("operator", "value", "kept"), [
+    ("<", 2.5, [-3, 2]), ("<=", 2.5, [-3, 2]), (">", 2.5, [3, 2**62]), (">=", 2.5, [3, 2**62]),
+    ("<", 3.0, [-3, 2]), ("<=", 3.0, [-3, 2, 3]), ("=", 3.0, [3]), (">", -2.5, [2, 3, 2**62]), ("<", -2.5, [-3]),
+])  # fmt: skip
+def test_whole_numbers_of_any_size_are_compared_with_fractions(tmp_path, operator, value, kept):
+    path = str(tmp_path / "t")
+    numbers = [-3, 2, 3, 2**62]
+    Engine(path).write(None, rows(range(4)).append_column("n", pa.array(numbers, pa.int64())))
+    assert sorted(HudiTable.open(path).scan(["n"], [("n", operator, value)]).to_arrow()["n"].to_pylist()) == kept

@@ -12,6 +12,7 @@ from table.scan.read_table import base_files_of, list_snapshot_files
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.timeline.timeline import Timeline
+from table.user_table import HudiTable as UserTable
 
 OPERATION = "hoodie.datasource.write.operation"
 
@@ -56,7 +57,7 @@ def test_what_was_archived_has_no_snapshot(tmp_path):
     for number in range(6):
         Engine(path).write(None, rows(range(3), ts=number))
     table = HudiTable.open(path)
-    archive(table, ArchiveSettings(min_commits=2, max_commits=3), CleanSettings(commits_retained=1))
+    archive(table, ArchiveSettings(min_commits=2, max_commits=3), CleanSettings(commits_retained=1, grace_ms=0))
     assert first not in table.load_timeline().committed_times
     with pytest.raises(InvalidConfigError, match=first):
         Snapshot.load(table, as_of=first)
@@ -73,6 +74,11 @@ def test_a_table_is_read_from_one_listing_of_its_timeline(tmp_path, monkeypatch)
     Engine(path).write(None, rows(range(30)))
     fuse = Fuse()
     monkeypatch.setattr("table.hudi_table.open_storage", lambda *_: FaultyStorage(LocalStorage(path), fuse))
-    assert read_table(path).num_rows == 30
+    assert UserTable.open(path).scan().pinned_for(0).to_arrow().num_rows == 30
     listed = [call.removeprefix("list_dir").strip() for call in fuse.calls if call.startswith("list_dir")]
     assert sorted(listed) == ["", ".hoodie", "p0", "p1", "p2"]
+    del fuse.calls[:]
+    assert read_table(path).num_rows == 30
+    pinned = [call for call in fuse.calls if not call.startswith(("list_dir p", "open_input", "read "))]
+    # behind the plan: is the table cleaned here; the pin; is a clean under way; the pin is deleted
+    assert [call.split()[0] for call in pinned][-4:] == ["list_dir", "put", "list_dir", "_delete"]

@@ -55,7 +55,7 @@ def test_files_of_a_table_with_logs_are_listed(golden):
 def test_services_are_methods(lake):
     table, times = lake
     table.create_savepoint(times[0])
-    assert table.clean(CleanSettings(commits_retained=1))
+    assert table.clean(CleanSettings(commits_retained=1, grace_ms=0))
     table.restore_to_savepoint(times[0])
     assert set(read_table(table.storage.base_uri)["v"].to_pylist()) == {"v0"}
     table.delete_savepoint(times[0])

@@ -22,7 +22,7 @@ from table.timeline.instant import Action
 from table.timeline.timeline import build_timeline
 
 SETTINGS = ArchiveSettings(min_commits=3, max_commits=5, batch=4)
-CLEAN = CleanSettings(commits_retained=2)
+CLEAN = CleanSettings(commits_retained=2, grace_ms=0)
 
 
 def times(numbers):

@@ -36,7 +36,7 @@ from table.transaction.heartbeat import WriterIdentity, write_heartbeat
 from table.transaction.lease import hold_table
 
 ARCHIVE = ArchiveSettings(min_commits=3, max_commits=5)
-CLEAN = CleanSettings(commits_retained=2)
+CLEAN = CleanSettings(commits_retained=2, grace_ms=0)
 LATER = "29990101000000000"
 EARLIER = "20200101000000000"
 ERROR, WARNING, NOTE = Severity
@@ -490,6 +490,10 @@ GOLDEN = sorted(file.stem for file in Path(__file__).parents[2].joinpath("golden
 @pytest.mark.parametrize("name", GOLDEN)
 def test_tables_that_hudi_wrote(golden, name):
     path, _ = golden(name)
+    if name.startswith(("v8", "v9")):
+        with pytest.raises(UnsupportedTableError, match=r"cannot check the table .*HudiTable.scan"):
+            look(path, repair=True)
+        return
     if name.startswith("mor"):
         with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
             look(path)

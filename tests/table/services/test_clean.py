@@ -30,9 +30,9 @@ from table.timeline.metadata.clean import CleanPlan, decode_clean_plan, encode_c
 from table.timeline.timeline import build_timeline
 from table.view.file_group import BaseFile, CommittedInstants, group_files
 
-COMMITS = CleanSettings(policy=KEEP_LATEST_COMMITS, commits_retained=2)
-VERSIONS = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=2)
-HOURS = CleanSettings(policy=KEEP_LATEST_BY_HOURS)
+COMMITS = CleanSettings(policy=KEEP_LATEST_COMMITS, commits_retained=2, grace_ms=0)
+VERSIONS = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=2, grace_ms=0)
+HOURS = CleanSettings(policy=KEEP_LATEST_BY_HOURS, grace_ms=0)
 
 
 def times(*numbers):
@@ -93,15 +93,13 @@ def test_versions_that_go(settings, versions, gone):
     assert all(fate.rule for fate in fates)
 
 
-def test_savepoints_compactions_and_the_grace_period_are_above_every_policy():
+def test_savepoints_and_compactions_are_above_every_policy():
     earliest = completed(times(5)[0])
     versions = group(1, 2, 3, 4, 5)
     names = {number: f"f-0_0-0-0_{times(number)[0]}.parquet" for number in range(1, 6)}
     for settings in (COMMITS, VERSIONS):
         held = Protection({"p": frozenset({names[1]})})
         assert 1 not in deleted(judge_file_group(versions, settings, earliest, held))
-        young = Protection(young=frozenset({f"p/{names[2]}"}))
-        assert 2 not in deleted(judge_file_group(versions, settings, earliest, young))
         compacting = Protection(compacting={("p", "f-0"): times(2)[0]})
         assert deleted(judge_file_group(versions, settings, earliest, compacting)) in ([1], [])
     rules = {fate.rule for fate in judge_file_group(versions, COMMITS, earliest, Protection({"p": {names[1]}}))}
@@ -163,20 +161,21 @@ def test_old_versions_go_and_every_deletion_is_told(tmp_path, logs):
     # the next one looks only where something changed, and finds the same as a look everywhere
     fill_more = Engine(path)
     fill_more.write(6, rows([600, 603, 606]))
-    full = plan_clean(table, table.load_timeline(), CleanSettings(commits_retained=2, incremental=False))
+    full = plan_clean(table, table.load_timeline(), CleanSettings(commits_retained=2, incremental=False, grace_ms=0))
     assert plan_clean(table, table.load_timeline(), COMMITS).files == full.files
     assert list(full.files)
 
 
-def test_a_grace_period_keeps_young_files_and_a_brake_refuses_large_plans(tmp_path):
+def test_a_grace_period_keeps_what_was_superseded_lately_and_a_brake_refuses_large_plans(tmp_path):
     path = str(tmp_path / "t")
     fill(path, 6)
     table = HudiTable.open(path)
-    assert plan_clean(table, table.load_timeline(), CleanSettings(commits_retained=2, grace_ms=3_600_000)) is None
+    lately = CleanSettings(commits_retained=2, grace_ms=3_600_000, readers_share=100)
+    assert plan_clean(table, table.load_timeline(), lately) is None
     with pytest.raises(StorageError, match=r"would delete 4\d% .*max\.share=0\.2"):
-        clean(table, CleanSettings(commits_retained=2, most_share=0.2))
+        clean(table, CleanSettings(commits_retained=2, most_share=0.2, grace_ms=0))
     assert not table.load_timeline().pending_of(Action.CLEAN)
-    assert clean(table, CleanSettings(commits_retained=2, most_share=0.9))
+    assert clean(table, CleanSettings(commits_retained=2, most_share=0.9, grace_ms=0))
 
 
 def test_a_plan_that_names_a_live_file_is_refused_whoever_made_it(tmp_path):

@@ -20,7 +20,7 @@ from table.services.savepoint.savepoint import create_savepoint, delete_savepoin
 from table.timeline.active_timeline import load_timeline
 from table.timeline.instant import Action
 
-CLEAN = CleanSettings(commits_retained=1)
+CLEAN = CleanSettings(commits_retained=1, grace_ms=0)
 
 
 def fill(path, first, last):

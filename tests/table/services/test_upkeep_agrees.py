@@ -20,9 +20,9 @@ from table.timeline.instant import Action
 pytestmark = [pytest.mark.hudi, pytest.mark.usefixtures("utc")]
 
 POLICIES = {
-    KEEP_LATEST_COMMITS: CleanSettings(policy=KEEP_LATEST_COMMITS, commits_retained=2),
-    KEEP_LATEST_FILE_VERSIONS: CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=2),
-    KEEP_LATEST_BY_HOURS: CleanSettings(policy=KEEP_LATEST_BY_HOURS, hours_retained=2),
+    KEEP_LATEST_COMMITS: CleanSettings(policy=KEEP_LATEST_COMMITS, commits_retained=2, grace_ms=0),
+    KEEP_LATEST_FILE_VERSIONS: CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=2, grace_ms=0),
+    KEEP_LATEST_BY_HOURS: CleanSettings(policy=KEEP_LATEST_BY_HOURS, hours_retained=2, grace_ms=0),
 }
 
 

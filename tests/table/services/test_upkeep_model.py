@@ -28,7 +28,7 @@ from table.timeline.active_timeline import load_timeline
 from table.timeline.instant import Action
 
 RETAINED = 2
-SETTINGS = CleanSettings(commits_retained=RETAINED)
+SETTINGS = CleanSettings(commits_retained=RETAINED, grace_ms=0)
 OPTIONS = {"hoodie.parquet.max.file.size": "12000"}
 
 

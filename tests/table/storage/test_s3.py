@@ -11,6 +11,7 @@ from s3_server import serve_s3
 
 from streaming import HudiSink
 from table import StorageError, archive, clean, read_table
+from table.clock import parse_instant_time
 from table.hudi_table import HudiTable
 from table.options.groups import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from table.storage.interface import ByteRange
@@ -225,13 +226,13 @@ def test_cleaning_on_s3_deletes_in_bulk(s3, monkeypatch):
     fs = storage._fs
     call = fs.call_s3
     monkeypatch.setattr(fs, "call_s3", lambda method, *a, **k: asked.append(method) or call(method, *a, **k))
-    (outcome,) = clean(table, CleanSettings(commits_retained=2))
+    (outcome,) = clean(table, CleanSettings(commits_retained=2, grace_ms=0))
     assert sum(map(len, outcome.deleted.values())) == 9
     assert not outcome.failed
     assert asked.count("delete_objects") == 3, set(asked)  # one a partition
     assert "delete_object" not in asked
     assert key_set(read_table(path, storage_options=s3)) == wanted
-    archive(table, ArchiveSettings(min_commits=3, max_commits=4), CleanSettings(commits_retained=2))
+    archive(table, ArchiveSettings(min_commits=3, max_commits=4), CleanSettings(commits_retained=2, grace_ms=0))
     assert len(table.load_timeline().completed_writes) == 3
     engine.write(6, rows([100]))
     assert len(key_set(read_table(path, storage_options=s3))) == len(wanted) + 1
@@ -246,12 +247,34 @@ def test_partition_paths_that_look_like_patterns_take_nothing_else_with_them_on_
         upsert.write(number, rows(range(30), lambda key: [strange, "A", "x1"][key % 3], ts=number))
     upsert.writer.stop()
     table = HudiTable.open(path, s3)
-    (outcome,) = clean(table, CleanSettings(commits_retained=1))
+    (outcome,) = clean(table, CleanSettings(commits_retained=1, grace_ms=0))
     assert [len(outcome.deleted[name]) for name in (strange, "A", "x1")] == [1, 1, 1]
     assert not outcome.failed
     assert key_set(read_table(path, storage_options=s3)) == key_set(rows(range(30)))
     emptying = {"hoodie.datasource.write.operation": "insert_overwrite_table"}
     Engine(storage, emptying, query_id=None).write(None, rows(range(30, 60), lambda key: ["A", "x1"][key % 2]))
-    clean(table, CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=1))
+    clean(table, CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=1, grace_ms=0))
     assert storage.list_dir(strange) == []
     assert key_set(read_table(path, storage_options=s3)) == key_set(rows(range(30, 60)))
+
+
+def test_delta_commits_and_compaction_on_s3(s3):
+    path = "s3://lake/deltas"
+    options = {
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.compact.inline": "true",
+        "hoodie.compact.inline.max.delta.commits": "3",
+    }
+    storage = open_storage(path, s3)
+    engine = Engine(storage, options)
+    for number in range(5):
+        engine.write(number, rows(range(number, number + 9), ts=number, v=str(number)))
+    engine.writer.stop()
+    found = {row["id"]: row["v"] for row in read_table(path, storage_options=s3).to_pylist()}
+    assert found == {f"k{n}": str(min(n, 4)) for n in range(13)}
+    done = {entry.name: entry.modified_ms for entry in storage.list_dir(".hoodie")}
+    for name in [name for name in done if name.endswith((".deltacommit", ".commit"))]:
+        # whole seconds, as they are shown to whoever reads log files
+        assert done[name] // 1000 * 1000 >= parse_instant_time(name.partition(".")[0]), name
+    assert sum(name.endswith(".commit") for name in done) == 1

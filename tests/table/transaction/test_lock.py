@@ -21,7 +21,7 @@ from table.transaction.heartbeat import WriterIdentity
 from table.transaction.liveness import Standing, judge_writer
 from table.transaction.lock import Step
 
-CLEAN = CleanSettings(commits_retained=1)
+CLEAN = CleanSettings(commits_retained=1, grace_ms=0)
 
 
 class Recorder:

@@ -18,7 +18,7 @@ from table.services.clean.judgement import judge_files
 from table.storage.local import LocalStorage
 from table.view.listing import StorageListing
 
-SETTINGS = CleanSettings(commits_retained=1, incremental=False)
+SETTINGS = CleanSettings(commits_retained=1, incremental=False, grace_ms=0)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,106 @@
+"""Reads a table once: a Spark partition for every parcel of file slices, rows as Arrow batches."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from pyspark_hudistream.filters import term_of, with_terms
+from pyspark_hudistream.source_options import SourceOptions
+from streaming.spark.questions import load_shown_schema, plan_of, scan_of
+from streaming.spark.schema import to_spark_arrow
+from streaming.spark.split_rows import pack_splits, read_parcel
+from table.errors import SchemaMismatchError
+from table.scan.plan import ScanPlan
+from table.scan.split import ScanSplit
+from table.user_table import HudiTable
+
+
+class Parcel(InputPartition):
+    """Neighbouring file slices: what one Spark task reads.
+
+    Args:
+        value: of `pack_splits`.
+    """
+
+
+class TableReader(DataSourceReader):
+    """Reads what the options ask for.
+
+    Args:
+        asked: the options.
+        schema: the columns, with Spark's types.
+    """
+
+    def __init__(self, asked: SourceOptions, schema: StructType) -> None:
+        self._asked, self._schema = asked, schema
+        self._where = asked.where
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """The parcels of the snapshot, or of the range, at this moment.
+
+        Raises:
+            HudiError: as `table.scan.scan.Scan.plan`.
+            SchemaMismatchError: a column has another type than when the DataFrame was made.
+        """
+        asked = self._asked
+        scan = scan_of(self._open(), asked.read, self._schema.names, self._where)
+        return parcels_of(plan_of(scan, asked.read), self._schema)
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """The rows of a parcel. Of an empty list of parcels Spark makes None, or a partition with it: no rows.
+
+        Raises:
+            CorruptFileError, StorageError: a file cannot be decoded or read.
+        """
+        if partition is not None and partition.value is not None:
+            yield from read_parcel(partition.value)
+
+    def _open(self) -> HudiTable:
+        return HudiTable.open(self._asked.path, self._asked.storage_options)
+
+
+class FilteringReader(TableReader):
+    """Skips files that the filters of the query rule out.
+
+    Spark refuses a reader with ``pushFilters`` unless ``spark.sql.python.filterPushdown.enabled`` is on.
+    """
+
+    def pushFilters(self, filters: list[Any]) -> Iterator[Any]:  # noqa: N802 Spark's name
+        """Takes note of filters. Spark asks every row again: all are returned.
+
+        Args:
+            filters: of ``pyspark.sql.datasource``; all have to be true.
+        """
+        known = load_shown_schema(self._open(), self._asked.read, self._schema.names)
+        terms = [term for found in filters if (term := term_of(found, known)) is not None]
+        self._where = with_terms(self._asked.where, terms)
+        return iter(filters)
+
+
+def parcels_of(plan: ScanPlan, schema: StructType) -> list[InputPartition]:
+    """The parcels of a plan.
+
+    Args:
+        plan: with the columns of the schema.
+        schema: what Spark expects.
+
+    Raises:
+        SchemaMismatchError: a column has another type by now; names both.
+    """
+    _check_types(plan.shown, schema)
+    splits = [ScanSplit.of(plan, found) for found in plan.slices]
+    return [Parcel(parcel) for parcel in pack_splits(splits)]
+
+
+def _check_types(shown: pa.Schema, schema: StructType) -> None:
+    found = from_arrow_schema(to_spark_arrow(shown), prefer_timestamp_ntz=True)
+    for ours, theirs in zip(found.fields, schema.fields, strict=True):
+        if ours.dataType.simpleString() != theirs.dataType.simpleString():
+            raise SchemaMismatchError(
+                f"the column {ours.name!r} has the type {ours.dataType.simpleString()}, and the query expects "
+                f"{theirs.dataType.simpleString()}: make the DataFrame anew, or restart the stream"
+            )

@@ -1,0 +1,86 @@
+"""The format ``hudistream``: ``spark.read.format("hudistream")`` and ``spark.readStream.format("hudistream")``.
+
+Spark makes the source, its readers and their rows in processes of their own: what travels between them is pickled.
+"""
+
+from functools import cached_property
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from pyspark_hudistream.batch_reader import FilteringReader, TableReader
+from pyspark_hudistream.source_options import SourceOptions, parse_source_options
+from pyspark_hudistream.stream_reader import StreamReader
+from streaming.spark.questions import load_shown_schema
+from streaming.spark.schema import to_spark_arrow
+from table.errors import InvalidConfigError
+from table.log import get_logger
+from table.user_table import HudiTable
+
+log = get_logger("hudistream.read")
+
+
+class DefaultSource(DataSource):
+    """A Hudi table as a Python data source of Spark 4. Options: docs/guides/reading.md.
+
+    Args:
+        options: as users give them; their case does not matter.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """What stands in ``format(…)``."""
+        return "hudistream"
+
+    @cached_property
+    def _asked(self) -> SourceOptions:
+        return parse_source_options(dict(self.options))
+
+    def schema(self) -> StructType:
+        """The columns wanted, with Spark's types, all nullable.
+
+        Raises:
+            HudiError: there is no table, an option is wrong, or a column is not in the table.
+        """
+        asked = self._asked
+        table = HudiTable.open(asked.path, asked.storage_options)
+        shown = load_shown_schema(table, asked.read, asked.columns)
+        return from_arrow_schema(to_spark_arrow(shown), prefer_timestamp_ntz=True)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Reads the table once.
+
+        Args:
+            schema: of `schema`, or the user's own.
+
+        Raises:
+            InvalidConfigError: an option is for streams.
+        """
+        asked = self._asked
+        asked.check_for_batch()
+        for key, reason in asked.without_effect.items():
+            log.info("option_without_effect", key=key, reason=reason)
+        return FilteringReader(asked, schema) if asked.pushes_filters else TableReader(asked, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 Spark's name
+        """Follows the table.
+
+        Args:
+            schema: of `schema`, or the user's own.
+
+        Raises:
+            InvalidConfigError: an option is not for streams, or a batch is to be limited and Spark is older than 4.2.
+        """
+        asked = self._asked
+        asked.check_for_stream()
+        try:
+            from pyspark_hudistream.limited_stream_reader import LimitedStreamReader  # noqa: PLC0415 Spark 4.2
+        except ImportError as error:
+            if asked.is_limited:
+                raise InvalidConfigError(
+                    "max_instants_per_batch and max_bytes_per_batch need Spark 4.2: an older one does not tell a "
+                    "Python source where a batch begins; leave them out"
+                ) from error
+            return StreamReader(asked, schema)
+        return LimitedStreamReader(asked, schema)

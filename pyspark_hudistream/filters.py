@@ -1,0 +1,52 @@
+"""Filters of a query, as Spark hands them to a Python source, as terms of a scan (pure).
+
+Spark asks every row again. A term only says what need not be read, so one that is not sure is left out.
+"""
+
+from typing import Any
+
+import pyarrow as pa
+
+from streaming.spark.same_comparison import compares_alike
+
+# classes of pyspark.sql.datasource, from Spark 4.1 on
+_OPERATORS = {
+    "EqualTo": "=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+    "In": "in",
+}
+
+
+def term_of(found: Any, schema: pa.Schema) -> tuple[str, str, Any] | None:
+    """The term that a filter stands for.
+
+    Args:
+        found: a ``pyspark.sql.datasource.Filter``.
+        schema: the table's columns (Arrow).
+
+    Returns:
+        None where there is none that means the same to Arrow and to Spark.
+    """
+    operator = _OPERATORS.get(type(found).__name__)
+    if operator is None or len(found.attribute) != 1 or found.attribute[0] not in schema.names:
+        return None
+    name = found.attribute[0]
+    value = [one for one in found.value if one is not None] if operator == "in" else found.value
+    return (name, operator, value) if compares_alike(schema.field(name).type, operator, value) else None
+
+
+def with_terms(where: list[Any] | None, terms: list[tuple[str, str, Any]]) -> list[Any] | None:
+    """A condition that also asks for all of some terms.
+
+    Args:
+        where: tuples that are all true, or lists of tuples of which one is true; None means all rows.
+        terms: what else is asked.
+    """
+    if where is None:
+        return terms or None
+    if isinstance(where[0], tuple):
+        return [*where, *terms]
+    return [[*group, *terms] for group in where]

@@ -1,0 +1,64 @@
+"""Follows a table in portions, and up to a target: what Spark 4.2 lets a source written in Python do."""
+
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+)
+
+from pyspark_hudistream.offsets import Offset, choose_end, make_offset
+from pyspark_hudistream.stream_reader import ChangesReader
+from table.scan.change_range import newest_settled
+from table.timeline.timeline import Timeline
+from table.user_table import HudiTable
+
+
+class LimitedStreamReader(ChangesReader, SupportsTriggerAvailableNow):
+    """Reads as many commits in a batch as the options allow; with ``availableNow``, those that were there at the start.
+
+    Args:
+        asked: the options.
+        schema: the columns, with Spark's types.
+    """
+
+    _target: str | None = None
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 Spark's name
+        """A limit of Spark's that stands for those of the options: it says that they count."""
+        if self._asked.max_bytes is not None:
+            return ReadMaxBytes(self._asked.max_bytes)
+        return ReadMaxFiles(self._asked.max_instants) if self._asked.max_instants is not None else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 Spark's name
+        """The query is to end with the instant that is the newest now."""
+        self._target = self._open().newest_instant or ""
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 Spark's name
+        """The instant with which the next batch ends; the start where there is nothing new.
+
+        Args:
+            start: where the batch begins.
+            limit: of `getDefaultReadLimit`, or all that is available.
+        """
+        table = self._open()
+        timeline = table.load_timeline()
+        newest = newest_settled(timeline) or ""
+        if self._target is not None:
+            newest = min(newest, self._target)
+        if newest <= start["instant"]:
+            return start
+        unlimited = isinstance(limit, ReadAllAvailable) or not self._asked.is_limited
+        end = newest if unlimited else self._end(table, timeline, start["instant"], newest)
+        return make_offset(end, start["began_after"])
+
+    def _end(self, table: HudiTable, timeline: Timeline, since: str, newest: str) -> str:
+        """The end that the limits say."""
+        asked, commits = self._asked, table.open_commits()
+        writes, visible = timeline.writes_between(since, newest), timeline.visible_times
+        sizes = [0] * len(writes)
+        if asked.max_bytes is not None:
+            sizes = [sum(stat.file_size_bytes for stat in commits.read(one).stats) for one in writes]
+        times = [visible[one.time] for one in writes]
+        return choose_end(list(zip(times, sizes, strict=True)), asked.max_instants, asked.max_bytes)

@@ -1,0 +1,147 @@
+"""Follows a table: each batch has the latest row of each key that the commits of a range wrote.
+
+A batch ends before the first write that is pending, so no commit is missed. A batch that Spark repeats after a crash
+has the same range.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from pyspark_hudistream.batch_reader import parcels_of
+from pyspark_hudistream.filters import with_terms
+from pyspark_hudistream.offsets import Offset, make_offset, since_of
+from pyspark_hudistream.source_options import SourceOptions
+from streaming.spark.split_rows import read_parcel
+from table.errors import InvalidConfigError
+from table.log import get_logger
+from table.scan.as_of import instant_time_of, load_snapshot
+from table.scan.change_range import EARLIEST
+from table.scan.pinned import HeldPin, plan_pinned
+from table.scan.scan import Scan
+from table.schema.avro_schema import COMMIT_TIME
+from table.user_table import HudiTable
+
+log = get_logger("hudistream.read")
+
+
+class ChangesReader(DataSourceStreamReader):
+    """What all streams have in common: where they begin, and what a batch has. Where it ends depends on Spark.
+
+    Args:
+        asked: the options.
+        schema: the columns, with Spark's types.
+    """
+
+    def __init__(self, asked: SourceOptions, schema: StructType) -> None:
+        self._asked, self._schema = asked, schema
+        self._began_after: str | None = None
+        self._pins: list[tuple[str, HeldPin]] = []  # by the end of the batch that reads under it
+
+    def initialOffset(self) -> Offset:  # noqa: N802 Spark's name
+        """Where a new stream begins: ``starting_offset``.
+
+        Raises:
+            InvalidConfigError: it is neither ``earliest`` nor ``latest`` nor a time; or the table has no commit yet.
+        """
+        start = (self._asked.read.start or "earliest").strip()
+        table = self._open()
+        if table.load_schema(table.load_timeline()) is None:
+            raise InvalidConfigError(
+                f"the table at {self._asked.path!r} has no commit yet, so its columns are not known: start the stream "
+                "after the first commit"
+            )
+        if start.lower() == "latest":
+            first = table.newest_instant or EARLIEST
+        elif start.lower() == "earliest":
+            first = EARLIEST
+        else:
+            first = instant_time_of(start, table.config.timezone, "starting_offset")
+        self._began_after = first
+        return make_offset(first, first)
+
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
+        """The parcels of a batch.
+
+        Where cleaning has deleted files of the end, rows of the same commits are taken from the newest snapshot. What
+        later commits wrote anew comes with their batches, so no key is left out.
+
+        Raises:
+            SchemaMismatchError: a column has another type than at the start of the stream.
+        """
+        since, until = since_of(start, end), end["instant"]
+        if since >= until:
+            return []
+        table = self._open()
+        scan = self._changes(table, since, until)
+        plan, pin = plan_pinned(table, scan.plan, scan.pin_s)
+        self._pins.append((until, pin))
+        return parcels_of(plan, self._schema)
+
+    def _changes(self, table: HudiTable, since: str, until: str) -> Scan:
+        columns, where = self._schema.names, self._asked.where
+        if self._is_kept(table, until):
+            return table.changes(since, until, columns, where)
+        log.info("batch_read_from_newest_snapshot", since=since, until=until, table=self._asked.path)
+        written: list[tuple[str, str, Any]] = [(COMMIT_TIME, ">", since), (COMMIT_TIME, "<=", until)]
+        return table.scan(columns, with_terms(where, written))
+
+    def commit(self, end: Offset) -> None:
+        """Lets cleaning have the files of batches up to this one.
+
+        Args:
+            end: of a batch that is done.
+        """
+        self._release(end["instant"])
+
+    def stop(self) -> None:
+        """Lets cleaning have all files. Spark may end the process without this call: then pins expire by themselves."""
+        self._release(None)
+
+    def _release(self, until: str | None) -> None:
+        done = [pin for end, pin in self._pins if until is None or end <= until]
+        self._pins = [(end, pin) for end, pin in self._pins if until is not None and end > until]
+        for pin in done:
+            pin.release()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a parcel.
+
+        Raises:
+            CorruptFileError, StorageError: a file cannot be decoded or read.
+        """
+        yield from read_parcel(partition.value)
+
+    @staticmethod
+    def _is_kept(table: HudiTable, until: str) -> bool:
+        """Whether the snapshot of the end can be read; where times of completion order commits, it has to be."""
+        if table.layout.completes_in_order:
+            return True
+        try:
+            load_snapshot(table, until)
+        except InvalidConfigError:
+            return False
+        return True
+
+    def _open(self) -> HudiTable:
+        return HudiTable.open(self._asked.path, self._asked.storage_options)
+
+
+class StreamReader(ChangesReader):
+    """Reads everything that is there in each batch: Spark 4.0 and 4.1.
+
+    Args:
+        asked: the options.
+        schema: the columns, with Spark's types.
+    """
+
+    def latestOffset(self) -> Offset:  # noqa: N802 Spark's name
+        """The newest instant before which no write is pending."""
+        newest = self._open().newest_instant
+        if newest is None:
+            return self.initialOffset()
+        # after a restart Spark 4.0 and 4.1 do not say where the stream began, and do not need to know
+        return make_offset(newest, self._began_after) if self._began_after is not None else {"instant": newest}

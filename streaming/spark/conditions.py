@@ -1,0 +1,69 @@
+"""A condition of a scan as Spark's own, so that Spark pushes it down into the files."""
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import and_, or_
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from streaming.spark.same_comparison import compares_alike
+from table.keys.sql_text import quote_name
+from table.scan.change_range import ChangeRange
+from table.scan.predicate import Where, typed_terms
+from table.schema.avro_schema import COMMIT_TIME
+
+
+def spark_condition(where: Where | None, changes: ChangeRange | None, schema: pa.Schema) -> Column | None:
+    """The condition of a scan in Spark's words.
+
+    Args:
+        where: as `table.scan.predicate.parse_where` takes it, and has accepted it; None means all rows.
+        changes: the commits whose rows are wanted; None means all.
+        schema: the table's columns (Arrow), meta columns included.
+
+    Returns:
+        None where the condition is an expression, or where Spark may mean something else by it than Arrow.
+    """
+    condition = F.lit(True)
+    if where is not None:
+        if isinstance(where, pc.Expression):
+            return None
+        groups = typed_terms(where, schema)
+        if not all(compares_alike(schema.field(name).type, *rest) for group in groups for name, *rest in group):
+            return None
+        condition = reduce(or_, [reduce(and_, [_compared(*term) for term in group]) for group in groups])
+    return condition & _written_in(changes) if changes is not None else condition
+
+
+def _written_in(changes: ChangeRange) -> Column:
+    written = F.col(COMMIT_TIME)
+    if changes.times is not None:
+        return _is_in(written, sorted(changes.times))
+    return (written > changes.since) & (written <= changes.until)
+
+
+def _compared(name: str, operator: str, value: Any) -> Column:
+    column = F.col(quote_name(name))
+    if operator == "in":
+        return _is_in(column, value)
+    if operator == "not in":
+        return ~_is_in(column, value) | column.isNull()  # Arrow keeps nulls
+    other = F.lit(value)
+    compared: Column = {
+        "=": column == other,
+        "==": column == other,
+        "!=": column != other,
+        "<": column < other,
+        ">": column > other,
+        "<=": column <= other,
+        ">=": column >= other,
+    }[operator]
+    return compared
+
+
+def _is_in(column: Column, values: Sequence[Any]) -> Column:
+    return column.isin(list(values)) if len(values) else F.lit(False)

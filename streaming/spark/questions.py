@@ -1,0 +1,78 @@
+"""What a reader asks of a table, as a scan and its plan."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from table.errors import InvalidConfigError
+from table.options.read_options import BEGIN, QueryType, ReadOptions
+from table.scan.as_of import load_changes, load_snapshot
+from table.scan.change_range import EARLIEST
+from table.scan.plan import ScanPlan, checked_names, load_read_schema
+from table.scan.predicate import Where
+from table.scan.scan import Scan
+from table.user_table import HudiTable
+
+_INCLUDES_BEGIN = 8  # table version from which Hudi's begin belongs to the range
+
+
+def scan_of(
+    table: HudiTable, asked: ReadOptions, columns: Sequence[str] | None = None, where: Where | None = None
+) -> Scan:
+    """The scan that answers a question.
+
+    Args:
+        table: the table.
+        asked: which rows by time.
+        columns: the columns wanted, in order; None means all.
+        where: which rows; None means all.
+
+    Raises:
+        InvalidConfigError: Hudi's key names the begin of the range, and means another range for this table.
+    """
+    if asked.query_type is not QueryType.INCREMENTAL:
+        return table.scan(columns, where, asked.as_of)
+    if asked.names_hudis_begin and table.config.version >= _INCLUDES_BEGIN:
+        raise InvalidConfigError(
+            f"{BEGIN}={asked.since}: the table has version {table.config.version}, for which Hudi counts the begin as "
+            "part of the range; give since=, which does not belong to it"
+        )
+    return table.changes(asked.since, asked.until, columns, where)
+
+
+def plan_of(scan: Scan, asked: ReadOptions) -> ScanPlan:
+    """The plan of a scan, pinned; without log files where base files alone are asked for (``read_optimized``).
+
+    Args:
+        scan: the scan.
+        asked: which rows.
+
+    Raises:
+        HudiError: as `Scan.plan_pinned`.
+    """
+    plan = scan.plan_pinned()
+    if asked.query_type is not QueryType.READ_OPTIMIZED:
+        return plan
+    based = [found for found in plan.slices if found.base_file is not None]
+    return replace(plan, slices=tuple(replace(found, log_files=()) for found in based))
+
+
+def load_shown_schema(table: HudiTable, asked: ReadOptions, columns: Sequence[str] | None = None) -> pa.Schema:
+    """The columns of the rows that answer a question (Arrow). Lists no files.
+
+    Args:
+        table: the table.
+        asked: which rows by time.
+        columns: the columns wanted, in order; None means all.
+
+    Raises:
+        UnsupportedTableError: the table's version is not read.
+        InvalidConfigError: a column is not in the table, or there is no such snapshot or range.
+    """
+    if asked.query_type is QueryType.INCREMENTAL:
+        snapshot, _ = load_changes(table, asked.since if asked.since is not None else EARLIEST, asked.until)
+    else:
+        snapshot = load_snapshot(table, asked.as_of)
+    schema = load_read_schema(snapshot)[1]
+    return pa.schema([schema.field(name) for name in checked_names(columns, schema)])

@@ -1,0 +1,129 @@
+"""The plan of a scan as a DataFrame: Spark reads what it can read by itself, and Python on the workers reads the rest.
+
+Spark's Parquet reader takes file slices that are one base file. Slices with log files are merged on the workers, and so
+is everything where Spark has no connector for the store.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, reduce
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from streaming.spark.partition_columns import null_columns, text_columns
+from streaming.spark.schema import to_spark_ddl, to_spark_type
+from streaming.spark.split_rows import pack_splits, read_parcels
+from table.keys.sql_text import quote_name
+from table.log import get_logger
+from table.scan.plan import ScanPlan
+from table.scan.split import ScanSplit
+from table.view.file_group import FileSlice
+
+log = get_logger("hudistream.read")
+
+_GLOB = re.compile(r"[\[\]{}*?\\]")
+_NO_CONNECTOR = re.compile(r"No FileSystem for scheme|UnsupportedFileSystemException|Class \S*FileSystem\S* not found")
+
+
+@dataclass(frozen=True)
+class FrameMaker:
+    """Makes the DataFrame of one plan.
+
+    Attributes:
+        spark: the session, classic or Connect.
+        plan: of the scan.
+        condition: the plan's condition in Spark's words; None where only Arrow knows what it means: Python reads the
+            files then.
+    """
+
+    spark: SparkSession
+    plan: ScanPlan
+    condition: Column | None
+
+    def make(self) -> DataFrame:
+        """The rows, with the columns wanted in order."""
+        frames = [
+            self._shown(rows, nulls)
+            for nulls, found in self._slices_by_nulls().items()
+            for rows in self._rows_of(found)
+        ]
+        if not frames:
+            nothing = self.spark.createDataFrame([], to_spark_ddl(self.plan.shown))
+            return self._shown(nothing, frozenset())
+        return reduce(DataFrame.unionAll, frames)
+
+    def _slices_by_nulls(self) -> dict[frozenset[str], list[FileSlice]]:
+        """Slices by the columns that are shown as null: for nearly all slices there are none.
+
+        The columns of the others stay as they are in the files, so that Spark pushes filters on them into the files.
+        """
+        config = self.plan.context.table.config
+        groups: dict[frozenset[str], list[FileSlice]] = {}
+        for found in self.plan.slices:
+            groups.setdefault(null_columns(config, found.partition_path), []).append(found)
+        return groups
+
+    def _rows_of(self, slices: Sequence[FileSlice]) -> list[DataFrame]:
+        if self.condition is None:
+            return [self._read_by_python(slices)]
+        plain = [found for found in slices if not found.log_files]
+        by_spark = self._read_by_spark(plain, self.condition) if plain else None
+        others = slices if by_spark is None else [found for found in slices if found.log_files]
+        return [*([by_spark] if by_spark is not None else []), *([self._read_by_python(others)] if others else [])]
+
+    def _read_by_spark(self, slices: Sequence[FileSlice], condition: Column) -> DataFrame | None:
+        """Rows of base files; None where Spark cannot reach them."""
+        storage = self.plan.context.table.storage
+        paths = [storage.absolute(found.base_file.path) for found in slices if found.base_file is not None]
+        ddl = to_spark_ddl(self.plan.schema)
+        # folders like region=eu are not to be taken for columns: the files hold them
+        reader = self.spark.read.schema(ddl).option("recursiveFileLookup", "true")
+        rows = _unless_without_connector(
+            lambda: reader.parquet(*[_GLOB.sub(r"\\\g<0>", path) for path in paths]), storage.base_uri
+        )
+        return rows.filter(condition) if rows is not None else None
+
+    def _read_by_python(self, slices: Sequence[FileSlice]) -> DataFrame:
+        parcels = pack_splits([ScanSplit.of(self.plan, found) for found in slices])
+        sent = self.spark.createDataFrame([(parcel,) for parcel in parcels], "parcel BINARY")
+        return sent.repartition(len(parcels)).mapInArrow(read_parcels, to_spark_ddl(self.plan.shown))
+
+    def _shown(self, rows: DataFrame, nulls: frozenset[str]) -> DataFrame:
+        texts = text_columns(self.plan.context.table.config)
+        columns = []
+        for name in self.plan.names:
+            column = F.col(quote_name(name))
+            kind = self.plan.schema.field(name).type
+            if name in nulls:
+                column = F.lit(None).cast(to_spark_type(kind)).alias(name)
+            elif name in texts and not pa.types.is_string(kind):
+                column = column.cast("string").alias(name)
+            columns.append(column)
+        return rows.select(columns)
+
+
+def _unless_without_connector(read: Callable[[], DataFrame], address: str) -> DataFrame | None:
+    try:
+        rows = read()
+        rows.schema  # noqa: B018 Spark Connect looks for the files when it is asked for the schema
+    except Exception as error:
+        if not _NO_CONNECTOR.search(str(error)):
+            raise
+        _tell_no_connector(urlsplit(address).scheme)
+        return None
+    return rows
+
+
+@cache
+def _tell_no_connector(scheme: str) -> None:
+    """Says once in a process that Spark cannot read from a kind of store."""
+    log.warning(
+        "spark_has_no_connector",
+        scheme=scheme,
+        reason="Python on the workers reads the files through fsspec; with Hadoop's connector for this store on the "
+        "class path, Spark's own reader would, which is faster",
+    )

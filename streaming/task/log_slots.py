@@ -1,0 +1,90 @@
+"""Where the changes of a slot's file groups go in a merge-on-read table: listed by the task that writes them.
+
+A path whose files the driver knows has no log files: one with log files is not remembered, and listed each time.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from streaming.plan.bucket_assigner import LiveFile
+from streaming.plan.live_files import as_base_files, as_live_files
+from streaming.plan.task_plan import TaskPlan
+from table.view.file_group import BaseFile, FileGroup
+from table.view.file_system_view import list_file_groups
+from table.view.listing import StorageListing
+from table.write.context import LogSlot
+
+
+@dataclass(frozen=True)
+class SlotGroups:
+    """The file groups of a partition path.
+
+    Attributes:
+        files: base files in order of file id; with a bucket index a file of each group, be it a log file.
+        logs: file id -> where its log files go on; empty in a copy-on-write table.
+        fillable: ids of those that take new rows into their base file: they have no log files.
+        known: what a driver may remember of the path; None: there are log files.
+    """
+
+    files: Sequence[BaseFile]
+    logs: Mapping[str, LogSlot] = field(default_factory=dict)
+    fillable: frozenset[str] = frozenset()
+    known: tuple[LiveFile, ...] | None = None
+
+
+def plain_groups(path: str, known: Iterable[LiveFile]) -> SlotGroups:
+    """Groups of a path that has no log files."""
+    files = as_base_files(path, known)
+    logs = {file.file_id: LogSlot(file.instant_time, 1, file.name) for file in files}
+    return SlotGroups(files, logs, frozenset(logs), as_live_files(files))
+
+
+def list_groups(plan: TaskPlan, path: str) -> SlotGroups:
+    """The groups of a path, from a listing of its folder."""
+    assert plan.logs is not None
+    # on an empty timeline nothing counts, and nothing need be listed
+    is_empty = plan.committed.first_time is None
+    found = () if is_empty else list_file_groups(StorageListing(plan.context.storage), path, plan.committed)
+    takes_any = plan.changes is not None and plan.changes.is_bucket
+    files = [file for group in found if (file := _file_of(group, takes_any=takes_any)) is not None]
+    slots = {group.file_id: slot_of(group, plan.logs.compacting.get((path, group.file_id))) for group in found}
+    fillable = frozenset(group.file_id for group in found if group.is_plain and not _is_compacting(plan, group))
+    is_plain = len(fillable) == len(found)
+    return SlotGroups(files, slots, fillable, as_live_files(files) if is_plain else None)
+
+
+def list_fillable(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
+    """The base files of a path that may take new rows: a new base file would hide the log files of its slice."""
+    found = list_groups(plan, path)
+    return as_live_files(file for file in found.files if file.file_id in found.fillable)
+
+
+def slot_of(group: FileGroup, compaction: str | None) -> LogSlot:
+    """Where the log files of a group go on (HoodieAppendHandle).
+
+    Args:
+        group: the group.
+        compaction: the pending compaction that reads it: what comes after its plan belongs to the slice to come.
+    """
+    base_instant_time = compaction or group.slices[0].base_instant_time
+    mine = [log for log in group.log_files if log.base_instant_time == base_instant_time]
+    base = next((file for file in group.base_files if file.instant_time == base_instant_time), None)
+    return LogSlot(
+        base_instant_time,
+        max((log.version for log in mine), default=0) + 1,
+        base.name if base is not None else "",
+        tuple(log.name for log in mine if not log.suffix),
+    )
+
+
+def _is_compacting(plan: TaskPlan, group: FileGroup) -> bool:
+    assert plan.logs is not None
+    return (group.partition_path, group.file_id) in plan.logs.compacting
+
+
+def _file_of(group: FileGroup, *, takes_any: bool) -> BaseFile | None:
+    """The group's base file; where any file does and there is none, a log file in its place."""
+    if group.latest_base_file is not None or not takes_any:
+        return group.latest_base_file
+    log = group.log_files[0]
+    return BaseFile(log.partition_path, log.name, log.file_id, log.base_instant_time, log.size_bytes)

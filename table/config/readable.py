@@ -1,0 +1,27 @@
+"""Which tables may be read: those whose timeline and files are known here."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from table.config.table_config import NATIVE_FORMAT, TableConfig
+from table.errors import UnsupportedTableError
+
+# table version -> layout of its timeline
+READ_VERSIONS: Mapping[int, int] = MappingProxyType({6: 1, 8: 2, 9: 2})
+
+
+def check_can_read(config: TableConfig) -> None:
+    """Refuses a table of another version, or one that another format lays out.
+
+    Raises:
+        UnsupportedTableError: names the property, its value, and what is read.
+    """
+    if READ_VERSIONS.get(config.version) != config.layout_version:
+        raise UnsupportedTableError(
+            f"the table has hoodie.table.version={config.version} and hoodie.timeline.layout.version="
+            f"{config.layout_version}; read are version 6 with layout 1, and versions 8 and 9 with layout 2"
+        )
+    if config.table_format != NATIVE_FORMAT:
+        raise UnsupportedTableError(
+            f"the table has hoodie.table.format={config.table_format}; read is {NATIVE_FORMAT}: use a reader of it"
+        )

@@ -1,0 +1,267 @@
+"""Options of reading: the ``hoodie.*`` strings of Hudi's Spark reader -> what is asked of a table (pure).
+
+As in writing, each key is honoured, refused with a reason, or has no effect (DataSourceReadOptions). A key of writers
+has no effect on reading. Any other key is an error with the nearest name.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from types import MappingProxyType
+from typing import Any
+
+from table.columns.near_name import did_you_mean
+from table.config.choice import Choice
+from table.errors import InvalidConfigError
+from table.options.keys import ALIASES, HONOURED, REFUSED
+from table.options.values import Flag, OneOf
+from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
+
+Time = str | date | datetime
+
+QUERY_TYPE = "hoodie.datasource.query.type"
+AS_OF = "as.of.instant"
+BEGIN = "hoodie.datasource.read.begin.instanttime"
+END = "hoodie.datasource.read.end.instanttime"
+START_OFFSET = "hoodie.datasource.streaming.startOffset"
+_VIEW_TYPE = "hoodie.datasource.view.type"
+_AS_READ_OPTIMIZED = "hoodie.query.as.ro.table"
+_PATH = "hoodie.base.path"
+
+
+class QueryType(Choice):
+    """``hoodie.datasource.query.type``."""
+
+    SNAPSHOT = "snapshot"
+    READ_OPTIMIZED = "read_optimized"
+    INCREMENTAL = "incremental"
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What is asked of a table.
+
+    Attributes:
+        query_type: all rows, those of base files alone, or those that a range of commits wrote.
+        as_of: which snapshot; None means the newest.
+        since: the range begins after this instant; None means with the first commit.
+        until: the range ends with this instant; None means as far as every write is completed.
+        start: where a stream begins: ``earliest``, ``latest`` or an instant time; None: not given.
+        names_hudis_begin: whether the begin of the range was given by Hudi's key, whose meaning depends on the version
+            of the table.
+    """
+
+    query_type: QueryType = QueryType.SNAPSHOT
+    as_of: Time | None = None
+    since: Time | None = None
+    until: Time | None = None
+    start: str | None = None
+    names_hudis_begin: bool = False
+
+
+@dataclass(frozen=True)
+class ParsedReadOptions:
+    """Read options, and the keys that were given and do nothing.
+
+    Attributes:
+        options: what is asked.
+        without_effect: key -> why.
+    """
+
+    options: ReadOptions
+    without_effect: Mapping[str, str]
+
+
+READ_HONOURED: Mapping[str, str] = MappingProxyType(
+    {
+        QUERY_TYPE: "snapshot, read_optimized (base files alone) or incremental (rows that a range of commits wrote)",
+        _VIEW_TYPE: "the older key: realtime and read_optimized mean snapshot, as Hudi translates them; or incremental",
+        _AS_READ_OPTIMIZED: "true: read_optimized",
+        AS_OF: "the snapshot of that time",
+        BEGIN: "incremental: rows of later commits; zeros or earliest mean all commits",
+        END: "incremental: rows of commits up to this one; left out: as far as every write is completed",
+        START_OFFSET: "streams: earliest, latest, or the instant after which the stream begins",
+        _PATH: "the path of the table; must agree with the one given",
+    }
+)
+
+# key -> (values that say what happens anyway, why any other is refused)
+READ_REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
+    {
+        "hoodie.datasource.query.incremental.format": (("latest_state",), "change logs are not read"),
+        "hoodie.datasource.merge.type": (("payload_combine",), "records of log files are always merged"),
+        "hoodie.datasource.read.paths": (("",), "a whole table is read; give where= to read a part of it"),
+        "hoodie.datasource.read.incr.filters": (("",), "give where= instead"),
+        "hoodie.datasource.read.incr.path.glob": (("",), "give where= on a partition column instead"),
+        "hoodie.datasource.read.schema.use.end.instanttime": (
+            ("true",),
+            "the columns are those of the end of the range",
+        ),
+        "hoodie.datasource.read.incr.fallback.fulltablescan.enable": (
+            ("false",),
+            "a range whose files are gone is refused instead of guessed",
+        ),
+        "hoodie.datasource.read.extract.partition.values.from.path": (("false",), "values are read from the files"),
+        "hoodie.datasource.read.partition.value.extractor.enabled": (("false",), "values are read from the files"),
+        "hoodie.read.timeline.holes.resolution.policy": (
+            ("fail", "block"),
+            "a range ends before the first write that is pending",
+        ),
+        "hoodie.datasource.read.handle.hollow.commit": (
+            ("fail", "block"),
+            "a range ends before the first write that is pending",
+        ),
+        "hoodie.schema.on.read.enable": (("false",), "schema history is not kept"),
+        "hoodie.datasource.read.table.valued.function.timeline.relation": (("false",), "use HudiTable.history()"),
+        "hoodie.datasource.read.create.filesystem.relation": (("false",), "use HudiTable.files()"),
+        "read.start-commit": (("",), "the start of Flink's range belongs to it: give since=, which does not"),
+        "read.end-commit": (("",), "give until="),
+        "read.streaming.enabled": (("false",), "use spark.readStream.format('hudistream')"),
+    }
+)
+
+_READ_WITHOUT_EFFECT = {
+    "how the JVM lists and skips files; here where= skips them": """
+        hoodie.file.index.enable hoodie.enable.data.skipping hoodie.datasource.read.file.index.listing.mode
+        hoodie.datasource.read.file.index.listing.partition-path-prefix.analysis.enabled
+        hoodie.datasource.read.file.index.optimize.listing.using.path.filter
+        hoodie.datasource.read.file.index.list.partitions.from.catalog
+    """,
+    "which version Hudi assumes; here the table says it": """
+        hoodie.datasource.read.streaming.table.version hoodie.datasource.read.incr.table.version
+    """,
+    "rows say which commit wrote them, and compaction and clustering keep that": """
+        hoodie.datasource.read.incr.skip_compact hoodie.datasource.read.incr.skip_cluster
+    """,
+    "internal to the JVM's reader": """
+        hoodie.datasource.read.table.valued.function.timeline.relation.archived
+        hoodie.datasource.read.table.valued.function.filesystem.relation.subpath
+        hoodie.spark.polaris.catalog.class
+    """,
+}
+
+READ_WITHOUT_EFFECT: Mapping[str, str] = MappingProxyType(
+    {key: reason for reason, keys in _READ_WITHOUT_EFFECT.items() for key in keys.split()}
+)
+
+# other spellings
+READ_ALIASES: Mapping[str, str] = MappingProxyType({"path": _PATH})
+
+_QUERY_TYPE = OneOf(QueryType, what="query type")
+# DataSourceOptionsHelper.viewTypeValueMap
+_OLD_VIEW = OneOf(QueryType, {"realtime": QueryType.SNAPSHOT, "read_optimized": QueryType.SNAPSHOT}, what="view type")
+
+
+def parse_read_options(
+    options: Mapping[str, Any], given: ReadOptions | None = None, base_path: str | None = None
+) -> ParsedReadOptions:
+    """Typed options of reading.
+
+    Args:
+        options: keys and values, as users give them to ``spark.read``. None means that the option is not given.
+        given: what arguments of the call say; an option that says something else is refused.
+        base_path: the table's path; ``path`` must agree with it.
+
+    Raises:
+        InvalidConfigError: names the key, its value, and the way out; refused and unknown keys all at once.
+    """
+    honoured: dict[str, str] = {}
+    ignored: dict[str, str] = {}
+    problems: list[str] = []
+    for key, raw in options.items():
+        if raw is None:
+            continue
+        value, name = _text_of(raw), READ_ALIASES.get(key, key)
+        if name in READ_HONOURED:
+            honoured[name] = value
+        elif name in READ_REFUSED:
+            problems += _refusal(key, value)
+        else:
+            reason = _reason_without_effect(key)
+            if reason is None:
+                problems.append(
+                    f"unknown option {key}{_near(key) or '; docs/guides/reading.md lists those of reading'}"
+                )
+            else:
+                ignored[key] = reason
+    if problems:
+        head = f"{len(problems)} options cannot be used: " if len(problems) > 1 else ""
+        raise InvalidConfigError(head + ". ".join(problems))
+    _check_path(honoured.pop(_PATH, None), base_path)
+    return ParsedReadOptions(_agreed(honoured, given or ReadOptions()), ignored)
+
+
+def _text_of(raw: Any) -> str:
+    return str(raw).lower() if isinstance(raw, bool) else str(raw).strip()
+
+
+def _refusal(key: str, value: str) -> list[str]:
+    harmless, reason = READ_REFUSED[key]
+    if value.lower() in harmless:
+        return []
+    allowed = " or ".join(choice for choice in harmless if choice)
+    way_out = f"leave it out, or set {allowed}" if allowed else "leave it out"
+    return [f"{key}={value} is refused: {reason}; {way_out}"]
+
+
+def _reason_without_effect(key: str) -> str | None:
+    if key in READ_WITHOUT_EFFECT:
+        return READ_WITHOUT_EFFECT[key]
+    of_writers = key in HONOURED or key in REFUSED or key in ALIASES or key in WITHOUT_EFFECT
+    return "an option of writers" if of_writers or key.startswith(tuple(WITHOUT_EFFECT_PREFIXES)) else None
+
+
+def _near(key: str) -> str:
+    return did_you_mean(key, [*READ_HONOURED, *READ_REFUSED, *READ_WITHOUT_EFFECT])
+
+
+def _check_path(given: str | None, base_path: str | None) -> None:
+    if given is not None and base_path is not None and given.rstrip("/") != base_path.rstrip("/"):
+        raise InvalidConfigError(f"the options say the table is at {given!r}, the call reads {base_path!r}: keep one")
+
+
+def _agreed(said: Mapping[str, str], given: ReadOptions) -> ReadOptions:
+    """Options and arguments as one question."""
+    as_of = _one_of("as_of", given.as_of, AS_OF, said.get(AS_OF))
+    since = _one_of("since", given.since, BEGIN, said.get(BEGIN))
+    until = _one_of("until", given.until, END, said.get(END))
+    start = _one_of("start", given.start, START_OFFSET, said.get(START_OFFSET))
+    kind = _query_type(said)
+    if kind is None and (given.since is not None or given.until is not None):
+        kind = QueryType.INCREMENTAL
+    kind = kind or QueryType.SNAPSHOT
+    ranged = [name for name, value in (("since", since), ("until", until)) if value is not None]
+    if kind is QueryType.INCREMENTAL:
+        if as_of is not None:
+            raise InvalidConfigError(
+                f"as_of={as_of!r} names a snapshot, and a range of commits is asked for: give until="
+            )
+        if not ranged:
+            raise InvalidConfigError(f"{QUERY_TYPE}=incremental needs {BEGIN}: zeros mean all commits")
+    elif ranged:
+        key = BEGIN if "since" in ranged else END
+        raise InvalidConfigError(
+            f"{ranged[0]} ({key}) asks for a range of commits, and {QUERY_TYPE}={kind}: set it to incremental"
+        )
+    return ReadOptions(kind, as_of, since, until, str(start) if start is not None else None, BEGIN in said)
+
+
+def _query_type(said: Mapping[str, str]) -> QueryType | None:
+    found: dict[str, QueryType] = {}
+    if QUERY_TYPE in said:
+        found[f"{QUERY_TYPE}={said[QUERY_TYPE]}"] = _QUERY_TYPE.read(QUERY_TYPE, said[QUERY_TYPE])
+    elif _VIEW_TYPE in said:
+        found[f"{_VIEW_TYPE}={said[_VIEW_TYPE]}"] = _OLD_VIEW.read(_VIEW_TYPE, said[_VIEW_TYPE])
+    if _AS_READ_OPTIMIZED in said and Flag().read(_AS_READ_OPTIMIZED, said[_AS_READ_OPTIMIZED]):
+        found[f"{_AS_READ_OPTIMIZED}=true"] = QueryType.READ_OPTIMIZED
+    if len({*found.values()}) > 1:
+        raise InvalidConfigError(f"{' and '.join(found)} say different things: keep one")
+    return next(iter(found.values()), None)
+
+
+def _one_of(name: str, argument: Time | None, key: str, option: str | None) -> Time | None:
+    if argument is None or option is None:
+        return argument if option is None else option
+    if str(argument) != option:
+        raise InvalidConfigError(f"{name}={argument!r} and {key}={option} say different things: keep one")
+    return argument

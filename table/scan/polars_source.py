@@ -1,0 +1,136 @@
+"""A scan as a lazy frame of Polars: Polars says which columns and rows it needs, and the scan skips the others.
+
+What Polars asks for is an expression of its own. Those of its conditions that compare a column with a value are handed
+to the scan, which skips partitions, files and row groups by them. Polars' whole condition is applied to the rows that
+are left. So a condition that is not understood costs time, and nothing else.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from table.hudi_table import HudiTable
+from table.scan.plan import load_read_schema
+from table.scan.predicate import parse_where
+from table.scan.scan import Scan, make_scan
+from table.snapshot import Snapshot
+
+Term = tuple[str, str, Any]
+
+_OPERATORS = {"Eq": "=", "NotEq": "!=", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
+_TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NUMBERS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64")
+_EPOCH = date(1970, 1, 1)
+
+
+def scan_hudi(source: str | os.PathLike[str] | Scan, storage_options: Mapping[str, Any] | None = None) -> Any:
+    """A table as a ``polars.LazyFrame``. It reads when it is collected, each time anew.
+
+    Args:
+        source: a path, for the newest snapshot; or a scan, for what `HudiTable.scan` and `HudiTable.changes` can ask.
+        storage_options: for fsspec; a scan has its own.
+
+    Raises:
+        TableNotFoundError: when there is no table.
+        ImportError: Polars is not installed.
+        HudiError: as `Scan.plan`.
+    """
+    try:
+        import polars as pl  # noqa: PLC0415 an extra
+        from polars.io.plugins import register_io_source  # noqa: PLC0415
+    except ImportError as error:
+        raise ImportError("a lazy frame needs Polars: pip install 'hudistream[polars]'") from error
+    scan = source if isinstance(source, Scan) else make_scan(HudiTable.open(source, storage_options))
+    empty: Any = pl.from_arrow(scan.schema.empty_table())
+
+    def read(columns: list[str] | None, predicate: Any, rows: int | None, _batch_size: int | None) -> Iterator[Any]:
+        needed = columns
+        if columns is not None and predicate is not None:
+            needed = list(dict.fromkeys([*columns, *predicate.meta.root_names()]))
+        left = rows
+        for batch in _narrowed(scan, needed, _terms_of(predicate), rows if predicate is None else None).to_batches():
+            frame: Any = pl.from_arrow(batch)
+            frame = frame.filter(predicate) if predicate is not None else frame
+            frame = frame.select(columns) if columns is not None else frame
+            yield frame if left is None else frame.head(left)
+            left = None if left is None else left - frame.height
+            if left is not None and left <= 0:
+                return
+
+    return register_io_source(read, schema=empty.schema, explain_name="hudistream", is_pure=scan.as_of is not None)
+
+
+def _narrowed(scan: Scan, columns: list[str] | None, terms: list[Term], limit: int | None) -> Scan:
+    """The scan with what Polars asks of it."""
+    chosen = scan if columns is None else replace(scan, columns=tuple(columns))
+    if scan.limit is not None:
+        # a limit comes before Polars' condition: which rows it leaves must not depend on that
+        return chosen if limit is None else replace(chosen, limit=min(limit, scan.limit))
+    if limit is not None:
+        chosen = replace(chosen, limit=limit)
+    if not terms:
+        return chosen
+    if scan.where is None:
+        return replace(chosen, where=terms)
+    schema = load_read_schema(Snapshot.load(scan.table))[1]
+    return replace(chosen, where=parse_where(scan.where, schema).expression & pq.filters_to_expression(terms))
+
+
+def _terms_of(predicate: Any) -> list[Term]:
+    """Conditions of which each is true of every row that Polars wants: all that is understood."""
+    if predicate is None:
+        return []
+    try:
+        return list(_conjuncts(json.loads(predicate.meta.serialize(format="json"))))
+    except Exception:  # noqa: BLE001 Polars may spell expressions differently tomorrow; rows are right either way
+        return []
+
+
+def _conjuncts(node: Any) -> Iterator[Term]:
+    found = node.get("BinaryExpr")
+    if found is not None and found["op"] in ("And", "LogicalAnd"):
+        yield from _conjuncts(found["left"])
+        yield from _conjuncts(found["right"])
+        return
+    term = _comparison(found) if found is not None else _membership(node.get("Function"))
+    if term is not None:
+        yield term
+
+
+def _comparison(found: Any) -> Term | None:
+    operator = _OPERATORS.get(found["op"])
+    if operator is None:
+        return None
+    for column, literal, spelled in (("left", "right", operator), ("right", "left", _TURNED[operator])):
+        value = _value(found[literal])
+        if "Column" in found[column] and value is not None:
+            return found[column]["Column"], spelled, value
+    return None
+
+
+def _membership(found: Any) -> Term | None:
+    """``column.is_in([…])``: Polars writes the list as an Arrow stream."""
+    if not isinstance(found, dict) or "IsIn" not in (found.get("function", {}).get("Boolean") or {}):
+        return None
+    column, listed = found["input"]
+    stream = listed["Literal"]["Scalar"]["List"]
+    values = pa.ipc.open_stream(pa.py_buffer(bytes(stream))).read_all().column(0).to_pylist()
+    flat = values[0] if len(values) == 1 and isinstance(values[0], list) else values
+    return None if any(value is None for value in flat) else (column["Column"], "in", flat)
+
+
+def _value(node: Any) -> Any:
+    """The value of a literal; None where it is not understood, or null."""
+    literal = node.get("Literal") if isinstance(node, dict) else None
+    if not isinstance(literal, dict):
+        return None
+    [(kind, value)] = (literal.get("Scalar") or literal.get("Dyn") or {"": None}).items()
+    if kind in _NUMBERS or kind in ("String", "Boolean", "Int", "Float"):
+        return value
+    return _EPOCH + timedelta(days=value) if kind == "Date" else None

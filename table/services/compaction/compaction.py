@@ -1,0 +1,208 @@
+"""Compaction: plan, request, execute, commit (ScheduleCompactionActionExecutor, RunCompactionActionExecutor).
+
+A compaction is requested while nothing is being written: what is written from then on goes to the slices to come. It
+is executed from the plan in its own file, by whoever finds it, as often as it takes: each attempt has files of its own,
+and the end record says whose are committed. So a compaction that failed needs no rollback.
+"""
+
+from table import clock
+from table.config.writable import check_version_written
+from table.errors import CommitConflictError, UnsupportedTableError
+from table.hudi_table import HudiTable
+from table.log import get_logger
+from table.options.choices import TableType
+from table.options.groups import BaseFileSettings, CompactionSettings
+from table.scan.merge_slice import SliceReading, rules_of
+from table.schema.avro_schema import relaxed, schema_json, with_meta_columns
+from table.services.compaction.compact_slice import compact_slice
+from table.services.compaction.plan import commits_since_compaction, is_due, plan_compaction
+from table.timeline.active_timeline import begin_instant, delete_instant_file, read_instant, request_and_list
+from table.timeline.end_record import COMMIT, EndRecord, decide_end, find_end
+from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
+from table.timeline.metadata.commit import CommitMetadata
+from table.timeline.metadata.compaction import decode_compaction_plan, encode_compaction_plan
+from table.timeline.timeline import Timeline
+from table.transaction.commit import carry_out_commit, clean_up_commit
+from table.transaction.lease import hold_table
+from table.transaction.lock import Step, guarded
+from table.transaction.store_clock import wait_past_completed
+from table.view.file_system_view import walk_file_groups
+from table.view.listing import StorageListing
+from table.write.context import WriteContext
+
+log = get_logger("hudistream.compaction")
+
+
+def compact(
+    table: HudiTable, settings: CompactionSettings, base_file: BaseFileSettings, *, schedules: bool = True
+) -> list[Instant]:
+    """Carries out compactions that were requested; without one, plans a new one, whether it is due or not.
+
+    Args:
+        table: the table.
+        settings: which slices.
+        base_file: how base files are encoded.
+        schedules: False: only what was requested is carried out.
+
+    Returns:
+        The completed compactions.
+
+    Raises:
+        UnsupportedTableError: the table is copy-on-write, or of another version than 6.
+        CommitConflictError: a live writer holds the table, or a write is pending.
+    """
+    if schedules:
+        request_compaction(table, settings)
+    return carry_out_compactions(table, table.load_timeline(), base_file)
+
+
+def request_compaction(table: HudiTable, settings: CompactionSettings) -> tuple[Instant, ...]:
+    """Requests a compaction, whether it is due or not, unless one is under way. Holds the table meanwhile.
+
+    Args:
+        table: the table.
+        settings: which slices.
+
+    Returns:
+        The compactions that are to be carried out.
+
+    Raises:
+        UnsupportedTableError: the table is copy-on-write, or of another version than 6.
+        CommitConflictError: a live writer holds the table, or a write is pending.
+    """
+    check_version_written(table.config, "compact")
+    with hold_table(table.storage, "hudistream compact"):
+        return schedule_compaction(table, settings).pending_of(Action.COMPACTION)
+
+
+def schedule_compaction(table: HudiTable, settings: CompactionSettings, *, only_due: bool = False) -> Timeline:
+    """Requests a compaction, if one is due and none is under way. The caller holds the table and writes nothing.
+
+    Args:
+        table: the table.
+        settings: when, and which slices.
+        only_due: whether nothing is requested before it is due.
+
+    Returns:
+        The timeline, with the compactions that are to be carried out.
+
+    Raises:
+        UnsupportedTableError: the table is copy-on-write, or of another version than 6.
+        CommitConflictError: a write is pending: its log files would be missed.
+    """
+    check_version_written(table.config, "compact")
+    if table.config.table_type != TableType.MERGE_ON_READ:
+        raise UnsupportedTableError(f"the table {table.config.name!r} is copy-on-write: there is nothing to compact")
+    with guarded(table, Step.SCHEDULE):
+        timeline = table.load_timeline()
+        is_under_way = bool(timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION))
+        if is_under_way or (only_due and not _is_due(timeline, settings)):
+            return timeline
+        _check_nothing_pending(timeline)
+        committed = table.load_committed(timeline)
+        groups = (group for _, found in walk_file_groups(StorageListing(table.storage), committed) for group in found)
+        plan = plan_compaction(groups, settings.target_io_mb)
+        if not plan.operations:
+            return timeline
+        wait_past_completed(table)
+        instant, now = request_and_list(
+            table.storage, timeline, Action.COMPACTION, table.config.timezone, encode_compaction_plan(plan)
+        )
+        try:
+            _check_nothing_pending(now)  # of the two, this and a write that was requested meanwhile, one sees the other
+        except CommitConflictError:
+            delete_instant_file(table.storage, instant)
+            raise
+    log.debug(
+        "compaction_requested",
+        table=table.storage.base_uri,
+        instant_time=instant.time,
+        slices=len(plan.operations),
+    )
+    return now
+
+
+def _is_due(timeline: Timeline, settings: CompactionSettings) -> bool:
+    commits = commits_since_compaction(timeline)
+    since_ms = clock.parse_instant_time(commits[0].time) if commits else 0
+    newest_ms = clock.parse_instant_time(commits[-1].time) if commits else 0
+    return is_due(len(commits), (newest_ms - since_ms) / 1000, settings)
+
+
+def _check_nothing_pending(timeline: Timeline) -> None:
+    for pending in timeline.pending_of(*WRITE_ACTIONS, Action.RESTORE, Action.ROLLBACK):
+        raise CommitConflictError(f"{pending.file_name} is pending: no compaction is planned before its end")
+
+
+def carry_out_compactions(table: HudiTable, timeline: Timeline, base_file: BaseFileSettings) -> list[Instant]:
+    """Carries out the compactions that are on a timeline, each from its own plan.
+
+    Args:
+        table: the table.
+        timeline: as `schedule_compaction` returned it.
+        base_file: how base files are encoded.
+
+    Returns:
+        The completed ones.
+
+    Raises:
+        UnsupportedTableError: the table is of another version than 6.
+        HudiError: one could not be carried out; it can be tried again.
+    """
+    check_version_written(table.config, "compact")
+    return [execute_compaction(table, pending, base_file) for pending in timeline.pending_of(Action.COMPACTION)]
+
+
+def execute_compaction(table: HudiTable, pending: Instant, base_file: BaseFileSettings) -> Instant:
+    """Carries out one compaction. Can be repeated, and by several at once.
+
+    Args:
+        table: the table.
+        pending: requested or inflight.
+        base_file: how base files are encoded.
+
+    Raises:
+        CommitConflictError: it was withdrawn meanwhile.
+        HudiError: it could not be carried out.
+    """
+    storage, time = table.storage, pending.time
+    end = find_end(storage, time, Action.COMPACTION)
+    if end is None:
+        content = table.layout.encode_commit(_written(table, pending, base_file))
+        _check_is_wanted(table, pending)
+        end = decide_end(storage, EndRecord(time, Action.COMPACTION, COMMIT, clock.fresh_uuid(), content))
+    completed = carry_out_commit(table, end)
+    stats = table.layout.decode_commit(end.content, completed.file_name).stats
+    clean_up_commit(storage, time, stats)
+    log.info("compaction_committed", table=storage.base_uri, instant_time=time, slices=len(stats))
+    return completed
+
+
+def _written(table: HudiTable, pending: Instant, base_file: BaseFileSettings) -> CommitMetadata:
+    """What the commit is to hold; its files are there when this returns."""
+    storage, timeline = table.storage, table.load_timeline()
+    request = pending.at(State.REQUESTED)
+    plan = decode_compaction_plan(read_instant(storage, request), request.file_name)
+    schema = table.load_schema(timeline)
+    if schema is None:
+        raise UnsupportedTableError(f"the table {table.config.name!r} has no schema: it cannot be compacted")
+    storage.open_staging(pending.time)
+    begin_instant(storage, request)
+    stored = with_meta_columns(schema)
+    context = WriteContext(storage, pending.time, relaxed(schema), schema_json(stored, table.config.name), base_file)
+    reading = SliceReading(
+        relaxed(stored), tuple(stored.names), rules_of(table.config, stored), table.load_committed(timeline)
+    )
+    stats = tuple(compact_slice(context, reading, one, number) for number, one in enumerate(plan.operations))
+    extra = {"schema": schema_json(schema, table.config.name)}
+    return CommitMetadata(stats, "COMPACT", extra, compacted=True)
+
+
+def _check_is_wanted(table: HudiTable, pending: Instant) -> None:
+    timeline = table.load_timeline()
+    found = timeline.find(pending.time, Action.COMPACTION)
+    restores = [instant for instant in timeline if instant.action is Action.RESTORE and instant.time > pending.time]
+    if found is None or restores:
+        raise CommitConflictError(
+            f"the compaction {pending.time} was withdrawn while it ran; its files are deleted before the next batch"
+        )

@@ -1,0 +1,208 @@
+"""The archive of layout 2: Parquet files of completed instants, and manifests that name them (LSMTimeline).
+
+::
+
+    <least time>_<greatest time>_<level>.parquet    one row per completed instant, by the time of its request
+    manifest_<n>                                    JSON: the files that count
+    _version_                                       the newest n
+
+A writer adds a file, writes the next manifest and then the version. It merges files into one of the next level, and
+deletes what the last three manifests do not name. This project reads the archive and does not write it.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from table.errors import CorruptFileError, StorageError, UnsupportedTableError
+from table.storage.interface import Storage, join
+from table.timeline.archived_timeline import ArchivedChange, ArchivedCommit, RetiredFile
+from table.timeline.instant import WRITE_ACTIONS, Action
+from table.timeline.metadata.avro_commit import decode_avro_commit
+from table.timeline.metadata.avro_record import decode_record, read_as, text_of, texts_of
+from table.timeline.metadata.commit import CommitMetadata
+
+_VERSION_FILE = "_version_"
+_MANIFEST = re.compile(r"manifest_(\d+)")
+_DATA_FILE = re.compile(r"(\d+)_(\d+)_(\d+)\.parquet")
+_WRITES = {action.value for action in WRITE_ACTIONS}
+_BATCH_ROWS = 256  # an instant holds its whole commit
+
+
+@dataclass(frozen=True)
+class HistoryArchive:
+    """The archived timeline of a table of layout 2.
+
+    Attributes:
+        storage: the table's.
+        folder: of the archive, relative to the table.
+    """
+
+    storage: Storage
+    folder: str
+
+    def list_files(self) -> list[str]:
+        """Paths of the archive's files, relative to the table, newest first.
+
+        Raises:
+            CorruptFileError: the newest manifest is damaged.
+        """
+        manifests = {
+            int(found[1]): entry.name
+            for entry in self.storage.list_dir(self.folder)
+            if (found := _MANIFEST.fullmatch(entry.name))
+        }
+        number = self._read_version()
+        name = manifests.get(number) if number is not None else None
+        if name is None:
+            if not manifests:
+                return []
+            name = manifests[max(manifests)]
+        path = join(self.folder, name)
+        with self._change_named(path):
+            names = _files_of(self.storage.read(path), path)
+        return [join(self.folder, each) for each in sorted(names, key=_times_of, reverse=True)]
+
+    def read_files(self) -> Iterator[list[ArchivedCommit]]:
+        """Completed commits of each file, newest file first, oldest commit first.
+
+        Raises:
+            CorruptFileError: a file is damaged.
+        """
+        for path in self.list_files():
+            yield [
+                ArchivedCommit(time, action, CommitMetadata(operation=done.operation, extra=done.extra))
+                for time, action, data in self._read_instants(path)
+                if action in _WRITES
+                for done in [decode_avro_commit(data, _named(path, time, action))]
+            ]
+
+    def read_changes(self) -> Iterator[ArchivedChange]:
+        """Completed instants, writes with their files; in memory is one file.
+
+        Raises:
+            CorruptFileError: a file is damaged.
+        """
+        for path in self.list_files():
+            for time, action, data in self._read_instants(path):
+                name = _named(path, time, action)
+                if action in _WRITES:
+                    yield ArchivedChange(time, decode_avro_commit(data, name))
+                elif action == Action.ROLLBACK.value:
+                    with read_as("rollback", name):
+                        undone = texts_of(decode_record("rollback_metadata", data, name).get("commitsRollback"))
+                    yield ArchivedChange(time, undone=undone)
+                else:
+                    yield ArchivedChange(time)
+
+    def find_completions(self, times: Collection[str]) -> Mapping[str, str]:
+        """When writes that were retired had been completed, by the time of their request; unknown ones are left out.
+
+        Files whose range of times holds none of them are not read.
+
+        Args:
+            times: of the requests.
+
+        Raises:
+            CorruptFileError: a file is damaged.
+        """
+        found: dict[str, str] = {}
+        for path in self.list_files() if times else ():
+            high, low, _ = _times_of(path.rsplit("/", 1)[-1])
+            if not any(low <= time <= high for time in times):
+                continue
+            for row in self._read_rows(path, ["instantTime", "completionTime", "action"]):
+                time, completed_at = row["instantTime"], row["completionTime"]
+                if time in times and row["action"] in _WRITES and completed_at is not None:
+                    found[time] = completed_at
+        return found
+
+    def find_completed_after(self, time: str) -> frozenset[str]:
+        """Times of the requests of retired writes that were completed after a time.
+
+        Raises:
+            CorruptFileError: a file is damaged.
+        """
+        return frozenset(
+            row["instantTime"]
+            for path in self.list_files()
+            for row in self._read_rows(path, ["instantTime", "completionTime", "action"])
+            if row["action"] in _WRITES and (row["completionTime"] or row["instantTime"]) > time
+        )
+
+    def append(self, files: Sequence[RetiredFile], batch: int) -> str:  # noqa: ARG002 as `Archive`
+        """Refused: instants of layout 2 are retired by Hudi.
+
+        Raises:
+            UnsupportedTableError: always.
+        """
+        raise UnsupportedTableError(f"the history in {self.folder} is read here and not written: let Hudi archive")
+
+    def _read_version(self) -> int | None:
+        try:
+            text = self.storage.read(join(self.folder, _VERSION_FILE)).strip()
+        except FileNotFoundError:
+            return None
+        return int(text) if text.isdigit() else None
+
+    def _read_instants(self, path: str) -> Iterator[tuple[str, str, bytes]]:
+        """Time, action and completed file of each instant of a file."""
+        for row in self._read_rows(path, ["instantTime", "action", "metadata"]):
+            with read_as("archived instant", path):
+                yield text_of(row["instantTime"]), text_of(row["action"]), bytes(row["metadata"] or b"")
+
+    def _read_rows(self, path: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        with self._change_named(path), self.storage.open_input(path) as source:
+            try:
+                for batch in pq.ParquetFile(source).iter_batches(_BATCH_ROWS, columns=list(columns)):
+                    if set(batch.schema.names) != set(columns):
+                        raise CorruptFileError(f"{path} is damaged: it does not have the columns {', '.join(columns)}")
+                    yield from batch.to_pylist()
+            except FileNotFoundError:
+                raise
+            except (pa.ArrowException, OSError, ValueError) as error:
+                raise CorruptFileError(f"{path} is damaged: {error}") from error
+
+    @contextmanager
+    def _change_named(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise StorageError(
+                f"{path} of {self.storage.base_uri!r} is not there any more: another writer merged files of the "
+                "history while it was read; read again"
+            ) from error
+
+
+def _files_of(data: bytes, name: str) -> list[str]:
+    """The data files that a manifest names.
+
+    Raises:
+        CorruptFileError: it is not such a manifest, or it names what is no data file.
+    """
+    try:
+        names = [text_of(entry["fileName"]) for entry in json.loads(data)["files"]]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise CorruptFileError(f"{name} is not the manifest of a history: {error!r}") from error
+    strange = [each for each in names if not _DATA_FILE.fullmatch(each)]
+    if strange:
+        raise CorruptFileError(f"{name} names {strange[0]!r}, which is no file of a history")
+    return names
+
+
+def _times_of(name: str) -> tuple[str, str, int]:
+    """Greatest and least time of a data file, and its level, by its name."""
+    found = _DATA_FILE.fullmatch(name)
+    if found is None:
+        raise CorruptFileError(f"{name!r} is no file of a history")
+    return found[2], found[1], int(found[3])
+
+
+def _named(path: str, time: str, action: str) -> str:
+    return f"{path} ({time}.{action})"

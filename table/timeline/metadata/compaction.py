@@ -1,0 +1,96 @@
+"""Plans of compactions <-> Avro (HoodieCompactionPlan, HoodieCompactionOperation)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from table.timeline.metadata.avro_record import decode_record, encode_record, read_as, text_of, texts_of
+
+_VERSION = 2  # files are named without their folders
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionOperation:
+    """One slice that a compaction makes a base file of (HoodieCompactionOperation).
+
+    Attributes:
+        partition_path: "" in a non-partitioned table.
+        file_id: file group.
+        base_instant_time: of the slice.
+        base_file: its name; None where there are log files alone.
+        log_files: names, oldest first.
+        metrics: what the choice was made by.
+    """
+
+    partition_path: str
+    file_id: str
+    base_instant_time: str
+    base_file: str | None
+    log_files: tuple[str, ...]
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CompactionPlan:
+    """What a compaction does (HoodieCompactionPlan).
+
+    Attributes:
+        operations: a slice each.
+    """
+
+    operations: tuple[CompactionOperation, ...] = ()
+
+
+def encode_compaction_plan(plan: CompactionPlan) -> bytes:
+    """Content of a ``.compaction.requested`` file."""
+    operations = [
+        {
+            "baseInstantTime": operation.base_instant_time,
+            "deltaFilePaths": list(operation.log_files),
+            "dataFilePath": operation.base_file,
+            "fileId": operation.file_id,
+            "partitionPath": operation.partition_path,
+            "metrics": dict(operation.metrics),
+            "bootstrapFilePath": None,
+        }
+        for operation in plan.operations
+    ]
+    record = {
+        "operations": operations,
+        "extraMetadata": {},
+        "version": _VERSION,
+        "strategy": None,
+        "preserveHoodieMetadata": False,
+        "missingSchedulePartitions": [],
+    }
+    return encode_record("compaction_plan", record)
+
+
+def decode_compaction_plan(data: bytes, name: str = "") -> CompactionPlan:
+    """The inverse of `encode_compaction_plan`; plans of version 1 hold whole paths.
+
+    Args:
+        data: the file's bytes.
+        name: of the file, for the error.
+
+    Raises:
+        CorruptFileError: it is no such plan.
+    """
+    record = decode_record("compaction_plan", data, name)
+    with read_as("compaction_plan", name):
+        return CompactionPlan(
+            tuple(
+                CompactionOperation(
+                    text_of(operation["partitionPath"] or ""),
+                    text_of(operation["fileId"]),
+                    text_of(operation["baseInstantTime"]),
+                    _base_name(operation["dataFilePath"]) if operation["dataFilePath"] else None,
+                    tuple(_base_name(path) for path in texts_of(operation["deltaFilePaths"])),
+                    dict(operation["metrics"] or {}),
+                )
+                for operation in record.get("operations") or ()
+            )
+        )
+
+
+def _base_name(path: str) -> str:
+    return text_of(path).rpartition("/")[2]

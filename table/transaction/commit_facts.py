@@ -1,0 +1,122 @@
+"""What a commit looks at before it becomes visible, read from the store; `conflicts` beside it judges."""
+
+from dataclasses import dataclass
+
+from table.config.table_config import TableConfig, load_table_config
+from table.errors import CorruptFileError, InvalidConfigError
+from table.storage.interface import Storage, join
+from table.timeline.active_timeline import find_instant, read_instant
+from table.timeline.instant import Action, Instant, State
+from table.timeline.metadata.clean import decode_clean_metadata, decode_clean_plan
+from table.timeline.metadata.commit import CommitMetadata, WriteStat
+from table.timeline.metadata.rollback import decode_rollback_metadata, decode_rollback_plan
+from table.timeline.timeline import Timeline
+from table.transaction.conflicts import CommitFacts
+
+
+@dataclass(frozen=True)
+class PendingCommit:
+    """A commit that was begun.
+
+    Attributes:
+        instant: inflight.
+        operation: ``INSERT`` …
+        seen: completed writes and services of the timeline that it was planned from.
+        config: the table's properties when it began.
+        compactions: those that are pending beside it.
+    """
+
+    instant: Instant
+    operation: str
+    seen: Timeline
+    config: TableConfig
+    compactions: tuple[Instant, ...] = ()
+
+    @property
+    def time(self) -> str:
+        """Its instant time."""
+        return self.instant.time
+
+
+def load_facts(
+    storage: Storage, timeline: Timeline, pending: PendingCommit, metadata: CommitMetadata, schema: str
+) -> CommitFacts:
+    """What the store says when a commit is to be completed.
+
+    Args:
+        storage: the table's.
+        timeline: as it is now.
+        pending: the commit.
+        metadata: what it is to hold.
+        schema: the Avro schema that it was written with.
+    """
+    seen, stats = pending.seen, metadata.stats
+    known = {(i.time, i.action) for i in seen if i.is_completed}
+    newer = [i for i in timeline.completed_writes if (i.time, i.action) not in known]
+    new_rollbacks = [i for i in timeline if i.action is Action.ROLLBACK and (i.time, i.action) not in known]
+    # a clean that was pending already, and still is, looks at the snapshot before it deletes
+    waiting = {i.time for i in seen.pending_of(Action.CLEAN)} & {i.time for i in timeline.pending_of(Action.CLEAN)}
+    cleaned: set[str] = set()
+    for instant in timeline:
+        is_new = (instant.time, instant.action) not in known and instant.time not in waiting
+        if instant.action is Action.CLEAN and is_new:
+            cleaned.update(load_cleaned(storage, timeline, instant))
+    return CommitFacts(
+        instant_time=pending.time,
+        file_groups=metadata.file_groups,
+        inputs=frozenset(join(stat.partition_path, name) for stat in stats if (name := _base_file_of(stat))),
+        schema=schema,
+        inflight_exists=timeline.contains(pending.instant.at(State.INFLIGHT)),
+        rolled_back=frozenset(load_rolled_back_time(storage, timeline, i) for i in new_rollbacks),
+        restored=any(i.action is Action.RESTORE and (i.time, i.action) not in known for i in timeline),
+        seen=seen.committed_times,
+        missing=missing_since(seen, timeline),
+        cleaned=frozenset(cleaned),
+        compactions=frozenset(instant.time for instant in pending.compactions),
+        others={i.time: timeline.layout.decode_commit(read_instant(storage, i), i.file_name) for i in newer},
+        config_before=pending.config,
+        config_now=load_table_config(storage),
+    )
+
+
+def _base_file_of(stat: WriteStat) -> str | None:
+    """The base file that a stat's file continues, or that its log records change."""
+    return stat.prev_base_file or stat.extra.get("baseFile")
+
+
+def missing_since(before: Timeline, now: Timeline) -> frozenset[str]:
+    """Completed writes that were there and are not any more, but for those that archival took: the oldest."""
+    first = now.first_active_time
+    lost = before.committed_times - now.committed_times
+    if first is None:
+        return lost
+    return frozenset(time for time in lost if time > first)
+
+
+def load_cleaned(storage: Storage, timeline: Timeline, clean: Instant) -> frozenset[str]:
+    """Paths that a clean deletes or has deleted, relative to the table; none where its file was archived since."""
+    try:
+        if clean.is_completed:
+            deleted = decode_clean_metadata(read_instant(storage, clean)).deleted
+            return frozenset(join(path, name) for path, names in deleted.items() for name in names)
+        plan = clean.at(State.REQUESTED)
+        data = read_instant(storage, plan) if timeline.contains(plan) else b""
+        files = decode_clean_plan(data).files.values() if data else ()
+        return frozenset(storage.relative(file) for names in files for file in names)
+    except (CorruptFileError, InvalidConfigError):
+        return frozenset()
+
+
+def load_rolled_back_time(storage: Storage, timeline: Timeline, rollback: Instant) -> str:
+    """The instant that a rollback on the timeline undoes, or "" when its file does not say."""
+    if rollback.is_completed:
+        data = find_instant(storage, rollback)
+        return decode_rollback_metadata(data, rollback.file_name).instant_time if data else ""
+    plan = rollback.at(State.REQUESTED)
+    data = find_instant(storage, plan) if timeline.contains(plan) else None
+    return decode_rollback_plan(data, plan.file_name).instant_time if data else ""
+
+
+def rollbacks_after(timeline: Timeline, time: str) -> tuple[Instant, ...]:
+    """Rollbacks, in any state, that can name an instant: they are younger than it."""
+    return tuple(i for i in timeline if i.action is Action.ROLLBACK and i.time > time)

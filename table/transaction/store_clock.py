@@ -1,0 +1,79 @@
+"""Modification times that mean something: a merge-on-read table's readers look at those of completed instants.
+
+Hudi 1.x takes the modification time of a completed file for the time at which its instant was completed, and gives a
+log file to the newest slice that is not younger than that (HoodieFileGroup, CompletionTimeQueryView; layout 1). So a
+completed file must not look older than its own instant, nor younger than an instant that comes after it.
+"""
+
+from table import clock
+from table.errors import InvalidConfigError, StorageError
+from table.hudi_table import HudiTable
+from table.log import get_logger
+from table.options.choices import TableType
+from table.storage.interface import OWN_FOLDER, Storage, join
+from table.timeline.end_record import ENDS_FOLDER, EndRecord, end_path
+from table.timeline.instant import State
+
+_PROBE = "clock"
+_LOOKS = 5  # within the time that a store does not tell apart
+_TRIES = 4 * _LOOKS
+
+log = get_logger("hudistream.commit")
+
+
+def wait_past_completed(table: HudiTable) -> None:
+    """Before a new instant of a merge-on-read table: waits until this clock is past what the store says of the others.
+
+    Raises:
+        InvalidConfigError: the store's clock is ahead of this machine's by more than a minute.
+    """
+    if table.config.table_type != TableType.MERGE_ON_READ:
+        return
+    names = table.layout.names
+    instants = ((names.parse(entry.name), entry) for entry in table.storage.list_dir(names.folder) if not entry.is_dir)
+    times = [entry.modified_ms for instant, entry in instants if instant and instant.state is State.COMPLETED]
+    ahead_ms = max(times, default=0) - clock.now_ms()
+    if ahead_ms > clock.MAX_CLOCK_SKEW_MS:
+        raise InvalidConfigError(
+            f"the clock of {table.storage.base_uri!r} is {ahead_ms / 1000:.0f} s ahead of this machine's: correct one "
+            "of them; log files would be taken for those of other file slices"
+        )
+    if ahead_ms >= 0:
+        clock.sleep_s((ahead_ms + 1) / 1000)
+
+
+def wait_until_reached(table: HudiTable, end: EndRecord) -> None:
+    """Before an instant of a merge-on-read table is completed: waits until the store's clock has reached its time.
+
+    The end record was just written, and its modification time is the store's. Only where that is too early, as where a
+    store counts whole seconds, the store is asked again.
+
+    Args:
+        table: the table.
+        end: the instant's, on the store.
+
+    Raises:
+        StorageError: the store's clock does not get there.
+    """
+    if table.config.table_type != TableType.MERGE_ON_READ:
+        return
+    storage, wanted_ms = table.storage, clock.parse_instant_time(end.time, table.config.timezone)
+    now_ms = _modified_ms(storage, ENDS_FOLDER, end_path(end.time, end.action).rpartition("/")[2])
+    for _ in range(_TRIES):
+        left_ms = wanted_ms - now_ms
+        if left_ms <= 0:
+            return
+        # a store that counts whole seconds shows the next one at any moment; an end record that the listing does not
+        # show says nothing: then the store is asked at once
+        step_ms = left_ms if left_ms > storage.time_granularity_ms else storage.time_granularity_ms / _LOOKS
+        clock.sleep_s(step_ms / 1000 if left_ms <= clock.MAX_CLOCK_SKEW_MS else 0)
+        storage.put(join(OWN_FOLDER, _PROBE), b"")
+        now_ms = _modified_ms(storage, OWN_FOLDER, _PROBE)
+    raise StorageError(
+        f"the clock of {storage.base_uri!r} is {(wanted_ms - now_ms) / 1000:.0f} s behind the instant {end.time}: "
+        "correct it, or this machine's; readers would take log files for those of other file slices"
+    )
+
+
+def _modified_ms(storage: Storage, folder: str, name: str) -> int:
+    return max((entry.modified_ms for entry in storage.list_dir(folder) if entry.name == name), default=0)

@@ -1,0 +1,208 @@
+"""Changes of one file group -> log files of its newest slice, and their write stats (HoodieAppendHandle).
+
+A commit writes log files of its own, and appends to none. So what a failed commit left is undone by deleting its files.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from table import clock
+from table.errors import StorageError
+from table.files.base.summary import BaseFileSummary
+from table.files.log.encode_blocks import data_blocks, delete_block
+from table.files.log.framing import BlockType, LogBlock, encode_block
+from table.files.markers import APPEND
+from table.files.names import LogFileName, MarkerName
+from table.records.merge import delete_flags
+from table.schema.avro_schema import RECORD_KEY
+from table.storage.interface import join
+from table.timeline.metadata.commit import WriteStat
+from table.write.announce import announce, check_not_ended, check_still_wanted
+from table.write.context import Attempt, LogSlot, WriteContext
+from table.write.meta_columns import stamp_new_rows
+
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class LogChanges:
+    """Records that change a file group.
+
+    Attributes:
+        partition_path: "" in a non-partitioned table.
+        file_id: the file group.
+        slot: where its log files go on.
+        incoming: table columns and ``_hoodie_record_key``.
+        removes: which of them remove their key whatever the order.
+        are_new: whether nobody has looked whether the table has their keys: they count as inserted.
+    """
+
+    partition_path: str
+    file_id: str
+    slot: LogSlot
+    incoming: pa.Table
+    removes: Flags
+    are_new: bool = False
+
+
+def write_log(
+    context: WriteContext, attempt: Attempt, changes: LogChanges
+) -> Iterator[tuple[WriteStat, BaseFileSummary]]:
+    """Writes the log files of one file group; several where blocks exceed the size of one.
+
+    Args:
+        context: the commit's.
+        attempt: who writes.
+        changes: what is written.
+
+    Yields:
+        The stat of each file, and how it was written, once it is whole.
+
+    Raises:
+        StorageError: the store fails, or the instant was ended.
+    """
+    log: _LogFile | None = None
+    version = changes.slot.version
+    before = changes.slot.log_files
+    try:
+        for block, records in _blocks(context, attempt, changes):
+            if log is not None and log.size_bytes >= context.log_settings.file_bytes:
+                yield log.close()
+                before, log, version = (*before, log.name), None, version + 1
+            if log is None:
+                log = _LogFile(
+                    context,
+                    changes,
+                    LogFileName(changes.file_id, changes.slot.base_instant_time, version, attempt.write_token),
+                    before,
+                )
+            log.write(block, records)
+        if log is not None:
+            yield log.close()
+    except BaseException:
+        if log is not None:
+            log.abandon()
+        raise
+
+
+def _blocks(context: WriteContext, attempt: Attempt, changes: LogChanges) -> Iterator[tuple[LogBlock, int]]:
+    """Data blocks, then the block of deletes, each with the number of its records."""
+    incoming, rules = changes.incoming, context.merge
+    deletes = delete_flags(incoming, rules) | changes.removes
+    rows = incoming.filter(pa.array(~deletes)) if deletes.any() else incoming
+    if len(rows):
+        numbered = (attempt.task, attempt.take_numbers(len(rows)))
+        # a log record names its file group, not a file
+        stamped = stamp_new_rows(
+            rows, context.schema, context.instant_time, changes.partition_path, changes.file_id, numbered
+        )
+        yield from data_blocks(
+            stamped, context.avro_schema, context.instant_time, context.log_settings, context.settings
+        )
+    if deletes.any():
+        gone, removes = incoming.filter(pa.array(deletes)), changes.removes[deletes]
+        keys = _one_array(gone.column(RECORD_KEY))
+        yield (
+            delete_block(
+                keys,
+                _order_of(gone, removes, context),
+                changes.partition_path,
+                context.avro_schema,
+                context.instant_time,
+            ),
+            len(keys),
+        )
+
+
+def _order_of(gone: pa.Table, removes: Flags, context: WriteContext) -> pa.Array:
+    """Ordering values of deletes; null where a delete takes part in no order."""
+    rules = context.merge
+    if rules.ordering_field is None or rules.deletes_all or rules.ordering_field not in gone.column_names:
+        return pa.nulls(len(gone))
+    order = _one_array(gone.column(rules.ordering_field))
+    if removes.any():
+        order = order.take(pa.array(np.arange(len(gone)), mask=removes))
+    return order
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+
+
+@dataclass
+class _LogFile:
+    """One log file that a commit writes: announced before it is opened, published when it is whole."""
+
+    context: WriteContext
+    changes: LogChanges
+    log_name: LogFileName
+    before: tuple[str, ...]
+    size_bytes: int = 0
+    _records: dict[BlockType, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._started_s = clock.monotonic_s()
+        self.path = join(self.changes.partition_path, self.name)
+        if self.context.storage.exists(self.path):
+            # its name does not hold the commit's instant, as that of a base file does
+            raise StorageError(f"the log file {self.path} is there already: run the batch again")
+        self._stage = announce(self.context, MarkerName(self.path, APPEND))
+        self._sink = self.context.storage.open_output(self.path, self._stage)
+
+    @property
+    def name(self) -> str:
+        return str(self.log_name)
+
+    def write(self, block: LogBlock, records: int) -> None:
+        data = encode_block(block)
+        self._sink.write(data)
+        self.size_bytes += len(data)
+        self._records[block.type] = self._records.get(block.type, 0) + records
+
+    def close(self) -> tuple[WriteStat, BaseFileSummary]:
+        storage = self.context.storage
+        if not storage.has_fence:
+            check_not_ended(self.context, self.path)
+        self._sink.close()
+        storage.publish(self.path, self._stage, self._sink)
+        storage.sync(self.path)
+        check_still_wanted(self.context, self.path)
+        return self._stat(), BaseFileSummary(0, self.size_bytes, 0)
+
+    def _stat(self) -> WriteStat:
+        changes, slot = self.changes, self.changes.slot
+        deletes = self._records.get(BlockType.DELETE, 0)
+        writes = sum(self._records.values()) - deletes
+        return WriteStat(
+            file_id=changes.file_id,
+            path=self.path,
+            partition_path=changes.partition_path,
+            prev_commit=slot.base_instant_time,
+            num_writes=writes,
+            num_inserts=writes if changes.are_new else 0,
+            num_update_writes=0 if changes.are_new else writes,
+            num_deletes=deletes,
+            total_write_bytes=self.size_bytes,
+            file_size_bytes=self.size_bytes,
+            upsert_ms=round((clock.monotonic_s() - self._started_s) * 1000),
+            extra={
+                "logVersion": self.log_name.version,
+                "logOffset": 0,
+                "baseFile": slot.base_file,
+                "logFiles": [*self.before, self.name],
+                "recordsStats": {"val": None},
+            },
+        )
+
+    def abandon(self) -> None:
+        """Closes the open file after a failure. The rollback finds it by its marker."""
+        try:
+            if self.context.storage.has_fence:
+                self.context.storage.discard(self.path, self._stage, self._sink)
+            self._sink.close()
+        except (OSError, StorageError):
+            return

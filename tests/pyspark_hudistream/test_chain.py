@@ -1,0 +1,121 @@
+"""Two tables in a chain: the second has what follows from the first, whatever was killed on the way."""
+
+import importlib.util
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from decimal import Decimal
+from pathlib import Path
+
+import psutil
+import pytest
+from environments import ROOT, make_environment, surroundings
+
+from table import read_table
+
+pytestmark = pytest.mark.spark
+
+SPARK_4 = (".venv-spark4", "pyspark>=4.2,<4.3")
+KILLS = 10
+
+
+def expected_rows(folder):
+    """Silver as it follows from the files: the newest event of each order."""
+    newest = {}
+    for file in sorted(Path(folder, "incoming").glob("*.json")):
+        for line in file.read_text().splitlines():
+            event = json.loads(line)
+            if event["id"] not in newest or event["ts"] >= newest[event["id"]]["ts"]:
+                newest[event["id"]] = event
+    return sorted(
+        (event["id"], event["customer"].strip().upper(), Decimal(event["cents"]) / 100, event["ts"])
+        for event in newest.values()
+        if event["customer"] != "test"
+    )
+
+
+def silver_rows(folder):
+    table = read_table(f"{folder}/silver", ["id", "customer", "euros", "ts"])
+    return sorted(tuple(row.values()) for row in table.to_pylist())
+
+
+@pytest.mark.slow
+def test_the_example_runs(tmp_path):
+    python = make_environment(*SPARK_4)
+    load_example().make_events(str(tmp_path), files=3)
+    program = [python, str(ROOT / "examples" / "chain.py"), str(tmp_path)]
+    done = subprocess.run(program, env=surroundings(python), capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    counted = dict(line.split() for line in done.stdout.splitlines())
+    assert int(counted["silver"]) == len(silver_rows(tmp_path)) < int(counted["bronze"])
+    assert silver_rows(tmp_path) == expected_rows(tmp_path)
+
+
+def test_the_guide_shows_the_example():
+    example = (ROOT / "examples" / "chain.py").read_text()
+    guide = (ROOT / "docs" / "guides" / "chain.md").read_text()
+    blocks = re.findall(r"^```py\n(.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 2
+    for block in blocks:
+        assert block.strip() in example
+
+
+def load_example():
+    spec = importlib.util.spec_from_file_location("chain", ROOT / "examples" / "chain.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def start(python, folder):
+    return subprocess.Popen(
+        [python, str(ROOT / "tests" / "support" / "chain_stages.py"), str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=Path(folder, "stderr").open("w"),
+        text=True,
+        start_new_session=True,
+        env=surroundings(python, ROOT / "tests" / "support"),
+    )
+
+
+def kill_all(process):
+    """The driver, its JVM and its Python workers, at once."""
+    for member in [process, *psutil.Process(process.pid).children(recursive=True)]:
+        try:
+            os.kill(member.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    process.wait()
+
+
+def instants(folder, name, suffix):
+    hoodie = Path(folder, name, ".hoodie")
+    return sum(entry.name.endswith(suffix) for entry in hoodie.iterdir()) if hoodie.is_dir() else 0
+
+
+@pytest.mark.slow
+def test_a_chain_killed_at_random_moments_loses_and_doubles_nothing(tmp_path):
+    python = make_environment(*SPARK_4)
+    seed = int(os.environ.get("HUDISTREAM_SEED", time.time_ns() % 10**6))
+    print("seed", seed)
+    moments = random.Random(seed)
+    load_example().make_events(str(tmp_path), files=6 * KILLS)
+    for killed in range(KILLS):
+        process = start(python, tmp_path)
+        assert process.stdout.readline() == "READY\n"
+        # in a batch of the first stage, in one of the second, or soon after one of the second was done
+        watched = moments.choice([("bronze", ""), ("silver", ""), ("silver", ".commit"), ("silver", ".commit")])
+        before, deadline = instants(tmp_path, *watched), time.monotonic() + 180
+        while instants(tmp_path, *watched) == before and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(moments.uniform(0, 2.5))
+        assert process.poll() is None, f"seed {seed}: the chain was through after {killed} kills; give it more files"
+        kill_all(process)
+    process = start(python, tmp_path)
+    said, _ = process.communicate(timeout=600)
+    assert said.endswith("DONE\n"), f"seed {seed}: {Path(tmp_path, 'stderr').read_text()[-3000:]}"
+    assert silver_rows(tmp_path) == expected_rows(tmp_path), f"seed {seed}"

@@ -1,0 +1,103 @@
+"""The format hudistream in the Sparks that have sources in Python."""
+
+import json
+import zipfile
+
+import pytest
+from engine import Engine, rows
+from environments import ROOT, make_environment, run_program
+
+from table import read_table
+
+pytestmark = pytest.mark.spark
+
+UPSERT = {"hoodie.datasource.write.operation": "upsert"}
+ENVIRONMENTS = {
+    "4.0": (".venv-connect", "pyspark[connect]>=4.0,<4.1"),  # that of test_connect.py
+    "4.2": (".venv-spark4", "pyspark>=4.2,<4.3"),
+}
+GOLDEN = ROOT / "tests" / "golden"
+
+
+@pytest.fixture(scope="module", params=["4.2", pytest.param("4.0", marks=pytest.mark.slow)])
+def session(request, tmp_path_factory):
+    """What one session of a Spark has read: (its version, the table, what a program said)."""
+    folder = tmp_path_factory.mktemp("spark4")
+    with zipfile.ZipFile(GOLDEN / "mor_avro_logs.zip") as archive:
+        archive.extractall(folder / "merged")
+    path = str(folder / "t")
+    engine = Engine(path, UPSERT)
+    first = engine.write(None, rows(range(9), v="v0")).instant_time
+    engine.write(None, rows(range(4, 6), ts=1, v="v1"))
+    python = make_environment(*ENVIRONMENTS[request.param])
+    said = run_program(python, "spark4_source.py", path, folder / "merged", first, folder / "f", folder / "c")
+    return request.param, path, json.loads(said.splitlines()[-1])
+
+
+def test_a_table_is_read_through_the_format(session):
+    _, path, found = session
+    assert found["rows"] == 9
+    assert found["columns"] == read_table(path).column_names
+    assert sorted(map(tuple, found["some"])) == [("v0", "k1"), ("v0", "k7"), ("v1", "k4")]
+    assert found["since"] == found["by_hudis_keys"] == ["k4", "k5"]
+    assert found["as_of"] == ["v0"]
+    assert found["nothing"] == 0
+
+
+def test_every_type_comes_through(session):
+    _, _, found = session
+    assert found["types"] == [40, "struct<city:string,geo:struct<lat:double>>", "timestamp"]
+
+
+def test_log_files_are_merged(session):
+    expected = json.loads((GOLDEN / "mor_avro_logs.expected.json").read_text())["rows"]
+    _, _, found = session
+    assert found["merged"] == len(expected)
+    assert found["merged_eu"] == sum(row["region"] == "eu" for row in expected)
+    assert found["optimized"] != len(expected)
+
+
+def test_what_does_not_fit_is_refused(session):
+    _, _, found = session
+    assert "did you mean columns" in found["unknown"]
+    assert "for streams" in found["of_streams"]
+
+
+def test_filters_skip_files_where_spark_hands_them_over(session):
+    version, _, found = session
+    if version == "4.0":
+        pytest.skip("Spark 4.0 hands no filters to a source in Python")
+    assert found["pushed"] == [3, 1]
+
+
+def test_a_stream_follows_a_table_commit_by_commit(session):
+    version, _, found = session
+    if version == "4.0":
+        pytest.skip("Spark 4.0 does not tell a source where a batch begins")
+    stream = found["stream"]
+    later = ["k0v3", "k9v4"]
+    ones = [["k0v0", "k1v0", "k2v0", "k3v0"], ["k0v1", "k1v1"], ["k2v2"]]
+    assert stream["one"] == [ones, [["k0v3"], ["k9v4"]], []]
+    assert stream["all"] == [[["k0v3", "k1v1", "k2v2", "k3v0", "k9v4"]], []]
+    assert [[batch for batch in run if batch] for run in stream["late"]] == [[], [later]]
+    assert stream["from"] == [[["k1v1"]]]
+    assert stream["bytes"] == [ones]
+    assert "starting_offset" in stream["refused"]
+    assert stream["pins"] <= 6  # of runs with batches: that of the last one may stay until it expires
+
+
+def test_a_stream_that_is_slower_than_cleaning_gets_every_key_once(session):
+    version, _, found = session
+    if version == "4.0":
+        pytest.skip("Spark 4.0 does not tell a source where a batch begins")
+    # the first commits cannot be seen any more as they were: later versions come with their own commits
+    assert found["cleaned"] == [["k3v0"], ["k1v1"], ["k2v2"], ["k0v3"]]
+
+
+def test_an_older_spark_reads_all_that_is_there_in_a_batch(session):
+    version, _, found = session
+    if version != "4.0":
+        pytest.skip("newer ones limit their batches")
+    read = [[batch for batch in run if batch] for run in found["old"]]
+    assert read == [[["k0v1", "k1v1", "k2v0", "k3v0"]], [["k0v2"]], []]
+    assert "need Spark 4.2" in found["limited"]

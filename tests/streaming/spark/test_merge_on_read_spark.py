@@ -1,0 +1,95 @@
+"""A stream onto a merge-on-read table on a real local Spark: upserts and deletes, every type, read by Hudi, too."""
+
+import datetime as dt
+import decimal
+import os
+
+import pytest
+from stream import OPTIONS, run, source
+
+from streaming import HudiSink
+from table import read_table
+from table.files.names import parse_log_file
+
+pytestmark = [pytest.mark.spark, pytest.mark.hudi]
+
+MERGE_ON_READ = {
+    **OPTIONS,
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.bucket.index.num.buckets": "2",
+}
+DDL = (
+    "id string, p string, ts bigint, at timestamp, day date, price decimal(12,2), flag boolean, texts array<string>, "
+    "counts map<string,bigint>, inner struct<a:int,b:string>, raw binary, _hoodie_is_deleted boolean"
+)
+NOON = dt.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=dt.timezone.utc)
+
+
+def record(key, ts, *, deleted=False):
+    return {
+        "id": f"k{key}",
+        "p": f"p{key % 2}",
+        "ts": ts,
+        "at": NOON + dt.timedelta(seconds=ts),
+        "day": dt.date(2026, 1, 1) + dt.timedelta(ts),
+        "price": decimal.Decimal(ts) / 4,
+        "flag": ts % 2 == 0,
+        "texts": ["a", None, str(ts)],
+        "counts": {"n": ts},
+        "inner": {"a": ts, "b": None},
+        "raw": bytes([ts % 256]),
+        "_hoodie_is_deleted": deleted,
+    }
+
+
+def contents(path):
+    names = [column.split()[0] for column in DDL.split(", ")]
+    rows = read_table(path, names).to_pylist()
+    return sorted(({**row, "counts": dict(row["counts"])} for row in rows), key=lambda row: row["id"])
+
+
+def log_files(path):
+    return [name for _, _, names in os.walk(path) for name in names if parse_log_file(name) is not None]
+
+
+@pytest.mark.parametrize(
+    ("index", "form", "shared"),
+    [
+        ("BLOOM", "avro", False),
+        ("BUCKET", "avro", True),
+        pytest.param("SIMPLE", "parquet", True, marks=pytest.mark.slow),
+    ],
+)
+def test_batches_of_every_type_go_to_log_files(spark, hudi, tmp_path, monkeypatch, index, form, shared):
+    if shared:  # keys are looked for by other tasks than those that write
+        monkeypatch.setattr("streaming.plan.routes.SMALL_BATCH_BYTES", 0)
+        monkeypatch.setattr("streaming.plan.routes.HOT_SHARE", 0.1)
+    path = str(tmp_path / "t")
+    sink = HudiSink(path, {**MERGE_ON_READ, "hoodie.index.type": index, "hoodie.logfile.data.block.format": form})
+    wanted = {}
+    for number, keys in enumerate((range(60), range(20, 40), range(10, 30), range(50, 70))):
+        records = [record(key, number + 1, deleted=number == 2 and key < 15) for key in keys]
+        sink(spark.createDataFrame(records, DDL), number)
+        wanted |= {row["id"]: row for row in records}
+    wanted = sorted((row for row in wanted.values() if not row["_hoodie_is_deleted"]), key=lambda row: row["id"])
+    assert contents(path) == wanted
+    assert log_files(path)
+    rows = hudi.read(path, columns=["id", "ts", "price", "texts"])
+    shown = sorted((row["id"], row["ts"], decimal.Decimal(row["price"]), row["texts"]) for row in rows)
+    assert shown == sorted((row["id"], row["ts"], row["price"], row["texts"]) for row in wanted)
+    sink.stop()
+
+
+def test_a_stream_goes_on_where_it_stopped(spark, tmp_path):
+    path, folder, checkpoint = (str(tmp_path / name) for name in ("t", "in", "checkpoint"))
+    for batches in (2, 4):
+        events = source(spark, folder, batches).selectExpr(
+            "concat('k', ts % 70) id", "concat('p', ts % 70 % 3) p", "ts"
+        )
+        sink = HudiSink(path, MERGE_ON_READ)
+        run(events, sink, checkpoint)
+        sink.stop()
+    newest = {f"k{number % 70}": number for number in range(200)}
+    assert {row["id"]: row["ts"] for row in read_table(path, ["id", "ts"]).to_pylist()} == newest
+    assert log_files(path)

@@ -1,0 +1,63 @@
+"""Other environments of Python, in which tests run programs. Each is made once, beside the one that runs the tests."""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+_WITHOUT_SPARK = ["pyarrow", "pandas<3", "fastavro", "fsspec", "structlog", "numpy"]
+
+
+def make_environment(name, *packages):
+    """The Python of an environment with these packages and those of hudistream.
+
+    HUDISTREAM_ENVIRONMENTS may name another folder for all of them. Under CI an environment that cannot be made is a
+    failure, elsewhere a reason to skip.
+    """
+    home = Path(os.environ.get("HUDISTREAM_ENVIRONMENTS", Path(sys.prefix).parent)) / name
+    python = str(home / "bin" / "python")
+    stamp = home / ".ready"
+    if not stamp.exists():
+        venv.create(home, with_pip=True, clear=True)
+        wanted = [*packages, *_WITHOUT_SPARK]
+        made = subprocess.run(
+            [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if made.returncode:
+            if os.environ.get("CI"):
+                pytest.fail(f"no environment with {packages}: {made.stderr[-2000:]}")
+            pytest.skip(f"no environment with {packages} can be had here: {made.stderr[-300:]}")
+        stamp.touch()
+    return python
+
+
+def surroundings(python, *paths):
+    """The environment variables of a program that runs Spark with this Python and finds the packages of this tree."""
+    return {
+        **{key: value for key, value in os.environ.items() if not key.startswith(("SPARK", "PYSPARK"))},
+        "PYTHONPATH": os.pathsep.join(map(str, (ROOT, *paths))),
+        "PYSPARK_PYTHON": python,
+        "PYSPARK_DRIVER_PYTHON": python,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+
+
+def run_program(python, program, *arguments):
+    """What a program of tests/support writes to standard output; it has to end well."""
+    done = subprocess.run(
+        [python, str(ROOT / "tests" / "support" / program), *map(str, arguments)],
+        env=surroundings(python, ROOT / "tests" / "support"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout

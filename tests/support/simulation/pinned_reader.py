@@ -1,0 +1,64 @@
+"""A reader of ours: it plans a scan, pins the snapshot, waits for long, and then needs the files."""
+
+from table.config.table_config import load_table_config
+from table.errors import HudiError, InvalidConfigError
+from table.hudi_table import HudiTable
+from table.scan import pinned
+from table.scan.pinned import plan_pinned
+from table.scan.plan import plan_scan
+
+from .disk import SimStorage
+from .world import Process
+
+
+class PinnedReader:
+    """Reads the newest snapshot, or one of the last; some die with their pins, which expire.
+
+    What a pin holds stays, however many commits follow, until it expires. For worlds where nobody undoes commits by
+    hand: that takes files from every reader.
+    """
+
+    LIFETIME_S = 30
+
+    def __init__(self, world, disk, rate):
+        self.world, self.disk, self.rate = world, disk, rate
+        pinned._tell_once.cache_clear()  # a world does not depend on those before it
+        world.start(Process("pinned reader"), "pinned reader", self._run, daemon=True)
+
+    def _run(self):
+        world, number = self.world, 0
+        while True:
+            world.sleep_s(world.random.random() * 0.3)
+            number += 1
+            process = Process(f"read{number}")
+            actor = world.start(process, process.name, lambda p=process: self._read(p), daemon=True)
+            world.wait(lambda a=actor, p=process: a.done or p.killed, "read")
+            if actor.error is not None and not isinstance(actor.error, HudiError):
+                raise actor.error
+
+    def _read(self, process):
+        world = self.world
+        storage = SimStorage(self.disk, process, self.rate)
+        config = load_table_config(storage)
+        if config is None:
+            return
+        table = HudiTable(storage, config)
+        commits = [instant.time for instant in table.load_timeline().completed_writes][-3:]
+        as_of = world.random.choice([None, *commits])
+        begun_ms = world.now_ms
+        try:
+            plan, pin = plan_pinned(table, lambda: plan_scan(table, as_of=as_of), self.LIFETIME_S)
+        except InvalidConfigError:
+            return  # cleaning has taken, or is about to take, what the snapshot needs
+        if pin._pin is None:
+            return  # the store refused the pin, which is told, or there is nothing to read
+        needed = [file.path for found in plan.slices for file in found.files]
+        for _ in range(world.random.randrange(40)):
+            world.point("reads behind a pin")
+            if world.now_ms - begun_ms > self.LIFETIME_S * 1000:
+                break
+            missing = [path for path in needed if path not in self.disk.files]
+            if missing:
+                world.violate(f"a reader that pinned {plan.as_of} lost {missing[0]}")
+        if world.random.random() < 0.8:
+            pin.release()

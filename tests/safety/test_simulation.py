@@ -1,8 +1,13 @@
 """Worlds of a fixed set of seeds; a seed replays; each rule taken out is found. More: `make torture`."""
 
+import gc
+import weakref
+
 import pytest
 from simulation import worlds
 from simulation.rules import RULES, patched
+
+from table import clock
 
 # and worlds in which something was found
 SEEDS = [*range(36), 100663, 100693, 101126]
@@ -42,6 +47,32 @@ def test_a_seed_replays_its_world(seed):
         return world.steps, world.now_ms, world.story
 
     assert story() == story()
+
+
+def test_garbage_of_an_earlier_test_does_not_change_a_world():
+    def draw():
+        clock.jitter()
+
+    def story(garbage):
+        world, _ = worlds.build(3)
+        for _ in range(garbage):
+            leftover = _Leftover()
+            leftover.itself = leftover
+            weakref.finalize(leftover, draw)
+        del leftover
+        world.run()
+        return world.steps, world.now_ms
+
+    before = gc.get_threshold()
+    gc.set_threshold(10, 1, 1)
+    try:
+        assert story(100) == story(1)
+    finally:
+        gc.set_threshold(*before)
+
+
+class _Leftover:
+    """What an earlier test dropped: in a cycle, so that only the collector frees it."""
 
 
 @pytest.mark.parametrize("name", [name for name in RULES if name.split(":")[0] in QUICK])

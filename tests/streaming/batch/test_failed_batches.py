@@ -1,5 +1,6 @@
 """Batches that failed are told to hooks, events say which batch they belong to, cleans are measured."""
 
+import os
 import pickle
 
 import pytest
@@ -209,3 +210,15 @@ def test_cleans_are_measured(tmp_path, monkeypatch):
     assert value("hudistream_clean_files_failed_total", table=path) == 1
     assert value("hudistream_service_failures_total", table=path) == 1
     assert len(read_table(path)) == 7
+
+
+def test_a_sink_sweeps_what_a_killed_process_left_half_written(tmp_path):
+    path = str(tmp_path / "t")
+    Engine(path).write(0, rows(range(3)))
+    for name, age_s in (("old", 3600), ("young", 0)):
+        half = tmp_path / "t" / ".hoodie" / f".hudistream-{name}"
+        half.write_bytes(b"x")
+        os.utime(half, (half.stat().st_mtime - age_s,) * 2)
+    Engine(path).write(1, rows(range(3, 5)))
+    left = [name for name in os.listdir(f"{path}/.hoodie") if name.startswith(".hudistream-")]
+    assert left == [".hudistream-young"]

@@ -13,10 +13,10 @@ from oracles import hudi_rs
 from snapshots import assert_clean
 from stream import write_batches
 
-from table import read_table
+from table import clock, read_table
 from table.storage.interface import TEMPORARY_PREFIX
 from table.storage.local import LocalStorage
-from table.timeline.active_timeline import load_timeline
+from table.timeline.active_timeline import sweep_temporaries
 
 pytestmark = pytest.mark.spark
 
@@ -106,12 +106,12 @@ def test_a_stream_killed_at_random_moments_loses_and_doubles_nothing(tmp_path, k
 
 
 def assert_clean_in_the_end(path):
-    """A process killed between two system calls leaves its temporary; it is swept once it is surely nobody's."""
+    """A process killed between two system calls leaves its temporary; a sink sweeps it once it is surely nobody's."""
     hoodie = os.path.join(path, ".hoodie")
     for name in os.listdir(hoodie):
         if name.startswith(TEMPORARY_PREFIX):
             os.utime(os.path.join(hoodie, name), (1e9, 1e9))
-    load_timeline(LocalStorage(path))
+    sweep_temporaries(LocalStorage(path), clock.now_ms())
     assert_clean(path)
 
 

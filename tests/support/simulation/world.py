@@ -4,6 +4,7 @@ Each storage call, sleep, lock and look at the clock is a point (`World.point`) 
 run, a process may die, or an actor may be delayed for long. Time is the world's own.
 """
 
+import gc
 import random
 import sys
 import threading
@@ -232,7 +233,7 @@ class World:
 
     def run(self):
         """Runs until every actor that counts has ended. Raises the first violation."""
-        with self._patched():
+        with self._patched(), _without_collector():
             self._current = self._choose()
             if self._current is not None:
                 self._current.resume()
@@ -291,6 +292,18 @@ class World:
         process = self._current.process
         self._number += 1
         return self.start(process, f"{process.name}/{name.split('-')[1]}{self._number}", target, daemon=True)
+
+
+@contextmanager
+def _without_collector():
+    """A sink of an earlier test that is collected in an actor's thread would draw from the world's luck."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class _Pool(Executor):

@@ -8,13 +8,14 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from pyspark_hudistream.filters import term_of, with_terms
+from pyspark_hudistream.filters import term_of
 from pyspark_hudistream.source_options import SourceOptions
-from streaming.spark.questions import load_shown_schema, plan_of, scan_of
+from streaming.spark.questions import plan_of, scan_of
 from streaming.spark.schema import to_spark_arrow
 from streaming.spark.split_rows import pack_splits, read_parcel
 from table.errors import SchemaMismatchError
 from table.scan.plan import ScanPlan
+from table.scan.predicate import with_terms
 from table.scan.split import ScanSplit
 from table.user_table import HudiTable
 
@@ -75,7 +76,7 @@ class FilteringReader(TableReader):
         Args:
             filters: of ``pyspark.sql.datasource``; all have to be true.
         """
-        known = load_shown_schema(self._open(), self._asked.read, self._schema.names)
+        known = scan_of(self._open(), self._asked.read, self._schema.names).schema
         terms = [term for found in filters if (term := term_of(found, known)) is not None]
         self._where = with_terms(self._asked.where, terms)
         return iter(filters)

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from pyspark_hudistream.batch_reader import FilteringReader, TableReader
 from pyspark_hudistream.source_options import SourceOptions, parse_source_options
 from pyspark_hudistream.stream_reader import StreamReader
-from streaming.spark.questions import load_shown_schema
+from streaming.spark.questions import scan_of
 from streaming.spark.schema import to_spark_arrow
 from table.errors import InvalidConfigError
 from table.log import get_logger
@@ -45,7 +45,7 @@ class DefaultSource(DataSource):
         """
         asked = self._asked
         table = HudiTable.open(asked.path, asked.storage_options)
-        shown = load_shown_schema(table, asked.read, asked.columns)
+        shown = scan_of(table, asked.read, asked.columns).schema
         return from_arrow_schema(to_spark_arrow(shown), prefer_timestamp_ntz=True)
 
     def reader(self, schema: StructType) -> DataSourceReader:

@@ -36,17 +36,3 @@ def term_of(found: Any, schema: pa.Schema) -> tuple[str, str, Any] | None:
     name = found.attribute[0]
     value = [one for one in found.value if one is not None] if operator == "in" else found.value
     return (name, operator, value) if compares_alike(schema.field(name).type, operator, value) else None
-
-
-def with_terms(where: list[Any] | None, terms: list[tuple[str, str, Any]]) -> list[Any] | None:
-    """A condition that also asks for all of some terms.
-
-    Args:
-        where: tuples that are all true, or lists of tuples of which one is true; None means all rows.
-        terms: what else is asked.
-    """
-    if where is None:
-        return terms or None
-    if isinstance(where[0], tuple):
-        return [*where, *terms]
-    return [[*group, *terms] for group in where]

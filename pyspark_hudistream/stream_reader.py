@@ -12,7 +12,6 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from pyspark_hudistream.batch_reader import parcels_of
-from pyspark_hudistream.filters import with_terms
 from pyspark_hudistream.offsets import Offset, make_offset, since_of
 from pyspark_hudistream.source_options import SourceOptions
 from streaming.spark.split_rows import read_parcel
@@ -21,6 +20,7 @@ from table.log import get_logger
 from table.scan.as_of import instant_time_of, load_snapshot
 from table.scan.change_range import EARLIEST
 from table.scan.pinned import HeldPin, plan_pinned
+from table.scan.predicate import with_terms
 from table.scan.scan import Scan
 from table.schema.avro_schema import COMMIT_TIME
 from table.user_table import HudiTable

@@ -3,13 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-import pyarrow as pa
-
 from table.errors import InvalidConfigError
 from table.options.read_options import BEGIN, QueryType, ReadOptions
-from table.scan.as_of import load_changes, load_snapshot
-from table.scan.change_range import EARLIEST
-from table.scan.plan import ScanPlan, checked_names, load_read_schema
+from table.scan.plan import ScanPlan
 from table.scan.predicate import Where
 from table.scan.scan import Scan
 from table.user_table import HudiTable
@@ -56,23 +52,3 @@ def plan_of(scan: Scan, asked: ReadOptions) -> ScanPlan:
         return plan
     based = [found for found in plan.slices if found.base_file is not None]
     return replace(plan, slices=tuple(replace(found, log_files=()) for found in based))
-
-
-def load_shown_schema(table: HudiTable, asked: ReadOptions, columns: Sequence[str] | None = None) -> pa.Schema:
-    """The columns of the rows that answer a question (Arrow). Lists no files.
-
-    Args:
-        table: the table.
-        asked: which rows by time.
-        columns: the columns wanted, in order; None means all.
-
-    Raises:
-        UnsupportedTableError: the table's version is not read.
-        InvalidConfigError: a column is not in the table, or there is no such snapshot or range.
-    """
-    if asked.query_type is QueryType.INCREMENTAL:
-        snapshot, _ = load_changes(table, asked.since if asked.since is not None else EARLIEST, asked.until)
-    else:
-        snapshot = load_snapshot(table, asked.as_of)
-    schema = load_read_schema(snapshot)[1]
-    return pa.schema([schema.field(name) for name in checked_names(columns, schema)])

@@ -13,13 +13,10 @@ from datetime import date, timedelta
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from table.hudi_table import HudiTable
-from table.scan.plan import load_read_schema
-from table.scan.predicate import parse_where
+from table.scan.predicate import with_terms
 from table.scan.scan import Scan, make_scan
-from table.snapshot import Snapshot
 
 Term = tuple[str, str, Any]
 
@@ -47,14 +44,18 @@ def scan_hudi(source: str | os.PathLike[str] | Scan, storage_options: Mapping[st
     except ImportError as error:
         raise ImportError("a lazy frame needs Polars: pip install 'hudistream[polars]'") from error
     scan = source if isinstance(source, Scan) else make_scan(HudiTable.open(source, storage_options))
-    empty: Any = pl.from_arrow(scan.schema.empty_table())
+    shown = scan.schema
+    # to Polars NaN equals itself and is greater than every number; to Arrow it is neither
+    floating = {field.name for field in shown if pa.types.is_floating(field.type)}
+    empty: Any = pl.from_arrow(shown.empty_table())
 
     def read(columns: list[str] | None, predicate: Any, rows: int | None, _batch_size: int | None) -> Iterator[Any]:
         needed = columns
         if columns is not None and predicate is not None:
             needed = list(dict.fromkeys([*columns, *predicate.meta.root_names()]))
         left = rows
-        for batch in _narrowed(scan, needed, _terms_of(predicate), rows if predicate is None else None).to_batches():
+        terms = [term for term in _terms_of(predicate) if term[0] not in floating]
+        for batch in _narrowed(scan, needed, terms, rows if predicate is None else None).to_batches():
             frame: Any = pl.from_arrow(batch)
             frame = frame.filter(predicate) if predicate is not None else frame
             frame = frame.select(columns) if columns is not None else frame
@@ -74,12 +75,7 @@ def _narrowed(scan: Scan, columns: list[str] | None, terms: list[Term], limit: i
         return chosen if limit is None else replace(chosen, limit=min(limit, scan.limit))
     if limit is not None:
         chosen = replace(chosen, limit=limit)
-    if not terms:
-        return chosen
-    if scan.where is None:
-        return replace(chosen, where=terms)
-    schema = load_read_schema(Snapshot.load(scan.table))[1]
-    return replace(chosen, where=parse_where(scan.where, schema).expression & pq.filters_to_expression(terms))
+    return replace(chosen, where=with_terms(scan.where, terms))
 
 
 def _terms_of(predicate: Any) -> list[Term]:

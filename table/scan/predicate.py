@@ -68,6 +68,25 @@ def parse_where(where: Where, schema: pa.Schema, key_columns: Sequence[str] = ()
     return _bound(expression, schema, _keys_of_groups(typed, key_columns))
 
 
+def with_terms(where: Where | None, terms: Sequence[tuple[str, str, Any]]) -> Where | None:
+    """A condition that also asks for all of some terms.
+
+    Args:
+        where: as `parse_where`; None means all rows.
+        terms: tuples that are all true.
+
+    Raises:
+        InvalidConfigError: `where` is none of the forms that are understood.
+    """
+    if not terms:
+        return where
+    if where is None:
+        return list(terms)
+    if isinstance(where, pc.Expression):
+        return where & pq.filters_to_expression(list(terms))
+    return [[*group, *terms] for group in _groups_of(where)]
+
+
 def typed_terms(where: Where, schema: pa.Schema) -> list[list[tuple[str, str, Any]]]:
     """Terms of which one list has to be true, with values of the columns' types.
 

@@ -11,7 +11,7 @@ from pyarrow.fs import PyFileSystem
 from table.errors import HudiError, InvalidConfigError, UnsupportedTableError
 from table.hudi_table import HudiTable
 from table.scan.arrow_filesystem import arrow_filesystem
-from table.scan.as_of import AsOf, load_snapshot
+from table.scan.as_of import AsOf, load_changes, load_snapshot
 from table.scan.explain_scan import ScanExplanation, explain_plan
 from table.scan.partition_guarantee import partition_guarantee
 from table.scan.pinned import DEFAULT_LIFETIME_S, HeldPin, pinned, plan_pinned
@@ -58,12 +58,16 @@ class Scan:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the rows (Arrow), as they are now.
+        """The columns of the rows (Arrow), as they were in the snapshot, or at the end of the range. Lists no files.
 
         Raises:
             HudiError: as `plan`.
         """
-        schema = load_read_schema(load_snapshot(self.table, self.as_of if self.since is None else None))[1]
+        if self.since is None:
+            snapshot = load_snapshot(self.table, self.as_of)
+        else:
+            snapshot, _ = load_changes(self.table, self.since, self.as_of)
+        schema = load_read_schema(snapshot)[1]
         return pa.schema([schema.field(name) for name in checked_names(self.columns, schema)])
 
     def plan(self) -> ScanPlan:
@@ -120,7 +124,14 @@ class Scan:
         """
         if self.limit is not None:
             raise InvalidConfigError(f"limit={self.limit}: a dataset has no limit; use to_batches() or to_arrow()")
-        plan = self.plan_pinned()
+        plan, pin = plan_pinned(self.table, self.plan, self.pin_s)
+        try:
+            return self._as_dataset(plan)
+        except BaseException:
+            pin.release()
+            raise
+
+    def _as_dataset(self, plan: ScanPlan) -> ds.Dataset:
         outside = sorted(set(plan.needed.names) - set(plan.names))
         if outside:
             raise InvalidConfigError(

@@ -6,6 +6,7 @@ written, so no machine's clock matters. Hudi passes over the folder, and its cle
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from table import clock
@@ -89,7 +90,7 @@ def load_live_pins(storage: Storage) -> tuple[Pin, ...]:
     return live
 
 
-def sort_pins(entries: "list[FileInfo]", now_ms: int) -> tuple[tuple[Pin, ...], tuple[Pin, ...]]:
+def sort_pins(entries: Sequence[FileInfo], now_ms: int) -> tuple[tuple[Pin, ...], tuple[Pin, ...]]:
     """The pins among the entries of their folder: those that live, newest snapshot first, and those that expired.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pyspark_hudistream.filters import term_of, with_terms
+from pyspark_hudistream.filters import term_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("n", pa.int64()), ("x", pa.float64()), ("d", pa.date32())])
 
@@ -47,11 +47,3 @@ class StringContains(EqualTo):
 )
 def test_a_filter_is_a_term_where_arrow_and_spark_agree(found, term):
     assert term_of(found, SCHEMA) == term
-
-
-def test_terms_narrow_every_alternative():
-    term, a, b = ("n", "=", 1), ("id", "=", "a"), ("id", "=", "b")
-    assert with_terms(None, []) is None
-    assert with_terms(None, [term]) == [term]
-    assert with_terms([a], [term]) == [a, term]
-    assert with_terms([[a], [b]], [term]) == [[a, term], [b, term]]

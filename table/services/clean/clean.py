@@ -19,7 +19,7 @@ from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.groups import CleanSettings
 from table.services.clean.emptied_partitions import remove_emptied_partitions
-from table.services.clean.judgement import PinFacts, list_pinned, load_savepointed, plan_clean
+from table.services.clean.judgement import PinFacts, find_pinned, load_savepointed, plan_clean
 from table.services.clean.readers import HeldPartitions
 from table.timeline.active_timeline import (
     begin_instant,
@@ -236,7 +236,7 @@ def _sort_out(
     for path, files in plan.files.items():
         groups = list_file_groups(table.listing, path, committed)
         current = {file.name for group in groups for file in group.current_files}
-        read = list_pinned(table, path, pins, {file.rsplit("/", 1)[-1] for file in files})
+        read = find_pinned(path, groups, pins, {file.rsplit("/", 1)[-1] for file in files})
         for file in files:
             try:
                 relative = storage.relative(file)

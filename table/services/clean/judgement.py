@@ -1,6 +1,6 @@
 """What a clean would delete now: reads what a plan is made of, and lets the rules of `clean_plan` judge it."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from table import clock
@@ -293,19 +293,18 @@ def _judge_partition(table: HudiTable, facts: Facts, path: str) -> PartitionFate
     return PartitionFates(path, tuple(fates), emptied, sum(fate.file.size_bytes for fate in fates))
 
 
-def list_pinned(table: HudiTable, path: str, facts: PinFacts, names: Container[str]) -> dict[str, str]:
-    """Files of a partition that a plan would delete and a pin holds: name -> why it stays.
+def find_pinned(path: str, groups: Sequence[FileGroup], facts: PinFacts, names: Container[str]) -> dict[str, str]:
+    """Files of a partition that a plan would delete and a pin holds: name -> why it stays (pure).
 
     Args:
-        table: the table.
         path: the partition.
+        groups: its file groups.
         facts: what is pinned, and when file groups were replaced.
         names: of the plan's files in the partition.
     """
     if not facts.needs.pins:
         return {}
     replaced = facts.replaced.get(path, {})
-    groups = build_file_groups(path, table.listing.list_files(path), facts.committed)
     fates = [
         FileFate(file, deleted=True, rule="", seen=seen)
         for group in groups

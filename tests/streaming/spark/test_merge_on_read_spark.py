@@ -1,10 +1,10 @@
 """A stream onto a merge-on-read table on a real local Spark: upserts and deletes, every type, read by Hudi, too."""
 
-import datetime as dt
 import decimal
 import os
 
 import pytest
+from every_spark_type import DDL_WITH_DELETIONS, contents, record
 from stream import OPTIONS, run, source
 
 from streaming import HudiSink
@@ -19,34 +19,10 @@ MERGE_ON_READ = {
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
     "hoodie.bucket.index.num.buckets": "2",
 }
-DDL = (
-    "id string, p string, ts bigint, at timestamp, day date, price decimal(12,2), flag boolean, texts array<string>, "
-    "counts map<string,bigint>, inner struct<a:int,b:string>, raw binary, _hoodie_is_deleted boolean"
-)
-NOON = dt.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=dt.timezone.utc)
 
 
-def record(key, ts, *, deleted=False):
-    return {
-        "id": f"k{key}",
-        "p": f"p{key % 2}",
-        "ts": ts,
-        "at": NOON + dt.timedelta(seconds=ts),
-        "day": dt.date(2026, 1, 1) + dt.timedelta(ts),
-        "price": decimal.Decimal(ts) / 4,
-        "flag": ts % 2 == 0,
-        "texts": ["a", None, str(ts)],
-        "counts": {"n": ts},
-        "inner": {"a": ts, "b": None},
-        "raw": bytes([ts % 256]),
-        "_hoodie_is_deleted": deleted,
-    }
-
-
-def contents(path):
-    names = [column.split()[0] for column in DDL.split(", ")]
-    rows = read_table(path, names).to_pylist()
-    return sorted(({**row, "counts": dict(row["counts"])} for row in rows), key=lambda row: row["id"])
+def changed(key, ts, *, deleted=False):
+    return {**record(key, f"p{key % 2}", ts), "_hoodie_is_deleted": deleted}
 
 
 def log_files(path):
@@ -69,11 +45,11 @@ def test_batches_of_every_type_go_to_log_files(spark, hudi, tmp_path, monkeypatc
     sink = HudiSink(path, {**MERGE_ON_READ, "hoodie.index.type": index, "hoodie.logfile.data.block.format": form})
     wanted = {}
     for number, keys in enumerate((range(60), range(20, 40), range(10, 30), range(50, 70))):
-        records = [record(key, number + 1, deleted=number == 2 and key < 15) for key in keys]
-        sink(spark.createDataFrame(records, DDL), number)
+        records = [changed(key, number + 1, deleted=number == 2 and key < 15) for key in keys]
+        sink(spark.createDataFrame(records, DDL_WITH_DELETIONS), number)
         wanted |= {row["id"]: row for row in records}
     wanted = sorted((row for row in wanted.values() if not row["_hoodie_is_deleted"]), key=lambda row: row["id"])
-    assert contents(path) == wanted
+    assert contents(path, DDL_WITH_DELETIONS) == wanted
     assert log_files(path)
     rows = hudi.read(path, columns=["id", "ts", "price", "texts"])
     shown = sorted((row["id"], row["ts"], decimal.Decimal(row["price"]), row["texts"]) for row in rows)

@@ -1,9 +1,7 @@
 """Upserts on a real local Spark: the exchanges, order of arrival, every type on its way through two of them."""
 
-import datetime as dt
-import decimal
-
 import pytest
+from every_spark_type import DDL, contents, record
 from oracles import hudi_rs
 from stream import OPTIONS, run
 
@@ -14,33 +12,6 @@ from table.options.choices import IndexType
 pytestmark = pytest.mark.spark
 
 UPSERT = {**OPTIONS, "hoodie.datasource.write.operation": "upsert", "hoodie.bucket.index.num.buckets": "3"}
-DDL = (
-    "id string, p string, ts bigint, at timestamp, day date, price decimal(12,2), flag boolean, texts array<string>, "
-    "counts map<string,bigint>, inner struct<a:int,b:string>, raw binary"
-)
-NOON = dt.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=dt.timezone.utc)
-
-
-def record(key, path, ts):
-    return {
-        "id": f"k{key}",
-        "p": path,
-        "ts": ts,
-        "at": NOON + dt.timedelta(seconds=ts),
-        "day": dt.date(2026, 1, 1) + dt.timedelta(ts),
-        "price": decimal.Decimal(ts) / 4,
-        "flag": ts % 2 == 0,
-        "texts": ["a", None, str(ts)],
-        "counts": {"n": ts},
-        "inner": {"a": ts, "b": None},
-        "raw": bytes([ts % 256]),
-    }
-
-
-def contents(path):
-    names = [column.split()[0] for column in DDL.split(", ")]
-    rows = read_table(path, names).to_pylist()
-    return sorted(({**row, "counts": dict(row["counts"])} for row in rows), key=lambda row: (row["id"], row["p"]))
 
 
 def by_key(records):

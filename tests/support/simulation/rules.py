@@ -106,7 +106,7 @@ RULES = {
         (savepoint, "_find_hole", lambda *_: None), (clean, "load_savepointed", lambda *_: {}),
     ],
     "10: cleaning reads the pins": [
-        (clean, "list_pinned", lambda *_: {}), (judgement, "load_live_pins", lambda _: ()),
+        (clean, "find_pinned", lambda *_: {}), (judgement, "load_live_pins", lambda _: ()),
     ],
     "10: a reader looks for cleans behind its pin": [(pinned, "_is_chosen_by_clean", lambda *_: False)],
 }  # fmt: skip

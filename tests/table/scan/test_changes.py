@@ -199,3 +199,16 @@ def test_a_table_without_meta_columns_is_refused(table):
     bare = HudiTable(table.storage, replace(table.config, populate_meta_fields=False))
     with pytest.raises(UnsupportedTableError, match="do not say which commit wrote them"):
         bare.changes().to_arrow()
+
+
+def test_the_columns_of_changes_are_those_at_the_end_of_the_range(tmp_path):
+    path = str(tmp_path / "t")
+    first = Engine(path, UPSERT).write(None, rows(range(3))).instant_time
+    wider = rows(range(3)).append_column("more", rows(range(3)).column("ts"))
+    Engine(path, UPSERT).write(None, wider)
+    table = HudiTable.open(path)
+    until_first = table.changes("0", first)
+    assert until_first.schema == until_first.to_arrow().schema
+    assert "more" not in until_first.schema.names
+    assert "more" in table.changes("0").schema.names
+    assert table.changes("0", first, ["id"]).schema.names == ["id"]

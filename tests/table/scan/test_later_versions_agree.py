@@ -6,7 +6,8 @@ from itertools import combinations
 import pyarrow as pa
 import pytest
 from by_hand import TableByHand, at
-from oracles.hudi import JVM, Hudi, HudiError
+from oracles.hudi import Hudi, HudiError
+from random_tables import SCHEMA, by_key, log_options, random_batch
 
 from table import HudiTable, UnsupportedTableError, read_table
 from table.config.merge_mode import MergeMode
@@ -14,44 +15,14 @@ from table.scan.plan import plan_scan
 
 pytestmark = pytest.mark.hudi
 
-SCHEMA = pa.schema(
-    [("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string()), ("w", pa.float64()),
-     ("_hoodie_is_deleted", pa.bool_())]
-)  # fmt: skip
-PACKAGE = "org.apache.hudi.common.model."
 AS_OF = "as.of.instant"
 PARTIAL = "PartialUpdateAvroPayload"
 UNORDERED = {"OverwriteWithLatestAvroPayload"}
 
 
-def batch(rng):
-    keys = rng.sample(range(30), rng.randint(1, 12))
-    return pa.Table.from_pylist(
-        [
-            {"id": f"k{key:02}", "p": f"p{key % 2}", "ts": rng.randint(1, 4), "v": rng.choice([None, "a", "b", "c"]),
-             "w": rng.choice([None, 0.5, 1.5]), "_hoodie_is_deleted": rng.random() < 0.15}
-            for key in keys
-        ],
-        SCHEMA,
-    )  # fmt: skip
-
-
 def options_of(version, payload, blocks, rng):
-    return {
-        **JVM,
-        "hoodie.write.table.version": version,
-        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-        "hoodie.datasource.write.payload.class": PACKAGE + payload,
-        "hoodie.compaction.payload.class": PACKAGE + payload,
-        "hoodie.logfile.data.block.format": blocks,
-        "hoodie.compact.inline": "false",
-        "hoodie.clean.automatic": "false",
-        "hoodie.metadata.enable": "false",
-        "hoodie.upsert.shuffle.parallelism": "1",
-        "hoodie.delete.shuffle.parallelism": "1",
-        # new keys go into log files, too, where the index finds keys in those
-        "hoodie.index.type": rng.choice(["BLOOM", "INMEMORY"]),
-    }
+    fixed = {"hoodie.write.table.version": version, "hoodie.metadata.enable": "false"}
+    return {**log_options(rng, payload, blocks), **fixed}
 
 
 SERVICES = {
@@ -60,10 +31,6 @@ SERVICES = {
     "cluster": {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "1"},
 }
 STEPS = ["upsert", "upsert", "upsert", "delete", "rollback", *SERVICES]
-
-
-def by_key(rows):
-    return sorted(rows, key=lambda row: (row["id"], row["p"]))
 
 
 def check_agrees(hudi, path, as_of=None):
@@ -88,10 +55,10 @@ def check_history(hudi, path, version, payload, blocks):
     steps = [step for step in STEPS if version == "9" or payload in UNORDERED or step != "delete"]
     rng = random.Random(f"{version} {payload} {blocks}")
     options = options_of(version, payload, blocks, rng)
-    hudi.write(path, batch(rng), options, "overwrite")
+    hudi.write(path, random_batch(rng, 30, 12), options, "overwrite")
     done, with_logs = [], 0
     for what in ["upsert", *rng.sample(steps, len(steps))]:
-        rows = batch(rng)
+        rows = random_batch(rng, 30, 12)
         writes = HudiTable.open(path).load_timeline().completed_writes
         try:
             if what == "rollback":

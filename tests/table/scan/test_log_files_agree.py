@@ -6,7 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from every_type import EVERY_TYPE, random_row
-from oracles.hudi import JVM, HudiError
+from oracles.hudi import HudiError
+from random_tables import by_key, log_options, random_batch
 from values import rows_of, shown
 
 from table import CorruptFileError, read_table
@@ -16,44 +17,8 @@ from table.scan.plan import plan_scan
 pytestmark = pytest.mark.hudi
 
 PAYLOADS = ["DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload", "PartialUpdateAvroPayload"]
-SCHEMA = pa.schema(
-    [("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string()), ("w", pa.float64()),
-     ("_hoodie_is_deleted", pa.bool_())]
-)  # fmt: skip
 WRITES = 7
 CANNOT_COMPARE = "java.lang.ClassCastException: class java.lang.Integer cannot be cast to class java.lang.Long"
-
-
-def batch(rng):
-    keys = rng.sample(range(40), rng.randint(1, 15))
-    return pa.Table.from_pylist(
-        [
-            {"id": f"k{key:02}", "p": f"p{key % 2}", "ts": rng.randint(1, 4), "v": rng.choice([None, "a", "b", "c"]),
-             "w": rng.choice([None, 0.5, 1.5]), "_hoodie_is_deleted": rng.random() < 0.15}
-            for key in keys
-        ],
-        SCHEMA,
-    )  # fmt: skip
-
-
-def options_of(rng, payload, blocks):
-    return {
-        **JVM,
-        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-        "hoodie.datasource.write.payload.class": f"org.apache.hudi.common.model.{payload}",
-        "hoodie.compaction.payload.class": f"org.apache.hudi.common.model.{payload}",
-        "hoodie.logfile.data.block.format": blocks,
-        "hoodie.compact.inline": "false",
-        "hoodie.clean.automatic": "false",
-        "hoodie.upsert.shuffle.parallelism": "1",
-        "hoodie.delete.shuffle.parallelism": "1",
-        # new keys go into log files, too, where the index finds keys in those
-        "hoodie.index.type": rng.choice(["BLOOM", "INMEMORY"]),
-    }
-
-
-def by_key(rows):
-    return sorted(rows, key=lambda row: (row["id"], row["p"]))
 
 
 def shown_by(hudi, path):
@@ -76,11 +41,14 @@ def shown_by(hudi, path):
 def test_random_histories_read_as_hudi_reads_them(hudi, tmp_path, payload, blocks):
     rng = random.Random(f"{payload} {blocks}")
     path = tmp_path / "t"
-    options = options_of(rng, payload, blocks)
-    hudi.write(path, batch(rng), options, "overwrite")
+    options = log_options(rng, payload, blocks)
+    hudi.write(path, random_batch(rng, 40, 15), options, "overwrite")
     with_logs = 0
     for step in range(WRITES):
-        rows, what = batch(rng), rng.choice(["upsert", "upsert", "upsert", "delete", "rollback", "compact"])
+        rows, what = (
+            random_batch(rng, 40, 15),
+            rng.choice(["upsert", "upsert", "upsert", "delete", "rollback", "compact"]),
+        )
         if what in {"upsert", "delete"}:
             hudi.write(path, rows, {**options, "hoodie.datasource.write.operation": what})
         elif what == "rollback":
@@ -106,7 +74,7 @@ def test_random_histories_read_as_hudi_reads_them(hudi, tmp_path, payload, block
 def test_every_type_is_read_from_blocks_as_hudi_reads_it(hudi, tmp_path, blocks):
     rng = random.Random(blocks)
     path = tmp_path / "t"
-    options = options_of(rng, PAYLOADS[0], blocks)
+    options = log_options(rng, PAYLOADS[0], blocks)
     for ts in range(3):
         rows = [{**random_row(rng, number), "ts": ts} for number in range(30)]
         for row in rows:  # lists of the older form of base files hold no nulls

@@ -1,7 +1,6 @@
 """Readers pin what they read: their files stay for a while, whoever cleans; nothing is pinned for ever."""
 
 import os
-import stat
 
 import pyarrow as pa
 import pytest
@@ -174,13 +173,25 @@ def test_a_table_that_others_write_is_left_as_it_is(path):
     assert not os.path.exists(os.path.join(path, ".hoodie", ".hudistream"))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_reader_that_may_not_write_reads_without_a_pin(path):
+def test_a_reader_that_cannot_write_reads_without_a_pin(path):
     write(path, 0)
-    own = os.path.join(path, ".hoodie", ".hudistream")
-    os.chmod(own, stat.S_IRUSR | stat.S_IXUSR)
-    assert values(HudiTable.open(path).scan().to_arrow()) == {"v0"}
-    os.chmod(own, stat.S_IRWXU)
+    # a file where the folder of the pins would be: root may write everywhere else
+    pins = os.path.join(path, ".hoodie", ".hudistream", "pins")
+    assert not os.path.exists(pins)
+    open(pins, "w").close()
+    with capture_logs() as told:
+        assert values(HudiTable.open(path).scan().to_arrow()) == {"v0"}
+    assert [line["event"] for line in told] == ["read_without_pin"]
+    assert os.path.isfile(pins)
+
+
+def test_a_dataset_that_cannot_be_made_leaves_no_pin(path):
+    write(path, 0)
+    with pytest.raises(InvalidConfigError, match="the condition needs the column 'v'"):
+        HudiTable.open(path).scan(["id"], [("v", "=", "v0")]).to_dataset()
+    assert pin_names(path) == []
+    HudiTable.open(path).scan(["id"]).to_dataset()
+    assert len(pin_names(path)) == 1
 
 
 def test_it_says_once_that_it_has_no_pin(path, monkeypatch):

@@ -11,6 +11,7 @@ from table import HudiTable, scan_hudi
 from table.scan import polars_source
 from table.scan.polars_source import _terms_of
 
+NAN = float("nan")
 SCHEMA = pa.schema(
     [("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string()), ("d", pa.date32())]
 )
@@ -110,3 +111,16 @@ def test_a_damaged_spelling_costs_time_alone(path, monkeypatch):
     monkeypatch.setattr(polars_source, "_conjuncts", lambda node: node["no such key"])
     assert _terms_of(pl.col("p") == "p2") == []
     assert scan_hudi(path).filter(pl.col("p") == "p2").collect().height == 10
+
+
+@pytest.mark.parametrize("condition", [
+    pl.col("x") > 1.0, pl.col("x") == NAN, pl.col("x") >= 1.0, pl.lit(1.0) < pl.col("x"),
+    (pl.col("x") > 1.0) & (pl.col("p") == "p0"), pl.col("x").is_in([NAN]),
+], ids=str)  # fmt: skip
+def test_polars_takes_nan_for_the_greatest_number(tmp_path, condition):
+    path = str(tmp_path / "t")
+    rows = {"id": ["a", "b", "c"], "p": ["p0"] * 3, "ts": [1] * 3, "x": [NAN, 2.0, 0.5]}
+    Engine(path, {"hoodie.datasource.write.operation": "upsert"}).write(None, pa.table(rows))
+    found = scan_hudi(path).filter(condition).collect()
+    assert found.equals(pl.from_arrow(HudiTable.open(path).scan().to_arrow()).filter(condition))
+    assert "a" in found["id"]

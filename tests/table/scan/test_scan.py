@@ -18,6 +18,7 @@ from table import (
     UnsupportedTableError,
     read_table,
 )
+from table.scan.predicate import with_terms
 from table.storage.local import LocalStorage
 
 UPSERT = {"hoodie.datasource.write.operation": "upsert"}
@@ -302,3 +303,15 @@ def test_whole_numbers_of_any_size_are_compared_with_fractions(tmp_path, operato
     numbers = [-3, 2, 3, 2**62]
     Engine(path).write(None, rows(range(4)).append_column("n", pa.array(numbers, pa.int64())))
     assert sorted(HudiTable.open(path).scan(["n"], [("n", operator, value)]).to_arrow()["n"].to_pylist()) == kept
+
+
+def test_terms_narrow_every_alternative():
+    term, a, b = ("n", "=", 1), ("id", "=", "a"), ("id", "=", "b")
+    assert with_terms(None, []) is None
+    assert with_terms([a], []) == [a]
+    assert with_terms(None, [term]) == [term]
+    assert with_terms([a], [term]) == [[a, term]]
+    assert with_terms([[a], [b]], [term]) == [[a, term], [b, term]]
+    assert with_terms(pc.field("id") == "a", [term]).equals((pc.field("id") == "a") & (pc.field("n") == 1))
+    with pytest.raises(InvalidConfigError, match="give a pyarrow expression, or tuples"):
+        with_terms("id = 1", [term])

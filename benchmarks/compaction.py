@@ -64,7 +64,7 @@ def build(spark, path, rows, groups):
             *(F.md5((F.col("id") * 7 + n).cast("string")).alias(f"c{n}") for n in range(2)),
             *((F.col("id") * (n + 3) % 10_007).alias(f"n{n}") for n in range(4)),
             F.lit(ts).cast("long").alias("ts"),
-            F.format_string("p%02d", F.col("id") / rows).alias("p"),
+            F.format_string("p%02d", F.floor(F.col("id") / rows)).alias("p"),
         )
 
     sink = HudiSink(path, OPTIONS)

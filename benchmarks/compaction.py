@@ -36,6 +36,7 @@ HUDI_OPTIONS = {
     "hoodie.metadata.enable": "false",
     "hoodie.clean.automatic": "false",
     "hoodie.write.table.version": "6",
+    "hoodie.compact.inline.max.delta.commits": "1",
 }
 
 

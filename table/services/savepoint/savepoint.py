@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from table import clock
-from table.config.writable import check_copy_on_write, check_version_written
+from table.config.writable import check_version_written
 from table.errors import CommitConflictError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.log import get_logger
@@ -43,7 +43,7 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
         InvalidConfigError: there is no such commit, or some of its files may have been cleaned.
         CommitConflictError: a clean that is under way deletes some of its files; the savepoint was withdrawn.
     """
-    check_copy_on_write(table.config, "make a savepoint of")
+    check_version_written(table.config, "make a savepoint of")
     storage, timeline = table.storage, table.load_timeline()
     commits = timeline.completed_writes
     chosen = next((i for i in reversed(commits) if time is None or i.time == time), None)
@@ -72,11 +72,18 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
 
 
 def _held_files(table: HudiTable, timeline: Timeline, time: str) -> dict[str, tuple[str, ...]]:
-    """Partition path -> names of the files that readers of a commit see."""
+    """Partition path -> names of the files that readers of a commit see.
+
+    Of a merge-on-read table these are the newest base file of each file group and the log files on top of it, those
+    behind a pending compaction included; less what later commits wrote, because a restore deletes that.
+    """
     snapshot = Snapshot(table, timeline, as_of=time)
+    commits = table.open_commits()
+    later = {stat.path for i in timeline.completed_writes if i.time > time for stat in commits.read(i).stats}
     files = {}
     for path in snapshot.list_partition_paths():
-        held = tuple(file.name for group in snapshot.list_file_groups(path) for file in group.latest_slice.files)
+        groups = snapshot.list_file_groups(path)
+        held = tuple(file.name for group in groups for file in group.current_files if file.path not in later)
         if held:
             files[path] = held
     return files

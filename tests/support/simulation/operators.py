@@ -12,7 +12,7 @@ from table.storage.interface import join
 from table.timeline.instant import Action
 from table.timeline.metadata.savepoint import decode_savepoint
 
-from .reader import read_visible, rows_held
+from .reader import completed, read_visible, rows_held
 
 
 def do_clean(operator, table):
@@ -37,7 +37,7 @@ def _check_savepoint(operator, time):
     """What it holds must be all that a reader of its commit needs, and must stay."""
     files = operator.disk.files
     done = files.get(f".hoodie/{time}.savepoint")
-    if done is None or f".hoodie/{time}.commit" not in files and f".hoodie/{time}.deltacommit" not in files:
+    if done is None or time not in completed(files):
         return  # it was deleted since, or its commit was undone
     named = decode_savepoint(done[0]).files
     held = {join(path, name) for path, names in named.items() for name in names}

@@ -30,6 +30,7 @@ class Luck:
     speculative: float = 0.0
     failed_job: float = 0.0
     skewed: bool = False
+    most_skew_ms: int = 30_000
     empties: float = 0.0
     foreign: float = 0.0
     rests: float = 0.0
@@ -37,7 +38,7 @@ class Luck:
 
     def skew(self):
         """Milliseconds by which a machine's clock is off."""
-        return self.world.random.randrange(-30_000, 30_000) if self.skewed else 0
+        return self.world.random.randrange(-self.most_skew_ms, self.most_skew_ms) if self.skewed else 0
 
 
 def choose_luck(world):
@@ -142,6 +143,7 @@ def build_merge_on_read(seed):
     truth = Truth(world, disk)
     luck = choose_luck(world)
     luck.rests = r.choice((0.0, 0.1, 0.3))
+    luck.most_skew_ms = 400  # a commit waits until the store's clock has reached its time
     luck.foreign = 0.0  # another engine knows how to undo commits of copy-on-write tables
     world.faults.append(Faults(luck))
     options = {

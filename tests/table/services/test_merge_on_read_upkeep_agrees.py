@@ -1,6 +1,4 @@
-"""Hudi 1.0.2 reads and continues merge-on-read tables after our archival, restores and rollbacks, and we after its own."""
-
-import os
+"""Merge-on-read: Hudi 1.0.2 reads and goes on after our archival, restores and rollbacks, and we after its own."""
 
 import pytest
 from engine import Engine, rows

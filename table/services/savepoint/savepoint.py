@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from table import clock
 from table.config.writable import check_version_written
 from table.errors import CommitConflictError, InvalidConfigError
+from table.files.log.instants import read_instants
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.snapshot import Snapshot
@@ -20,6 +21,7 @@ from table.timeline.metadata.clean import decode_clean_metadata
 from table.timeline.metadata.savepoint import SavepointMetadata, encode_savepoint
 from table.timeline.timeline import Timeline
 from table.transaction.commit_facts import load_cleaned, load_rolled_back_time
+from table.view.file_group import BaseFile, DataFile
 
 log = get_logger("hudistream.savepoint")
 
@@ -79,14 +81,31 @@ def _held_files(table: HudiTable, timeline: Timeline, time: str) -> dict[str, tu
     """
     snapshot = Snapshot(table, timeline, as_of=time)
     commits = table.open_commits()
-    later = {stat.path for i in timeline.completed_writes if i.time > time for stat in commits.read(i).stats}
+    written = {stat.path: i.time for i in timeline.completed_writes for stat in commits.read(i).stats}
     files = {}
     for path in snapshot.list_partition_paths():
-        groups = snapshot.list_file_groups(path)
-        held = tuple(file.name for group in groups for file in group.current_files if file.path not in later)
+        seen = (file for group in snapshot.list_file_groups(path) for file in group.current_files)
+        held = tuple(file.name for file in seen if _is_seen(snapshot, file, written.get(file.path), time))
         if held:
             files[path] = held
     return files
+
+
+def _is_seen(snapshot: Snapshot, file: DataFile, written_at: str | None, time: str) -> bool:
+    """Whether readers of a commit need a file: log files of pending and of later commits stand beside those they need.
+
+    Args:
+        snapshot: as of the commit.
+        file: of a slice that is read.
+        written_at: the commit of the active timeline that names it; None where there is none.
+        time: the commit's.
+    """
+    if isinstance(file, BaseFile):
+        return True
+    if written_at is not None:
+        return written_at <= time
+    found = read_instants(snapshot.table.storage, file.path)
+    return bool(found.rollbacks) or any(map(snapshot.committed.includes_block, found.writers))
 
 
 def _find_hole(table: HudiTable, before: Timeline, chosen: Instant, files: Mapping[str, tuple[str, ...]]) -> str | None:

@@ -15,10 +15,12 @@ from table.options.groups import BaseFileSettings, CompactionSettings
 from table.scan.merge_slice import SliceReading, rules_of
 from table.schema.avro_schema import relaxed, schema_json, with_meta_columns
 from table.services.compaction.compact_slice import compact_slice
-from table.services.compaction.plan import commits_since_compaction, is_due, plan_compaction
+from table.services.compaction.due import make_due
+from table.services.compaction.plan import commits_since_compaction, plan_compaction
 from table.timeline.active_timeline import begin_instant, delete_instant_file, read_instant, request_and_list
 from table.timeline.end_record import COMMIT, EndRecord, decide_end, find_end
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
+from table.timeline.layout import name_instant
 from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.compaction import decode_compaction_plan, encode_compaction_plan
 from table.timeline.timeline import Timeline
@@ -96,7 +98,7 @@ def schedule_compaction(table: HudiTable, settings: CompactionSettings, *, only_
     with guarded(table, Step.SCHEDULE):
         timeline = table.load_timeline()
         is_under_way = bool(timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION))
-        if is_under_way or (only_due and not _is_due(timeline, settings)):
+        if is_under_way or (only_due and not make_due(commits_since_compaction(timeline), settings)):
             return timeline
         _check_nothing_pending(timeline)
         committed = table.load_committed(timeline)
@@ -120,13 +122,6 @@ def schedule_compaction(table: HudiTable, settings: CompactionSettings, *, only_
         slices=len(plan.operations),
     )
     return now
-
-
-def _is_due(timeline: Timeline, settings: CompactionSettings) -> bool:
-    commits = commits_since_compaction(timeline)
-    since_ms = clock.parse_instant_time(commits[0].time) if commits else 0
-    newest_ms = clock.parse_instant_time(commits[-1].time) if commits else 0
-    return is_due(len(commits), (newest_ms - since_ms) / 1000, settings)
 
 
 def _check_nothing_pending(timeline: Timeline) -> None:
@@ -175,6 +170,7 @@ def execute_compaction(table: HudiTable, pending: Instant, base_file: BaseFileSe
         content = table.layout.encode_commit(_written(table, pending, base_file, tasks))
         _check_is_wanted(table, pending)
         end = decide_end(storage, EndRecord(time, Action.COMPACTION, COMMIT, clock.fresh_uuid(), content))
+    _check_not_undone(table, pending, end)
     completed = carry_out_commit(table, end)
     stats = table.layout.decode_commit(end.content, completed.file_name).stats
     clean_up_commit(storage, time, stats)
@@ -192,6 +188,7 @@ def _written(table: HudiTable, pending: Instant, base_file: BaseFileSettings, ta
         raise UnsupportedTableError(f"the table {table.config.name!r} has no schema: it cannot be compacted")
     storage.open_staging(pending.time)
     begin_instant(storage, request)
+    _check_not_undone(table, pending, find_end(storage, pending.time, Action.COMPACTION))
     stored = with_meta_columns(schema)
     context = WriteContext(storage, pending.time, relaxed(schema), schema_json(stored, table.config.name), base_file)
     reading = SliceReading(
@@ -204,11 +201,21 @@ def _written(table: HudiTable, pending: Instant, base_file: BaseFileSettings, ta
     return CommitMetadata(stats, "COMPACT", extra, compacted=True)
 
 
+def _check_not_undone(table: HudiTable, pending: Instant, end: EndRecord | None) -> None:
+    """Looks whether the compaction was undone; then what this attempt may have put on the timeline goes.
+
+    Raises:
+        CommitConflictError: it was.
+    """
+    if end is None or end.is_commit:
+        return
+    for state in (State.INFLIGHT, State.REQUESTED):
+        delete_instant_file(table.storage, name_instant(table.layout, pending.time, Action.COMPACTION, state))
+    raise CommitConflictError(f"the compaction {pending.time} was undone while it ran; its files are deleted")
+
+
 def _check_is_wanted(table: HudiTable, pending: Instant) -> None:
-    timeline = table.load_timeline()
-    found = timeline.find(pending.time, Action.COMPACTION)
-    restores = [instant for instant in timeline if instant.action is Action.RESTORE and instant.time > pending.time]
-    if found is None or restores:
+    if table.load_timeline().find(pending.time, Action.COMPACTION) is None:
         raise CommitConflictError(
             f"the compaction {pending.time} was withdrawn while it ran; its files are deleted before the next batch"
         )

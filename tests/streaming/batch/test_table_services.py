@@ -345,7 +345,7 @@ class Compacting:
             raise self.next_plan
         return self.next_plan
 
-    def execute(self, table, plan):
+    def execute(self, table, plan, spread=None):
         self.done.append(plan)
         return ServiceOutcome(files_deleted=1)
 

@@ -1,4 +1,4 @@
-"""Archival, rollback and restore of merge-on-read tables, stopped at storage calls: they are finished by whoever comes."""
+"""Archival, rollback and restore of merge-on-read tables, stopped at storage calls: whoever comes finishes them."""
 
 import os
 import shutil

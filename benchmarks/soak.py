@@ -118,7 +118,7 @@ def stream(place, has_logs, keys):
         started = time.perf_counter()
         sink(batch, batch_id)
         seconds = time.perf_counter() - started
-        slow = [*read(table)[:2], *memory()] if batch_id % 10 == 0 else samples[-1][4:]
+        slow = [*read(table)[:2], *memory()] if batch_id % 7 == 0 else samples[-1][4:]
         samples.append([seconds, *sizes(table), *slow])
         if batch_id % 100 == 0:
             print(f"batch {batch_id}: {samples[-1]}", file=sys.stderr, flush=True)

@@ -33,7 +33,7 @@ def explain_compactions(
         return {}
     found = list(groups)
     pending = load_compacting(table.storage, timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION))
-    chosen = {(o.partition_path, o.file_id) for o in plan_compaction(found, settings.target_io_mb).operations}
+    chosen = {(o.partition_path, o.file_id) for o in plan_compaction(found, settings).operations}
     next_one = _Next(tell_when(timeline, settings), frozenset(chosen))
     return {
         file.path: next_one.tell(group, file.path, pending.get((group.partition_path, group.file_id)))
@@ -85,5 +85,5 @@ class _Next:
         if not newest.log_files:
             return "no: its slice has no log files"
         if (group.partition_path, group.file_id) not in self.chosen:
-            return "not in the next one: slices with more log bytes come first (hoodie.compaction.target.io)"
+            return "not in the next one: the strategy takes others (hoodie.compaction.strategy, hoodie.compaction.target.io)"
         return self.when

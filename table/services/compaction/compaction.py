@@ -5,7 +5,7 @@ is executed from the plan in its own file, by whoever finds it, as often as it t
 and the end record says whose are committed. So a compaction that failed needs no rollback.
 """
 
-from table import clock
+from table import clock, threads
 from table.config.writable import check_version_written
 from table.errors import CommitConflictError, UnsupportedTableError
 from table.hudi_table import HudiTable
@@ -55,7 +55,7 @@ def compact(
     """
     if schedules:
         request_compaction(table, settings)
-    return carry_out_compactions(table, table.load_timeline(), base_file)
+    return carry_out_compactions(table, table.load_timeline(), base_file, settings.tasks)
 
 
 def request_compaction(table: HudiTable, settings: CompactionSettings) -> tuple[Instant, ...]:
@@ -103,7 +103,7 @@ def schedule_compaction(table: HudiTable, settings: CompactionSettings, *, only_
         _check_nothing_pending(timeline)
         committed = table.load_committed(timeline)
         groups = (group for _, found in walk_file_groups(StorageListing(table.storage), committed) for group in found)
-        plan = plan_compaction(groups, settings.target_io_mb)
+        plan = plan_compaction(groups, settings)
         if not plan.operations:
             return timeline
         wait_past_completed(table)
@@ -129,13 +129,16 @@ def _check_nothing_pending(timeline: Timeline) -> None:
         raise CommitConflictError(f"{pending.file_name} is pending: no compaction is planned before its end")
 
 
-def carry_out_compactions(table: HudiTable, timeline: Timeline, base_file: BaseFileSettings) -> list[Instant]:
+def carry_out_compactions(
+    table: HudiTable, timeline: Timeline, base_file: BaseFileSettings, tasks: int = 1
+) -> list[Instant]:
     """Carries out the compactions that are on a timeline, each from its own plan.
 
     Args:
         table: the table.
         timeline: as `schedule_compaction` returned it.
         base_file: how base files are encoded.
+        tasks: slices at a time.
 
     Returns:
         The completed ones.
@@ -145,16 +148,17 @@ def carry_out_compactions(table: HudiTable, timeline: Timeline, base_file: BaseF
         HudiError: one could not be carried out; it can be tried again.
     """
     check_version_written(table.config, "compact")
-    return [execute_compaction(table, pending, base_file) for pending in timeline.pending_of(Action.COMPACTION)]
+    return [execute_compaction(table, pending, base_file, tasks) for pending in timeline.pending_of(Action.COMPACTION)]
 
 
-def execute_compaction(table: HudiTable, pending: Instant, base_file: BaseFileSettings) -> Instant:
+def execute_compaction(table: HudiTable, pending: Instant, base_file: BaseFileSettings, tasks: int = 1) -> Instant:
     """Carries out one compaction. Can be repeated, and by several at once.
 
     Args:
         table: the table.
         pending: requested or inflight.
         base_file: how base files are encoded.
+        tasks: slices at a time.
 
     Raises:
         CommitConflictError: it was withdrawn meanwhile.
@@ -163,7 +167,7 @@ def execute_compaction(table: HudiTable, pending: Instant, base_file: BaseFileSe
     storage, time = table.storage, pending.time
     end = find_end(storage, time, Action.COMPACTION)
     if end is None:
-        content = table.layout.encode_commit(_written(table, pending, base_file))
+        content = table.layout.encode_commit(_written(table, pending, base_file, tasks))
         _check_is_wanted(table, pending)
         end = decide_end(storage, EndRecord(time, Action.COMPACTION, COMMIT, clock.fresh_uuid(), content))
     _check_not_undone(table, pending, end)
@@ -174,7 +178,7 @@ def execute_compaction(table: HudiTable, pending: Instant, base_file: BaseFileSe
     return completed
 
 
-def _written(table: HudiTable, pending: Instant, base_file: BaseFileSettings) -> CommitMetadata:
+def _written(table: HudiTable, pending: Instant, base_file: BaseFileSettings, tasks: int) -> CommitMetadata:
     """What the commit is to hold; its files are there when this returns."""
     storage, timeline = table.storage, table.load_timeline()
     request = pending.at(State.REQUESTED)
@@ -190,7 +194,9 @@ def _written(table: HudiTable, pending: Instant, base_file: BaseFileSettings) ->
     reading = SliceReading(
         relaxed(stored), tuple(stored.names), rules_of(table.config, stored), table.load_committed(timeline)
     )
-    stats = tuple(compact_slice(context, reading, one, number) for number, one in enumerate(plan.operations))
+    numbers = range(len(plan.operations))
+    with threads.make_pool(tasks, "hudistream-compaction") as pool:
+        stats = tuple(pool.map(lambda n: compact_slice(context, reading, plan.operations[n], n), numbers))
     extra = {"schema": schema_json(schema, table.config.name)}
     return CommitMetadata(stats, "COMPACT", extra, compacted=True)
 

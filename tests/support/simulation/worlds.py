@@ -1,6 +1,5 @@
 """Worlds: from a seed to actors, faults and a verdict."""
 
-import gc
 import random
 from dataclasses import dataclass
 
@@ -205,7 +204,6 @@ def run(seed, build=build):
         None, or (violation, story).
     """
     world, truth = build(seed)
-    gc.disable()
     try:
         world.run()
         truth.check("the end")
@@ -215,6 +213,4 @@ def run(seed, build=build):
         return str(violation), world.story
     except HudiError as error:
         return f"{type(error).__name__}: {error}", world.story
-    finally:
-        gc.enable()
     return None

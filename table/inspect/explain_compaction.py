@@ -85,5 +85,5 @@ class _Next:
         if not newest.log_files:
             return "no: its slice has no log files"
         if (group.partition_path, group.file_id) not in self.chosen:
-            return "not in the next one: the strategy takes others (hoodie.compaction.strategy, hoodie.compaction.target.io)"
+            return "not in the next one: hoodie.compaction.strategy or hoodie.compaction.target.io leaves it out"
         return self.when

@@ -139,17 +139,20 @@ class StoredBaseFile:
         except CorruptFileError as error:
             raise CorruptFileError(f"{self._name} is not a whole Parquet file: {error}") from error
 
-    def read_batches(self, schema: pa.Schema, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+    def read_batches(
+        self, schema: pa.Schema, groups: Sequence[int] | None = None, batch_rows: int = READ_BATCH_ROWS
+    ) -> Iterator[pa.Table]:
         """Rows, some ten thousand at a time.
 
         Args:
             schema: the columns wanted; ones that the file lacks come as nulls.
             groups: numbers of the row groups wanted; None means all.
+            batch_rows: most rows of a piece.
 
         Raises:
             CorruptFileError, StorageError: when they cannot be decoded or read.
         """
-        for rows in self.read_stored(schema.names, groups):
+        for rows in self.read_stored(schema.names, groups, batch_rows):
             with self._damage_named():
                 conformed = conform(rows, schema)
             yield conformed

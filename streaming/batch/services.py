@@ -4,7 +4,7 @@ As in Flink's CleanFunction, the services are started after a commit unless they
 the table's, not the batch's, which is visible by then.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -48,7 +48,7 @@ class TableServices:
         self._storage = storage
         self.services: Sequence[TableService[Any]] = services_of(options)
         self._run = run or self._run_due
-        self._due: Sequence[TableService[Any]] = ()
+        self._due: Mapping[TableService[Any], Trigger] = {}
         self._plans: dict[str, Any] = {}
         self._policy = CleanFailure.WARN
         self._thread: threads.RunningThread | None = None
@@ -93,7 +93,7 @@ class TableServices:
         for service in self.services:
             service.advise(table, timeline)
         triggers = [service.trigger(config) for service in self.services]
-        due = [s for s, trigger in zip(self.services, triggers, strict=True) if trigger is not Trigger.NOT_NOW]
+        due = {s: trigger for s, trigger in zip(self.services, triggers, strict=True) if trigger is not Trigger.NOT_NOW}
         if not due or self.is_cleaning or self._stopped or self._paused:
             return
         self._due = due
@@ -117,7 +117,9 @@ class TableServices:
         return plans
 
     def _run_due(self, table: HudiTable) -> None:
-        for service in self._due:
+        for service, trigger in self._due.items():
+            if trigger is Trigger.AFTER_COMPACTION and not self._done.compactions:
+                continue  # CompactionCommitSink cleans once it has committed
             self._policy = service.on_failure
             started_s, outcome = clock.monotonic_s(), ServiceOutcome()
             try:
@@ -143,7 +145,7 @@ class TableServices:
 
     def _run_and_tell(self, table: HudiTable) -> None:
         self._done = UpkeepSummary(self._storage.base_uri)
-        self._policy = self._due[0].on_failure
+        self._policy = next(iter(self._due)).on_failure
         # a thread begins without the context of the one that started it
         with bound_contextvars(table=self._storage.base_uri):
             try:

@@ -22,6 +22,7 @@ class Trigger(Enum):
 
     BACKGROUND = "in a thread, beside the next batch"
     INLINE = "before the next batch begins"
+    AFTER_COMPACTION = "once a compaction of the same run is committed"
     NOT_NOW = "not after this commit"
 
 

@@ -24,7 +24,7 @@ FORMS = ("avro", "parquet")
 PAYLOADS = ("DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload")
 STEPS, KEYS = 9, 60
 QUICK = (1,)
-TIMES = 4  # instants that are asked about, of each history
+TIMES = 3  # instants that are asked about, of each history
 
 
 def options_of(seed):

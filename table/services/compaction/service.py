@@ -46,4 +46,4 @@ class CompactionService:
 
     def execute(self, table: HudiTable, plan: Timeline) -> ServiceOutcome:
         """Carries them out."""
-        return ServiceOutcome(compactions=len(carry_out_compactions(table, plan, self.base_file)))
+        return ServiceOutcome(compactions=len(carry_out_compactions(table, plan, self.base_file, self.settings.tasks)))

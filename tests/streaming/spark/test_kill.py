@@ -21,7 +21,7 @@ from table.timeline.active_timeline import sweep_temporaries
 pytestmark = pytest.mark.spark
 
 ROWS = 400
-BATCHES_PER_KILL = 10
+BATCHES_PER_KILL = 7
 
 STREAM = """
 import sys
@@ -70,7 +70,7 @@ def kill_all(process):
     process.wait()
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.slow)])
 def test_a_stream_killed_at_random_moments_loses_and_doubles_nothing(tmp_path, kills):
     seed = int(os.environ.get("HUDISTREAM_SEED", time.time_ns() % 10**6))
     print("seed", seed)

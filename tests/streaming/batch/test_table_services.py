@@ -84,7 +84,7 @@ def test_what_runs_after_each_commit(tmp_path, monkeypatch, table_type, compacti
     seen = []
     execute = CompactionService.execute
 
-    def compacts(service, table, plan, spread=None):
+    def compacts(service, table, plan, spread):
         seen[-1].append(COMPACTS)
         return execute(service, table, plan, spread)
 

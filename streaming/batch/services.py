@@ -20,6 +20,7 @@ from table.options.choices import CleanFailure
 from table.options.write_options import WriteOptions
 from table.services.after_commit import services_of
 from table.services.clean.service import CLEANING
+from table.services.compaction.runner import Spread
 from table.services.service import ServiceOutcome, TableService, Trigger
 from table.storage.interface import Storage
 from table.timeline.timeline import Timeline
@@ -50,6 +51,7 @@ class TableServices:
         self._run = run or self._run_due
         self._due: Mapping[TableService[Any], Trigger] = {}
         self._plans: dict[str, Any] = {}
+        self._spread: Spread | None = None
         self._policy = CleanFailure.WARN
         self._thread: threads.RunningThread | None = None
         self._stopped = self._paused = False
@@ -83,13 +85,18 @@ class TableServices:
                 "hudistream.clean.on.failure=warn; the batch can be run again"
             ) from error
 
-    def after_commit(self, config: TableConfig, timeline: Timeline) -> None:
+    def after_commit(self, config: TableConfig, timeline: Timeline, spread: Spread | None = None) -> None:
         """Starts the services that are due unless some run. Called once per micro-batch, when it is visible.
 
         Where one of them runs before the next batch, all of them are done when this returns: each builds on those
         before it. Their failure is no more the batch's.
+
+        Args:
+            config: the table's properties.
+            timeline: with the commit.
+            spread: has pieces of work done on other machines; None: there are none.
         """
-        table = HudiTable(self._storage, config)
+        table, self._spread = HudiTable(self._storage, config), spread
         for service in self.services:
             service.advise(table, timeline)
         triggers = [service.trigger(config) for service in self.services]
@@ -126,7 +133,7 @@ class TableServices:
                 between = service.plans_between_batches
                 plan = self._plans.pop(service.name, None) if between else service.plan(table)
                 if plan is not None:
-                    outcome = service.execute(table, plan)
+                    outcome = service.execute(table, plan, self._spread)
             finally:
                 self._note_outcome(service.name, outcome, clock.monotonic_s() - started_s)
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult
 from table.keys.keygen import KeyExpressions
+from table.services.compaction.runner import Spread
 
 
 class Workers(Protocol):
@@ -50,9 +51,11 @@ class Batch:
         query_id: the streaming query, or None.
         ask_query_id: loads the query's id again, before a batch is skipped or refused because of it: the same
             sink may have been given to another query.
+        spread: has the work of services done on other machines; None: there are none.
     """
 
     workers: Workers
     batch_id: int | None = None
     query_id: str | None = None
     ask_query_id: Callable[[], str | None] | None = None
+    spread: Spread | None = None

@@ -109,7 +109,9 @@ class CompactionSettings(Settings):
         log_bytes: bytes in log files from which LOG_FILE_SIZE takes a file slice.
         log_files: number of log files from which LOG_FILE_NUM takes a file slice.
         days: partitions that DAY_BASED takes: the newest, by paths such as 2026/01/31 or day=2026-01-31.
-        tasks: file slices that are compacted at a time. Memory grows with it.
+        tasks: file slices that are compacted at a time in one process. Memory grows with it.
+        executors_from_mb: MB of base and log files from which a stream's compaction runs on Spark's executors, on at
+            most half of their cores. What is smaller, it does in its own process.
     """
 
     asynchronous: bool = option(default=True, kind=Flag())
@@ -123,6 +125,7 @@ class CompactionSettings(Settings):
     log_files: int = option(0, Whole(0))
     days: int = option(10, Whole(1))
     tasks: int = option(1, Whole(1))
+    executors_from_mb: int = option(256, Whole(0))
 
 
 @dataclass(frozen=True)

@@ -147,6 +147,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.compaction.logfile.num.threshold": HonouredKey("compaction.log_files"),
         "hoodie.compaction.daybased.target.partitions": HonouredKey("compaction.days"),
         "compaction.tasks": HonouredKey("compaction.tasks"),
+        "hudistream.compaction.executors.from.mb": HonouredKey("compaction.executors_from_mb"),
         "hoodie.client.heartbeat.interval_in_ms": HonouredKey("heartbeat.interval_ms"),
         "hoodie.client.heartbeat.tolerable.misses": HonouredKey("heartbeat.tolerable_misses"),
         "hoodie.base.path": HonouredKey("base_path", Text(), "The table's path; must agree with the sink's."),

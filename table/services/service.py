@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
 from table.options.choices import CleanFailure
+from table.services.compaction.runner import Spread
 from table.timeline.timeline import Timeline
 
 PlanT = TypeVar("PlanT")
@@ -80,8 +81,13 @@ class TableService(Protocol[PlanT]):
             HudiError: nothing was begun.
         """
 
-    def execute(self, table: HudiTable, plan: PlanT) -> ServiceOutcome:
+    def execute(self, table: HudiTable, plan: PlanT, spread: Spread | None = None) -> ServiceOutcome:
         """Carries a plan out; can be repeated by whoever finds it.
+
+        Args:
+            table: the table.
+            plan: as `plan` gave it.
+            spread: has pieces of work done on other machines; None: there are none.
 
         Raises:
             HudiError: it was not finished.

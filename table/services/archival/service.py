@@ -7,6 +7,7 @@ from table.hudi_table import HudiTable
 from table.options.choices import CleanFailure
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
 from table.services.archival.archival import ScheduledArchival, carry_out_archival, schedule_archival
+from table.services.compaction.runner import Spread
 from table.services.service import ServiceOutcome, Trigger
 from table.timeline.timeline import Timeline
 
@@ -43,7 +44,7 @@ class ArchivalService:
         """Which instants leave the active timeline."""
         return schedule_archival(table, self.settings, self.compaction)
 
-    def execute(self, table: HudiTable, plan: ScheduledArchival) -> ServiceOutcome:
+    def execute(self, table: HudiTable, plan: ScheduledArchival, spread: Spread | None = None) -> ServiceOutcome:  # noqa: ARG002
         """Retires them."""
         done = carry_out_archival(table, plan, self.settings, self.clean)
         return ServiceOutcome(instants_archived=len(done.instants))

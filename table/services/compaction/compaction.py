@@ -5,7 +5,9 @@ is executed from the plan in its own file, by whoever finds it, as often as it t
 and the end record says whose are committed. So a compaction that failed needs no rollback.
 """
 
-from table import clock, threads
+from functools import partial
+
+from table import clock
 from table.config.writable import check_version_written
 from table.errors import CommitConflictError, UnsupportedTableError
 from table.hudi_table import HudiTable
@@ -17,12 +19,13 @@ from table.schema.avro_schema import relaxed, schema_json, with_meta_columns
 from table.services.compaction.compact_slice import compact_slice
 from table.services.compaction.due import make_due
 from table.services.compaction.plan import commits_since_compaction, plan_compaction
+from table.services.compaction.runner import CompactionRunner
 from table.timeline.active_timeline import begin_instant, delete_instant_file, read_instant, request_and_list
 from table.timeline.end_record import COMMIT, EndRecord, decide_end, find_end
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from table.timeline.layout import name_instant
-from table.timeline.metadata.commit import CommitMetadata
-from table.timeline.metadata.compaction import decode_compaction_plan, encode_compaction_plan
+from table.timeline.metadata.commit import CommitMetadata, WriteStat
+from table.timeline.metadata.compaction import CompactionOperation, decode_compaction_plan, encode_compaction_plan
 from table.timeline.timeline import Timeline
 from table.transaction.commit import carry_out_commit, clean_up_commit
 from table.transaction.lease import hold_table
@@ -31,6 +34,8 @@ from table.transaction.store_clock import wait_past_completed
 from table.view.file_system_view import walk_file_groups
 from table.view.listing import StorageListing
 from table.write.context import WriteContext
+
+LOCALLY = CompactionRunner()
 
 log = get_logger("hudistream.compaction")
 
@@ -55,7 +60,7 @@ def compact(
     """
     if schedules:
         request_compaction(table, settings)
-    return carry_out_compactions(table, table.load_timeline(), base_file, settings.tasks)
+    return carry_out_compactions(table, table.load_timeline(), base_file, CompactionRunner(settings.tasks))
 
 
 def request_compaction(table: HudiTable, settings: CompactionSettings) -> tuple[Instant, ...]:
@@ -130,7 +135,7 @@ def _check_nothing_pending(timeline: Timeline) -> None:
 
 
 def carry_out_compactions(
-    table: HudiTable, timeline: Timeline, base_file: BaseFileSettings, tasks: int = 1
+    table: HudiTable, timeline: Timeline, base_file: BaseFileSettings, runner: CompactionRunner = LOCALLY
 ) -> list[Instant]:
     """Carries out the compactions that are on a timeline, each from its own plan.
 
@@ -138,7 +143,7 @@ def carry_out_compactions(
         table: the table.
         timeline: as `schedule_compaction` returned it.
         base_file: how base files are encoded.
-        tasks: slices at a time.
+        runner: who compacts.
 
     Returns:
         The completed ones.
@@ -148,17 +153,19 @@ def carry_out_compactions(
         HudiError: one could not be carried out; it can be tried again.
     """
     check_version_written(table.config, "compact")
-    return [execute_compaction(table, pending, base_file, tasks) for pending in timeline.pending_of(Action.COMPACTION)]
+    return [execute_compaction(table, pending, base_file, runner) for pending in timeline.pending_of(Action.COMPACTION)]
 
 
-def execute_compaction(table: HudiTable, pending: Instant, base_file: BaseFileSettings, tasks: int = 1) -> Instant:
+def execute_compaction(
+    table: HudiTable, pending: Instant, base_file: BaseFileSettings, runner: CompactionRunner = LOCALLY
+) -> Instant:
     """Carries out one compaction. Can be repeated, and by several at once.
 
     Args:
         table: the table.
         pending: requested or inflight.
         base_file: how base files are encoded.
-        tasks: slices at a time.
+        runner: who compacts.
 
     Raises:
         CommitConflictError: it was withdrawn meanwhile.
@@ -167,7 +174,7 @@ def execute_compaction(table: HudiTable, pending: Instant, base_file: BaseFileSe
     storage, time = table.storage, pending.time
     end = find_end(storage, time, Action.COMPACTION)
     if end is None:
-        content = table.layout.encode_commit(_written(table, pending, base_file, tasks))
+        content = table.layout.encode_commit(_written(table, pending, base_file, runner))
         _check_is_wanted(table, pending)
         end = decide_end(storage, EndRecord(time, Action.COMPACTION, COMMIT, clock.fresh_uuid(), content))
     _check_not_undone(table, pending, end)
@@ -178,7 +185,9 @@ def execute_compaction(table: HudiTable, pending: Instant, base_file: BaseFileSe
     return completed
 
 
-def _written(table: HudiTable, pending: Instant, base_file: BaseFileSettings, tasks: int) -> CommitMetadata:
+def _written(
+    table: HudiTable, pending: Instant, base_file: BaseFileSettings, runner: CompactionRunner
+) -> CommitMetadata:
     """What the commit is to hold; its files are there when this returns."""
     storage, timeline = table.storage, table.load_timeline()
     request = pending.at(State.REQUESTED)
@@ -194,11 +203,15 @@ def _written(table: HudiTable, pending: Instant, base_file: BaseFileSettings, ta
     reading = SliceReading(
         relaxed(stored), tuple(stored.names), rules_of(table.config, stored), table.load_committed(timeline)
     )
-    numbers = range(len(plan.operations))
-    with threads.make_pool(tasks, "hudistream-compaction") as pool:
-        stats = tuple(pool.map(lambda n: compact_slice(context, reading, plan.operations[n], n), numbers))
+    stats = runner.run(plan, partial(_compact_numbered, context, reading, plan.operations))
     extra = {"schema": schema_json(schema, table.config.name)}
     return CommitMetadata(stats, "COMPACT", extra, compacted=True)
+
+
+def _compact_numbered(
+    context: WriteContext, reading: SliceReading, operations: tuple[CompactionOperation, ...], number: int
+) -> WriteStat:
+    return compact_slice(context, reading, operations[number], number)
 
 
 def _check_not_undone(table: HudiTable, pending: Instant, end: EndRecord | None) -> None:

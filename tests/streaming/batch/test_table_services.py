@@ -84,9 +84,9 @@ def test_what_runs_after_each_commit(tmp_path, monkeypatch, table_type, compacti
     seen = []
     execute = CompactionService.execute
 
-    def compacts(service, table, plan):
+    def compacts(service, table, plan, spread):
         seen[-1].append(COMPACTS)
-        return execute(service, table, plan)
+        return execute(service, table, plan, spread)
 
     def cleans(_service, _table):
         seen[-1].append(CLEANS)
@@ -345,7 +345,7 @@ class Compacting:
             raise self.next_plan
         return self.next_plan
 
-    def execute(self, table, plan):
+    def execute(self, table, plan, spread=None):
         self.done.append(plan)
         return ServiceOutcome(files_deleted=1)
 

@@ -1,4 +1,4 @@
-"""Archival, rollback and restore of merge-on-read tables, stopped at storage calls: they are finished by whoever comes."""
+"""Merge-on-read: archival, rollback and restore, stopped at storage calls, are finished by whoever comes."""
 
 import os
 import shutil

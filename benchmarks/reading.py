@@ -3,7 +3,8 @@
 Each reading is a process of its own, which loads no reader but the one that is measured. Each round goes through all
 readers, and begins with another one. "Streamed" readers count batches as they come; the others hold the result. "Peak"
 is the greatest resident memory of the process, "before" what it had when its libraries were loaded. "Times ours"
-compares within a round, streamed readers with ours streamed.
+compares within a round, streamed readers with ours streamed. "User" and "system" are seconds of processors: where other
+work shares the machine, or memory is dear to get, they tell more than the clock.
 
 Writes ``benchmarks/results/reading.json`` and the page ``benchmarks/reading.md``.
 """
@@ -11,6 +12,7 @@ Writes ``benchmarks/results/reading.json`` and the page ``benchmarks/reading.md`
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -21,6 +23,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 TABLES = ("wide", "hundred", "avro", "parquet")
 FILES, NARROW, ASKED = 24, ["id", "ts", "c1"], 1000
+MEDIANS = ("seconds", "user_s", "system_s", "peak_mb", "before_mb")
 OPTIONS = {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "id",
@@ -181,10 +184,11 @@ def read_once(case, reader, path, facts):
     files = facts.pop("files")[table]
     read = readers[reader]()
     before_mb = memory_mb("VmRSS")
-    started = time.perf_counter()
+    used, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     count = read(os.path.join(path, table), files=files, **facts)
-    seconds = time.perf_counter() - started
-    print(json.dumps({"seconds": seconds, "rows": count, "peak_mb": memory_mb("VmHWM"), "before_mb": before_mb}))
+    seconds, now = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
+    times = {"seconds": seconds, "user_s": now.ru_utime - used.ru_utime, "system_s": now.ru_stime - used.ru_stime}
+    print(json.dumps({**times, "rows": count, "peak_mb": memory_mb("VmHWM"), "before_mb": before_mb}))
 
 
 def memory_mb(name):
@@ -227,13 +231,11 @@ def summary(found):
     for case, readers in found.items():
         told[case] = {
             reader: {
-                "seconds": statistics.median(one["seconds"] for one in readings),
+                **{name: statistics.median(one[name] for one in readings) for name in MEDIANS},
                 "ratio": statistics.median(
                     one["seconds"] / mine["seconds"]
                     for one, mine in zip(readings, readers[compared_with(reader, readers)], strict=True)
                 ),
-                "peak_mb": statistics.median(one["peak_mb"] for one in readings),
-                "before_mb": statistics.median(one["before_mb"] for one in readings),
                 "rows": sorted({one["rows"] for one in readings}),
             }
             for reader, readings in readers.items()
@@ -249,11 +251,13 @@ def page(result):
         f"{result['rows']:,} rows in {FILES} files, {result['rounds']} rounds, commit {result['commit']}, {facts}.",
         "",
     ]
-    lines += ["| | | seconds | times ours | peak MB | before, MB | rows |", "|---|---|---:|---:|---:|---:|---:|"]
+    lines += ["| | | seconds | times ours | user s | system s | peak MB | before, MB | rows |"]
+    lines += ["|---|---|---:|---:|---:|---:|---:|---:|---:|"]
     for case, readers in result["cases"].items():
         for reader, one in readers.items():
             rows = " or ".join(f"{count:,}" for count in one["rows"])
-            figures = f"{one['seconds']:.3f} | {one['ratio']:.2f} | {one['peak_mb']:,.0f} | {one['before_mb']:,.0f}"
+            times = f"{one['seconds']:.3f} | {one['ratio']:.2f} | {one['user_s']:.2f} | {one['system_s']:.2f}"
+            figures = f"{times} | {one['peak_mb']:,.0f} | {one['before_mb']:,.0f}"
             lines.append(f"| {case} | {reader} | {figures} | {rows} |")
     return "\n".join(lines) + "\n"
 

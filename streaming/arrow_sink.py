@@ -18,6 +18,7 @@ from table.options.short_names import ColumnNames
 from table.options.write_options import WriteOptions
 from table.user_table import HudiTable
 
+
 class ArrowSink(TableSink):
     """Writes Arrow rows, pandas and Polars frames into a Hudi table, without Spark.
 
@@ -174,7 +175,7 @@ class ArrowSink(TableSink):
         try:
             return pa.table({fields[0]: pa.array(list(keys), kind)})
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-            raise InvalidConfigError(f"the values are none of the record key {fields[0]!r} of type {kind}: {error}") from error
+            raise InvalidConfigError(f"{error}: the record key {fields[0]!r} has values of type {kind}") from error
 
 
 def write_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but the first two by name
@@ -210,8 +211,15 @@ def write_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but
     Raises:
         HudiError: nothing of it is visible.
     """
-    names = {"key": key, "partition_by": partition_by, "order_by": order_by, "operation": operation}
-    with ArrowSink(path, options, storage_options, **names) as sink:
+    with ArrowSink(
+        path,
+        options,
+        storage_options,
+        key=key,
+        partition_by=partition_by,
+        order_by=order_by,
+        operation=operation,
+    ) as sink:
         return sink.write(rows, batch_id)
 
 

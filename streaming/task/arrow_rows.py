@@ -1,14 +1,14 @@
 """What people have as rows -> Arrow rows with the types that a table stores."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from table.columns.storable import as_storable, storable_schema
 from table.errors import InvalidConfigError
 
-Rows = pa.Table | pa.RecordBatch | pa.RecordBatchReader | Any
+Rows: TypeAlias = Any  # a Table, RecordBatch or RecordBatchReader, a pandas or Polars frame: see `open_rows`
 
 
 def open_rows(rows: Rows) -> pa.Table | pa.RecordBatchReader:

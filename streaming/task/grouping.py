@@ -46,7 +46,7 @@ def group_rows(pieces: Iterable[Numbered], memory_bytes: int) -> Iterator[tuple[
     held_bytes = 0
     passing: int | None = None
     with ExitStack() as stack:
-        runs: list[SpilledRun] = []
+        runs: list[SpilledRun[int]] = []
         for rows, numbers in pieces:
             held.append((rows, numbers))
             held_bytes += rows_bytes(rows)

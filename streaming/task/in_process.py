@@ -162,10 +162,8 @@ class InProcessWorkers:
         """The first exchange: every row to the task of its slot."""
         routed = RoutedRows(plan.routes.tasks, plan.memory_bytes)
         try:
-            for number, (start, rows) in enumerate(self._pieces()):
+            for start, rows in self._pieces():
                 arriving, tasks = self._arriving(keys, plan, rows, start)
-                if plan.sort_mode in ("NONE", "PARTITION_SORT"):  # rows stay where they are; each task has its own files
-                    tasks = np.full(len(rows), number % plan.routes.tasks)
                 routed.add(arriving, tasks, self._added_bytes(rows, arriving))
         except BaseException:
             routed.close()
@@ -173,15 +171,12 @@ class InProcessWorkers:
         return routed
 
     def _added_bytes(self, rows: pa.Table, arriving: pa.Table) -> int | None:
-        """What holding rows costs: of a table, only the columns that it had to be given; its caller holds the others."""
+        """What holding rows costs: of a table, the columns that it had to be given; its caller holds the others."""
         if isinstance(self._rows, pa.RecordBatchReader):
             return None
-        names = [
-            name
-            for name in arriving.column_names
-            if name not in rows.column_names or not rows.schema.field(name).type.equals(arriving.schema.field(name).type)
-        ]
-        return rows_bytes(arriving.select(names))
+        theirs = {field.name: field.type for field in rows.schema}
+        ours = [field.name for field in arriving.schema if theirs.get(field.name) != field.type]
+        return rows_bytes(arriving.select(ours))
 
     def _pieces(self) -> Iterator[tuple[int, pa.Table]]:
         """The rows piece by piece, each with the number of its first row."""
@@ -207,9 +202,7 @@ class InProcessWorkers:
         if held:
             yield pa.Table.from_batches(held)
 
-    def _arriving(
-        self, keys: KeyExpressions, plan: TaskPlan, rows: pa.Table, start: int
-    ) -> tuple[pa.Table, Positions]:
+    def _arriving(self, keys: KeyExpressions, plan: TaskPlan, rows: pa.Table, start: int) -> tuple[pa.Table, Positions]:
         """Rows as `TaskPlan.arriving_schema`, and the task of each."""
         record_keys, paths = self._make_keys(keys, rows, start)
         routes, route = plan.routes, pa.table({RECORD_KEY: record_keys, PARTITION_PATH: paths})

@@ -45,7 +45,7 @@ class SpilledRun(Generic[Group]):
         self._file.flush()
         return pa.ipc.open_file(pa.PythonFile(self._file, mode="r"))
 
-    def __enter__(self) -> "SpilledRun[Group]":  # noqa: PYI034 typing.Self is younger than Python 3.10
+    def __enter__(self) -> "SpilledRun[Group]":
         return self
 
     def __exit__(self, *exc_info: object) -> None:

@@ -22,7 +22,8 @@ _SAME = {
     pa.binary_view(): pa.binary(),
     pa.date64(): pa.date32(),
 }
-_KEPT = {pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.binary(), pa.date32()}
+_KEPT = (pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.binary(), pa.date32())
+_SAME |= {kept: kept for kept in _KEPT}
 
 
 def storable_schema(schema: pa.Schema) -> pa.Schema:
@@ -38,8 +39,6 @@ def storable_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _storable(arrow: pa.DataType, column: str) -> pa.DataType:  # noqa: PLR0911 a way a kind of type
-    if arrow in _KEPT:
-        return arrow
     if arrow in _SAME:
         return _SAME[arrow]
     if isinstance(arrow, pa.BaseExtensionType):
@@ -70,7 +69,7 @@ def _is_list(arrow: pa.DataType) -> bool:
 
 def _way_out(arrow: pa.DataType) -> str:
     if pa.types.is_null(arrow):
-        return "all its values are null and it has no type of its own; cast it to that of the table's column, or drop it"
+        return "it has no type of its own, as all values are null; cast it to that of the table's column, or drop it"
     if pa.types.is_timestamp(arrow):
         return (
             "Hudi has no timestamp without zone that its Spark writers and readers know; give it a zone, as with "
@@ -99,8 +98,8 @@ def as_storable(rows: pa.Table, schema: pa.Schema) -> pa.Table:
             columns.append(_cast(column, field.type))
         except pa.ArrowInvalid as error:
             raise InvalidRecordError(
-                f"a value of the column {field.name!r} of type {column.type} cannot be stored as {field.type}: {error}; "
-                "round it, or cast the column; nothing of the batch is visible"
+                f"a value of the column {field.name!r} of type {column.type} cannot be stored as {field.type}: "
+                f"{error}; round it, or cast the column; nothing of the batch is visible"
             ) from error
     return pa.Table.from_arrays(columns, schema=schema)
 
@@ -110,4 +109,7 @@ def _cast(column: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
         return column
     if isinstance(column.type, pa.BaseExtensionType):
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+    if pa.types.is_dictionary(column.type):  # Arrow takes no values from dictionaries of views
+        chunks = [chunk.dictionary.cast(arrow).take(chunk.indices) for chunk in column.chunks]
+        return pa.chunked_array(chunks, arrow)
     return column.cast(arrow)

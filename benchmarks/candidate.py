@@ -173,6 +173,9 @@ def read_back(name, spark, table):
         frame = spark.table(ICEBERG_TABLE)
     elif name in ("hudi", "parquet", "delta"):
         frame = spark.read.format(name).load(table)
+    elif any(glob.glob(os.path.join(table, "*", ".*.log.*"))):
+        # hudi-rs misses file groups that have log files alone
+        return read_with_logs(table)
     else:
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -183,6 +186,15 @@ def read_back(name, spark, table):
         return len(keys), len(keys.unique()), sum(pc.sum(batch.column("rev")).as_py() or 0 for batch in batches)
     row = frame.agg(F.count("*").alias("n"), F.count_distinct(KEY).alias("k"), F.sum("rev").alias("rev")).first()
     return row.n, row.k, row.rev
+
+
+def read_with_logs(table):
+    import pyarrow.compute as pc
+
+    from table.user_table import HudiTable
+
+    rows = HudiTable.open(table).scan([KEY, "rev"]).to_arrow()
+    return rows.num_rows, pc.count_distinct(rows.column(KEY)).as_py(), pc.sum(rows.column("rev")).as_py()
 
 
 def main():

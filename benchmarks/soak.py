@@ -1,7 +1,8 @@
 """`make soak`: 2,000 small batches with cleaning and archival on, files that fill and roll many times.
 
 Asserts that batch time, memory, entries below ``.hoodie`` and versions a file group stay flat, and writes
-the figures and a picture to ``docs/soak``.
+the figures and a picture to ``docs/soak``. With ``--table-type mor`` half of the rows are updates, and compactions run
+beside the batches: log files of a slice and the time of a snapshot read stay flat, too (``docs/soak/mor``).
 """
 
 import argparse
@@ -33,33 +34,44 @@ OPTIONS = {
     "hoodie.parquet.max.file.size": "1000000",
 }
 ROWS = 2_000
+KNOWN = 40_000  # keys that are updated: a table that does not grow shows what grows
+MERGE_ON_READ = {
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.index.type": "BUCKET",
+    "hoodie.bucket.index.num.buckets": "2",
+}
 
 
-def generate(folder, batches):
+def generate(folder, batches, has_logs):
+    """One file for each batch. Returns how many keys there are."""
     os.makedirs(folder)
     rng = np.random.default_rng(7)
     for number in range(batches):
         ids = np.arange(number * ROWS, (number + 1) * ROWS)
+        if has_logs:
+            ids = np.sort(rng.choice(KNOWN, ROWS, replace=False)) if number else np.arange(KNOWN)
         table = pa.table(
             {
                 "id": keys_of(ids),
                 "p": np.array([f"p{n}" for n in range(4)])[ids % 4],
-                "ts": ids,
-                "amount": rng.random(ROWS),
+                "ts": np.full(len(ids), number) if has_logs else ids,
+                "amount": rng.random(len(ids)),
             }
         )
         file = os.path.join(folder, f"{number:05d}.parquet")
         pq.write_table(table, file)
         os.utime(file, (1e9 + number, 1e9 + number))
+    return KNOWN if has_logs else batches * ROWS
 
 
 def sizes(table):
-    """Entries of the active timeline, and most versions of a file group."""
+    """Entries of the active timeline, most versions of a file group, and file groups."""
     entries = sum(not entry.is_dir() for entry in os.scandir(os.path.join(table, ".hoodie")))
     versions = collections.Counter(
         file.split("_")[0] for folder, folders, files in os.walk(table) for file in files if file.endswith(".parquet")
     )
-    return entries, max(versions.values()), len(versions)
+    return entries, max(versions.values(), default=0), len(versions)
 
 
 def memory():
@@ -78,7 +90,18 @@ def memory():
     return [round(size / 2**20, 1) for size in (me.memory_info().rss, jvm, worker)]
 
 
-def stream(place, batches):
+def read(table):
+    """How long a snapshot takes, most log files of one of its slices, and its rows."""
+    from table import HudiTable
+
+    started = time.perf_counter()
+    scan = HudiTable.open(table).scan()
+    rows = sum(batch.num_rows for batch in scan.to_batches())
+    seconds = time.perf_counter() - started
+    return seconds, max(len(found.log_files) for found in scan.plan().slices), rows
+
+
+def stream(place, has_logs, keys):
     from pyspark.sql import SparkSession
 
     from streaming import HudiSink
@@ -89,14 +112,14 @@ def stream(place, batches):
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    sink, samples = HudiSink(table, OPTIONS), []
+    sink, samples = HudiSink(table, {**OPTIONS, **(MERGE_ON_READ if has_logs else {})}), []
 
     def write(batch, batch_id):
         started = time.perf_counter()
         sink(batch, batch_id)
         seconds = time.perf_counter() - started
-        entries, versions, groups = sizes(table)
-        samples.append([seconds, entries, versions, groups, *(memory() if batch_id % 10 == 0 else samples[-1][4:])])
+        slow = [*read(table)[:2], *memory()] if batch_id % 7 == 0 else samples[-1][4:]
+        samples.append([seconds, *sizes(table), *slow])
         if batch_id % 100 == 0:
             print(f"batch {batch_id}: {samples[-1]}", file=sys.stderr, flush=True)
 
@@ -106,23 +129,19 @@ def stream(place, batches):
         availableNow=True
     ).start().awaitTermination()
     sink.stop()
-    rows = spark.read.parquet(*live_files(table)).count()
-    assert rows == batches * ROWS, f"{rows} rows of {batches * ROWS}"
+    rows = read(table)[2]
+    assert rows == keys, f"{rows} rows of {keys}"
     assert sink.services.failures == 0, sink.services.last_error
     return samples
-
-
-def live_files(table):
-    from table.hudi_table import HudiTable
-    from table.scan.read_table import list_snapshot_files
-
-    return [os.path.join(table, file.path) for file in list_snapshot_files(HudiTable.open(table))]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batches", type=int, default=2000)
-    batches = parser.parse_args().batches
+    parser.add_argument("--table-type", choices=("cow", "mor"), default="cow")
+    given = parser.parse_args()
+    batches, has_logs = given.batches, given.table_type == "mor"
+    docs = DOCS / "mor" if has_logs else DOCS
     import logging
 
     import structlog
@@ -130,13 +149,13 @@ def main():
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     place = tempfile.mkdtemp()
     try:
-        generate(os.path.join(place, "in"), batches)
-        samples = stream(place, batches)
+        keys = generate(os.path.join(place, "in"), batches, has_logs)
+        samples = stream(place, has_logs, keys)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     columns = dict(
         zip(
-            ("seconds", "entries", "versions", "groups", "driver", "jvm", "worker"),
+            ("seconds", "entries", "versions", "groups", "read", "logs", "driver", "jvm", "worker"),
             zip(*samples, strict=True),
             strict=True,
         )
@@ -153,25 +172,31 @@ def main():
         "file_groups": columns["groups"][-1],
         "most_entries": max(columns["entries"]),
         "most_versions": max(columns["versions"]),
+        "most_log_files_of_a_slice": max(columns["logs"]),
+        "median_read_s_early": round(statistics.median(columns["read"][tenth : tenth + fifth]), 4),
+        "median_read_s_late": round(statistics.median(columns["read"][-fifth:]), 4),
         "mib": {name: [columns[name][tenth], columns[name][-1]] for name in ("driver", "jvm", "worker")},
     }
-    DOCS.mkdir(parents=True, exist_ok=True)
-    (DOCS / "result.json").write_text(json.dumps(result, indent=1) + "\n")
+    docs.mkdir(parents=True, exist_ok=True)
+    (docs / "result.json").write_text(json.dumps(result, indent=1) + "\n")
     step = max(1, batches // 200)
     smooth = [statistics.median(columns["seconds"][at : at + step]) for at in range(0, batches, step)]
-    (DOCS / "seconds.svg").write_text(
+    (docs / "seconds.svg").write_text(
         picture(f"{batches} batches: seconds a batch (median of {step})", {"seconds": smooth}, "s")
     )
     curves = {
         "entries of the timeline": list(columns["entries"][::step]),
         "file groups": list(columns["groups"][::step]),
         "versions of a file group, at most": list(columns["versions"][::step]),
+        "log files of a slice, at most": list(columns["logs"][::step]),
     }
-    (DOCS / "sizes.svg").write_text(picture(f"{batches} batches: what grows, and what does not", curves, ""))
+    (docs / "sizes.svg").write_text(picture(f"{batches} batches: what grows, and what does not", curves, ""))
     print(json.dumps(result, indent=1))
     assert late <= 1.2 * early, "batches became slower"
     assert result["most_versions"] < 40
     assert result["most_entries"] < 400
+    assert result["most_log_files_of_a_slice"] < 20
+    assert result["median_read_s_late"] <= 1.5 * result["median_read_s_early"] or not has_logs, "reads became slower"
 
 
 if __name__ == "__main__":

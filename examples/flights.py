@@ -4,8 +4,13 @@ A flight is scheduled a month ahead (a new row), departs and arrives (updates of
 What it shows: each batch is one commit, the table holds one current row a flight, files are filled before
 others are opened, and an independent reader sees the same rows. Run it with `make demo`; the code that
 writes is `write_stream`, and it is all you need for a stream of your own.
+
+python examples/flights.py [--table-type cow|mor]
+
+With mor the table is merge-on-read: updates go to log files. Compactions beside the stream fold them into base files.
 """
 
+import argparse
 import os
 import shutil
 import sys
@@ -25,7 +30,7 @@ from rich.table import Table as Grid
 from streaming import BatchSummary, HudiSink
 from table import HudiTable, parse_options, read_table
 from table.inspect.explain import explain_files
-from table.scan.read_table import list_snapshot_files
+from table.timeline.instant import Action
 
 BATCHES = 48
 AHEAD = pd.Timedelta(days=30)  # when a flight is scheduled
@@ -50,11 +55,13 @@ OPTIONS = {
     "hoodie.parquet.max.file.size": str(MB),
 }
 
+MERGE_ON_READ = {**OPTIONS, "hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 
-def write_stream(spark: SparkSession, arrivals: str, table: str, checkpoint: str, on_batch) -> int:
+
+def write_stream(spark: SparkSession, arrivals: str, table: str, checkpoint: str, options, on_batch) -> int:
     """Reads files as they arrive and writes them to the table; returns the number of batches."""
     stream = spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(arrivals)
-    sink = HudiSink(table, OPTIONS)
+    sink = HudiSink(table, options)
     query = (
         stream.writeStream.foreachBatch(on_batch(sink))
         .option("checkpointLocation", checkpoint)
@@ -122,8 +129,9 @@ def let_them_arrive(events: pd.DataFrame, folder: str) -> None:
 class Progress:
     """A table of the last batches, redrawn after each."""
 
-    def __init__(self, live: Live) -> None:
-        self._live, self.batches = live, []
+    def __init__(self, live: Live, table: str, *, has_logs: bool) -> None:
+        self._live, self._table, self._has_logs = live, table, has_logs
+        self.batches, self.log_files = [], []
 
     def watch(self, sink: HudiSink):
         """The sink, and a look at what it did."""
@@ -132,6 +140,7 @@ class Progress:
             sink(batch, batch_id)
             if sink.last_batch is not None:
                 self.batches.append(sink.last_batch)
+                self.log_files.append(count_log_files(self._table) if self._has_logs else 0)
                 self._live.update(self.grid())
 
         return write
@@ -141,9 +150,16 @@ class Progress:
         grid = Grid(title=f"batch {len(self.batches)} of {BATCHES}", title_justify="left")
         for name in ("batch", "inserts", "updates", "deletes", "new files", "rewritten", "MB written", "seconds"):
             grid.add_column(name, justify="right")
-        for done in self.batches[-SHOWN:]:
-            grid.add_row(*row_of(done))
+        if self._has_logs:
+            grid.add_column("log files now", justify="right")
+        for done, logs in zip(self.batches[-SHOWN:], self.log_files[-SHOWN:], strict=True):
+            grid.add_row(*row_of(done), *([str(logs)] if self._has_logs else []))
         return grid
+
+
+def count_log_files(table: str) -> int:
+    """Log files that a reader merges now: they grow with each batch, until a compaction makes base files of them."""
+    return sum(len(found.log_files) for found in HudiTable.open(table).scan().plan().slices)
 
 
 def row_of(done: BatchSummary) -> tuple[str, ...]:
@@ -160,7 +176,8 @@ def row_of(done: BatchSummary) -> tuple[str, ...]:
 
 
 def summarize(progress: Progress, table: str, flights: int, events: int, seconds: float) -> None:
-    files = list_snapshot_files(HudiTable.open(table))
+    slices = HudiTable.open(table).scan().plan().slices
+    files = [found.base_file for found in slices if found.base_file is not None]
     inserts, updates, deletes = (
         sum(getattr(done, name) for done in progress.batches) for name in ("rows", "rows_updated", "rows_deleted")
     )
@@ -170,6 +187,15 @@ def summarize(progress: Progress, table: str, flights: int, events: int, seconds
         f"{seconds:.0f} s: {inserts:,} inserts, {updates:,} updates, {deletes:,} deletes; "
         f"[bold]{inserts - deletes:,} rows left[/bold], one per flight that was not cancelled, in {len(files)} files "
         f"({sizes[0]:.2f} to {sizes[-1]:.2f} MB) in {len({f.partition_path for f in files})} partitions."
+    )
+
+
+def show_compaction(table: str, progress: Progress) -> None:
+    """How far log files grew, and what folded them."""
+    done = len(HudiTable.open(table).load_timeline().completed_of(Action.COMMIT))
+    console.print(
+        f"[bold]Compaction[/bold] ran beside the batches: {done} commits of the timeline folded log files into base "
+        f"files; at most {max(progress.log_files)} log files were to be merged, {count_log_files(table)} are left."
     )
 
 
@@ -212,6 +238,9 @@ def compare_with_an_independent_reader(table: str, flights: pd.DataFrame) -> boo
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--table-type", choices=("cow", "mor"), default="cow", help="copy-on-write or merge-on-read")
+    has_logs = parser.parse_args().table_type == "mor"
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     place = Path(tempfile.gettempdir()) / "hudistream-demo"
     shutil.rmtree(place, ignore_errors=True)
@@ -235,11 +264,14 @@ def main() -> int:
     )
     started = time.monotonic()
     with Live(console=console, refresh_per_second=4) as live:
-        progress = Progress(live)
-        write_stream(spark, arrivals, table, checkpoint, progress.watch)
+        progress = Progress(live, table, has_logs=has_logs)
+        write_stream(spark, arrivals, table, checkpoint, MERGE_ON_READ if has_logs else OPTIONS, progress.watch)
     spark.stop()
     summarize(progress, table, len(flights), len(events), time.monotonic() - started)
-    show_cleaning(table, progress)
+    if has_logs:
+        show_compaction(table, progress)
+    else:
+        show_cleaning(table, progress)
     equal = compare_with_an_independent_reader(table, flights)
     console.print(
         f"\nLook at it:       .venv/bin/hudistream show {table}\n"

@@ -96,13 +96,15 @@ class HudiTable:
             timeline: as loaded.
             commits: of this table, where the caller keeps them; None: they are read.
         """
-        known = commits or self.open_commits()
+        known, of_service = commits or self.open_commits(), ""
         for instant in reversed(timeline.completed_writes):
             metadata = known.read(instant)
             text = metadata.extra.get("schema")
             if text and metadata.operation not in _OPERATIONS_WITHOUT_SCHEMA:
                 return without_meta_columns(from_avro(text))
-        stored = self.config.extra.get("hoodie.table.create.schema")
+            of_service = of_service or text or ""
+        # a service's commit says what it read with: it alone is left where the writes before it were archived
+        stored = of_service or self.config.extra.get("hoodie.table.create.schema")
         return without_meta_columns(from_avro(stored)) if stored else None
 
 

@@ -6,7 +6,7 @@ from table.errors import CommitConflictError
 from table.hudi_table import HudiTable
 from table.timeline.commit_cache import CommitCache
 from table.timeline.end_record import find_end
-from table.timeline.instant import Action
+from table.timeline.instant import WRITE_ACTIONS, Action
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import (
     OUR_KEY,
@@ -93,10 +93,11 @@ class BatchLedger:
             return
         for rollback in timeline.completed_of(Action.ROLLBACK):
             time = load_rolled_back_time(table.storage, timeline, rollback)
-            end = find_end(table.storage, time, Action.COMMIT) if time else None
-            if end is None or end.undone is None:
+            ends = (find_end(table.storage, time, action) for action in sorted(WRITE_ACTIONS) if time)
+            batch = next((end.undone for end in ends if end is not None and end.undone is not None), None)
+            if batch is None:
                 continue
-            undone_sink, undone = end.undone
+            undone_sink, undone = batch
             if undone_sink == sink_id and known < undone < batch_id:
                 raise CommitConflictError(
                     f"batch {batch_id} of sink {sink_id!r} comes after batch {undone}, which was undone by hand "

@@ -183,7 +183,7 @@ class MicroBatchWriter:
         else:
             self._profiles.advance(job.profile, job.pending.time, result)
         upkeep_errors = self._after_commit(job, result)
-        self.services.after_commit(table.config, timeline)
+        self.services.after_commit(table.config, timeline, batch.spread)
         timing.end("after")
         return _logged(summarize(self.table, batch.batch_id, job.pending.time, result, timing, upkeep_errors))
 

@@ -4,7 +4,7 @@ As in Flink's CleanFunction, the services are started after a commit unless they
 the table's, not the batch's, which is visible by then.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from table.options.choices import CleanFailure
 from table.options.write_options import WriteOptions
 from table.services.after_commit import services_of
 from table.services.clean.service import CLEANING
+from table.services.compaction.runner import Spread
 from table.services.service import ServiceOutcome, TableService, Trigger
 from table.storage.interface import Storage
 from table.timeline.timeline import Timeline
@@ -48,8 +49,9 @@ class TableServices:
         self._storage = storage
         self.services: Sequence[TableService[Any]] = services_of(options)
         self._run = run or self._run_due
-        self._due: Sequence[TableService[Any]] = ()
+        self._due: Mapping[TableService[Any], Trigger] = {}
         self._plans: dict[str, Any] = {}
+        self._spread: Spread | None = None
         self._policy = CleanFailure.WARN
         self._thread: threads.RunningThread | None = None
         self._stopped = self._paused = False
@@ -83,17 +85,22 @@ class TableServices:
                 "hudistream.clean.on.failure=warn; the batch can be run again"
             ) from error
 
-    def after_commit(self, config: TableConfig, timeline: Timeline) -> None:
+    def after_commit(self, config: TableConfig, timeline: Timeline, spread: Spread | None = None) -> None:
         """Starts the services that are due unless some run. Called once per micro-batch, when it is visible.
 
         Where one of them runs before the next batch, all of them are done when this returns: each builds on those
         before it. Their failure is no more the batch's.
+
+        Args:
+            config: the table's properties.
+            timeline: with the commit.
+            spread: has pieces of work done on other machines; None: there are none.
         """
-        table = HudiTable(self._storage, config)
+        table, self._spread = HudiTable(self._storage, config), spread
         for service in self.services:
             service.advise(table, timeline)
         triggers = [service.trigger(config) for service in self.services]
-        due = [s for s, trigger in zip(self.services, triggers, strict=True) if trigger is not Trigger.NOT_NOW]
+        due = {s: trigger for s, trigger in zip(self.services, triggers, strict=True) if trigger is not Trigger.NOT_NOW}
         if not due or self.is_cleaning or self._stopped or self._paused:
             return
         self._due = due
@@ -117,14 +124,16 @@ class TableServices:
         return plans
 
     def _run_due(self, table: HudiTable) -> None:
-        for service in self._due:
+        for service, trigger in self._due.items():
+            if trigger is Trigger.AFTER_COMPACTION and not self._done.compactions:
+                continue  # CompactionCommitSink cleans once it has committed
             self._policy = service.on_failure
             started_s, outcome = clock.monotonic_s(), ServiceOutcome()
             try:
                 between = service.plans_between_batches
                 plan = self._plans.pop(service.name, None) if between else service.plan(table)
                 if plan is not None:
-                    outcome = service.execute(table, plan)
+                    outcome = service.execute(table, plan, self._spread)
             finally:
                 self._note_outcome(service.name, outcome, clock.monotonic_s() - started_s)
 
@@ -143,7 +152,7 @@ class TableServices:
 
     def _run_and_tell(self, table: HudiTable) -> None:
         self._done = UpkeepSummary(self._storage.base_uri)
-        self._policy = self._due[0].on_failure
+        self._policy = next(iter(self._due)).on_failure
         # a thread begins without the context of the one that started it
         with bound_contextvars(table=self._storage.base_uri):
             try:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult
 from table.keys.keygen import KeyExpressions
+from table.services.compaction.runner import Spread
 
 
 class Workers(Protocol):
@@ -51,6 +52,7 @@ class Batch:
         ask_query_id: loads the query's id again, before a batch is skipped or refused because of it: the same
             sink may have been given to another query.
         keeps_table: whether the writer goes on holding the table after the batch, outside a stream, too.
+        spread: has the work of services done on other machines; None: there are none.
     """
 
     workers: Workers
@@ -58,3 +60,4 @@ class Batch:
     query_id: str | None = None
     ask_query_id: Callable[[], str | None] | None = None
     keeps_table: bool = False
+    spread: Spread | None = None

@@ -11,6 +11,7 @@ from streaming.spark.environment import (
     is_query_over,
     load_environment,
 )
+from streaming.spark.spread import spread_over
 from streaming.spark.workers import SparkWorkers
 from table.options.write_options import WriteOptions
 from table.transaction.heartbeat import WriterIdentity
@@ -37,7 +38,13 @@ class SparkEngine:
         """
         environment = self._load_environment(rows, of_stream=True)
         query_id = check_query_id(rows.sparkSession, environment, self._options)
-        return Batch(SparkWorkers(rows, environment.parallelism), batch_id, query_id, lambda: self._ask_query_id(rows))
+        return Batch(
+            SparkWorkers(rows, environment.parallelism),
+            batch_id,
+            query_id,
+            lambda: self._ask_query_id(rows),
+            spread_over(rows.sparkSession, environment.parallelism),
+        )
 
     def check(self, rows: object) -> None:
         """Refuses what cannot be written outside a stream.
@@ -53,7 +60,8 @@ class SparkEngine:
         Raises:
             InvalidConfigError: the session cannot be written from.
         """
-        return Batch(SparkWorkers(rows, self._load_environment(rows).parallelism))
+        parallelism = self._load_environment(rows).parallelism
+        return Batch(SparkWorkers(rows, parallelism), spread=spread_over(rows.sparkSession, parallelism))
 
     def is_over(self, writer: WriterIdentity) -> bool:
         """Whether the query of another writer in this application has ended."""

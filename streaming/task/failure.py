@@ -16,6 +16,7 @@ MOST_CHARACTERS = 500  # of a message of somebody else's
 
 _PLACE = ("instant_time", "partition_path", "file_group")
 _TRACEBACK = "Traceback (most recent call last)"
+_LAST_FAILURE = "most recent failure: "
 _ABORTED = "Job aborted due to stage failure"
 
 
@@ -95,8 +96,11 @@ def _descendants(root: type[HudiError]) -> Iterator[type[HudiError]]:
 
 
 def _gist(text: str) -> str:
-    """The line that says what went wrong: the last one of Python's traceback, or the first of all."""
+    """The line that says what went wrong: the last one of Python's traceback, that of the aborted job, or the first."""
     _, traceback, rest = text.partition(_TRACEBACK)
+    aborted = next((line for line in text.splitlines() if _ABORTED in line), None)
+    if aborted is not None and not traceback:  # py4j's own words stand before it
+        return aborted[aborted.index(_ABORTED) :].rpartition(_LAST_FAILURE)[2][:MOST_CHARACTERS]
     lines = (rest.split("\n\tat ", 1)[0] if traceback else text).splitlines()
     said = [line.strip() for line in lines if line.strip() and not line[0].isspace() and _TRACEBACK not in line]
     return (said[-1 if traceback else 0] if said else text.strip())[:MOST_CHARACTERS]

@@ -57,6 +57,8 @@ def explanation_lines(files: Sequence[FileExplanation]) -> list[str]:
             lines.append(f"    cleaning: {'deletes it' if one.is_deleted else 'keeps it'}: {one.rule}")
             if one.packing:
                 lines.append(f"    packing:  {one.packing}")
+            if one.compaction:
+                lines.append(f"    compaction: {one.compaction}")
     return [*lines, f"{plural(len(files), 'file')}, {size_text(_bytes(one.file for one in files))}; {_verdicts(files)}"]
 
 
@@ -71,6 +73,7 @@ def explanation_json(files: Sequence[FileExplanation]) -> dict[str, Any]:
                 "rule": one.rule,
                 "takes_rows": one.takes_rows,
                 "packing": one.packing or None,
+                "compaction": one.compaction or None,
             }
             for one in files
         ],

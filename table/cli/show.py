@@ -14,7 +14,7 @@ from table.inspect.doctor import examine
 from table.inspect.overview import CommitFigures, TableOverview, load_overview
 from table.options.write_options import parse_options
 from table.timeline.instant import Instant
-from table.view.file_group import FileGroup
+from table.view.file_group import FileGroup, LogFile
 
 try:
     from rich.box import SIMPLE_HEAD
@@ -76,8 +76,13 @@ def _headline(overview: TableOverview) -> str:
         f"[bold]{escape(overview.name)}[/bold]  version {overview.version}, {overview.table_type}, "
         f"{plural(len(overview.partitions), 'partition path')}, {plural(overview.live_files, 'live file')} "
         f"({size_text(overview.live_bytes)}), {overview.total_files} with older versions "
-        f"({size_text(overview.total_bytes)})"
+        f"({size_text(overview.total_bytes)}){_told_of_logs(overview)}"
     )
+
+
+def _told_of_logs(overview: TableOverview) -> str:
+    logs = [log for groups in overview.partitions.values() for group in groups for log in group.log_files]
+    return f", {plural(len(logs), 'log file')} ({size_text(sum(log.size_bytes for log in logs))})" if logs else ""
 
 
 def _timeline_grid(overview: TableOverview, instants: Iterable[Instant]) -> "Grid":
@@ -101,12 +106,16 @@ def _files_grid(groups: Iterable[tuple[str, FileGroup]]) -> "Grid":
     grid = new_grid("file groups", "partition path", "file group")
     grid.add_column("versions", justify="right")
     grid.add_column("newest")
-    grid.add_column("size", justify="right")
+    for name in ("base", "log files", "size"):
+        grid.add_column(name, justify="right")
     for path, group in groups:
-        newest = group.latest_slice
-        size = size_text(sum(file.size_bytes for file in newest.files))
+        newest, current = group.latest_slice, group.current_files
+        base = size_text(newest.base_file.size_bytes) if newest.base_file is not None else "none"
+        logs = [file for file in current if isinstance(file, LogFile)]
+        size = size_text(sum(file.size_bytes for file in current))
         versions = str(len(group.slices))
-        grid.add_row(escape(path) or "(none)", group.file_id, versions, newest.base_instant_time, size)
+        cells = (group.file_id, versions, newest.base_instant_time, base, str(len(logs)), size)
+        grid.add_row(escape(path) or "(none)", *cells)
     return grid
 
 
@@ -129,7 +138,16 @@ def _as_json(
             "file_id": group.file_id,
             "versions": len(group.slices),
             "newest": group.latest_slice.base_instant_time,
-            "size_bytes": sum(file.size_bytes for file in group.latest_slice.files),
+            "size_bytes": sum(file.size_bytes for file in group.current_files),
+            "log_files": sum(isinstance(file, LogFile) for file in group.current_files),
+            "slices": [
+                {
+                    "base_instant": found.base_instant_time,
+                    "base_file": found.base_file.name if found.base_file is not None else None,
+                    "log_files": [log.name for log in found.log_files],
+                }
+                for found in group.slices
+            ],
         }
         for path, group in groups
     ]

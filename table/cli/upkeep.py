@@ -179,7 +179,7 @@ def _count(groups: Iterable[Sequence[str]]) -> int:
 
 def _archive(given: argparse.Namespace) -> int:
     table, options = open_table(given), load_options(given)
-    outcome = archive(table, options.archive, options.clean)
+    outcome = archive(table, options.archive, options.clean, options.compaction)
     say([f"archived {plural(len(outcome.instants), 'instant')}" + (f" to {outcome.path}" if outcome.path else "")])
     return 0
 

@@ -6,7 +6,7 @@ both encodings: direct ones, and the timeline server's ``MARKERS<n>`` lists (Mar
 
 from contextlib import suppress
 
-from table.files.log.instants import find_writers
+from table.files.log.instants import is_written_by
 from table.files.names import MarkerName, parse_marker
 from table.storage.interface import METAFOLDER, Storage, join
 
@@ -41,7 +41,7 @@ def create_marker(storage: Storage, instant_time: str, marker: MarkerName, ticke
 
 def is_of_instant_alone(storage: Storage, instant_time: str, marker: MarkerName) -> bool:
     """Whether a file goes with the instant that announced it: one that it appended to holds rows of others, too."""
-    return marker.kind != APPEND or find_writers(storage, marker.data_file) <= {instant_time}
+    return marker.kind != APPEND or is_written_by(storage, marker.data_file, instant_time)
 
 
 def delete_announced(storage: Storage, instant_time: str, marker: MarkerName) -> bool:

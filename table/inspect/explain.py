@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from table.config.writable import check_version_written
 from table.errors import CommitConflictError
 from table.hudi_table import HudiTable
+from table.inspect.explain_compaction import explain_compactions
 from table.options.write_options import WriteOptions
 from table.services.clean.judgement import judge_files
 from table.snapshot import Snapshot
@@ -23,7 +24,7 @@ from table.view.file_group import BaseFile, DataFile
 
 @dataclass(frozen=True)
 class FileExplanation:
-    """One base file and what becomes of it.
+    """One data file and what becomes of it.
 
     Attributes:
         file: the file.
@@ -31,6 +32,7 @@ class FileExplanation:
         rule: of cleaning, by which it is deleted or stays.
         takes_rows: whether the next batch adds rows to it when it has some for its partition path.
         packing: why it does or does not; "" for older versions, which take none.
+        compaction: of a merge-on-read table: when a compaction takes it, and why; "" for older versions.
     """
 
     file: DataFile
@@ -38,6 +40,7 @@ class FileExplanation:
     rule: str
     takes_rows: bool
     packing: str
+    compaction: str = ""
 
 
 def explain_packing(file: DataFile, options: WriteOptions) -> tuple[bool, str]:
@@ -59,23 +62,25 @@ def explain_packing(file: DataFile, options: WriteOptions) -> tuple[bool, str]:
 
 
 def explain_files(table: HudiTable, options: WriteOptions) -> Iterator[FileExplanation]:
-    """Every committed base file of the table, partition by partition.
+    """Every committed data file of the table, partition by partition.
 
     Raises:
         UnsupportedTableError: the table is of a version that is not written here.
     """
     check_version_written(table.config, "explain the files of")
-    live = {
-        file.path
-        for _, groups in Snapshot.load(table).walk_file_groups()
-        for group in groups
-        for file in group.latest_slice.files
-    }
+    snapshot = Snapshot.load(table)
+    groups = [group for _, found in snapshot.walk_file_groups() for group in found]
+    live = {file.path: group for group in groups for file in group.latest_slice.files}
+    compactions = explain_compactions(table, snapshot.timeline, groups, options.compaction)
     for partition in judge_files(table, options.clean):
         for fate in partition.fates:
-            is_live = isinstance(fate.file, BaseFile) and fate.file.path in live
-            takes_rows, packing = explain_packing(fate.file, options) if is_live else (False, "")
-            yield FileExplanation(fate.file, fate.deleted, fate.rule, takes_rows, packing)
+            takes_rows, packing = False, ""
+            if isinstance(fate.file, BaseFile) and fate.file.path in live:
+                takes_rows, packing = explain_packing(fate.file, options)
+                if not live[fate.file.path].is_plain:
+                    takes_rows, packing = False, "its slice has log files, which go on where its rows change"
+            compaction = compactions.get(fate.file.path, "")
+            yield FileExplanation(fate.file, fate.deleted, fate.rule, takes_rows, packing, compaction)
 
 
 @dataclass(frozen=True)

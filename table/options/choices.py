@@ -1,5 +1,7 @@
 """Closed choices among options, each with Hudi's own values (pure)."""
 
+from types import MappingProxyType
+
 from table.config.choice import Choice
 
 
@@ -105,6 +107,28 @@ class CompactionTrigger(Choice):
     TIME_ELAPSED = "TIME_ELAPSED"
     NUM_AND_TIME = "NUM_AND_TIME"
     NUM_OR_TIME = "NUM_OR_TIME"
+
+
+class CompactionStrategy(Choice):
+    """``hoodie.compaction.strategy``: which slices a compaction takes, and in which order."""
+
+    LOG_FILE_SIZE = "LOG_FILE_SIZE"
+    LOG_FILE_NUM = "LOG_FILE_NUM"
+    BOUNDED_IO = "BOUNDED_IO"
+    UNBOUNDED = "UNBOUNDED"
+    DAY_BASED = "DAY_BASED"
+
+
+# Hudi's classes in org.apache.hudi.table.action.compact.strategy
+COMPACTION_STRATEGY_CLASSES = MappingProxyType(
+    {
+        "LogFileSizeBasedCompactionStrategy": CompactionStrategy.LOG_FILE_SIZE,
+        "LogFileNumBasedCompactionStrategy": CompactionStrategy.LOG_FILE_NUM,
+        "BoundedIOCompactionStrategy": CompactionStrategy.BOUNDED_IO,
+        "UnBoundedCompactionStrategy": CompactionStrategy.UNBOUNDED,
+        "DayBasedCompactionStrategy": CompactionStrategy.DAY_BASED,
+    }
+)
 
 
 class CleanPolicy(Choice):

@@ -3,7 +3,16 @@
 from dataclasses import dataclass
 
 from table.errors import InvalidConfigError
-from table.options.choices import BloomType, CleanFailure, CleanPolicy, Codec, CompactionTrigger, LogBlockFormat
+from table.options.choices import (
+    COMPACTION_STRATEGY_CLASSES,
+    BloomType,
+    CleanFailure,
+    CleanPolicy,
+    Codec,
+    CompactionStrategy,
+    CompactionTrigger,
+    LogBlockFormat,
+)
 from table.options.settings import Settings, option
 from table.options.values import Flag, Number, OneOf, Share, Whole
 
@@ -72,6 +81,17 @@ class LogFileSettings(Settings):
     file_bytes: int = option(1024 * _MB, Whole(1))
 
 
+_STRATEGY = OneOf(
+    CompactionStrategy,
+    {
+        spelled.lower(): strategy
+        for name, strategy in COMPACTION_STRATEGY_CLASSES.items()
+        for spelled in (name, f"org.apache.hudi.table.action.compact.strategy.{name}")
+    },
+    "compaction strategy",
+)
+
+
 @dataclass(frozen=True)
 class CompactionSettings(Settings):
     """When the log files of merge-on-read tables are folded into base files (HoodieCompactionConfig).
@@ -82,7 +102,16 @@ class CompactionSettings(Settings):
         trigger: what makes one due: delta commits, time, both, or either.
         delta_commits: delta commits since the last compaction.
         delta_seconds: seconds between the first and the last of them.
-        target_io_mb: no more file slices are taken once reading and writing them takes so many MB.
+        target_io_mb: no more file slices are taken once reading and writing them takes so many MB. Not heeded by the
+            strategies UNBOUNDED and DAY_BASED.
+        strategy: which file slices: those with the most bytes in log files first, those with the most log files first,
+            by partition path, all of them, or those of the newest days.
+        log_bytes: bytes in log files from which LOG_FILE_SIZE takes a file slice.
+        log_files: number of log files from which LOG_FILE_NUM takes a file slice.
+        days: partitions that DAY_BASED takes: the newest, by paths such as 2026/01/31 or day=2026-01-31.
+        tasks: file slices that are compacted at a time in one process. Memory grows with it.
+        executors_from_mb: MB of base and log files from which a stream's compaction runs on Spark's executors, on at
+            most half of their cores. What is smaller, it does in its own process.
     """
 
     asynchronous: bool = option(default=True, kind=Flag())
@@ -91,6 +120,12 @@ class CompactionSettings(Settings):
     delta_commits: int = option(5, Whole(1))
     delta_seconds: int = option(3600, Whole(1))
     target_io_mb: int = option(512_000, Whole(1))
+    strategy: CompactionStrategy = option(CompactionStrategy.LOG_FILE_SIZE, _STRATEGY)
+    log_bytes: int = option(0, Whole(0))
+    log_files: int = option(0, Whole(0))
+    days: int = option(10, Whole(1))
+    tasks: int = option(1, Whole(1))
+    executors_from_mb: int = option(256, Whole(0))
 
 
 @dataclass(frozen=True)

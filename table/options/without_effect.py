@@ -149,11 +149,9 @@ _GROUPS = {
         hoodie.fs.atomic_creation.support hoodie.memory.compaction.max.size hoodie.memory.dfs.buffer.max.size
         hoodie.read.timeline.holes.resolution.policy
     """,
-    "which slices are compacted: those with the most bytes in log files first": """
+    "which slices are compacted: by hoodie.compaction.strategy": """
         hoodie.compact.schedule.inline
-        hoodie.compaction.daybased.target.partitions hoodie.compaction.logfile.num.threshold
-        hoodie.compaction.logfile.size.threshold hoodie.compaction.partition.path.regex
-        hoodie.compaction.plan.generator hoodie.compaction.strategy
+        hoodie.compaction.partition.path.regex hoodie.compaction.plan.generator
         hoodie.log.compaction.blocks.threshold hoodie.log.compaction.enable hoodie.log.compaction.inline
     """,
     "the JVM data source": """
@@ -287,8 +285,8 @@ _GROUPS = {
         catalog.path clustering.delta_commits clustering.plan.strategy.class
         clustering.plan.strategy.sort.columns clustering.schedule.enabled clustering.tasks
         compaction.max_memory
-        compaction.schedule.enabled compaction.tasks compaction.timeout.seconds
-        compaction.trigger.strategy index.bootstrap.enabled index.global.enabled index.partition.regex
+        compaction.schedule.enabled compaction.timeout.seconds
+        index.bootstrap.enabled index.global.enabled index.partition.regex
         index.state.ttl lookup.join.cache.ttl metadata.compaction.delta_commits metadata.enabled
         partition.default_name read.cdc.from.changelog read.commits.limit read.data.skipping.enabled
         read.end-commit read.splits.limit read.start-commit read.streaming.check-interval read.streaming.enabled

@@ -19,5 +19,5 @@ def services_of(options: WriteOptions) -> tuple[TableService[Any], ...]:
     return (
         CompactionService(options.compaction, options.base_file, options.clean.on_failure),
         CleaningService(options.clean, archives=options.archive.automatic, compacts=compacts),
-        ArchivalService(options.archive, options.clean),
+        ArchivalService(options.archive, options.clean, options.compaction),
     )

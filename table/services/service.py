@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
 from table.options.choices import CleanFailure
+from table.services.compaction.runner import Spread
 from table.timeline.timeline import Timeline
 
 PlanT = TypeVar("PlanT")
@@ -22,6 +23,7 @@ class Trigger(Enum):
 
     BACKGROUND = "in a thread, beside the next batch"
     INLINE = "before the next batch begins"
+    AFTER_COMPACTION = "once a compaction of the same run is committed"
     NOT_NOW = "not after this commit"
 
 
@@ -79,8 +81,13 @@ class TableService(Protocol[PlanT]):
             HudiError: nothing was begun.
         """
 
-    def execute(self, table: HudiTable, plan: PlanT) -> ServiceOutcome:
+    def execute(self, table: HudiTable, plan: PlanT, spread: Spread | None = None) -> ServiceOutcome:
         """Carries a plan out; can be repeated by whoever finds it.
+
+        Args:
+            table: the table.
+            plan: as `plan` gave it.
+            spread: has pieces of work done on other machines; None: there are none.
 
         Raises:
             HudiError: it was not finished.

@@ -17,6 +17,19 @@ from table.timeline.metadata.commit import CommitMetadata, stat_from_json
 _COMMIT, _REPLACE = "hoodieCommitMetadata", "hoodieReplaceCommitMetadata"
 
 
+_NOT_JSON = (Action.CLEAN, Action.ROLLBACK, Action.COMPACTION, Action.LOG_COMPACTION)
+# what the archive keeps of their files: its member, and what the file holds
+_AVRO_MEMBERS = {
+    (Action.CLEAN, State.REQUESTED): ("hoodieCleanerPlan", "clean_plan"),
+    (Action.CLEAN, State.INFLIGHT): ("hoodieCleanerPlan", "clean_plan"),
+    (Action.CLEAN, State.COMPLETED): ("hoodieCleanMetadata", "clean_metadata"),
+    (Action.ROLLBACK, State.COMPLETED): ("hoodieRollbackMetadata", "rollback_metadata"),
+    (Action.COMPACTION, State.REQUESTED): ("hoodieCompactionPlan", "compaction_plan"),
+    (Action.LOG_COMPACTION, State.REQUESTED): ("hoodieCompactionPlan", "compaction_plan"),
+    (Action.REPLACE_COMMIT, State.REQUESTED): ("hoodieRequestedReplaceMetadata", "requested_replace"),
+}
+
+
 def archive_record(file: RetiredFile) -> dict[str, Any]:
     """One state file as the archive holds it (MetadataConversionUtils.createMetaWrapper).
 
@@ -58,17 +71,9 @@ def damage_named(file: Instant) -> Iterator[None]:
 
 def _metadata(file: Instant, data: bytes) -> tuple[str | None, Any]:
     is_completed = file.state is State.COMPLETED
-    if file.action is Action.CLEAN:
-        name = "clean_metadata" if is_completed else "clean_plan"
-        return ("hoodieCleanMetadata" if is_completed else "hoodieCleanerPlan"), decode_record(
-            name, data, file.file_name
-        )
-    if file.action is Action.ROLLBACK:
-        if not is_completed:
-            return None, None
-        return "hoodieRollbackMetadata", decode_record("rollback_metadata", data, file.file_name)
-    if file.action is Action.REPLACE_COMMIT and file.state is State.REQUESTED:
-        return "hoodieRequestedReplaceMetadata", decode_record("requested_replace", data, file.file_name)
+    if file.action in _NOT_JSON or (file.action is Action.REPLACE_COMMIT and file.state is State.REQUESTED):
+        member, name = _AVRO_MEMBERS.get((file.action, file.state), (None, ""))
+        return member, decode_record(name, data, file.file_name) if member is not None else None
     try:
         document = json.loads(data)
     except ValueError as error:

@@ -118,8 +118,9 @@ class Timeline:
         return None
 
     def files_of(self, time: str, action: Action) -> tuple[Instant, ...]:
-        """Every file of an instant, lowest state first."""
-        found = (f for f in self.files if f.time == time and f.action is action)
+        """Every file of an instant, lowest state first; a completed compaction's plan is among those of its commit."""
+        wanted = COMPLETED_AS.get(action, action)
+        found = (f for f in self.files if f.time == time and COMPLETED_AS.get(f.action, f.action) is wanted)
         return tuple(sorted(found, key=lambda f: STATE_ORDER[f.state]))
 
     def completed_file(self, time: str, action: Action) -> Instant:

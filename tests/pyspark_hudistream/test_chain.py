@@ -13,13 +13,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from environments import ROOT, make_environment, surroundings
+from environments import ROOT, SPARK_4, make_environment, surroundings
 
 from table import read_table
 
 pytestmark = pytest.mark.spark
 
-SPARK_4 = (".venv-spark4", "pyspark>=4.2,<4.3")
 KILLS = 10
 
 
@@ -45,7 +44,7 @@ def silver_rows(folder):
 
 @pytest.mark.slow
 def test_the_example_runs(tmp_path):
-    python = make_environment(*SPARK_4)
+    python = make_environment(*SPARK_4["4.2"])
     load_example().make_events(str(tmp_path), files=3)
     program = [python, str(ROOT / "examples" / "chain.py"), str(tmp_path)]
     done = subprocess.run(program, env=surroundings(python), capture_output=True, text=True, check=False, timeout=300)
@@ -99,7 +98,7 @@ def instants(folder, name, suffix):
 
 @pytest.mark.slow
 def test_a_chain_killed_at_random_moments_loses_and_doubles_nothing(tmp_path):
-    python = make_environment(*SPARK_4)
+    python = make_environment(*SPARK_4["4.2"])
     seed = int(os.environ.get("HUDISTREAM_SEED", time.time_ns() % 10**6))
     print("seed", seed)
     moments = random.Random(seed)

@@ -5,17 +5,13 @@ import zipfile
 
 import pytest
 from engine import Engine, rows
-from environments import ROOT, make_environment, run_program
+from environments import ROOT, SPARK_4, make_environment, run_program
 
 from table import read_table
 
 pytestmark = pytest.mark.spark
 
 UPSERT = {"hoodie.datasource.write.operation": "upsert"}
-ENVIRONMENTS = {
-    "4.0": (".venv-connect", "pyspark[connect]>=4.0,<4.1"),  # that of test_connect.py
-    "4.2": (".venv-spark4", "pyspark>=4.2,<4.3"),
-}
 GOLDEN = ROOT / "tests" / "golden"
 
 
@@ -29,7 +25,7 @@ def session(request, tmp_path_factory):
     engine = Engine(path, UPSERT)
     first = engine.write(None, rows(range(9), v="v0")).instant_time
     engine.write(None, rows(range(4, 6), ts=1, v="v1"))
-    python = make_environment(*ENVIRONMENTS[request.param])
+    python = make_environment(*SPARK_4[request.param])
     said = run_program(python, "spark4_source.py", path, folder / "merged", first, folder / "f", folder / "c")
     return request.param, path, json.loads(said.splitlines()[-1])
 

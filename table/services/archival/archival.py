@@ -8,11 +8,13 @@ next run retires it again, and readers of the archive take it once.
 from dataclasses import dataclass
 
 from table import clock
-from table.config.writable import check_copy_on_write
+from table.config.writable import check_version_written
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.options.groups import ArchiveSettings, CleanSettings
+from table.options.choices import TableType
+from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
 from table.services.archival.plan import ArchivalPlan, plan_archival
+from table.services.compaction.due import first_that_counts
 from table.services.rollback.leftovers import delete_leftovers, find_held
 from table.timeline.active_timeline import delete_instant_file
 from table.timeline.archived_timeline import RetiredFile
@@ -41,18 +43,21 @@ class ArchivalOutcome:
     orphans: tuple[str, ...] = ()
 
 
-def archive(table: HudiTable, settings: ArchiveSettings, clean: CleanSettings) -> ArchivalOutcome:
+def archive(
+    table: HudiTable, settings: ArchiveSettings, clean: CleanSettings, compaction: CompactionSettings | None = None
+) -> ArchivalOutcome:
     """Retires what is due.
 
     Args:
         table: the table.
         settings: the bounds.
         clean: how many files are deleted at a time.
+        compaction: when a merge-on-read table is compacted: the delta commits stay that count for the next one.
 
     Raises:
         HudiError: what was retired so far is in the archive.
     """
-    scheduled = schedule_archival(table, settings)
+    scheduled = schedule_archival(table, settings, compaction)
     return carry_out_archival(table, scheduled, settings, clean) if scheduled is not None else ArchivalOutcome()
 
 
@@ -69,27 +74,38 @@ class ScheduledArchival:
     timeline: Timeline
 
 
-def schedule_archival(table: HudiTable, settings: ArchiveSettings) -> ScheduledArchival | None:
+def schedule_archival(
+    table: HudiTable, settings: ArchiveSettings, compaction: CompactionSettings | None = None
+) -> ScheduledArchival | None:
     """Plans what is due; None where nothing is. An archival needs no instant: it can be repeated.
 
     Args:
         table: the table.
         settings: the bounds.
+        compaction: when a merge-on-read table is compacted; None: as by default.
 
     Raises:
-        UnsupportedTableError: the table is merge-on-read.
+        UnsupportedTableError: the table is of another version than 6.
     """
-    check_copy_on_write(table.config, "archive instants of")
+    check_version_written(table.config, "archive instants of")
     with guarded(table, Step.SCHEDULE):
         timeline = table.load_timeline()
-        plan = plan_archival(timeline, settings)
+        needed = _needed_to_compact(table, timeline, compaction or CompactionSettings())
+        plan = plan_archival(timeline, settings, needed)
         if not plan.instants:
             return None
         held = find_held(table, timeline, plan)
         if held:
             log.debug("archival_held", table=table.storage.base_uri, instants=sorted(held))
-            plan = plan_archival(timeline, settings, held)
+            plan = plan_archival(timeline, settings, held | needed)
     return ScheduledArchival(plan, timeline) if plan.instants else None
+
+
+def _needed_to_compact(table: HudiTable, timeline: Timeline, settings: CompactionSettings) -> frozenset[str]:
+    if table.config.table_type != TableType.MERGE_ON_READ:
+        return frozenset()
+    first = first_that_counts(timeline, settings)
+    return frozenset((first,)) if first is not None else frozenset()
 
 
 def carry_out_archival(

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from table.options.groups import ArchiveSettings
-from table.timeline.instant import Action, Instant
+from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.timeline import Timeline
 
 
@@ -21,19 +21,23 @@ class ArchivalPlan:
     first_active: str | None = None
 
 
+_WRITING = WRITE_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION}
+
+
 def plan_archival(timeline: Timeline, settings: ArchiveSettings, held: Collection[str] = ()) -> ArchivalPlan:
     """What can be retired now.
 
-    Commits go when there are more than the most, down to the least, oldest first; the walk stops at
-    the first that a savepoint holds, at the first pending write or service (its outcome needs what came
-    before it), and at the first that is held. Cleans and
-    rollbacks go by the same bounds, each action counted for itself; of the rollbacks only those that
-    are older than the first commit that stays.
+    Commits go when there are more than the most, down to the least, oldest first. The walk stops at the first that a
+    savepoint holds, at the first pending service, at the first that is held, and at the last commit before the first
+    pending write or compaction: what is older than the first commit counts as completed. Cleans and rollbacks go by the
+    same bounds, each action counted for itself; of the rollbacks only those that are older than the first commit that
+    stays.
 
     Args:
         timeline: the active one.
         settings: the bounds.
-        held: instants that must not leave: replace commits whose replaced files are still there, for one.
+        held: instants that must not leave: replace commits whose replaced files are still there, for one; the delta
+            commits by which the next compaction is due.
     """
     commits = timeline.completed_writes
     retired: list[Instant] = []
@@ -51,10 +55,16 @@ def plan_archival(timeline: Timeline, settings: ArchiveSettings, held: Collectio
 
 
 def _first_to_stay(timeline: Timeline, held: Collection[str]) -> str | None:
-    bounds = [instant.time for instant in timeline.pending if instant.action is not Action.SAVEPOINT]
+    pending = [instant for instant in timeline.pending if instant.action is not Action.SAVEPOINT]
+    bounds = [_last_before(timeline, i.time) if i.action in _WRITING else i.time for i in pending]
     bounds += [instant.time for instant in timeline if instant.action is Action.SAVEPOINT]
     bounds += list(held)
     return min(bounds, default=None)
+
+
+def _last_before(timeline: Timeline, time: str) -> str:
+    """The last completed write before a pending one: while it stays, files of the pending one do not count."""
+    return max((i.time for i in timeline.completed_writes if i.time < time), default=time)
 
 
 def _surplus(instants: Sequence[Instant], settings: ArchiveSettings, start: str) -> list[Instant]:

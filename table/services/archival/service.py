@@ -1,12 +1,13 @@
 """Archival as a service after commits."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
-from table.options.choices import CleanFailure, TableType
-from table.options.groups import ArchiveSettings, CleanSettings
+from table.options.choices import CleanFailure
+from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
 from table.services.archival.archival import ScheduledArchival, carry_out_archival, schedule_archival
+from table.services.compaction.runner import Spread
 from table.services.service import ServiceOutcome, Trigger
 from table.timeline.timeline import Timeline
 
@@ -18,10 +19,12 @@ class ArchivalService:
     Attributes:
         settings: the bounds.
         clean: how many files are deleted at a time, and what a failure does.
+        compaction: when a merge-on-read table is compacted.
     """
 
     settings: ArchiveSettings
     clean: CleanSettings
+    compaction: CompactionSettings = field(default_factory=CompactionSettings)
     name: str = "archival"
     plans_between_batches: bool = False
 
@@ -30,10 +33,8 @@ class ArchivalService:
         """As of cleaning: one option speaks of both."""
         return self.clean.on_failure
 
-    def trigger(self, config: TableConfig) -> Trigger:
-        """After each commit, whether the table is cleaned or not; not yet of merge-on-read tables."""
-        if config.table_type != TableType.COPY_ON_WRITE:
-            return Trigger.NOT_NOW
+    def trigger(self, config: TableConfig) -> Trigger:  # noqa: ARG002 as `TableService`
+        """After each commit, whether the table is cleaned or not."""
         return Trigger.BACKGROUND if self.settings.automatic else Trigger.NOT_NOW
 
     def advise(self, table: HudiTable, timeline: Timeline) -> None:
@@ -41,9 +42,9 @@ class ArchivalService:
 
     def plan(self, table: HudiTable) -> ScheduledArchival | None:
         """Which instants leave the active timeline."""
-        return schedule_archival(table, self.settings)
+        return schedule_archival(table, self.settings, self.compaction)
 
-    def execute(self, table: HudiTable, plan: ScheduledArchival) -> ServiceOutcome:
+    def execute(self, table: HudiTable, plan: ScheduledArchival, spread: Spread | None = None) -> ServiceOutcome:  # noqa: ARG002
         """Retires them."""
         done = carry_out_archival(table, plan, self.settings, self.clean)
         return ServiceOutcome(instants_archived=len(done.instants))

@@ -7,7 +7,7 @@ check holds the table, so that no writer that knows leases is at work.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from table.config.writable import check_can_write, check_copy_on_write
+from table.config.writable import check_can_write, check_version_written
 from table.errors import CorruptFileError, HudiError
 from table.hudi_table import HudiTable
 from table.log import get_logger
@@ -16,10 +16,11 @@ from table.services.check.contents import check_contents, choose_files
 from table.services.check.finding import CheckReport, Finding, Kind, Repair, found_by_both, in_order
 from table.services.check.judge_files import judge_files
 from table.services.check.judge_timeline import judge_timeline
+from table.services.check.log_contents import check_log_contents, ordering_type
 from table.services.check.look import Holder, Look, find_standing_holder, take_look
 from table.services.check.repair import Problems, end_instants, mend
 from table.transaction.lease import Lease, hold_table
-from table.view.file_group import BaseFile
+from table.view.file_group import BaseFile, DataFile, LogFile
 
 DEFAULT_SAMPLE = 20
 
@@ -30,7 +31,7 @@ def check(table: HudiTable, *, repair: bool = False, sample: int | None = DEFAUL
     """Looks at a whole table.
 
     Args:
-        table: a copy-on-write table of version 6.
+        table: of version 6.
         repair: repair what is safe to repair. The table is held meanwhile.
         sample: how many files of the snapshot are read; None means all.
 
@@ -38,11 +39,11 @@ def check(table: HudiTable, *, repair: bool = False, sample: int | None = DEFAUL
         What was found, and what became of it.
 
     Raises:
-        UnsupportedTableError: the table is merge-on-read, or of another version.
+        UnsupportedTableError: the table is of another version.
         CommitConflictError: a live writer holds the table, and `repair` is wanted.
         HudiError: the store fails.
     """
-    check_copy_on_write(table.config, "check")
+    check_version_written(table.config, "check")
     settings = HeartbeatSettings()
     holder = find_standing_holder(table.storage, settings)
     if repair:
@@ -53,7 +54,7 @@ def check(table: HudiTable, *, repair: bool = False, sample: int | None = DEFAUL
         look, found = _find(table, holder, settings)
     chosen = choose_files(look, sample)
     found = [*found, *_check_contents(table, look, chosen)]
-    files = sum(len(folder.files) for folder in look.folders.values())
+    files = sum(len(folder.paths) for folder in look.folders.values())
     report = CheckReport(table.storage.base_uri, in_order(found), files, len(chosen))
     log.info("table_checked", table=report.table, sound=report.is_sound, findings=len(report.findings), files=files)
     return report
@@ -114,11 +115,14 @@ def settle(
     return settled
 
 
-def _check_contents(table: HudiTable, look: Look, chosen: Sequence[BaseFile]) -> list[Finding]:
+def _check_contents(table: HudiTable, look: Look, chosen: Sequence[DataFile]) -> list[Finding]:
     try:
         schema = table.load_schema(look.timeline)
     except HudiError as error:
         if not isinstance(error, CorruptFileError):
             raise
         return []
-    return list(check_contents(table.storage, chosen, schema))
+    bases = [file for file in chosen if isinstance(file, BaseFile)]
+    logs = [file for file in chosen if isinstance(file, LogFile)]
+    found = check_contents(table.storage, bases, schema)
+    return [*found, *check_log_contents(table.storage, logs, look.log_instants, ordering_type(table.config, schema))]

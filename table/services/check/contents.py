@@ -15,20 +15,20 @@ from table.schema.avro_schema import RECORD_KEY, relaxed, with_meta_columns
 from table.services.check.finding import Finding, Kind, Repair, Severity
 from table.services.check.look import Look
 from table.storage.interface import Storage
-from table.view.file_group import BaseFile
+from table.view.file_group import BaseFile, DataFile
 
 _REWRITE = "write its rows again (`insert_overwrite` of its partition); upserts with the index SIMPLE find its keys"
 _BACKUP = "restore a savepoint, bring the file back from a backup, or write its rows again"
 
 
-def choose_files(look: Look, sample: int | None) -> list[BaseFile]:
+def choose_files(look: Look, sample: int | None) -> list[DataFile]:
     """Files of the snapshot to be read: the same ones whenever the table is the same.
 
     Args:
         look: the table.
         sample: how many; None means all.
     """
-    live = (file for folder in look.folders.values() for file in look.live_files(folder))
+    live = (file for folder in look.folders.values() for file in look.current_files(folder))
     if sample is None:
         return sorted(live, key=lambda file: file.path)
     return heapq.nsmallest(sample, live, key=lambda file: (zlib.crc32(file.path.encode()), file.path))

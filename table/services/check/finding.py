@@ -52,6 +52,7 @@ class Kind(str, Enum):
     SAME_TIME = "same_time"
     UNREADABLE_TIMELINE = "unreadable_timeline"
     UNREADABLE_FILE = "unreadable_file"
+    DAMAGED_BLOCK = "damaged_block"
     WRONG_FILTER = "wrong_filter"
     WRONG_KEY_RANGE = "wrong_key_range"
     NO_HUDI_FOOTER = "no_hudi_footer"
@@ -97,8 +98,8 @@ class CheckReport:
     Attributes:
         table: its address.
         findings: errors first, then warnings, then notes.
-        files: base files in the data folders.
-        files_read: base files whose footer and rows were read.
+        files: data files in the data folders.
+        files_read: data files whose footer or blocks, and rows, were read.
     """
 
     table: str

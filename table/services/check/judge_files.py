@@ -4,11 +4,14 @@ On version 6 a base file is visible when its instant is completed, or older than
 active timeline: the line. Only a commit's write stats say which files it wrote.
 """
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from table.files.names import parse_base_file
 from table.services.check.finding import Finding, Kind, Repair, Severity
+from table.services.check.judge_logs import judge_missing_logs, judge_stray_logs
 from table.services.check.look import Folder, Group, Look, tells_all
+from table.storage.interface import join
+from table.timeline.metadata.commit import WriteStat
 from table.view.file_group import BaseFile
 
 _KEPT = "a savepoint holds it"
@@ -17,7 +20,7 @@ _ADVICE_STRAY = "stop all writers, then `hudistream check --repair`"
 
 def judge_files(look: Look) -> Iterator[Finding]:
     """Files that belong to nothing, files that are missing, replaced files, folders."""
-    strays, missing = list(judge_strays(look)), list(judge_missing(look))
+    strays, missing = [*judge_strays(look), *judge_stray_logs(look)], list(judge_missing(look))
     yield from strays
     yield from missing
     yield from judge_replaced(look)
@@ -130,17 +133,21 @@ def _beyond_line(look: Look, file: BaseFile, held: frozenset[str], *, is_input: 
 
 def judge_missing(look: Look) -> Iterator[Finding]:
     """Newest versions that commits name and that are not there; files of savepoints that are not there."""
+    there = {path for folder in look.folders.values() for path in folder.paths}
     newest: dict[Group, tuple[str, str]] = dict(look.archive.newest)
     for time, commit in sorted(look.commits.items()):
         for stat in commit.stats:
-            if parse_base_file(stat.path.rpartition("/")[2]) is not None:
+            is_base = parse_base_file(stat.path.rpartition("/")[2]) is not None
+            if is_base and not (commit.compacted and _is_unfolded(stat, there)):
                 newest[stat.partition_path, stat.file_id] = (time, stat.path)
-    there = {file.path for folder in look.folders.values() for file in folder.files}
     seen: dict[Group, str] = {}
     for folder in look.folders.values():
         for file in look.visible_files(folder):
             group = folder.path, file.file_id
             seen[group] = max(seen.get(group, ""), file.instant_time)
+    yield from judge_missing_logs(
+        look, {group: max(seen.get(group, ""), newest.get(group, ("", ""))[0]) for group in {*seen, *newest}}
+    )
     for group, (time, path) in newest.items():
         is_replaced = look.committed.is_replaced(*group) or look.archive.replaced.get(group, "") > time
         if path in there or is_replaced or seen.get(group, "") > time:
@@ -168,6 +175,12 @@ def judge_missing(look: Look) -> Iterator[Finding]:
             )
 
 
+def _is_unfolded(stat: WriteStat, there: Container[str]) -> bool:
+    """Whether a compaction's file was cleaned, and readers see the slice that it folded: a savepoint was restored."""
+    before = join(stat.partition_path, stat.prev_base_file or "")
+    return stat.path not in there and stat.prev_base_file is not None and before in there
+
+
 def judge_replaced(look: Look) -> Iterator[Finding]:
     """Files of file groups that a replace commit replaced."""
     still: dict[str, int] = {}
@@ -178,6 +191,10 @@ def judge_replaced(look: Look) -> Iterator[Finding]:
         for file_id in file_ids
     }
     for folder in look.folders.values():
+        for log in folder.log_files:
+            by = replaced_by.get((folder.path, log.file_id))
+            if by is not None:
+                still[by] = still.get(by, 0) + 1
         for file in folder.files:
             group = folder.path, file.file_id
             by = replaced_by.get(group)
@@ -212,7 +229,7 @@ def judge_folders(look: Look, strays: frozenset[str], lossy: frozenset[str]) -> 
         lossy: partition paths that lost a file, which may be brought back: they are not empty.
     """
     for folder in look.folders.values():
-        if not folder.has_metafile and any(file.path not in strays for file in look.live_files(folder)):
+        if not folder.has_metafile and any(file.path not in strays for file in look.current_files(folder)):
             yield Finding(
                 Kind.PARTITION_WITHOUT_METADATA,
                 Severity.ERROR,

@@ -49,6 +49,8 @@ def _judge_pending(look: Look, instant: Instant) -> Iterator[Finding]:
         advice = "`hudistream savepoint restore PATH INSTANT`; no batch is written until then"
     elif action is Action.SAVEPOINT:
         advice = f"make it again (`hudistream savepoint create PATH {instant.time}`), or delete it"
+    elif action is Action.COMPACTION:
+        advice = "`hudistream compact PATH --execute`, or nothing: the stream carries it out after its next commit"
     else:
         severity, why = Severity.WARNING, "only the writer that began it can finish it"
         advice = "finish it with the writer that began it"

@@ -5,14 +5,15 @@ archive at a time. What may be swept is listed first, then the data folders, the
 each file that was listed was there before the file was, so a timeline loaded later shows it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from table import clock
 from table.errors import CorruptFileError, HudiError
+from table.files.log.instants import LogInstants, read_instants
 from table.files.markers import list_marked_instants, list_marker_names
-from table.files.names import parse_base_file, parse_marker
+from table.files.names import BASE_FILE_EXTENSION, parse_log_file, parse_marker
 from table.files.partition_metadata import PARTITION_METAFILE
 from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
@@ -31,6 +32,7 @@ from table.transaction.lease import LeaseRecord, find_holder, is_dead_here, read
 from table.view.file_group import (
     BaseFile,
     CommittedInstants,
+    DataFile,
     FileGroup,
     LogFile,
     committed_instants,
@@ -58,6 +60,11 @@ class Folder:
     log_files: tuple[LogFile, ...]
     has_metafile: bool
     is_bare: bool
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Of all its data files."""
+        return frozenset(file.path for file in self.files) | frozenset(log.path for log in self.log_files)
 
 
 @dataclass(frozen=True)
@@ -111,6 +118,7 @@ class Archive:
         silent: those of them whose metadata does not name all their files.
         named: paths of files there are that they name.
         newest: file group -> (time, path) of its newest version there.
+        logs: file group -> paths of log files that they name, but those below a newer version that was seen first.
         replaced: file group -> the replace commit that replaced it.
         undone: instants that its rollbacks undid.
     """
@@ -120,6 +128,7 @@ class Archive:
     silent: set[str] = field(default_factory=set)
     named: set[str] = field(default_factory=set)
     newest: dict[Group, tuple[str, str]] = field(default_factory=dict)
+    logs: dict[Group, dict[str, str]] = field(default_factory=dict)
     replaced: dict[Group, str] = field(default_factory=dict)
     undone: set[str] = field(default_factory=set)
 
@@ -141,6 +150,7 @@ class Look:
         alive: pending instants that a live writer writes.
         clusterings: pending clusterings.
         holder: of the table's lease.
+        log_instants: path of a log file that no commit names -> what its blocks say.
     """
 
     folders: Mapping[str, Folder]
@@ -155,6 +165,7 @@ class Look:
     alive: frozenset[str]
     clusterings: frozenset[str]
     holder: Holder
+    log_instants: Mapping[str, LogInstants] = field(default_factory=dict)
 
     @property
     def pending(self) -> frozenset[str]:
@@ -178,6 +189,10 @@ class Look:
         """Base files of a folder that readers of the snapshot see."""
         found = (group.latest_base_file for group in self.file_groups(folder))
         return [file for file in found if file is not None]
+
+    def current_files(self, folder: Folder) -> list[DataFile]:
+        """Base files and log files of a folder that readers of the snapshot see."""
+        return [file for group in self.file_groups(folder) for file in group.current_files]
 
 
 def find_standing_holder(storage: Storage, settings: HeartbeatSettings) -> Holder:
@@ -210,6 +225,8 @@ def take_look(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> 
     for metadata in commits.values():
         for path, file_ids in metadata.replaced.items():
             replaced.setdefault(path, set()).update(file_ids)
+    present = {path for folder in folders.values() for path in folder.paths}
+    archive = _load_archive(table, present, notes)
     return Look(
         folders=folders,
         timeline=timeline,
@@ -217,12 +234,13 @@ def take_look(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> 
         committed=committed_instants(timeline, replaced),
         undone=_load_undone(storage, timeline, notes),
         held=_load_held(storage, timeline, notes),
-        archive=_load_archive(table, {file.path for folder in folders.values() for file in folder.files}, notes),
+        archive=archive,
         leftovers=leftovers,
         alive=_find_alive(storage, timeline, holder, settings),
         clusterings=_find_clusterings(storage, timeline, notes),
         holder=holder,
         unreadable=notes,
+        log_instants=_load_log_instants(storage, folders.values(), commits, archive),
     )
 
 
@@ -287,8 +305,17 @@ def _list_folders(storage: Storage, path: str) -> list[Folder]:
     names = {entry.name for entry in entries if path or entry.name != METAFOLDER}
     has_metafile = PARTITION_METAFILE in names
     is_bare = has_metafile and not names - {PARTITION_METAFILE, f".{PARTITION_METAFILE}.crc"}
-    found = [Folder(path, tuple(files), tuple(logs), has_metafile, is_bare)] if files or has_metafile else []
+    found = [Folder(path, tuple(files), tuple(logs), has_metafile, is_bare)] if files or logs or has_metafile else []
     return found + below
+
+
+def _load_log_instants(
+    storage: Storage, folders: Iterable[Folder], commits: Mapping[str, CommitMetadata], archive: Archive
+) -> dict[str, LogInstants]:
+    """Reads the block headers of the log files that no commit names."""
+    named = {stat.path for commit in commits.values() for stat in commit.stats} | archive.named
+    unnamed = (log.path for folder in folders for log in folder.log_files if log.path not in named)
+    return {path: read_instants(storage, path) for path in unnamed}
 
 
 def _list_leftovers(table: HudiTable) -> Leftovers:
@@ -330,7 +357,10 @@ def _load_archive(table: HudiTable, present: set[str], notes: dict[str, str]) ->
                 group, known = (stat.partition_path, stat.file_id), archive.newest
                 if stat.path in present:
                     archive.named.add(stat.path)
-                if parse_base_file(stat.path.rpartition("/")[2]) and known.get(group, ("", ""))[0] < change.time:
+                log, newest = parse_log_file(stat.path.rpartition("/")[2]), known.get(group, ("", ""))[0]
+                if log is not None and newest <= log.base_instant_time:
+                    archive.logs.setdefault(group, {})[stat.path] = change.time
+                elif stat.path.endswith(BASE_FILE_EXTENSION) and newest < change.time:
                     known[group] = (change.time, stat.path)
             for path, file_ids in change.metadata.replaced.items():
                 for file_id in file_ids:

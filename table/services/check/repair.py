@@ -23,6 +23,7 @@ from table.timeline.end_record import delete_end
 from table.transaction.commit import delete_strays, is_older_than_any_task
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, sweep_heartbeats
 from table.transaction.lease import Lease, measure_now_ms
+from table.view.file_group import BaseFile
 
 log = get_logger("hudistream.check")
 
@@ -99,7 +100,8 @@ def _mend_one(table: HudiTable, look: Look, finding: Finding) -> None:
     if finding.kind in STRAYS:
         _delete_stray(table, look, where)
     elif finding.kind is Kind.PARTITION_WITHOUT_METADATA:
-        first = min(file.instant_time for file in look.live_files(look.folders[where]))
+        seen = look.current_files(look.folders[where])
+        first = min(file.instant_time if isinstance(file, BaseFile) else file.base_instant_time for file in seen)
         create_partition_metadata(table.storage, where, first)
     elif finding.kind is Kind.ENDED_END_RECORD:
         end = look.leftovers.ends[where.rpartition("/")[2]]
@@ -113,10 +115,12 @@ def _mend_one(table: HudiTable, look: Look, finding: Finding) -> None:
 
 
 def _delete_stray(table: HudiTable, look: Look, path: str) -> None:
-    file = next(file for folder in look.folders.values() for file in folder.files if file.path == path)
-    table.storage.fence(file.instant_time)
+    base = next((file for folder in look.folders.values() for file in folder.files if file.path == path), None)
+    times = [base.instant_time] if base is not None else sorted(look.log_instants[path].writers)
+    for time in times:
+        table.storage.fence(time)
     table.storage.delete(path)
-    log.warning("stray_file_deleted", table=table.storage.base_uri, instant_time=file.instant_time, path=path)
+    log.warning("stray_file_deleted", table=table.storage.base_uri, instant_time=max(times, default=""), path=path)
 
 
 def _sweep_markers(table: HudiTable, look: Look, time: str) -> None:

@@ -9,6 +9,7 @@ from table.options.groups import CleanSettings
 from table.services.clean.clean import carry_out_cleans, schedule_clean
 from table.services.clean.readers import HeldPartitions
 from table.services.clean.trigger import Cleaning, choose_cleaning
+from table.services.compaction.runner import Spread
 from table.services.service import ServiceOutcome, Trigger
 from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
@@ -95,7 +96,7 @@ class CleaningService:
         timeline = schedule_clean(table, self._settings, known=self._held)
         return timeline if timeline.pending_of(Action.CLEAN) else None
 
-    def execute(self, table: HudiTable, plan: Timeline) -> ServiceOutcome:
+    def execute(self, table: HudiTable, plan: Timeline, spread: Spread | None = None) -> ServiceOutcome:  # noqa: ARG002
         """Carries them out."""
         done = carry_out_cleans(table, plan, self._settings)
         return ServiceOutcome(

@@ -16,7 +16,11 @@ class Cleaning(str, Enum):
     @property
     def trigger(self) -> Trigger:
         """What that means for the end of a commit."""
-        triggers = {Cleaning.AT_CHECKPOINT: Trigger.BACKGROUND, Cleaning.INLINE: Trigger.INLINE}
+        triggers = {
+            Cleaning.AT_CHECKPOINT: Trigger.BACKGROUND,
+            Cleaning.INLINE: Trigger.INLINE,
+            Cleaning.AFTER_COMPACTION: Trigger.AFTER_COMPACTION,
+        }
         return triggers.get(self, Trigger.NOT_NOW)
 
 

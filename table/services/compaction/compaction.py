@@ -5,6 +5,8 @@ is executed from the plan in its own file, by whoever finds it, as often as it t
 and the end record says whose are committed. So a compaction that failed needs no rollback.
 """
 
+from functools import partial
+
 from table import clock
 from table.config.writable import check_version_written
 from table.errors import CommitConflictError, UnsupportedTableError
@@ -15,12 +17,15 @@ from table.options.groups import BaseFileSettings, CompactionSettings
 from table.scan.merge_slice import SliceReading, rules_of
 from table.schema.avro_schema import relaxed, schema_json, with_meta_columns
 from table.services.compaction.compact_slice import compact_slice
-from table.services.compaction.plan import commits_since_compaction, is_due, plan_compaction
+from table.services.compaction.due import make_due
+from table.services.compaction.plan import commits_since_compaction, plan_compaction
+from table.services.compaction.runner import CompactionRunner
 from table.timeline.active_timeline import begin_instant, delete_instant_file, read_instant, request_and_list
 from table.timeline.end_record import COMMIT, EndRecord, decide_end, find_end
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
-from table.timeline.metadata.commit import CommitMetadata
-from table.timeline.metadata.compaction import decode_compaction_plan, encode_compaction_plan
+from table.timeline.layout import name_instant
+from table.timeline.metadata.commit import CommitMetadata, WriteStat
+from table.timeline.metadata.compaction import CompactionOperation, decode_compaction_plan, encode_compaction_plan
 from table.timeline.timeline import Timeline
 from table.transaction.commit import carry_out_commit, clean_up_commit
 from table.transaction.lease import hold_table
@@ -29,6 +34,8 @@ from table.transaction.store_clock import wait_past_completed
 from table.view.file_system_view import walk_file_groups
 from table.view.listing import StorageListing
 from table.write.context import WriteContext
+
+LOCALLY = CompactionRunner()
 
 log = get_logger("hudistream.compaction")
 
@@ -53,7 +60,7 @@ def compact(
     """
     if schedules:
         request_compaction(table, settings)
-    return carry_out_compactions(table, table.load_timeline(), base_file)
+    return carry_out_compactions(table, table.load_timeline(), base_file, CompactionRunner(settings.tasks))
 
 
 def request_compaction(table: HudiTable, settings: CompactionSettings) -> tuple[Instant, ...]:
@@ -96,12 +103,12 @@ def schedule_compaction(table: HudiTable, settings: CompactionSettings, *, only_
     with guarded(table, Step.SCHEDULE):
         timeline = table.load_timeline()
         is_under_way = bool(timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION))
-        if is_under_way or (only_due and not _is_due(timeline, settings)):
+        if is_under_way or (only_due and not make_due(commits_since_compaction(timeline), settings)):
             return timeline
         _check_nothing_pending(timeline)
         committed = table.load_committed(timeline)
         groups = (group for _, found in walk_file_groups(StorageListing(table.storage), committed) for group in found)
-        plan = plan_compaction(groups, settings.target_io_mb)
+        plan = plan_compaction(groups, settings)
         if not plan.operations:
             return timeline
         wait_past_completed(table)
@@ -122,25 +129,21 @@ def schedule_compaction(table: HudiTable, settings: CompactionSettings, *, only_
     return now
 
 
-def _is_due(timeline: Timeline, settings: CompactionSettings) -> bool:
-    commits = commits_since_compaction(timeline)
-    since_ms = clock.parse_instant_time(commits[0].time) if commits else 0
-    newest_ms = clock.parse_instant_time(commits[-1].time) if commits else 0
-    return is_due(len(commits), (newest_ms - since_ms) / 1000, settings)
-
-
 def _check_nothing_pending(timeline: Timeline) -> None:
     for pending in timeline.pending_of(*WRITE_ACTIONS, Action.RESTORE, Action.ROLLBACK):
         raise CommitConflictError(f"{pending.file_name} is pending: no compaction is planned before its end")
 
 
-def carry_out_compactions(table: HudiTable, timeline: Timeline, base_file: BaseFileSettings) -> list[Instant]:
+def carry_out_compactions(
+    table: HudiTable, timeline: Timeline, base_file: BaseFileSettings, runner: CompactionRunner = LOCALLY
+) -> list[Instant]:
     """Carries out the compactions that are on a timeline, each from its own plan.
 
     Args:
         table: the table.
         timeline: as `schedule_compaction` returned it.
         base_file: how base files are encoded.
+        runner: who compacts.
 
     Returns:
         The completed ones.
@@ -150,16 +153,19 @@ def carry_out_compactions(table: HudiTable, timeline: Timeline, base_file: BaseF
         HudiError: one could not be carried out; it can be tried again.
     """
     check_version_written(table.config, "compact")
-    return [execute_compaction(table, pending, base_file) for pending in timeline.pending_of(Action.COMPACTION)]
+    return [execute_compaction(table, pending, base_file, runner) for pending in timeline.pending_of(Action.COMPACTION)]
 
 
-def execute_compaction(table: HudiTable, pending: Instant, base_file: BaseFileSettings) -> Instant:
+def execute_compaction(
+    table: HudiTable, pending: Instant, base_file: BaseFileSettings, runner: CompactionRunner = LOCALLY
+) -> Instant:
     """Carries out one compaction. Can be repeated, and by several at once.
 
     Args:
         table: the table.
         pending: requested or inflight.
         base_file: how base files are encoded.
+        runner: who compacts.
 
     Raises:
         CommitConflictError: it was withdrawn meanwhile.
@@ -168,9 +174,10 @@ def execute_compaction(table: HudiTable, pending: Instant, base_file: BaseFileSe
     storage, time = table.storage, pending.time
     end = find_end(storage, time, Action.COMPACTION)
     if end is None:
-        content = table.layout.encode_commit(_written(table, pending, base_file))
+        content = table.layout.encode_commit(_written(table, pending, base_file, runner))
         _check_is_wanted(table, pending)
         end = decide_end(storage, EndRecord(time, Action.COMPACTION, COMMIT, clock.fresh_uuid(), content))
+    _check_not_undone(table, pending, end)
     completed = carry_out_commit(table, end)
     stats = table.layout.decode_commit(end.content, completed.file_name).stats
     clean_up_commit(storage, time, stats)
@@ -178,7 +185,9 @@ def execute_compaction(table: HudiTable, pending: Instant, base_file: BaseFileSe
     return completed
 
 
-def _written(table: HudiTable, pending: Instant, base_file: BaseFileSettings) -> CommitMetadata:
+def _written(
+    table: HudiTable, pending: Instant, base_file: BaseFileSettings, runner: CompactionRunner
+) -> CommitMetadata:
     """What the commit is to hold; its files are there when this returns."""
     storage, timeline = table.storage, table.load_timeline()
     request = pending.at(State.REQUESTED)
@@ -188,21 +197,38 @@ def _written(table: HudiTable, pending: Instant, base_file: BaseFileSettings) ->
         raise UnsupportedTableError(f"the table {table.config.name!r} has no schema: it cannot be compacted")
     storage.open_staging(pending.time)
     begin_instant(storage, request)
+    _check_not_undone(table, pending, find_end(storage, pending.time, Action.COMPACTION))
     stored = with_meta_columns(schema)
     context = WriteContext(storage, pending.time, relaxed(schema), schema_json(stored, table.config.name), base_file)
     reading = SliceReading(
         relaxed(stored), tuple(stored.names), rules_of(table.config, stored), table.load_committed(timeline)
     )
-    stats = tuple(compact_slice(context, reading, one, number) for number, one in enumerate(plan.operations))
+    stats = runner.run(plan, partial(_compact_numbered, context, reading, plan.operations))
     extra = {"schema": schema_json(schema, table.config.name)}
     return CommitMetadata(stats, "COMPACT", extra, compacted=True)
 
 
+def _compact_numbered(
+    context: WriteContext, reading: SliceReading, operations: tuple[CompactionOperation, ...], number: int
+) -> WriteStat:
+    return compact_slice(context, reading, operations[number], number)
+
+
+def _check_not_undone(table: HudiTable, pending: Instant, end: EndRecord | None) -> None:
+    """Looks whether the compaction was undone; then what this attempt may have put on the timeline goes.
+
+    Raises:
+        CommitConflictError: it was.
+    """
+    if end is None or end.is_commit:
+        return
+    for state in (State.INFLIGHT, State.REQUESTED):
+        delete_instant_file(table.storage, name_instant(table.layout, pending.time, Action.COMPACTION, state))
+    raise CommitConflictError(f"the compaction {pending.time} was undone while it ran; its files are deleted")
+
+
 def _check_is_wanted(table: HudiTable, pending: Instant) -> None:
-    timeline = table.load_timeline()
-    found = timeline.find(pending.time, Action.COMPACTION)
-    restores = [instant for instant in timeline if instant.action is Action.RESTORE and instant.time > pending.time]
-    if found is None or restores:
+    if table.load_timeline().find(pending.time, Action.COMPACTION) is None:
         raise CommitConflictError(
             f"the compaction {pending.time} was withdrawn while it ran; its files are deleted before the next batch"
         )

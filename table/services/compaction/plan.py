@@ -1,8 +1,8 @@
 """When a merge-on-read table is compacted, and which of its slices (pure; ScheduleCompactionActionExecutor)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
-from table.options.choices import CompactionTrigger
+from table.options.choices import CompactionStrategy, CompactionTrigger
 from table.options.groups import CompactionSettings
 from table.timeline.instant import Action, Instant
 from table.timeline.metadata.compaction import CompactionOperation, CompactionPlan
@@ -38,24 +38,48 @@ def is_due(commits: int, elapsed_s: float, settings: CompactionSettings) -> bool
     }[settings.trigger]
 
 
-def plan_compaction(groups: Iterable[FileGroup], target_io_mb: int) -> CompactionPlan:
-    """The slices with log files, those with the most bytes in log files first (LogFileSizeBasedCompactionStrategy).
+def plan_compaction(groups: Iterable[FileGroup], settings: CompactionSettings) -> CompactionPlan:
+    """The slices with log files that a strategy takes (CompactionStrategy and the classes below it).
 
     Args:
         groups: of the table, or of some of its partitions.
-        target_io_mb: no more slices are taken once reading and writing them takes so much.
+        settings: the strategy and its bounds.
     """
-    found = [group.slices[0] for group in groups if _logs_of(group.slices[0])]
-    found.sort(key=lambda one: (-sum(log.size_bytes for log in one.log_files), one.partition_path, one.file_id))
-    chosen: list[CompactionOperation] = []
+    slices = [group.slices[0] for group in groups if _logs_of(group.slices[0])]
+    found = [_operation_of(one) for one in sorted(slices, key=lambda one: (one.partition_path, one.file_id))]
+    if settings.strategy is CompactionStrategy.UNBOUNDED:
+        return CompactionPlan(tuple(found))
+    if settings.strategy is CompactionStrategy.DAY_BASED:
+        return CompactionPlan(tuple(_newest_days(found, settings.days)))
+    return CompactionPlan(tuple(_within_io(_ordered(found, settings), settings.target_io_mb)))
+
+
+def _ordered(found: Sequence[CompactionOperation], settings: CompactionSettings) -> Sequence[CompactionOperation]:
+    """Those above the bound of the strategy, the largest first; BOUNDED_IO leaves them as they are."""
+    bounds = {
+        CompactionStrategy.LOG_FILE_SIZE: ("TOTAL_LOG_FILES_SIZE", settings.log_bytes),
+        CompactionStrategy.LOG_FILE_NUM: ("TOTAL_LOG_FILES", settings.log_files),
+    }
+    if settings.strategy not in bounds:
+        return found
+    name, least = bounds[settings.strategy]
+    return sorted((one for one in found if one.metrics[name] >= least), key=lambda one: -one.metrics[name])
+
+
+def _within_io(found: Iterable[CompactionOperation], target_io_mb: int) -> Iterator[CompactionOperation]:
+    """The first ones, at least one, until the next would go beyond the bound (BoundedIOCompactionStrategy)."""
     left_mb = float(target_io_mb)
-    for one in found:
-        operation = _operation_of(one)
-        if chosen and operation.metrics["TOTAL_IO_MB"] > left_mb:
-            break
-        left_mb -= operation.metrics["TOTAL_IO_MB"]
-        chosen.append(operation)
-    return CompactionPlan(tuple(chosen))
+    for number, one in enumerate(found):
+        left_mb -= one.metrics["TOTAL_IO_MB"]
+        if number and left_mb < 0:
+            return
+        yield one
+
+
+def _newest_days(found: Sequence[CompactionOperation], days: int) -> list[CompactionOperation]:
+    """Those of the newest partitions by name, the newest first (DayBasedCompactionStrategy)."""
+    paths = sorted({one.partition_path for one in found}, reverse=True)[:days]
+    return [one for path in paths for one in found if one.partition_path == path]
 
 
 def _logs_of(found: FileSlice) -> list[str]:

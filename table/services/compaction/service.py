@@ -7,6 +7,7 @@ from table.hudi_table import HudiTable
 from table.options.choices import CleanFailure, TableType
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.services.compaction.compaction import carry_out_compactions, schedule_compaction
+from table.services.compaction.runner import CompactionRunner, Spread
 from table.services.service import ServiceOutcome, Trigger
 from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
@@ -44,6 +45,7 @@ class CompactionService:
         timeline = schedule_compaction(table, self.settings, only_due=True)
         return timeline if timeline.pending_of(Action.COMPACTION) else None
 
-    def execute(self, table: HudiTable, plan: Timeline) -> ServiceOutcome:
-        """Carries them out."""
-        return ServiceOutcome(compactions=len(carry_out_compactions(table, plan, self.base_file)))
+    def execute(self, table: HudiTable, plan: Timeline, spread: Spread | None = None) -> ServiceOutcome:
+        """Carries them out: large ones elsewhere, if somebody is there."""
+        runner = CompactionRunner(self.settings.tasks, spread, self.settings.executors_from_mb)
+        return ServiceOutcome(compactions=len(carry_out_compactions(table, plan, self.base_file, runner)))

@@ -5,16 +5,19 @@ committed. Archival, and a table's first commit, move that line: a stray file be
 and so does a file group whose replace commit is archived while its files are still there.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from table import threads
 from table.errors import StorageError
+from table.files.log.instants import read_instants
 from table.files.markers import list_marked_instants
 from table.files.names import parse_base_file
 from table.hudi_table import HudiTable
 from table.log import get_logger
+from table.options.choices import TableType
 from table.options.groups import CleanSettings
 from table.services.archival.plan import ArchivalPlan
+from table.services.rollback.rollback import goes_with
 from table.storage.interface import join
 from table.timeline.active_timeline import find_instant
 from table.timeline.end_record import ENDS_FOLDER
@@ -23,6 +26,7 @@ from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.rollback import decode_rollback_metadata
 from table.timeline.timeline import Timeline
 from table.transaction.commit import is_older_than_any_task
+from table.view.file_group import parse_data_files
 from table.view.listing import StorageListing
 
 log = get_logger("hudistream.leftovers")
@@ -50,8 +54,8 @@ def find_held(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> froze
 
 def _holds_groups(table: HudiTable, path: str, file_ids: Iterable[str]) -> bool:
     wanted = frozenset(file_ids)
-    names = (parse_base_file(entry.name) for entry in StorageListing(table.storage).list_files(path))
-    return any(name is not None and name.file_id in wanted for name in names)
+    bases, logs = parse_data_files(path, StorageListing(table.storage).list_files(path))
+    return not wanted.isdisjoint([*(base.file_id for base in bases), *(log.file_id for log in logs)])
 
 
 def _load_commit(table: HudiTable, instant: Instant) -> CommitMetadata:
@@ -86,6 +90,9 @@ def delete_leftovers(table: HudiTable, timeline: Timeline, plan: ArchivalPlan, c
         if undone is not None and undone.instant_time < line and undone.instant_time not in protected:
             paths.update(undone.deleted)
     strays = [path for of in sorted(paths) for path in find_strays(table, of, named, first, line)]
+    if table.config.table_type == TableType.MERGE_ON_READ:
+        known = timeline.committed_times, frozenset[str]().union(*named.values())
+        strays += [path for of in sorted(paths) for path in find_stray_logs(table, of, known, first, line)]
     strays += [file for file in _undone_files(table, timeline, plan) if table.storage.exists(file)]
     _delete(table, strays, clean.parallelism)
     return tuple(strays)
@@ -98,7 +105,8 @@ def _undone_files(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> l
         data = find_instant(table.storage, rollback)
         metadata = decode_rollback_metadata(data, rollback.file_name) if data else None
         if metadata is not None and (rollback in plan.instants or metadata.instant_time < (plan.first_active or "")):
-            files += [table.storage.relative(file) for names in metadata.deleted.values() for file in names]
+            named = (table.storage.relative(file) for names in metadata.deleted.values() for file in names)
+            files += [file for file in named if goes_with(table.storage, file, metadata)]
     return files
 
 
@@ -127,6 +135,44 @@ def find_strays(table: HudiTable, path: str, named: Mapping[str, frozenset[str]]
     return found
 
 
+def find_stray_logs(
+    table: HudiTable, path: str, known: tuple[Collection[str], Collection[str]], first: str, line: str
+) -> list[str]:
+    """Log files of a partition whose blocks would count once the line has moved, and that no commit wrote.
+
+    A block counts once its instant is older than the line. One that a rollback block takes back never does.
+
+    Args:
+        table: the table.
+        path: the partition.
+        known: completed writes; and paths that those name which are to leave.
+        first: where the line is now.
+        line: where it is to be.
+
+    Raises:
+        StorageError: such a block stands in one file with blocks of commits: nothing may be archived.
+    """
+    completed, named = known
+    _, logs = parse_data_files(path, StorageListing(table.storage).list_files(path))
+    looked_at = [log for log in logs if log.base_instant_time < line and log.path not in named]
+    instants = {log: read_instants(table.storage, log.path) for log in looked_at}
+    taken_back: dict[str, set[str]] = {}
+    for log, found in instants.items():
+        taken_back.setdefault(log.file_id, set()).update(found.targets)
+    strays = []
+    for log, found in instants.items():
+        lost = {time for time in found.writers if first <= time < line and time not in completed}
+        if not lost - taken_back[log.file_id]:
+            continue
+        if found.writers - lost or found.targets:
+            raise StorageError(
+                f"{log.path} holds blocks of {min(lost)}, which is not on the timeline, beside those of others: let "
+                "Hudi compact its file group (`compaction`); until then nothing is archived"
+            )
+        strays.append(log.path)
+    return strays
+
+
 def delete_before_first_commit(table: HudiTable, time: str) -> tuple[str, ...]:
     """Deletes what dead writers left in a table that has no commit yet: its first commit would make it visible.
 
@@ -136,6 +182,8 @@ def delete_before_first_commit(table: HudiTable, time: str) -> tuple[str, ...]:
     """
     paths = StorageListing(table.storage).list_partition_paths()
     strays = [file for path in paths for file in find_strays(table, path, {}, "", time)]
+    if table.config.table_type == TableType.MERGE_ON_READ:
+        strays += [file for path in paths for file in find_stray_logs(table, path, ((), ()), "", time)]
     _delete(table, strays, 1)
     return tuple(strays)
 

@@ -6,7 +6,7 @@ what is executed is read from that file. A rollback that died is resumed from it
 
 from table import clock
 from table.errors import CommitConflictError, CorruptFileError, StorageError
-from table.files.log.instants import find_writers
+from table.files.log.instants import find_writers, is_written_by
 from table.files.markers import (
     APPEND,
     delete_announced,
@@ -15,6 +15,7 @@ from table.files.markers import (
     list_marked_instants,
     list_markers,
 )
+from table.files.names import parse_log_file
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.groups import HeartbeatSettings
@@ -265,7 +266,8 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan) ->
                 delete_announced(storage, time, marker)
                 named.setdefault(marker.data_file, marker.data_file.rpartition("/")[0])
     for path in named:
-        storage.delete(path)
+        if goes_with(storage, path, plan):
+            storage.delete(path)
     action = Action(plan.action)
     for state in (State.INFLIGHT, State.REQUESTED):
         delete_instant_file(storage, name_instant(table.layout, time, action, state))
@@ -291,6 +293,17 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan) ->
         files=len(named),
     )
     return completed
+
+
+def goes_with(storage: Storage, path: str, undone: RollbackPlan | RollbackMetadata) -> bool:
+    """Whether a file that a rollback names is of the instant that it undoes.
+
+    The name of a log file may come again in a later write. Those of a slice that goes as a whole hold its time.
+    """
+    log_name = parse_log_file(path.rpartition("/")[2])
+    if log_name is None or log_name.base_instant_time == undone.instant_time:
+        return True
+    return is_written_by(storage, path, undone.instant_time)
 
 
 def _complete(table: HudiTable, begun: Instant, content: bytes) -> Instant:

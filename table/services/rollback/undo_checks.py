@@ -2,16 +2,19 @@
 
 from collections.abc import Callable, Iterable
 
-from table.errors import CommitConflictError, HudiError, InvalidConfigError
-from table.files.names import parse_base_file
+from table.errors import CommitConflictError, HudiError, InvalidConfigError, UnsupportedTableError
+from table.files.log.instants import is_written_by
+from table.files.names import parse_log_file
 from table.hudi_table import HudiTable
-from table.storage.interface import join
-from table.timeline.active_timeline import delete_instant_file, read_instant
+from table.storage.interface import Storage, join
+from table.timeline.active_timeline import delete_instant_file, find_instant, read_instant
 from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, find_end
 from table.timeline.instant import Action, Instant
+from table.timeline.metadata.commit import WriteStat
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import batch_of_commit
 from table.transaction.lease import Lease
+from table.view.file_group import parse_data_files
 
 
 def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
@@ -35,6 +38,12 @@ def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
             f"the clean {cleans[0].time} is under way: finish it (`hudistream clean`), then roll back; nothing was "
             "undone"
         )
+    compactions = [i for i in timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION) if i.time > time]
+    if compactions:
+        raise CommitConflictError(
+            f"the compaction {compactions[0].time} is to read what {time} wrote: `hudistream rollback` the compaction "
+            "first; nothing was undone"
+        )
     metadata = table.layout.decode_commit(read_instant(storage, done), done.file_name)
     for stat in metadata.stats:
         before = join(stat.partition_path, stat.prev_base_file or "")
@@ -44,12 +53,35 @@ def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
                 "lost; restore a savepoint instead, or write the rows again; nothing was undone"
             )
     for path, file_ids in metadata.replaced.items():
-        names = (parse_base_file(entry.name) for entry in table.listing.list_files(path))
-        lost = set(file_ids) - {name.file_id for name in names if name is not None}
+        bases, logs = parse_data_files(path, table.listing.list_files(path))
+        lost = set(file_ids) - {base.file_id for base in bases} - {log.file_id for log in logs}
         if lost:
             raise InvalidConfigError(
                 f"{time} cannot be rolled back: file group {min(lost)} of {path!r}, which it replaced, was cleaned; "
                 "restore a savepoint instead, or write the rows again; nothing was undone"
+            )
+
+
+def written_logs(table: HudiTable, done: Instant) -> list[WriteStat]:
+    """The stats of log files that a completed commit wrote; none where it is not there."""
+    data = find_instant(table.storage, done)
+    stats = table.layout.decode_commit(data, done.file_name).stats if data else ()
+    return [stat for stat in stats if parse_log_file(stat.path.rpartition("/")[2]) is not None]
+
+
+def check_written_alone(storage: Storage, time: str, paths: Iterable[str]) -> None:
+    """Refuses to undo a commit that wrote into log files of others, as older writers do.
+
+    Hudi appends a rollback block to such a file. Here files are written once.
+
+    Raises:
+        UnsupportedTableError: names the file.
+    """
+    for path in sorted(paths):
+        if not is_written_by(storage, path, time):
+            raise UnsupportedTableError(
+                f"{path} holds blocks of {time} and of others: let Hudi undo it (`CALL rollback_to_instant`, or "
+                "restore with Hudi); nothing was undone"
             )
 
 

@@ -1,19 +1,26 @@
 """Rolling back a commit that is completed, by hand or for a restore (ListingBasedRollbackStrategy)."""
 
-from table.config.writable import check_copy_on_write
+from table.config.writable import check_version_written
 from table.errors import CommitConflictError, InvalidConfigError
-from table.files.names import parse_base_file
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.services.rollback.rollback import WRITES, end_pending, undo_decided
-from table.services.rollback.undo_checks import check_batches, check_predecessors, decide_undo
-from table.storage.interface import join
+from table.services.rollback.undo_checks import (
+    check_batches,
+    check_predecessors,
+    check_written_alone,
+    decide_undo,
+    written_logs,
+)
 from table.timeline.active_timeline import read_instant, request_instant
+from table.timeline.end_record import ROLLBACK, EndRecord, decide_end
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.rollback import RollbackPlan, RollbackRequest, decode_rollback_plan, encode_rollback_plan
 from table.timeline.timeline import Timeline
+from table.transaction.commit import carry_out_commit
 from table.transaction.lease import Lease, hold_table
 from table.transaction.lock import Step, guarded
+from table.view.file_group import parse_data_files
 from table.view.listing import StorageListing
 
 log = get_logger("hudistream.rollback")
@@ -39,12 +46,16 @@ def undo_commit(
         InvalidConfigError, CommitConflictError: a file that readers need then was cleaned, or is about to be, or
             the table was taken over; nothing was undone.
     """
+    if any(file.time == time and file.action is Action.COMPACTION for file in timeline.files):
+        action = Action.COMPACTION  # completed, it is on the timeline as a commit
+    if action is Action.COMPACTION:
+        timeline = end_compaction(table, timeline, time, lease)
     rollback = next((i for i in timeline.pending_of(Action.ROLLBACK) if _undoes(table, timeline, i, time)), None)
-    if rollback is None and not any(i.time == time for i in timeline if i.action is action):
+    if rollback is None and timeline.find(time, action) is None:
         return  # undone before a crash
     with guarded(table, Step.SCHEDULE):
         if rollback is None:
-            plan = _plan_from_listing(table, time, action)
+            plan = _plan_from_listing(table, timeline, time, action)
             content = encode_rollback_plan(plan)
             rollback = request_instant(table.storage, timeline, Action.ROLLBACK, table.config.timezone, content)
         else:
@@ -55,16 +66,46 @@ def undo_commit(
     undo_decided(table, timeline, rollback.at(State.REQUESTED), plan, lease.owner)
 
 
-def _plan_from_listing(table: HudiTable, time: str, action: Action) -> RollbackPlan:
-    """Every base file of a commit: markers are not there any more."""
+def end_compaction(table: HudiTable, timeline: Timeline, time: str, lease: Lease) -> Timeline:
+    """Decides that a pending compaction is not carried out; one that is decided to be committed is completed first.
+
+    A compaction needs no lease: somebody else may be carrying it out.
+
+    Returns:
+        The timeline afterwards.
+    """
+    pending = timeline.find(time, Action.COMPACTION)
+    if pending is None or pending.is_completed:
+        return timeline
+    with guarded(table, Step.COMPLETE):
+        end = decide_end(table.storage, EndRecord(time, Action.COMPACTION, ROLLBACK, lease.owner))
+        if end.is_commit:
+            carry_out_commit(table, end)
+    return table.load_timeline()
+
+
+def _plan_from_listing(table: HudiTable, timeline: Timeline, time: str, action: Action) -> RollbackPlan:
+    """Every data file of a commit: markers are not there any more.
+
+    These are its base files, the log files that it wrote, and all log files of slices that it began: without it no
+    reader would know of such a slice, until its time is older than the active timeline.
+    """
     storage, requests = table.storage, []
     there = StorageListing(storage)  # a rollback deletes what is there, whoever knows of it
+    written = {stat.path for stat in written_logs(table, timeline.completed_file(time, action))}
+    check_written_alone(storage, time, written)
     for path in there.list_partition_paths():
-        for entry in there.list_files(path):
-            base = parse_base_file(entry.name)
-            if base is not None and base.instant_time == time:
-                file = storage.absolute(join(path, entry.name))
-                requests.append(RollbackRequest(path, base.file_id, time, (file,)))
+        bases, logs = parse_data_files(path, there.list_files(path))
+        requests += [
+            RollbackRequest(path, base.file_id, time, (storage.absolute(base.path),))
+            for base in bases
+            if base.instant_time == time
+        ]
+        requests += [
+            RollbackRequest(path, log.file_id, log.base_instant_time, (storage.absolute(log.path),))
+            for log in logs
+            if log.base_instant_time == time or log.path in written
+        ]
     return RollbackPlan(time, action.value, tuple(requests))
 
 
@@ -81,6 +122,8 @@ def _undoes(table: HudiTable, timeline: Timeline, rollback: Instant, time: str) 
 def roll_back(table: HudiTable, time: str, *, force: bool = False) -> None:
     """Rolls back one commit: a pending one, or the newest completed one. Holds the table meanwhile.
 
+    A pending compaction is withdrawn, as long as nothing was written behind it.
+
     Args:
         table: the table.
         time: the commit's instant time.
@@ -88,10 +131,11 @@ def roll_back(table: HudiTable, time: str, *, force: bool = False) -> None:
 
     Raises:
         InvalidConfigError: there is no such commit, others came after it, a savepoint holds it, it is a stream's
-            batch, or what readers would see without it was cleaned.
-        CommitConflictError: a live writer holds the table, or a clean is under way.
+            batch, it is a completed compaction, or what readers would see without it was cleaned.
+        UnsupportedTableError: it wrote into log files of others.
+        CommitConflictError: a live writer holds the table, a clean is under way, or a compaction that takes it.
     """
-    check_copy_on_write(table.config, "roll back")
+    check_version_written(table.config, "roll back")
     with hold_table(table.storage, "hudistream rollback") as lease:
         _roll_back(table, time, lease, force=force)
     log.info("commit_rolled_back", table=table.storage.base_uri, instant_time=time)
@@ -99,14 +143,14 @@ def roll_back(table: HudiTable, time: str, *, force: bool = False) -> None:
 
 def _roll_back(table: HudiTable, time: str, lease: Lease, *, force: bool) -> None:
     timeline = table.load_timeline()
-    writes = [i for i in timeline if i.action in (Action.COMMIT, Action.REPLACE_COMMIT)]
+    writes = [i for i in timeline if i.action in (*WRITES, Action.COMPACTION)]
     chosen = next((i for i in writes if i.time == time), None)
     if chosen is None:
         known = ", ".join(i.time for i in writes[-3:]) or "none"
         raise InvalidConfigError(f"there is no commit {time} on the active timeline; the newest: {known}")
     if any(i.time == time for i in timeline.completed_of(Action.SAVEPOINT)):
         raise InvalidConfigError(f"a savepoint holds {time}: delete the savepoint first")
-    if not chosen.is_completed:
+    if chosen.action in WRITES and not chosen.is_completed:
         end_pending(table, timeline, chosen, lease.owner)
         return
     later = [i.time for i in timeline.writes_after(chosen)]
@@ -117,6 +161,11 @@ def _roll_back(table: HudiTable, time: str, lease: Lease, *, force: bool) -> Non
     pending = timeline.pending_of(*WRITES)
     if pending:
         raise CommitConflictError(f"{pending[0].file_name} is pending: `hudistream rollback` it first")
-    if not force:
+    if chosen.is_completed and any(f.action is Action.COMPACTION for f in timeline.files_of(time, Action.COMMIT)):
+        raise InvalidConfigError(
+            f"{time} is a compaction, which changed no row: to go back behind it, restore a savepoint; nothing was "
+            "undone"
+        )
+    if not force and chosen.is_completed:
         check_batches(table, [chosen])
     undo_commit(table, timeline, time, chosen.action, lease)

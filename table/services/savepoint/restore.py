@@ -1,12 +1,18 @@
 """Going back to a savepoint: every later commit is undone, newest first (CopyOnWriteRestoreActionExecutor)."""
 
 from table import clock
-from table.config.writable import check_copy_on_write
+from table.config.writable import check_version_written
 from table.errors import CommitConflictError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.services.rollback.rollback import WRITES
-from table.services.rollback.undo_checks import check_batches, check_not_held, decide_undo
+from table.services.rollback.undo_checks import (
+    check_batches,
+    check_not_held,
+    check_written_alone,
+    decide_undo,
+    written_logs,
+)
 from table.services.rollback.undo_commit import undo_commit
 from table.services.savepoint.savepoint import find_missing_file
 from table.timeline.active_timeline import (
@@ -47,9 +53,10 @@ def restore_to_savepoint(table: HudiTable, time: str, *, force: bool = False) ->
 
     Raises:
         InvalidConfigError: there is no such savepoint, or batches of streams would be lost.
+        UnsupportedTableError: a commit to be undone wrote into log files of others.
         CommitConflictError: a live writer holds the table, or a write is pending.
     """
-    check_copy_on_write(table.config, "restore")
+    check_version_written(table.config, "restore")
     with hold_table(table.storage, "hudistream savepoint restore") as lease:
         with guarded(table, Step.SCHEDULE):
             pending = table.load_timeline().pending_of(Action.RESTORE)
@@ -95,8 +102,12 @@ def _request_restore(table: HudiTable, time: str, lease: Lease, *, force: bool) 
             f"{writes[0].file_name} is pending: stop its writer, or `hudistream rollback` it first"
         )
     undone = [i for i in reversed(timeline.completed_writes) if i.time > time]
+    for instant in undone:
+        check_written_alone(storage, instant.time, [stat.path for stat in written_logs(table, instant)])
     if not force:
         check_batches(table, undone)
+    undone += [i for i in timeline.pending_of(Action.COMPACTION) if i.time > time]
+    undone.sort(key=lambda instant: instant.time, reverse=True)
     plan = RestorePlan(time, tuple((i.time, i.action.value) for i in undone))
     request = request_instant(storage, timeline, Action.RESTORE, table.config.timezone, encode_restore_plan(plan))
     decide_undo(table, request, lease, lambda: check_not_held(table.load_timeline(), time))

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from table import clock
-from table.config.writable import check_copy_on_write, check_version_written
+from table.config.writable import check_version_written
 from table.errors import CommitConflictError, InvalidConfigError
+from table.files.log.instants import read_instants
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.snapshot import Snapshot
@@ -20,6 +21,7 @@ from table.timeline.metadata.clean import decode_clean_metadata
 from table.timeline.metadata.savepoint import SavepointMetadata, encode_savepoint
 from table.timeline.timeline import Timeline
 from table.transaction.commit_facts import load_cleaned, load_rolled_back_time
+from table.view.file_group import BaseFile, DataFile
 
 log = get_logger("hudistream.savepoint")
 
@@ -43,7 +45,7 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
         InvalidConfigError: there is no such commit, or some of its files may have been cleaned.
         CommitConflictError: a clean that is under way deletes some of its files; the savepoint was withdrawn.
     """
-    check_copy_on_write(table.config, "make a savepoint of")
+    check_version_written(table.config, "make a savepoint of")
     storage, timeline = table.storage, table.load_timeline()
     commits = timeline.completed_writes
     chosen = next((i for i in reversed(commits) if time is None or i.time == time), None)
@@ -72,14 +74,38 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
 
 
 def _held_files(table: HudiTable, timeline: Timeline, time: str) -> dict[str, tuple[str, ...]]:
-    """Partition path -> names of the files that readers of a commit see."""
+    """Partition path -> names of the files that readers of a commit see.
+
+    Of a merge-on-read table these are the newest base file of each file group and the log files on top of it, those
+    behind a pending compaction included; less what later commits wrote, because a restore deletes that.
+    """
     snapshot = Snapshot(table, timeline, as_of=time)
+    commits = table.open_commits()
+    written = {stat.path: i.time for i in timeline.completed_writes for stat in commits.read(i).stats}
     files = {}
     for path in snapshot.list_partition_paths():
-        held = tuple(file.name for group in snapshot.list_file_groups(path) for file in group.latest_slice.files)
+        seen = (file for group in snapshot.list_file_groups(path) for file in group.current_files)
+        held = tuple(file.name for file in seen if _is_seen(snapshot, file, written.get(file.path), time))
         if held:
             files[path] = held
     return files
+
+
+def _is_seen(snapshot: Snapshot, file: DataFile, written_at: str | None, time: str) -> bool:
+    """Whether readers of a commit need a file: log files of pending and of later commits stand beside those they need.
+
+    Args:
+        snapshot: as of the commit.
+        file: of a slice that is read.
+        written_at: the commit of the active timeline that names it; None where there is none.
+        time: the commit's.
+    """
+    if isinstance(file, BaseFile):
+        return True
+    if written_at is not None:
+        return written_at <= time
+    found = read_instants(snapshot.table.storage, file.path)
+    return bool(found.rollbacks) or any(map(snapshot.committed.includes_block, found.writers))
 
 
 def _find_hole(table: HudiTable, before: Timeline, chosen: Instant, files: Mapping[str, tuple[str, ...]]) -> str | None:

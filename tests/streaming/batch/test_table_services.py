@@ -17,6 +17,7 @@ from table.options.write_options import parse_options
 from table.services.archival.service import ArchivalService
 from table.services.clean.service import CleaningService, retention_s
 from table.services.clean.trigger import Cleaning, choose_cleaning
+from table.services.compaction.service import CompactionService
 from table.services.service import ServiceOutcome, Trigger
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import load_timeline
@@ -62,6 +63,75 @@ def test_a_stream_of_batches_keeps_versions_and_instants_bounded(tmp_path):
     assert len(archived) + len(line.completed_writes) == 30
     assert engine.writer.services.failures == 0
     assert Engine(path, options).write(29, rows([1])).skipped
+
+
+COMPACTS, CLEANS = "compacts", "cleans"
+
+
+@pytest.mark.parametrize("inline", [False, True])
+@pytest.mark.parametrize(
+    ("table_type", "compaction_async", "clean_async", "runs"),
+    [
+        ("COPY_ON_WRITE", True, True, [[CLEANS]] * 4),
+        ("COPY_ON_WRITE", True, False, [[]] * 4),
+        ("MERGE_ON_READ", True, True, [[CLEANS], [COMPACTS, CLEANS]] * 2),
+        ("MERGE_ON_READ", True, False, [[], [COMPACTS, CLEANS]] * 2),
+        ("MERGE_ON_READ", False, True, [[CLEANS]] * 4),
+        ("MERGE_ON_READ", False, False, [[]] * 4),
+    ],
+)
+def test_what_runs_after_each_commit(tmp_path, monkeypatch, table_type, compaction_async, clean_async, runs, inline):
+    seen = []
+    execute = CompactionService.execute
+
+    def compacts(service, table, plan, spread):
+        seen[-1].append(COMPACTS)
+        return execute(service, table, plan, spread)
+
+    def cleans(_service, _table):
+        seen[-1].append(CLEANS)
+
+    monkeypatch.setattr(CompactionService, "execute", compacts)
+    monkeypatch.setattr(CleaningService, "plan", cleans)
+    options = {
+        "hoodie.clean.automatic": "true",
+        "hoodie.datasource.write.table.type": table_type,
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.parquet.small.file.limit": "0",
+        "clean.async.enabled": str(clean_async).lower(),
+        "hoodie.compact.inline": str(inline and compaction_async).lower(),
+        "hoodie.datasource.compaction.async.enable": str(compaction_async and not inline).lower(),
+        "hoodie.compact.inline.max.delta.commits": "2",
+    }
+    engine = Engine(str(tmp_path / "t"), options)
+    for number in range(4):
+        seen.append([])
+        engine.write(number, rows(range(3), ts=number))
+        engine.writer.services.wait()
+    assert engine.writer.services.failures == 0
+    assert seen == runs
+
+
+def test_what_a_compaction_folded_is_cleaned_by_its_own_run(tmp_path):
+    options = {
+        "hoodie.clean.automatic": "true",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.parquet.small.file.limit": "0",
+        "clean.async.enabled": "false",
+        "clean.retain_commits": "1",
+        "hoodie.keep.min.commits": "20",
+        "hoodie.compact.inline.max.delta.commits": "3",
+    }
+    path, told = str(tmp_path / "t"), []
+    engine = Engine(path, options)
+    engine.writer.services.listeners.append(told.append)
+    for number in range(6):
+        engine.write(number, rows(range(3), ts=number, v=str(number)))
+        engine.writer.services.wait()
+    # the slice that the last compaction folded stays for readers of the commit before it
+    assert [(one.compactions, one.cleans) for one in told] == [(0, 0), (0, 0), (1, 0), (0, 0), (0, 0), (1, 1)]
+    assert set(read_table(path).column("v").to_pylist()) == {"5"}
 
 
 def services(options, run, storage=None):
@@ -275,7 +345,7 @@ class Compacting:
             raise self.next_plan
         return self.next_plan
 
-    def execute(self, table, plan):
+    def execute(self, table, plan, spread=None):
         self.done.append(plan)
         return ServiceOutcome(files_deleted=1)
 
@@ -292,7 +362,10 @@ def test_a_service_that_is_added_to_the_list_is_planned_and_carried_out_when_it_
     upkeep.after_commit(TableConfig("t", ("id",)), build_timeline([]))
     upkeep.wait()
     here = threading.current_thread().name
-    if when is Trigger.NOT_NOW:
+    if when is Trigger.AFTER_COMPACTION:
+        assert added.done == ["advised"]
+        assert told == [(0, "hudistream-services")]
+    elif when is Trigger.NOT_NOW:
         assert (added.done, told) == (["advised"], [])
     else:
         assert added.done == ["advised", "planned", *([plan] if plan else [])]

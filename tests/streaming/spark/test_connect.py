@@ -3,16 +3,16 @@
 import os
 
 import pytest
-from environments import make_environment, run_program
+from environments import SPARK_4, make_environment, run_program
 from stream import write_batches
 
 from table import read_table
 
 
-@pytest.fixture(scope="module")
-def python():
+@pytest.fixture(scope="module", params=["4.2", pytest.param("4.0", marks=pytest.mark.slow)])
+def python(request):
     """A Python with Spark 4 and Connect; made once beside this one."""
-    return make_environment(".venv-connect", "pyspark[connect]>=4.0,<4.1")
+    return make_environment(*SPARK_4[request.param])
 
 
 @pytest.mark.spark

@@ -1,5 +1,6 @@
 """A real stream killed by SIGKILL, and worker processes killed in the middle of a batch."""
 
+import json
 import os
 import random
 import signal
@@ -13,31 +14,31 @@ from oracles import hudi_rs
 from snapshots import assert_clean
 from stream import write_batches
 
-from table import clock, read_table
+from table import HudiTable, clock, read_table
 from table.storage.interface import TEMPORARY_PREFIX
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import sweep_temporaries
+from table.timeline.instant import Action
 
 pytestmark = pytest.mark.spark
 
 ROWS = 400
-BATCHES_PER_KILL = 10
+BATCHES_PER_KILL = 7
 
 STREAM = """
-import sys
+import json, sys
 from pyspark.sql import SparkSession
 from streaming import HudiSink
 
-folder, path, checkpoint = sys.argv[1:]
+folder, path, checkpoint, options = sys.argv[1:]
 spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
          .config("spark.sql.shuffle.partitions", "4").getOrCreate())
 spark.sparkContext.setLogLevel("OFF")
 sink = HudiSink(path, {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.operation": "insert",
     "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.parquet.max.file.size": "60000",
+    **json.loads(options),
 })
 stream = spark.readStream.schema("id string, p string, ts bigint").option("maxFilesPerTrigger", 1).parquet(folder)
 print("READY", flush=True)
@@ -46,6 +47,19 @@ query = (stream.writeStream.foreachBatch(sink).option("checkpointLocation", chec
 query.awaitTermination()
 print("DONE", flush=True)
 """
+
+
+COPY_ON_WRITE = {"hoodie.datasource.write.operation": "insert", "hoodie.parquet.max.file.size": "60000"}
+# each row goes to a log file, and compactions run on the executors beside the batches
+MERGE_ON_READ = {
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.index.type": "BUCKET",
+    "hoodie.bucket.index.num.buckets": "2",
+    "hoodie.compact.inline.max.delta.commits": "2",
+    "hudistream.compaction.executors.from.mb": "0",
+}
 
 
 def start(script, *arguments):
@@ -70,8 +84,12 @@ def kill_all(process):
     process.wait()
 
 
-@pytest.mark.parametrize("kills", [5, pytest.param(10, marks=pytest.mark.slow)])
-def test_a_stream_killed_at_random_moments_loses_and_doubles_nothing(tmp_path, kills):
+@pytest.mark.parametrize(("kills", "options"), [
+    (3, COPY_ON_WRITE),
+    pytest.param(10, COPY_ON_WRITE, marks=pytest.mark.slow),
+    pytest.param(10, MERGE_ON_READ, marks=pytest.mark.slow),
+], ids=("copy-on-write", "copy-on-write, often", "merge-on-read, often"))  # fmt: skip
+def test_a_stream_killed_at_random_moments_loses_and_doubles_nothing(tmp_path, kills, options):
     seed = int(os.environ.get("HUDISTREAM_SEED", time.time_ns() % 10**6))
     print("seed", seed)
     moments = random.Random(seed)
@@ -82,7 +100,7 @@ def test_a_stream_killed_at_random_moments_loses_and_doubles_nothing(tmp_path, k
     script.write_text(STREAM)
     killed = 0
     while killed < kills:
-        process = start(script, folder, path, checkpoint)
+        process = start(script, folder, path, checkpoint, json.dumps(options))
         assert process.stdout.readline() == "READY\n"
         wait_for_progress(process, path, killed)
         time.sleep(moments.uniform(0, 0.9))
@@ -95,13 +113,16 @@ def test_a_stream_killed_at_random_moments_loses_and_doubles_nothing(tmp_path, k
             seen = table.column("id").to_pylist() if "id" in table.column_names else []
             assert len(seen) == len(set(seen)), f"seed {seed}: a reader sees doubled rows"
             assert len(seen) % ROWS == 0, f"seed {seed}: a reader sees part of a batch"
-    process = start(script, folder, path, checkpoint)
+    process = start(script, folder, path, checkpoint, json.dumps(options))
     said, _ = process.communicate(timeout=300)
     assert said.endswith("DONE\n")
     assert killed == kills, f"seed {seed}: the stream was through after {killed} kills; give it more batches"
     everything = sorted(f"k{n}" for n in range(ROWS * batches))
     assert sorted(read_table(path).column("id").to_pylist()) == everything, f"seed {seed}"
-    assert sorted(hudi_rs.read(path).column("id").to_pylist()) == everything
+    if options is COPY_ON_WRITE:  # hudi-rs misses file groups of log files alone
+        assert sorted(hudi_rs.read(path).column("id").to_pylist()) == everything
+    else:
+        assert HudiTable.open(path).load_timeline().completed_of(Action.COMMIT), "nothing was compacted"
     assert_clean_in_the_end(path)
 
 

@@ -8,8 +8,9 @@ from every_spark_type import DDL_WITH_DELETIONS, contents, record
 from stream import OPTIONS, run, source
 
 from streaming import HudiSink
-from table import read_table
+from table import HudiTable, read_table
 from table.files.names import parse_log_file
+from table.timeline.instant import Action
 
 pytestmark = [pytest.mark.spark, pytest.mark.hudi]
 
@@ -69,3 +70,23 @@ def test_a_stream_goes_on_where_it_stopped(spark, tmp_path):
     newest = {f"k{number % 70}": number for number in range(200)}
     assert {row["id"]: row["ts"] for row in read_table(path, ["id", "ts"]).to_pylist()} == newest
     assert log_files(path)
+
+
+def test_large_compactions_run_on_the_executors(spark, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a slice was compacted in the driver")
+
+    monkeypatch.setattr("table.services.compaction.compaction.compact_slice", refuse)
+    path = str(tmp_path / "t")
+    options = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
+    sink = HudiSink(path, {**MERGE_ON_READ, **options, "hudistream.compaction.executors.from.mb": "0"})
+    wanted = {}
+    for number, keys in enumerate((range(40), range(20, 60), range(10, 30))):
+        records = [changed(key, number + 1) for key in keys]
+        sink(spark.createDataFrame(records, DDL_WITH_DELETIONS), number)
+        wanted |= {row["id"]: row for row in records}
+    sink.stop()
+    assert sink.services.failures == 0, sink.services.last_error
+    [compaction] = HudiTable.open(path).load_timeline().completed_of(Action.COMMIT)
+    assert len(HudiTable.open(path).open_commits().read(compaction).stats) == 2
+    assert contents(path, DDL_WITH_DELETIONS) == sorted(wanted.values(), key=lambda row: row["id"])

@@ -202,3 +202,16 @@ def test_what_fails_before_the_tasks_of_the_sink_names_the_instant(spark, tmp_pa
 
     with pytest.raises(AnalysisException):
         HudiSink(path, OPTIONS)(frame(spark, 0, 3).select("id", "p", F.col("nope").alias("ts")), 0)
+
+
+def test_an_error_of_the_jvm_is_told_without_the_words_around_it():
+    text = (
+        "An error occurred while calling o160.collectToPython.\n: org.apache.spark.SparkException: Job aborted due to "
+        "stage failure: Task 1 in stage 1.0 failed 1 times, most recent failure: Lost task 1.0 in stage 1.0 (TID 2) "
+        "(executor driver): java.util.IllegalFormatConversionException: d != java.lang.Double\n\tat java.base/x\n"
+    )
+    found = read_failure(text, "7", from_python=False)
+    assert str(found) == (
+        "Lost task 1.0 in stage 1.0 (TID 2) (executor driver): java.util.IllegalFormatConversionException: "
+        "d != java.lang.Double (instant 7)"
+    )

@@ -17,7 +17,7 @@ from table.timeline.metadata.commit import decode_commit
 from table.timeline.metadata.rollback import RollbackMetadata, encode_rollback_metadata
 
 from .disk import SimStorage
-from .reader import visible_files
+from .reader import needed_files
 from .world import Killed, Process
 
 PARTITIONS = ("p", "p/q", "r", "s", "t")
@@ -156,6 +156,7 @@ class Stream:
         self.batches, self.options = batches, options or {}
         self.query_id, self.committed, self.incarnation = query_id or f"query-{owner}", 0, 0
         self.drivers = []
+        self.rests = False  # its query was stopped, and is started again later: operators have the table meanwhile
         truth.streams[owner] = self
         truth.batches += batches
         world.start(Process(f"cluster-{owner}"), f"supervisor-{owner}", self._supervise)
@@ -170,6 +171,9 @@ class Stream:
             self.drivers.append((process, executors))
             actor = world.start(process, process.name, lambda p=process, e=executors: self._drive(p, e), daemon=True)
             world.wait(lambda a=actor, p=process: a.done or p.killed, "driver")
+            if self.rests:
+                world.sleep_s(world.random.random() * 2)
+                self.rests = False
             if process.killed:
                 world.tell(f"{process.name} is dead")
                 if world.random.random() < 0.5:
@@ -190,6 +194,9 @@ class Stream:
                 engine.use_executors(Process(engine.executors.name + "'"))
             if world.random.random() < self.luck.empties:
                 self._delete_partition(engine)
+            if self.luck.rests and world.random.random() < self.luck.rests:
+                self.rests = True
+                break
             if self._write(engine, self.committed):
                 self.committed += 1
             elif not process.killed:
@@ -314,7 +321,7 @@ class Reader:
         world, disk = self.world, self.disk
         while True:
             world.sleep_s(world.random.random() * 0.2)
-            held, done = visible_files(disk.files), self._completed()
+            held, done = needed_files(disk.files), self._completed()
             for _ in range(world.random.randrange(30)):
                 world.point("reads")
                 if len(self._completed() - done) >= self.retained:

@@ -1,14 +1,18 @@
 """What operators do, and what it means for the truth."""
 
 from table.errors import CommitConflictError, HudiError, InvalidConfigError
-from table.options.groups import ArchiveSettings, CleanSettings
+from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
 from table.services.archival.archival import archive
 from table.services.clean.clean import clean
+from table.services.compaction.compaction import compact, request_compaction
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
+from table.storage.interface import join
+from table.timeline.instant import Action
+from table.timeline.metadata.savepoint import decode_savepoint
 
-from .reader import visible_files
+from .reader import completed, read_visible, rows_held
 
 
 def do_clean(operator, table):
@@ -26,7 +30,20 @@ def do_savepoint(operator, table):
     commits = [instant.time for instant in table.load_timeline().completed_writes][-3:]
     if commits:
         time = create_savepoint(table, operator.world.random.choice(commits))
-        operator.truth.hold(time, visible_files(operator.disk.files, time))
+        _check_savepoint(operator, time)
+
+
+def _check_savepoint(operator, time):
+    """What it holds must be all that a reader of its commit needs, and must stay."""
+    files = operator.disk.files
+    done = files.get(f".hoodie/{time}.savepoint")
+    if done is None or time not in completed(files):
+        return  # it was deleted since, or its commit was undone
+    named = decode_savepoint(done[0]).files
+    held = {join(path, name) for path, names in named.items() for name in names}
+    if rows_held(files, held, time) != sorted(read_visible(files, time, strict=False)):
+        operator.world.violate(f"the savepoint {time} does not hold all that its commit shows")
+    operator.truth.hold(time, held)
 
 
 def do_delete_savepoint(operator, table):
@@ -42,6 +59,23 @@ def do_roll_back(operator, table):
     writes = table.load_timeline().completed_writes
     if writes:
         _undo(operator, lambda: roll_back(table, writes[-1].time, force=True))
+
+
+def do_compact(operator, table):
+    """`hudistream compact`."""
+    compact(table, CompactionSettings(), BaseFileSettings())
+
+
+def do_schedule_compaction(operator, table):
+    """`hudistream compact --schedule-only`."""
+    request_compaction(table, CompactionSettings())
+
+
+def do_withdraw_compaction(operator, table):
+    """`hudistream rollback` of a compaction that is pending."""
+    pending = table.load_timeline().pending_of(Action.COMPACTION)
+    if pending:
+        roll_back(table, pending[0].time)
 
 
 def do_restore(operator, table):
@@ -80,7 +114,10 @@ JOBS = [do_clean, do_archive, do_savepoint, do_delete_savepoint]
 UNDOING = [do_roll_back, do_restore]
 
 
-def random_jobs(world):
+COMPACTING = [do_compact, do_schedule_compaction, do_withdraw_compaction]
+
+
+def random_jobs(world, more=()):
     """A few of them; in some worlds also those that undo."""
-    jobs = JOBS + UNDOING if world.random.random() < 0.3 else JOBS
+    jobs = [*JOBS, *UNDOING, *more] if world.random.random() < 0.3 else [*JOBS, *more]
     return [world.random.choice(jobs) for _ in range(world.random.randrange(1, 16))]

@@ -8,6 +8,7 @@ from table.scan.pinned import plan_pinned
 from table.scan.plan import plan_scan
 
 from .disk import SimStorage
+from .reader import has_rows
 from .world import Process
 
 
@@ -52,7 +53,9 @@ class PinnedReader:
             return  # cleaning has taken, or is about to take, what the snapshot needs
         if pin._pin is None:
             return  # the store refused the pin, which is told, or there is nothing to read
+        files = self.disk.files
         needed = [file.path for found in plan.slices for file in found.files]
+        needed = [path for path in needed if path in files and has_rows(files, path, plan.as_of)]
         for _ in range(world.random.randrange(40)):
             world.point("reads behind a pin")
             if world.now_ms - begun_ms > self.LIFETIME_S * 1000:

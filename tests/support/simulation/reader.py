@@ -20,6 +20,7 @@ _BASE = re.compile(r"^([a-zA-Z0-9-]+)_([0-9-]+)_([0-9]{17})\.parquet$")
 _LOG = re.compile(r"^\.([a-zA-Z0-9-]+)_([0-9]{17})\.log\.([0-9]+)_([0-9-]+)$")
 _DONE = re.compile(r"^\.hoodie/([0-9]{17})\.(commit|deltacommit|replacecommit)$")
 _KEYS = {}
+_BLOCKS = {}
 
 
 class UnreadableError(Exception):
@@ -77,34 +78,83 @@ def read_rows(files, paths):
     return rows
 
 
-def read_visible(files, until=None):
-    """(key, value) of every row that a reader sees."""
+def read_visible(files, until=None, *, strict=True):
+    """(key, value) of every row that a reader sees; strict: as Hudi shows them."""
     paths = visible_files(files, until)
-    if not any(".log." in path for path in files):
+    logs = _logs_by_group(files)
+    if not logs:
         return read_rows(files, paths)
-    done = completed(files)
-    first = min(done, default=None)
-    logs = {}
-    for path in files:
-        folder, _, name = path.rpartition("/")
-        match = _LOG.match(name)
-        if match is not None and not folder.startswith(".hoodie"):
-            logs.setdefault((folder, match[1]), []).append(((match[2], int(match[3]), match[4]), path))
+    done = {time for time in completed(files) if until is None or time <= until}
+    first = min(completed(files), default="")
+    pending = _pending_compactions(files)
     rows = []
     for path in paths:
         folder, _, name = path.rpartition("/")
         file_id, _, time = _BASE.match(name).groups()
         mine = dict(read_rows(files, [path]))
         for (base, _, _), log in sorted(logs.get((folder, file_id), ())):
+            counted = [block for block in _blocks(files[log][0]) if block[0] in done or block[0] < first]
+            if strict and base > time and counted and base not in pending:
+                # Hudi takes such log files for a slice of their own, and shows nothing of the base file below it
+                raise UnreadableError(f"{log} has rows, and there is neither its base file nor a compaction to come")
             if base >= time:
-                _apply(mine, files[log][0], lambda instant: instant in done or instant < first)
+                for _, schema, content in counted:
+                    _apply(mine, schema, content)
         rows += mine.items()
     return rows
 
 
-def _apply(rows, data, counts):
-    """The blocks of a log file that count, onto the rows of its file group."""
-    at = 0
+def needed_files(files):
+    """Paths of the base files that a reader sees, and of the log files on top of them."""
+    paths, logs = visible_files(files), _logs_by_group(files)
+    needed = list(paths)
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        file_id, _, time = _BASE.match(name).groups()
+        on_top = [log for (base, _, _), log in logs.get((folder, file_id), ()) if base >= time]
+        needed += [log for log in on_top if has_rows(files, log)]
+    return needed
+
+
+def has_rows(files, path, until=None):
+    """Whether a reader needs a file: a base file, or a log file with blocks that count (`until`: at that instant)."""
+    if ".log." not in path:
+        return True
+    done, first = completed(files), min(completed(files), default="")
+    times = [block[0] for block in _blocks(files[path][0])]
+    return any((time in done or time < first) and (until is None or time <= until) for time in times)
+
+
+def rows_held(files, paths, until):
+    """What a reader of an instant saw if there were no other data files than these."""
+    kept = {path: held for path, held in files.items() if path.startswith(".hoodie/") or path in paths}
+    kept |= {path: held for path, held in files.items() if path.endswith(".hoodie_partition_metadata")}
+    return sorted(read_visible(kept, until, strict=False))
+
+
+def _logs_by_group(files):
+    """(partition path, file id) -> its log files, each behind what they are ordered by."""
+    logs = {}
+    for path in files:
+        folder, _, name = path.rpartition("/")
+        match = _LOG.match(name)
+        if match is not None and not folder.startswith(".hoodie"):
+            logs.setdefault((folder, match[1]), []).append(((match[2], int(match[3]), match[4]), path))
+    return logs
+
+
+def _pending_compactions(files):
+    names = {path for path in files if path.endswith((".compaction.requested", ".compaction.inflight"))}
+    times = {name.removeprefix(".hoodie/").partition(".")[0] for name in names}
+    return {time for time in times if f".hoodie/{time}.commit" not in files}
+
+
+def _blocks(data):
+    """(instant, schema, content) of each block of a log file."""
+    known = _BLOCKS.get(data)
+    if known is not None:
+        return known
+    at, found = 0, []
     while at < len(data):
         size, _, kind, headers = struct.unpack_from(">qiii", data, at + 6)
         here, texts = at + 26, {}
@@ -112,19 +162,25 @@ def _apply(rows, data, counts):
             ordinal, length = struct.unpack_from(">ii", data, here)
             texts[ordinal] = data[here + 8 : here + 8 + length].decode()
             here += 8 + length
-        content = data[here + 8 :]
         if kind != 3:
             raise UnreadableError(f"a block of kind {kind}")
-        if counts(texts[0]):
-            schema = fastavro.parse_schema(json.loads(texts[2]))
-            place = 8
-            for _ in range(struct.unpack_from(">i", content, 4)[0]):
-                (length,) = struct.unpack_from(">i", content, place)
-                record = fastavro.schemaless_reader(BytesIO(content[place + 4 : place + 4 + length]), schema)
-                if int(record["v"]) >= int(rows.get(record["id"], "-1")):
-                    rows[record["id"]] = record["v"]
-                place += 4 + length
+        found.append((texts[0], texts[2], data[here + 8 : at + 14 + size]))
         at += 14 + size
+    if len(_BLOCKS) > 2000:
+        _BLOCKS.clear()
+    _BLOCKS[data] = found
+    return found
+
+
+def _apply(rows, schema_text, content):
+    """The records of a block, onto the rows of its file group."""
+    schema, place = fastavro.parse_schema(json.loads(schema_text)), 8
+    for _ in range(struct.unpack_from(">i", content, 4)[0]):
+        (length,) = struct.unpack_from(">i", content, place)
+        record = fastavro.schemaless_reader(BytesIO(content[place + 4 : place + 4 + length]), schema)
+        if int(record["v"]) >= int(rows.get(record["id"], "-1")):
+            rows[record["id"]] = record["v"]
+        place += 4 + length
 
 
 def _rows_of(data, path):

@@ -1,6 +1,5 @@
 """Worlds: from a seed to actors, faults and a verdict."""
 
-import gc
 import random
 from dataclasses import dataclass
 
@@ -8,7 +7,7 @@ from table.errors import HudiError
 
 from .actors import PARTITIONS, Backfill, Operator, Reader, Stream
 from .disk import Disk
-from .operators import UNDOING, finish_restore, random_jobs
+from .operators import COMPACTING, UNDOING, finish_restore, random_jobs
 from .pinned_reader import PinnedReader
 from .truth import Truth
 from .world import ViolationError, World
@@ -30,13 +29,15 @@ class Luck:
     speculative: float = 0.0
     failed_job: float = 0.0
     skewed: bool = False
+    most_skew_ms: int = 30_000
     empties: float = 0.0
     foreign: float = 0.0
+    rests: float = 0.0
     focus: str = ""
 
     def skew(self):
         """Milliseconds by which a machine's clock is off."""
-        return self.world.random.randrange(-30_000, 30_000) if self.skewed else 0
+        return self.world.random.randrange(-self.most_skew_ms, self.most_skew_ms) if self.skewed else 0
 
 
 def choose_luck(world):
@@ -134,12 +135,14 @@ def build(seed):
 
 
 def build_merge_on_read(seed):
-    """A world of streams onto one merge-on-read table, which is compacted and cleaned beside them."""
+    """A world of streams onto one merge-on-read table, and of services, operators and readers beside them."""
     world = World(seed)
     r = world.random
     disk = Disk(world, r.choice(("folders", "tickets")))
     truth = Truth(world, disk)
     luck = choose_luck(world)
+    luck.rests = r.choice((0.0, 0.1, 0.3))
+    luck.most_skew_ms = 400  # a commit waits until the store's clock has reached its time
     luck.foreign = 0.0  # another engine knows how to undo commits of copy-on-write tables
     world.faults.append(Faults(luck))
     options = {
@@ -151,12 +154,21 @@ def build_merge_on_read(seed):
         "hoodie.clean.automatic": r.choice(("true", "true", "false")),
         "hoodie.index.type": r.choice(("BLOOM", "SIMPLE", "BUCKET")),
         "hoodie.bucket.index.num.buckets": "1",
+        "hoodie.archive.automatic": r.choice(("true", "false")),
     }
     for owner, share, most in (("a", 1.0, 18), ("b", 0.4, 8)):
         if r.random() < share:
             count = r.randrange(2, most)
             made = upsert_batches if r.random() < 0.7 else insert_batches
             Stream(world, disk, truth, owner, made(world, owner, count), luck, options)
+    if r.random() < 0.5:
+        Reader(world, disk, 2)
+    if r.random() < 0.6:
+        jobs = random_jobs(world, COMPACTING)
+        truth.may_undo |= any(job in UNDOING for job in jobs)
+        Operator(world, disk, truth, luck, jobs, finish_restore)
+    if not truth.may_undo and r.random() < 0.3:
+        PinnedReader(world, disk, luck.rate)
     return world, truth
 
 
@@ -192,7 +204,6 @@ def run(seed, build=build):
         None, or (violation, story).
     """
     world, truth = build(seed)
-    gc.disable()
     try:
         world.run()
         truth.check("the end")
@@ -202,6 +213,4 @@ def run(seed, build=build):
         return str(violation), world.story
     except HudiError as error:
         return f"{type(error).__name__}: {error}", world.story
-    finally:
-        gc.enable()
     return None

@@ -86,7 +86,7 @@ def check_history(hudi, path, version, payload, blocks):
 
 
 @pytest.mark.parametrize(("payload", "blocks"), [
-    ("DefaultHoodieRecordPayload", "avro"),
+    pytest.param("DefaultHoodieRecordPayload", "avro", marks=pytest.mark.slow),
     pytest.param("OverwriteWithLatestAvroPayload", "parquet", marks=pytest.mark.slow),
     (PARTIAL, "avro"),
 ])  # fmt: skip

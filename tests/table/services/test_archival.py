@@ -47,7 +47,7 @@ def line(commits, pending=(), cleans=(), rollbacks=(), savepoints=(), replaces=(
         (line(range(5)), (), []),
         (line(range(6)), (), [0, 1, 2]),
         (line(range(9)), (), [0, 1, 2, 3, 4, 5]),
-        (line([0, 1, 2, 3, 5, 6, 7, 8, 9], pending=[4]), (), [0, 1, 2, 3]),
+        (line([0, 1, 2, 3, 5, 6, 7, 8, 9], pending=[4]), (), [0, 1, 2]),
         (line(range(9), savepoints=[2]), (), [0, 1]),
         (line([0, 2, 3, 4, 5, 6, 7], replaces=[1]), [1], [0]),
         (line([0, 2, 3, 4, 5, 6, 7], replaces=[1]), (), [0, 1, 2, 3, 4]),

@@ -379,7 +379,7 @@ def test_a_dead_writers_instant_is_rolled_back_or_committed_as_was_decided(plain
 
 
 def test_services_that_are_pending(plain):
-    for action, severity in (("clean", NOTE), ("restore", WARNING), ("compaction", WARNING), ("rollback", NOTE)):
+    for action, severity in (("clean", NOTE), ("restore", WARNING), ("compaction", NOTE), ("rollback", NOTE)):
         put(plain, f".hoodie/{LATER}.{action}.requested")
         repair = POSSIBLE if action == "rollback" else REFUSED
         assert action in only(look(plain), Kind.PENDING_SERVICE, severity, repair).text
@@ -493,10 +493,6 @@ def test_tables_that_hudi_wrote(golden, name):
     if name.startswith(("v8", "v9")):
         with pytest.raises(UnsupportedTableError, match=r"cannot check the table .*HudiTable.scan"):
             look(path, repair=True)
-        return
-    if name.startswith("mor"):
-        with pytest.raises(UnsupportedTableError, match="MERGE_ON_READ"):
-            look(path)
         return
     report = look(path)
     assert {f.severity for f in report.findings} <= {NOTE}

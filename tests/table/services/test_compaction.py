@@ -10,12 +10,13 @@ from faults import FaultyStorage, Fuse, PowerCut, dying_process
 from instants import completed
 from snapshots import assert_clean, contents
 
-from table import CommitConflictError, UnsupportedTableError, read_table
+from table import CommitConflictError, InvalidConfigError, UnsupportedTableError, read_table
 from table.config.table_config import load_table_config
 from table.files.names import parse_base_file, parse_log_file
 from table.hudi_table import HudiTable
-from table.options.choices import CompactionTrigger
+from table.options.choices import COMPACTION_STRATEGY_CLASSES, CompactionTrigger
 from table.options.groups import BaseFileSettings, CleanSettings, CompactionSettings
+from table.options.write_options import parse_options
 from table.services.clean.clean import clean
 from table.services.compaction.compaction import compact, request_compaction
 from table.services.compaction.plan import commits_since_compaction, is_due, plan_compaction
@@ -62,18 +63,18 @@ def test_delta_commits_count_from_the_last_compaction():
     assert [instant.time[0] for instant in commits_since_compaction(done)] == ["4", "5"]
 
 
-def group(file_id, base_mb, *log_mbs):
-    base = [BaseFile("p", f"{file_id}_0-0-0_1.parquet", file_id, "1", base_mb << 20)] if base_mb else []
+def group(file_id, base_mb, *log_mbs, path="p"):
+    base = [BaseFile(path, f"{file_id}_0-0-0_1.parquet", file_id, "1", base_mb << 20)] if base_mb else []
     logs = [
-        LogFile("p", f".{file_id}_1.log.{n}_0-0-0", file_id, "1", n, "0-0-0", "", mb << 20)
+        LogFile(path, f".{file_id}_1.log.{n}_0-0-0", file_id, "1", n, "0-0-0", "", mb << 20)
         for n, mb in enumerate(log_mbs, 1)
     ]
-    return group_files("p", base, logs, CommittedInstants(frozenset("1"), "1", {}))[0]
+    return group_files(path, base, logs, CommittedInstants(frozenset("1"), "1", {}))[0]
 
 
 def test_slices_with_the_most_log_bytes_go_first_until_enough_is_read_and_written():
     groups = [group("a", 10, 1), group("b", 10, 3, 4), group("c", 10), group("d", 0, 2)]
-    plan = plan_compaction(groups, 1000)
+    plan = plan_compaction(groups, CompactionSettings(target_io_mb=1000))
     assert [operation.file_id for operation in plan.operations] == ["b", "d", "a"]
     first, second, _ = plan.operations
     assert (first.base_instant_time, first.base_file, first.log_files) == (
@@ -81,10 +82,41 @@ def test_slices_with_the_most_log_bytes_go_first_until_enough_is_read_and_writte
     )  # fmt: skip
     assert (first.metrics["TOTAL_LOG_FILES"], first.metrics["TOTAL_IO_MB"]) == (2.0, 27.0)
     assert second.base_file is None
-    assert [operation.file_id for operation in plan_compaction(groups, 30).operations] == ["b"]
-    assert len(plan_compaction(groups, 1).operations) == 1
+    bounded = plan_compaction(groups, CompactionSettings(target_io_mb=30))
+    assert [operation.file_id for operation in bounded.operations] == ["b"]
+    assert len(plan_compaction(groups, CompactionSettings(target_io_mb=1)).operations) == 1
     assert decode_compaction_plan(encode_compaction_plan(plan)) == plan
-    assert plan_compaction([group("c", 10)], 1000) == CompactionPlan()
+    assert plan_compaction([group("c", 10)], SETTINGS) == CompactionPlan()
+
+
+STRATEGY_GROUPS = [
+    group("a", 10, 5, path="2026/01/01"), group("b", 10, 1, 1, 1, path="2026/01/03"),
+    group("c", 10, 9, path="2025/12/31"), group("d", 10, path="2026/01/04"), group("e", 0, 2, path="2026/01/03"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("options", "taken"), [
+    ({}, "cabe"),
+    ({"strategy": "LOG_FILE_SIZE", "log_bytes": 3 << 20}, "cab"),
+    ({"strategy": "LOG_FILE_NUM"}, "bcae"),
+    ({"strategy": "LOG_FILE_NUM", "log_files": 2}, "b"),
+    ({"strategy": "BOUNDED_IO"}, "cabe"),
+    ({"strategy": "BOUNDED_IO", "target_io_mb": 54}, "ca"),
+    ({"strategy": "UNBOUNDED", "target_io_mb": 1}, "cabe"),
+    ({"strategy": "DAY_BASED", "days": 2, "target_io_mb": 1}, "bea"),
+])  # fmt: skip
+def test_a_strategy_says_which_slices_are_compacted(options, taken):
+    plan = plan_compaction(STRATEGY_GROUPS, CompactionSettings(**options))
+    assert "".join(operation.file_id for operation in plan.operations) == taken
+
+
+def test_strategies_by_the_names_of_hudis_classes():
+    for name, strategy in COMPACTION_STRATEGY_CLASSES.items():
+        for spelled in (name, f"org.apache.hudi.table.action.compact.strategy.{name}"):
+            parsed = parse_options({"hoodie.table.name": "t", "hoodie.compaction.strategy": spelled}).options
+            assert parsed.compaction.strategy is strategy
+    with pytest.raises(InvalidConfigError, match="this compaction strategy is not supported; use one of LOG_FILE_SIZE"):
+        CompactionSettings(strategy="Mine")
 
 
 def engine_of(storage, **options):
@@ -276,3 +308,17 @@ def test_a_clean_keeps_what_a_batch_reads_that_began_before_a_compaction_was_com
     engine_of(path).write(5, rows([0], ts=10))
     clean(table, CleanSettings(commits_retained=1, grace_ms=0))
     assert contents(path) == after([*BATCHES, batch, rows([0], ts=10)])
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_slices_are_compacted_one_or_several_at_a_time(tmp_path, tasks):
+    path = str(tmp_path / "t")
+    engine = Engine(path, MERGE_ON_READ)
+    for batch in range(3):
+        engine.write(batch, rows(range(batch, 12), ts=batch, v=f"v{batch}"))
+    engine.writer.stop()
+    before = contents(path)
+    [done] = compact(HudiTable.open(path), CompactionSettings(tasks=tasks), FILES)
+    assert contents(path) == before
+    stats = HudiTable.open(path).open_commits().read(done).stats
+    assert len(stats) == 3

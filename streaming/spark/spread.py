@@ -1,0 +1,50 @@
+"""Work of services on Spark's executors: numbered pieces, each of which writes a file and tells of it.
+
+A job beside the stream takes at most half of the cores, so that the next batch finds others. It runs in the thread of
+the services, which belongs to no streaming query: stopping the query does not cancel it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+import pyarrow as pa
+from pyspark.errors import PythonException
+from pyspark.sql import SparkSession
+
+from streaming.plan.task_result import TaskResult, decode_result
+from streaming.task.failure import read_failure, told_to_the_driver
+from table.errors import TaskFailedError
+from table.services.compaction.runner import Piece, Spread
+from table.timeline.metadata.commit import WriteStat
+
+
+def spread_over(session: SparkSession, parallelism: int) -> Spread:
+    """Has pieces of work done by the executors of a session.
+
+    Args:
+        session: of the batch.
+        parallelism: tasks that run at a time.
+
+    Returns:
+        What has pieces done. It raises a HudiError where one fails.
+    """
+    return partial(_run, session, max(1, parallelism // 2))
+
+
+def _run(session: SparkSession, most: int, piece: Piece, count: int) -> Sequence[WriteStat]:
+    numbers = session.range(0, count, 1, max(1, min(count, most)))
+    try:
+        rows = numbers.mapInArrow(partial(_do_on_worker, piece), "number bigint, result string").collect()
+    except Exception as error:
+        failed = read_failure(str(error), "", from_python=isinstance(error, PythonException))
+        raise failed or TaskFailedError(str(error).splitlines()[0]) from error
+    results = {row.number: decode_result(row.result) for row in rows}
+    return [results[number].stats[0] for number in range(count)]
+
+
+def _do_on_worker(piece: Piece, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            with told_to_the_driver():
+                result = TaskResult(stats=(piece(number),)).encode()
+            yield pa.RecordBatch.from_pydict({"number": [number], "result": [result]})

@@ -1,0 +1,89 @@
+"""When a compaction takes a file of a merge-on-read table, and why."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from table.config.table_config import TableConfig
+from table.hudi_table import HudiTable
+from table.options.choices import CompactionTrigger, TableType
+from table.options.groups import CompactionSettings
+from table.services.compaction.due import make_due
+from table.services.compaction.plan import commits_since_compaction, plan_compaction
+from table.timeline.instant import Action
+from table.timeline.timeline import Timeline
+from table.view.file_group import FileGroup
+from table.view.pending_compactions import CompactingSlice, load_compacting
+
+
+def explain_compactions(
+    table: HudiTable, timeline: Timeline, groups: Iterable[FileGroup], settings: CompactionSettings
+) -> dict[str, str]:
+    """For each file of a current slice when a compaction takes it, and why, by its path. Copy-on-write: nothing.
+
+    Args:
+        table: the table.
+        timeline: as loaded.
+        groups: of the newest snapshot.
+        settings: when a compaction is due, and how much it takes.
+
+    Raises:
+        CorruptFileError: the plan of a pending compaction cannot be read.
+    """
+    if not has_compactions(table.config):
+        return {}
+    found = list(groups)
+    pending = load_compacting(table.storage, timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION))
+    chosen = {(o.partition_path, o.file_id) for o in plan_compaction(found, settings).operations}
+    next_one = _Next(tell_when(timeline, settings), frozenset(chosen))
+    return {
+        file.path: next_one.tell(group, file.path, pending.get((group.partition_path, group.file_id)))
+        for group in found
+        for file in group.current_files
+    }
+
+
+def has_compactions(config: TableConfig) -> bool:
+    """Whether a table has log files that compactions fold."""
+    return config.table_type == TableType.MERGE_ON_READ
+
+
+def tell_when(timeline: Timeline, settings: CompactionSettings) -> str:
+    """When the next compaction is requested (pure)."""
+    commits = commits_since_compaction(timeline)
+    if make_due(commits, settings):
+        return "a compaction is due, and takes it"
+    said = f"{len(commits)} delta commits since the last compaction"
+    if settings.trigger is CompactionTrigger.NUM_COMMITS:
+        return f"{said}: the next one takes it after {settings.delta_commits}"
+    bounds = f"{settings.delta_commits} commits, {settings.delta_seconds} seconds"
+    return f"{said}: the next one takes it when it is due ({settings.trigger.value}: {bounds})"
+
+
+@dataclass(frozen=True)
+class _Next:
+    """The compaction that would be requested next.
+
+    Attributes:
+        when: in words.
+        chosen: (partition path, file id) of what it would take.
+    """
+
+    when: str
+    chosen: frozenset[tuple[str, str]]
+
+    def tell(self, group: FileGroup, path: str, compacting: CompactingSlice | None) -> str:
+        """What becomes of one file of a group."""
+        newest = group.slices[0]
+        if compacting is not None:
+            if any(
+                file.path == path and found.base_instant_time < compacting.time
+                for found in group.slices
+                for file in found.files
+            ):
+                return f"the compaction {compacting.time} is requested, and folds it"
+            return f"it was written behind the compaction {compacting.time}: a later one folds it"
+        if not newest.log_files:
+            return "no: its slice has no log files"
+        if (group.partition_path, group.file_id) not in self.chosen:
+            return "not in the next one: hoodie.compaction.strategy or hoodie.compaction.target.io leaves it out"
+        return self.when

@@ -1,0 +1,86 @@
+"""What log files hold: blocks, their rows and deletes. One block at a time."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import pyarrow as pa
+
+from table.config.table_config import TableConfig
+from table.errors import CorruptFileError, StorageError, UnsupportedTableError
+from table.files.log.data_blocks import RECORD_BLOCKS, read_rows
+from table.files.log.delete_block import read_deletes
+from table.files.log.framing import BlockType, LogBlock, Verdict, scan_blocks
+from table.files.log.instants import LogInstants
+from table.schema.avro_schema import RECORD_KEY
+from table.services.check.finding import Finding, Kind, Repair, Severity
+from table.storage.interface import Storage
+from table.view.file_group import LogFile
+
+_BACKUP = "restore a savepoint, bring the file back from a backup, or write its rows again"
+_WHY = "its bytes cannot be made again from here"
+
+
+def ordering_type(config: TableConfig, schema: pa.Schema | None) -> pa.DataType:
+    """The type of the table's ordering field; null where it has none."""
+    name = config.ordering_field
+    if schema is None or name is None or name not in schema.names:
+        return pa.null()
+    return schema.field(name).type
+
+
+def check_log_contents(
+    storage: Storage, files: Iterable[LogFile], unnamed: Mapping[str, LogInstants], ordering: pa.DataType
+) -> Iterator[Finding]:
+    """Reads log files and says what is wrong with them.
+
+    Args:
+        storage: the table's.
+        files: which ones.
+        unnamed: paths of log files that no commit names.
+        ordering: type of the table's ordering field.
+    """
+    for file in files:
+        try:
+            yield from _check_file(storage, file.path, ordering, is_named=file.path not in unnamed)
+        except FileNotFoundError:
+            continue  # cleaned since
+        except (CorruptFileError, StorageError) as error:
+            if storage.exists(file.path):
+                text = f"it cannot be read: {error}"
+                yield Finding(Kind.UNREADABLE_FILE, Severity.ERROR, file.path, text, Repair.REFUSED, _WHY, _BACKUP)
+
+
+def _check_file(storage: Storage, path: str, ordering: pa.DataType, *, is_named: bool) -> Iterator[Finding]:
+    with storage.open_input(path) as stream:
+        for place in scan_blocks(stream):
+            if place.block is not None:
+                _decode(place.block, ordering, path)
+                continue
+            if place.is_framed or not place.begins or place.verdict is Verdict.WHOLE:
+                raise CorruptFileError(f"the block at byte {place.start} is damaged: {place.reason}")
+            said = "a commit names the file, so rows of it are lost" if is_named else "as over what dead writers leave"
+            where = f"the bytes from {place.start} to {place.end} are no block ({place.reason})"
+            yield Finding(
+                Kind.DAMAGED_BLOCK,
+                Severity.ERROR if is_named else Severity.WARNING,
+                path,
+                f"{where}; readers pass over them: {said}",
+                Repair.REFUSED,
+                _WHY,
+                _BACKUP,
+            )
+
+
+def _decode(block: LogBlock, ordering: pa.DataType, path: str) -> None:
+    """Reads what a block holds.
+
+    Raises:
+        CorruptFileError: it cannot be decoded.
+    """
+    if block.type is BlockType.DELETE:
+        read_deletes(block, ordering, path)
+    elif block.type in RECORD_BLOCKS:
+        try:
+            for _ in read_rows(block, [RECORD_KEY], path):
+                pass
+        except UnsupportedTableError:
+            return  # of a form that Hudi reads

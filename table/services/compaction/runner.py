@@ -1,0 +1,50 @@
+"""Who compacts the slices of a plan: threads of this process, or workers elsewhere where the plan is large."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from table import threads
+from table.timeline.metadata.commit import WriteStat
+from table.timeline.metadata.compaction import CompactionPlan
+
+Piece = Callable[[int], WriteStat]  # picklable: compacts the slice with this number
+Spread = Callable[[Piece, int], Sequence[WriteStat]]  # has so many pieces done somewhere; results in order
+
+
+@dataclass(frozen=True)
+class CompactionRunner:
+    """Who compacts.
+
+    Attributes:
+        tasks: slices at a time in this process.
+        elsewhere: has slices compacted elsewhere; None: there is nobody.
+        elsewhere_from_mb: MB that a plan reads from which it is carried out there.
+    """
+
+    tasks: int = 1
+    elsewhere: Spread | None = None
+    elsewhere_from_mb: int = 0
+
+    def run(self, plan: CompactionPlan, piece: Piece) -> tuple[WriteStat, ...]:
+        """Has every slice of a plan compacted.
+
+        Args:
+            plan: the slices.
+            piece: compacts one.
+
+        Returns:
+            The stats of the files, in the order of the plan.
+
+        Raises:
+            HudiError: one could not be compacted.
+        """
+        count = len(plan.operations)
+        if self.elsewhere is not None and read_mb(plan) >= self.elsewhere_from_mb:
+            return tuple(self.elsewhere(piece, count))
+        with threads.make_pool(self.tasks, "hudistream-compaction") as pool:
+            return tuple(pool.map(piece, range(count)))
+
+
+def read_mb(plan: CompactionPlan) -> float:
+    """MB of base and log files that a plan reads, as far as it says."""
+    return sum(operation.metrics.get("TOTAL_IO_READ_MB", 0.0) for operation in plan.operations)

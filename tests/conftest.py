@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 import time
 import zipfile
@@ -10,6 +11,7 @@ from unittest import mock
 
 import pytest
 import structlog
+from memory_folder import make_memory_folder
 
 GOLDEN = Path(__file__).with_name("golden")
 
@@ -43,7 +45,12 @@ def pytest_collection_modifyitems(config, items):
         items.sort(key=lambda item: heaviest_first(item.nodeid))
 
 
-def pytest_configure():
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    if config.option.basetemp is None:  # processes are given theirs by the one that starts them
+        config.option.basetemp = made = make_memory_folder()
+        if made is not None:
+            config.add_cleanup(lambda: shutil.rmtree(made, ignore_errors=True))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["TZ"] = "America/New_York"  # a machine that is not in UTC finds what relies on it
     time.tzset()

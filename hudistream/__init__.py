@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from streaming import (
+        ArrowSink,
         BatchSummary,
         FailedBatch,
         HudiSink,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
         Unique,
         UpkeepSummary,
         read_hudi,
+        write_hudi,
     )
     from table import (
         ArchiveSettings,
@@ -82,6 +84,7 @@ else:
 
 __all__ = [
     "ArchiveSettings",
+    "ArrowSink",
     "BadRowSettings",
     "BaseFileSettings",
     "BatchRefusedError",
@@ -146,4 +149,5 @@ __all__ = [
     "restore_to_savepoint",
     "roll_back",
     "scan_hudi",
+    "write_hudi",
 ]

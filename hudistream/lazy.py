@@ -14,6 +14,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # of the names in `hudistream.__all__` those of `streaming`; the others are `table`'s
 _STREAMING = frozenset(
     {
+        "ArrowSink",
         "BatchSummary",
         "FailedBatch",
         "HudiSink",
@@ -24,6 +25,7 @@ _STREAMING = frozenset(
         "Unique",
         "UpkeepSummary",
         "read_hudi",
+        "write_hudi",
     }
 )
 

@@ -1,12 +1,13 @@
-"""Spark Structured Streaming on top of the table format: `HudiSink`.
+"""Writers on top of the table format: `HudiSink` for Spark Structured Streaming, `ArrowSink` without Spark.
 
-A name is loaded when it is used; pyspark is needed when a batch is written or a table is read with it.
+A name is loaded when it is used; pyspark is needed when Spark's rows are written or a table is read with it.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from streaming.arrow_sink import ArrowSink, write_hudi
     from streaming.batch.failed_batch import FailedBatch
     from streaming.batch.summary import BatchSummary
     from streaming.batch.upkeep_summary import UpkeepSummary
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from streaming.validators import NullShare, PendingBatch, RowCount, Unique
 
 _MODULES = {
+    "ArrowSink": "streaming.arrow_sink",
     "BatchSummary": "streaming.batch.summary",
     "FailedBatch": "streaming.batch.failed_batch",
     "HudiSink": "streaming.sink",
@@ -26,9 +28,11 @@ _MODULES = {
     "Unique": "streaming.validators",
     "UpkeepSummary": "streaming.batch.upkeep_summary",
     "read_hudi": "streaming.spark.read_hudi",
+    "write_hudi": "streaming.arrow_sink",
 }
 
 __all__ = [
+    "ArrowSink",
     "BatchSummary",
     "FailedBatch",
     "HudiSink",
@@ -39,6 +43,7 @@ __all__ = [
     "Unique",
     "UpkeepSummary",
     "read_hudi",
+    "write_hudi",
 ]
 
 

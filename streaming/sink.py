@@ -1,42 +1,19 @@
 """HudiSink: the callable for ``writeStream.foreachBatch``."""
 
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from structlog.contextvars import bound_contextvars
-
-from streaming.batch.failed_batch import FailedBatch
-from streaming.batch.micro_batch import MicroBatchWriter
-from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary
-from streaming.batch.upkeep_summary import UpkeepSummary
-from streaming.validators import Validator
-from table import threads
+from streaming.table_sink import TableSink
 from table.errors import InvalidConfigError
-from table.failures import describe
-from table.log import get_logger
-from table.options.choices import BadRows
 from table.options.operation import Operation, OperationName
-from table.options.short_names import ColumnNames, with_short_names
-from table.options.write_groups import OPERATION
-from table.options.write_options import WriteOptions, parse_options
-from table.storage.opening import open_storage
 
 if TYPE_CHECKING:  # pyspark is needed when the first batch is there, not before
     from pyspark.sql import DataFrame
 
     from streaming.spark.engine import SparkEngine
 
-Callback = Callable[[BatchSummary], None]
-FailureHook = Callable[[FailedBatch], None]
 
-log = get_logger("hudistream.sink")
-
-
-class HudiSink:
+class HudiSink(TableSink):
     """Writes every micro-batch of a stream into a Hudi table, exactly once.
 
     ``sink = HudiSink(path, key="id", partition_by="day", order_by="ts")``, then
@@ -73,72 +50,9 @@ class HudiSink:
             another.
     """
 
-    def __init__(  # noqa: PLR0913 one parameter per thing that users say; all but the first two by name
-        self,
-        path: str | os.PathLike[str],
-        options: Mapping[str, Any] | WriteOptions | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-        validators: Sequence[Validator] = (),
-        callbacks: Sequence[Callback] = (),
-        on_failure: Sequence[FailureHook] = (),
-        *,
-        key: ColumnNames | None = None,
-        partition_by: ColumnNames | None = None,
-        order_by: str | None = None,
-        operation: Operation | OperationName | None = None,
-    ) -> None:
-        self._path = os.fspath(path)
-        given = _read_options(options, self._path)
-        self._options = with_short_names(given, key, partition_by, order_by, operation)
-        _tell_unused_ordering(self._options)
-        self._storage_options = dict(storage_options or {})
-        self._validators, self._callbacks = tuple(validators), tuple(callbacks)
-        self._on_failure = tuple(on_failure)
-        self._start()
-
     def _start(self) -> None:
-        self.last_batch: BatchSummary | None = None
-        self.callback_failures = 0
-        self._lock = threads.make_lock()
-        self._busy: object | None = None  # the thread whose batch is under way
-        self._stopping = False
+        super()._start()
         self._engine: SparkEngine | None = None
-        self._default_name = self._path.rstrip("/").rsplit("/", 1)[-1]
-        self._writer = self._make_writer(self._options)
-        self._writer.services.listeners.append(self._tell_upkeep)
-
-    def _make_writer(self, options: WriteOptions) -> MicroBatchWriter:
-        quarantine = None
-        if options.bad_rows.action is BadRows.QUARANTINE:
-            folder = options.bad_rows.path or self._path.rstrip("/") + "_bad_rows"
-            quarantine = open_storage(folder, self._storage_options)
-        storage = open_storage(self._path, self._storage_options)
-        return MicroBatchWriter(storage, options, self._default_name, self._validators, quarantine)
-
-    def __getstate__(self) -> dict[str, Any]:
-        kept = ("_path", "_options", "_storage_options", "_validators", "_callbacks", "_on_failure")
-        return {name: self.__dict__[name] for name in kept}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._start()
-
-    @contextmanager
-    def _one_batch(self) -> Iterator[None]:
-        """One batch at a time. A callback that writes through its own sink would wait for itself: it is refused."""
-        if self._busy == threads.current_thread():
-            raise InvalidConfigError(
-                "a validator or callback of this sink writes through the same sink: the batch that called it is not "
-                "done yet; write from another place, or through another HudiSink"
-            )
-        with self._lock:
-            self._busy = threads.current_thread()
-            try:
-                yield
-            finally:
-                self._busy = None
-                if self._stopping:  # a callback asked for it
-                    self._writer.lease.release()
 
     def __call__(self, batch: "DataFrame", batch_id: int) -> None:
         """Writes one micro-batch; Spark calls this.
@@ -152,7 +66,7 @@ class HudiSink:
         """
         with self._one_batch(), self._watched(batch_id):
             self._check_streams()
-            self._tell(self._writer.write(self._open_engine().open_micro_batch(batch, batch_id)))
+            self._write_batch(self._open_engine().open_micro_batch(batch, batch_id), None)
 
     def _open_engine(self) -> "SparkEngine":
         if self._engine is None:
@@ -194,102 +108,4 @@ class HudiSink:
         engine = self._open_engine()
         engine.check(rows)
         with self._one_batch(), self._watched(None):
-            batch = engine.open_write(rows)
-            writer = self._writer
-            named = self._options.operation if operation is None else OPERATION.read("operation", operation)
-            if named is not self._options.operation:
-                writer = self._make_writer(replace(self._options, operation=named))
-                writer.services = self._writer.services  # one clean at a time
-                writer.lease = self._writer.lease  # the same writer
-                writer.progress = self._writer.progress
-            summary = writer.write(batch)
-            self._tell(summary)
-            return summary
-
-    @property
-    def services(self) -> TableServices:
-        """Cleaning and archival of the table: whether they run, and how often they failed."""
-        return self._writer.services
-
-    def stop(self) -> None:
-        """Waits for the batch and the clean under way, starts no other clean, and releases the table.
-
-        The interpreter's exit waits for them, too; a driver that lives on without this sink calls this method. A
-        callback of this sink may call it: nothing is waited for then, and the clean under way is the last one.
-        """
-        if self._busy == threads.current_thread():
-            self._writer.services.start_no_more()
-            self._stopping = True
-            return
-        with self._lock:
-            self._writer.stop()
-
-    @contextmanager
-    def _watched(self, batch_id: int | None) -> Iterator[None]:
-        """Around one batch: its events name table and batch, and hooks get its failure."""
-        table, progress = self._writer.table, self._writer.progress
-        progress.reset()
-        with bound_contextvars(table=table, batch_id=batch_id):
-            try:
-                yield
-            except Exception as error:
-                failed = progress.failed(table, batch_id, error)
-                if failed is None:
-                    log.exception("failed_after_commit", instant_time=progress.instant_time)
-                else:
-                    self._tell_failure(failed)
-                raise
-
-    def _tell_failure(self, failed: FailedBatch) -> None:
-        log.error(
-            "batch_failed",
-            table=failed.table,
-            batch_id=failed.batch_id,
-            instant_time=failed.instant_time,
-            error=describe(failed.error),
-            outcome_unknown=failed.outcome_unknown,
-        )
-        for hook in self._on_failure:
-            self._call(hook, failed, failed.batch_id)
-
-    def _tell(self, summary: BatchSummary) -> None:
-        self.last_batch = summary
-        for callback in self._callbacks:
-            self._call(callback, summary, summary.batch_id)
-
-    def _tell_upkeep(self, summary: UpkeepSummary) -> None:
-        for callback in self._callbacks:
-            after_upkeep = getattr(callback, "after_upkeep", None)
-            if after_upkeep is not None:
-                self._call(after_upkeep, summary, None)
-
-    def _call(self, callback: Callable[[Any], None], told: Any, batch_id: int | None) -> None:
-        try:
-            callback(told)
-        except Exception as error:  # noqa: BLE001 a caller's code changes nothing of what became of a batch
-            self.callback_failures += 1
-            log.warning("callback_failed", table=told.table, batch_id=batch_id, error=repr(error))
-
-
-def _read_options(options: Mapping[str, Any] | WriteOptions | None, path: str) -> WriteOptions:
-    """Options as they were given, typed; those without effect are logged."""
-    if isinstance(options, WriteOptions):
-        return options
-    parsed = parse_options(options or {}, path)
-    for key, reason in parsed.without_effect.items():
-        log.info("option_without_effect", key=key, value=str((options or {})[key]), reason=reason)
-    return parsed.options
-
-
-def _tell_unused_ordering(options: WriteOptions) -> None:
-    """Inserts of their own compare no rows: a column that orders them has no effect, which surprises."""
-    duplicates, name = options.duplicates, options.keys.ordering_field
-    compares = duplicates.combine_before_insert or duplicates.drop_on_insert or not duplicates.allow_on_insert
-    if options.operation is Operation.INSERT and name is not None and not compares:
-        log.info(
-            "ordering_field_without_effect",
-            ordering_field=name,
-            operation="insert",
-            reason="insert adds every row, also where the table has its key; upsert keeps one row per key, the one "
-            "with the greatest ordering value",
-        )
+            return self._write_batch(engine.open_write(rows), operation)

@@ -157,7 +157,8 @@ class MicroBatchWriter:
             return self._write_held(without_metadata_table(table), batch, identity, timing)
         finally:
             self.lease.is_busy = False
-            if (batch.batch_id is None or batch.query_id is None) and not was_held:
+            of_stream = batch.batch_id is not None and batch.query_id is not None
+            if not (of_stream or batch.keeps_table or was_held):
                 self.lease.release()  # a stream keeps it until its next batch
 
     def _write_held(self, table: HudiTable, batch: Batch, identity: WriterIdentity, timing: PhaseClock) -> BatchSummary:

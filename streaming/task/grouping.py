@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.plan.columns import SLOT_COLUMN
-from table.columns.lots import open_scratch_file
+from streaming.task.spilled_run import SpilledRun
 from table.columns.memory_size import rows_bytes
 from table.files.bloom.key_hashes import hash_keys
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
@@ -46,7 +46,7 @@ def group_rows(pieces: Iterable[Numbered], memory_bytes: int) -> Iterator[tuple[
     held_bytes = 0
     passing: int | None = None
     with ExitStack() as stack:
-        runs: list[_Run] = []
+        runs: list[SpilledRun[int]] = []
         for rows, numbers in pieces:
             held.append((rows, numbers))
             held_bytes += rows_bytes(rows)
@@ -57,12 +57,12 @@ def group_rows(pieces: Iterable[Numbered], memory_bytes: int) -> Iterator[tuple[
                 if passing in groups:
                     yield passing, groups.pop(passing)
                 if groups:
-                    runs.append(stack.enter_context(_Run(groups)))
+                    runs.append(stack.enter_context(SpilledRun(groups.items())))
                 held, held_bytes = [], 0
         last = _grouped(held) if held else {}
         if passing is not None and passing in last:
             yield passing, last.pop(passing)
-        for group in dict.fromkeys([*(group for run in runs for group in run.batches), *last]):
+        for group in dict.fromkeys([*(group for run in runs for group in run.groups), *last]):
             for run in runs:
                 yield from ((group, rows) for rows in run.read(group))
             if group in last:
@@ -171,31 +171,3 @@ def _grouped(held: list[Numbered]) -> dict[int, pa.Table]:
         int(number): rows.slice(start, end - start)
         for number, start, end in zip(numbers[starts], starts, ends, strict=True)
     }
-
-
-class _Run:
-    """Grouped rows on local disk; the file has no name, and is deleted when it is closed."""
-
-    def __init__(self, groups: dict[int, pa.Table]) -> None:
-        self._file = open_scratch_file()
-        self.batches: dict[int, list[int]] = {}
-        number = 0
-        schema = next(iter(groups.values())).schema
-        with pa.ipc.new_file(pa.PythonFile(self._file, mode="w"), schema) as writer:
-            for group, rows in groups.items():
-                for batch in rows.to_batches():
-                    writer.write_batch(batch)
-                    self.batches.setdefault(group, []).append(number)
-                    number += 1
-        self._file.flush()
-        self._reader = pa.ipc.open_file(pa.PythonFile(self._file, mode="r"))
-
-    def __enter__(self) -> "_Run":  # noqa: PYI034 typing.Self is younger than Python 3.10
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._file.close()
-
-    def read(self, group: int) -> Iterator[pa.Table]:
-        for number in self.batches.get(group, ()):
-            yield pa.Table.from_batches([self._reader.get_batch(number)])

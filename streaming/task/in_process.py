@@ -1,6 +1,10 @@
-"""Workers without an engine: the tasks of a batch one after another, in this process."""
+"""Workers without an engine: the tasks of a batch in this process, one after another or in threads."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, wait
+from contextlib import ExitStack, contextmanager
+from contextvars import copy_context
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,132 +15,219 @@ from streaming.plan.columns import SLOT_COLUMN
 from streaming.plan.task_plan import Pipeline, TaskPlan
 from streaming.plan.task_result import TaskResult
 from streaming.task.route_rows import slots_of, tasks_of
+from streaming.task.routed_rows import RoutedRows, read_all
 from streaming.task.run import run_task
+from streaming.task.sort_rows import sort_rows
 from streaming.task.tag import tag_rows
+from table import threads
 from table.columns.conform import conform
+from table.columns.memory_size import rows_bytes
 from table.columns.text_bytes import find_bad_text, made_readable
+from table.errors import TaskFailedError
 from table.files.bloom.key_hashes import hash_keys
+from table.keys.arrow_keys import compute_keys
 from table.keys.keygen import KeyExpressions
 from table.records.merge import ARRIVAL_COLUMN
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 
 Positions = npt.NDArray[np.int64]
+Result = TypeVar("Result")
 
 BATCH_ROWS = 10_000  # as many as Spark hands to a worker at once
+PIECE_ROWS = 100_000  # rows whose keys are made at once
+PIECE_BYTES = 32 * 1024 * 1024
 
 
 class InProcessWorkers:
     """This process, with the rows of one batch; see `streaming.batch.workers.Workers`.
 
     Args:
-        rows: the batch (Arrow).
-        record_keys: of the rows (string); null or empty: the row cannot be stored.
-        partition_paths: of the rows (string).
+        rows: the batch (Arrow); types as `table.columns.storable` makes them. A reader is read once, piece by piece.
         parallelism: tasks that the batch is cut into.
+        workers: threads that run them; with one, tasks run one after another, in this thread.
         attempts: how often a task is tried before its failure is the batch's.
         batch_rows: rows that a task is handed at once.
     """
 
     def __init__(
         self,
-        rows: pa.Table,
-        record_keys: pa.ChunkedArray,
-        partition_paths: pa.ChunkedArray,
+        rows: pa.Table | pa.RecordBatchReader,
         *,
         parallelism: int = 1,
+        workers: int = 1,
         attempts: int = 1,
         batch_rows: int = BATCH_ROWS,
     ) -> None:
-        self._rows, self._keys, self._paths = rows, record_keys, partition_paths
+        self._rows = rows
         self.parallelism, self._attempts, self._batch_rows = parallelism, attempts, batch_rows
+        self._workers = workers
         self._started = 0
+        self._failed = False
+        self._lock = threads.make_lock()
 
     @property
     def schema(self) -> pa.Schema:
         """Columns of the batch (Arrow)."""
         return self._rows.schema
 
-    def list_partition_paths(self, keys: KeyExpressions) -> Sequence[str]:  # noqa: ARG002 they were made before
+    def list_partition_paths(self, keys: KeyExpressions) -> Sequence[str]:
         """The partition paths of the rows, each once."""
-        paths: list[str] = pc.unique(self._paths).to_pylist()
-        return paths
+        found: dict[str, None] = {}
+        for start, rows in self._pieces():
+            found |= dict.fromkeys(pc.unique(self._make_keys(keys, rows, start)[1]).to_pylist())
+        return [path for path in found if path]
 
-    def write(self, keys: KeyExpressions, plan: TaskPlan) -> list[TaskResult]:  # noqa: ARG002 they were made before
-        """Runs one task after another.
+    def _make_keys(self, keys: KeyExpressions, rows: pa.Table, start: int) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+        """Record keys and partition paths of rows, of which the first is the batch's number `start`."""
+        del start  # whoever knows the keys of the whole batch asks for it
+        return compute_keys(keys.rules, rows)
+
+    def write(self, keys: KeyExpressions, plan: TaskPlan) -> list[TaskResult]:
+        """Moves the rows to their tasks, in memory and on local disk, and runs the tasks.
 
         Raises:
-            HudiError: a task failed as often as it may.
+            HudiError: a task failed as often as it may. The other tasks have ended, too.
+            OSError: local disk is full.
         """
-        results = (self._run(plan, task, batches) for task, batches in enumerate(self.route(plan)) if batches)
+        with self._routed(keys, plan) as parts:
+
+            def run(task: int) -> TaskResult:
+                return self._run(plan, task, lambda: self._batches(plan, parts, task))
+
+            tasks = [task for task in range(plan.routes.tasks) if any(part.has(task) for part in parts)]
+            results = self._run_all(tasks, run)
         return [result for result in results if not result.is_empty]
 
-    def _run(self, plan: TaskPlan, task: int, batches: Sequence[pa.RecordBatch]) -> TaskResult:
+    def route(self, keys: KeyExpressions, plan: TaskPlan) -> list[list[pa.RecordBatch]]:
+        """The rows that each task writes, as `run_task` takes them; keys that are looked for apart were looked for."""
+        with self._routed(keys, plan) as parts:
+            return [list(self._batches(plan, parts, task)) for task in range(plan.routes.tasks)]
+
+    def _run(self, plan: TaskPlan, task: int, read: Callable[[], Iterable[pa.RecordBatch]]) -> TaskResult:
         for attempt in range(self._attempts):
-            self._started += 1
+            with self._lock:
+                self._started += 1
+                token = f"{task}-0-{self._started}"
             try:
-                return run_task(plan, f"{task}-0-{self._started}", batches)
+                return run_task(plan, token, read())
             except Exception:
                 if attempt + 1 == self._attempts:
                     raise
         raise AssertionError("a task has at least one attempt")
 
-    def route(self, plan: TaskPlan) -> list[list[pa.RecordBatch]]:
-        """The rows that each task writes, as `run_task` takes them; keys that are looked for apart were looked for."""
-        routed: Iterable[pa.Table] = self._routed(plan)
-        if plan.pipeline is Pipeline.TAGGED_UPSERT:
-            routed = self._tagged(plan, routed)
-        return [rows.combine_chunks().to_batches(self._batch_rows) for rows in routed]
+    def _run_all(self, tasks: Sequence[int], run: Callable[[int], Result]) -> list[Result]:
+        """Runs tasks; when one fails, no other begins, and those that run end at their next rows."""
+        if self._workers == 1 or len(tasks) < 2:
+            return [run(task) for task in tasks]
+        with threads.make_pool(min(self._workers, len(tasks)), "hudistream-task") as pool:
+            running = [pool.submit(copy_context().run, run, task) for task in tasks]
+            try:
+                ended, _ = wait(running, return_when=FIRST_EXCEPTION)
+                failed = next((future for future in running if future in ended and future.exception()), None)
+                self._failed = failed is not None
+            except BaseException:
+                self._failed = True
+                raise
+            finally:
+                for future in running:
+                    future.cancel()  # those that have not begun
+        return [future.result() for future in (running if failed is None else [failed])]
 
-    def _routed(self, plan: TaskPlan) -> Iterator[pa.Table]:
-        """The rows of each task, in order of arrival."""
-        routes, route = plan.routes, pa.table({RECORD_KEY: self._keys, PARTITION_PATH: self._paths})
+    def _batches(self, plan: TaskPlan, parts: Sequence[RoutedRows], task: int) -> Iterator[pa.RecordBatch]:
+        pieces = read_all(parts, task)
+        if plan.is_sorted:
+            pieces = sort_rows(plan, (batch for rows in pieces for batch in self._cut(rows)))
+        for rows in pieces:
+            yield from self._cut(rows)
+
+    def _cut(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
+        for batch in rows.combine_chunks().to_batches(self._batch_rows):
+            if self._failed:
+                raise TaskFailedError("another task of the batch failed")
+            yield batch
+
+    @contextmanager
+    def _routed(self, keys: KeyExpressions, plan: TaskPlan) -> Iterator[Sequence[RoutedRows]]:
+        """The rows of each task; those of each part come one after the other."""
+        with ExitStack() as stack:
+            routed = stack.enter_context(self._at_tasks(keys, plan))
+            if plan.pipeline is not Pipeline.TAGGED_UPSERT:
+                yield [routed]
+                return
+            tagged = self._tagged(plan, routed, stack)
+            routed.close()
+            yield tagged
+
+    def _at_tasks(self, keys: KeyExpressions, plan: TaskPlan) -> RoutedRows:
+        """The first exchange: every row to the task of its slot."""
+        routed = RoutedRows(plan.routes.tasks, plan.memory_bytes)
+        try:
+            for start, rows in self._pieces():
+                arriving, tasks = self._arriving(keys, plan, rows, start)
+                routed.add(arriving, tasks, self._added_bytes(rows, arriving))
+        except BaseException:
+            routed.close()
+            raise
+        return routed
+
+    def _added_bytes(self, rows: pa.Table, arriving: pa.Table) -> int | None:
+        """What holding rows costs: of a table, the columns that it had to be given; its caller holds the others."""
+        if isinstance(self._rows, pa.RecordBatchReader):
+            return None
+        theirs = {field.name: field.type for field in rows.schema}
+        ours = [field.name for field in arriving.schema if theirs.get(field.name) != field.type]
+        return rows_bytes(arriving.select(ours))
+
+    def _pieces(self) -> Iterator[tuple[int, pa.Table]]:
+        """The rows piece by piece, each with the number of its first row."""
+        start = 0
+        for rows in self._large_pieces():
+            for first in range(0, len(rows), PIECE_ROWS):
+                yield start + first, rows.slice(first, PIECE_ROWS)
+            start += len(rows)
+
+    def _large_pieces(self) -> Iterator[pa.Table]:
+        if not isinstance(self._rows, pa.RecordBatchReader):
+            yield self._rows
+            return
+        held: list[pa.RecordBatch] = []
+        rows = held_bytes = 0
+        for batch in self._rows:
+            held.append(batch)
+            rows += len(batch)
+            held_bytes += rows_bytes(pa.Table.from_batches([batch]))
+            if rows >= PIECE_ROWS or held_bytes >= PIECE_BYTES:
+                yield pa.Table.from_batches(held)
+                held, rows, held_bytes = [], 0, 0
+        if held:
+            yield pa.Table.from_batches(held)
+
+    def _arriving(self, keys: KeyExpressions, plan: TaskPlan, rows: pa.Table, start: int) -> tuple[pa.Table, Positions]:
+        """Rows as `TaskPlan.arriving_schema`, and the task of each."""
+        record_keys, paths = self._make_keys(keys, rows, start)
+        routes, route = plan.routes, pa.table({RECORD_KEY: record_keys, PARTITION_PATH: paths})
         if find_bad_text(route):
             route = made_readable(route)  # the task finds it, too, and says so
         numbers = hash_keys(route.column(RECORD_KEY))
         slots = slots_of(routes, route.column(PARTITION_PATH), numbers).astype(np.int32)
-        is_global = plan.changes is not None and plan.changes.is_global
         route = route.append_column(SLOT_COLUMN, pa.array(slots))
-        tasks = numbers % routes.tasks if is_global else tasks_of(routes, route)
-        rows = self._arriving(plan, slots)
-        for task in range(routes.tasks):
-            mine = rows.filter(pa.array(tasks == task))
-            yield mine.take(pa.array(self._order(plan, mine))) if plan.is_sorted else mine
-
-    def _arriving(self, plan: TaskPlan, slots: npt.NDArray[np.int32]) -> pa.Table:
-        rows = self._rows.select([]) if plan.needs_keys_only else self._rows
-        columns = dict(zip(rows.column_names, rows.columns, strict=True))
-        columns |= {RECORD_KEY: self._keys, PARTITION_PATH: self._paths, SLOT_COLUMN: pa.array(slots)}
+        is_global = plan.changes is not None and plan.changes.is_global
+        tasks: Positions = numbers % routes.tasks if is_global else tasks_of(routes, route)
+        taken = rows.select([]) if plan.needs_keys_only else rows
+        columns = dict(zip(taken.column_names, taken.columns, strict=True))
+        columns |= {RECORD_KEY: record_keys, PARTITION_PATH: paths, SLOT_COLUMN: pa.array(slots)}
         if plan.numbers_rows:
-            columns[ARRIVAL_COLUMN] = pa.array(np.arange(len(self._keys)))
-        return conform(pa.table(columns), plan.arriving_schema, plan.context.required)
+            columns[ARRIVAL_COLUMN] = pa.array(np.arange(start, start + len(record_keys)))
+        return conform(pa.table(columns), plan.arriving_schema, plan.context.required), tasks
 
-    def _order(self, plan: TaskPlan, rows: pa.Table) -> Positions:
-        """Sorted as Spark sorts them: by slot, then by key and what decides among equal keys."""
-        names = [PARTITION_PATH, SLOT_COLUMN]
-        if plan.context.combine_before_insert or plan.sort_mode is not None:
-            names.append(RECORD_KEY)
-        ordering = plan.context.merge.ordering_field
-        if plan.context.combine_before_insert and ordering is not None:
-            names.append(ordering)
-        # of numpy's keys the last one counts most
-        order: Positions = np.lexsort([_ranks(rows.column(name)) for name in reversed(names)])
-        return order
+    def _tagged(self, plan: TaskPlan, routed: RoutedRows, stack: ExitStack) -> list[RoutedRows]:
+        """The second exchange: of what each task has looked for, to the tasks that write."""
+        count = plan.routes.tasks
+        parts = [stack.enter_context(RoutedRows(count, plan.memory_bytes // count)) for _ in range(count)]
 
-    def _tagged(self, plan: TaskPlan, routed: Iterable[pa.Table]) -> list[pa.Table]:
-        """The second exchange."""
-        parts: list[list[pa.Table]] = [[] for _ in range(plan.routes.tasks)]
-        for arrived in routed:
-            for rows in tag_rows(plan, arrived.to_batches(self._batch_rows)):
-                tasks = tasks_of(plan.routes, rows)
-                for task, of_task in enumerate(parts):
-                    of_task.append(rows.filter(pa.array(tasks == task)))
-        empty = plan.tagged_schema.empty_table()
-        return [pa.concat_tables([empty, *of_task]) for of_task in parts]
+        def tag(task: int) -> None:
+            for rows in tag_rows(plan, self._batches(plan, [routed], task)):
+                parts[task].add(rows, tasks_of(plan.routes, rows))
 
-
-def _ranks(column: pa.ChunkedArray) -> Positions:
-    """The rank of each value, the same for equal ones; nulls first."""
-    values = column.combine_chunks()
-    ranks: Positions = pc.rank(values, tiebreaker="dense").to_numpy().astype(np.int64)
-    ranks[pc.is_null(values).to_numpy(zero_copy_only=False)] = 0
-    return ranks
+        self._run_all([task for task in range(count) if routed.has(task)], tag)
+        return parts

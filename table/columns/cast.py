@@ -123,6 +123,8 @@ def java_text(value: float, *, single: bool = False) -> str:
     significant = significant.rstrip("0")
     if not significant:
         return sign + "0.0"
+    if len(significant) == 1:  # Java shows two digits where that is closer: 4.9E-324
+        significant = f"{abs(float(np.float32(value)) if single else value):.1e}".replace(".", "")[:2].rstrip("0")
     if -2 <= power <= 7:  # from 10^-3 up to 10^7 without an exponent
         padded = significant.rjust(len(significant) - min(0, power), "0")
         point = max(0, power)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from table import threads
 from table.files.base.hudi_footer import filter_of_footer, stored_bounds
 from table.files.base.stored_file import StoredBaseFile
 from table.files.base.summary import FileContents
@@ -50,16 +51,22 @@ class KeyCache:
         self.limit_bytes = limit_bytes
         self._files: OrderedDict[tuple[str, str], KnownFile] = OrderedDict()
         self._held_bytes = 0
+        self._lock = threads.make_lock()  # tasks may be threads of one process
 
     def get(self, base_uri: str, path: str) -> KnownFile | None:
         """What is known of a file of a table."""
-        known = self._files.get((base_uri, path))
-        if known is not None:
-            self._files.move_to_end((base_uri, path))
-        return known
+        with self._lock:
+            known = self._files.get((base_uri, path))
+            if known is not None:
+                self._files.move_to_end((base_uri, path))
+            return known
 
     def put(self, base_uri: str, path: str, known: KnownFile) -> None:
         """Remembers a file, and forgets others that there is no room for."""
+        with self._lock:
+            self._put(base_uri, path, known)
+
+    def _put(self, base_uri: str, path: str, known: KnownFile) -> None:
         self._forget((base_uri, path))
         if known.size_bytes > self.limit_bytes:
             return
@@ -70,10 +77,12 @@ class KeyCache:
 
     def replace(self, base_uri: str, older: str | None, path: str, contents: FileContents) -> None:
         """Remembers a file that was just written, in place of the version that it continues."""
-        known = self._files.get((base_uri, older)) if older is not None else None
-        self.put(base_uri, path, known_after(contents, known))
-        if older is not None:
-            self._forget((base_uri, older))
+        known = self.get(base_uri, older) if older is not None else None
+        after = known_after(contents, known)
+        with self._lock:
+            self._put(base_uri, path, after)
+            if older is not None:
+                self._forget((base_uri, older))
 
     def _forget(self, key: tuple[str, str]) -> None:
         known = self._files.pop(key, None)

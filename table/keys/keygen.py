@@ -1,5 +1,6 @@
-"""Record key and partition path as Spark SQL text: the one definition of both (pure).
+"""Record key and partition path: the rules for both, and their Spark SQL text (pure).
 
+`arrow_keys` follows the same rules over Arrow columns, where there is no SQL.
 Rules from KeyGenUtils, SimpleKeyGenerator, ComplexKeyGenerator, NonpartitionedKeyGenerator,
 TimestampBasedKeyGenerator, CustomKeyGenerator and PartitionPathEncodeUtils. The text of a value is what
 Hudi's insert makes of it: a timestamp is its microseconds, a decimal Java's text, binary is hex.
@@ -15,7 +16,7 @@ from table.columns.near_name import did_you_mean
 from table.config.table_config import TableConfig
 from table.errors import InvalidConfigError, SchemaMismatchError, UnsupportedTableError
 from table.keys.sql_text import quote_name, quote_text
-from table.keys.time_partition import build_time_value, parse_time_partition
+from table.keys.time_partition import TimePartition, build_time_value, parse_time_partition
 from table.schema.avro_schema import relaxed_type
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
@@ -27,17 +28,36 @@ ESCAPED_CHARACTERS = "".join(map(chr, range(1, 32))) + "\"#%'*/:=?\\\x7f{[]^"
 
 
 @dataclass(frozen=True)
+class KeyRules:
+    """What record key and partition path are made of.
+
+    Attributes:
+        record_key: columns, or fields within structs (``a.b``).
+        partition: such columns, with how a time becomes text; None: its value is taken as it is.
+        hive_style: parts are ``column=value``.
+        url_encode: special characters of values are escaped.
+    """
+
+    record_key: tuple[str, ...]
+    partition: tuple[tuple[str, TimePartition | None], ...] = ()
+    hive_style: bool = False
+    url_encode: bool = False
+
+
+@dataclass(frozen=True)
 class KeyExpressions:
     """Spark SQL text of the two strings that say what a row is and where it belongs.
 
     Attributes:
         record_key: null or "" where the row has no key.
         partition_path: null where no path can be made of the row (a text that is no date).
+        rules: the same, for an engine without SQL.
         key_column: the column that is the record key as it stands, if one is.
     """
 
     record_key: str
     partition_path: str
+    rules: KeyRules
     key_column: str | None = None
 
 
@@ -62,12 +82,12 @@ def build_key_expressions(
     check_fields(config, schema)
     timed = {**config.extra, **(settings or {})}
     kinds = _kinds_of(config, partition_kinds)
-    parts = [
-        _partition_part(config, schema, name, kind, timed)
-        for name, kind in zip(config.partition_fields, kinds, strict=True)
-    ]
+    ways = [parse_time_partition(timed) if kind == "TIMESTAMP" else None for kind in kinds]
+    partition = tuple(zip(config.partition_fields, ways, strict=True))
+    parts = [_partition_part(config, schema, name, way) for name, way in partition]
     path = "''" if not parts else parts[0] if len(parts) == 1 else f"concat({', '.join(_between(parts, '/'))})"
-    return KeyExpressions(_record_key(config, schema), path, find_key_column(config, schema))
+    rules = KeyRules(config.record_key_fields, partition, config.hive_style, config.url_encode)
+    return KeyExpressions(_record_key(config, schema), path, rules, find_key_column(config, schema))
 
 
 def find_key_column(config: TableConfig, schema: pa.Schema) -> str | None:
@@ -112,10 +132,10 @@ def _between(parts: list[str], separator: str) -> list[str]:
     return [piece for part in parts for piece in (quote_text(separator), part)][1:]
 
 
-def _partition_part(config: TableConfig, schema: pa.Schema, name: str, kind: str, timed: Mapping[str, str]) -> str:
-    if kind == "TIMESTAMP":
+def _partition_part(config: TableConfig, schema: pa.Schema, name: str, way: TimePartition | None) -> str:
+    if way is not None:
         column, found = _column(name, schema)
-        value = build_time_value(parse_time_partition(timed), column, found, name)
+        value = build_time_value(way, column, found, name)
     else:
         value = f"coalesce(nullif({_text_of(name, schema)}, ''), {quote_text(DEFAULT_PARTITION)})"
     if config.url_encode:

@@ -17,7 +17,7 @@ from table.keys.sql_text import quote_text
 PREFIX = "hoodie.keygen.timebased."
 
 # field of a form -> SQL function, width, and what a text may hold there
-_PARTS = {
+FORM_FIELDS = {
     "yyyy": ("year", 4, "[0-9]{4}"),
     "MM": ("month", 2, "0[1-9]|1[0-2]"),
     "dd": ("day", 2, "0[1-9]|[12][0-9]|3[01]"),
@@ -35,7 +35,7 @@ _SCALAR_MILLIS = {
     "HOURS": "{} * 3600000",
     "DAYS": "{} * 86400000",
 }
-_NUMBER_UNITS = {"UNIX_TIMESTAMP": "SECONDS", "EPOCHMILLISECONDS": "MILLISECONDS", "EPOCHMICROSECONDS": "MICROSECONDS"}
+NUMBER_UNITS = {"UNIX_TIMESTAMP": "SECONDS", "EPOCHMILLISECONDS": "MILLISECONDS", "EPOCHMICROSECONDS": "MICROSECONDS"}
 _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 
 
@@ -71,10 +71,10 @@ def parse_time_partition(settings: Mapping[str, str]) -> TimePartition:
         return settings.get(PREFIX + key) or default
 
     kind = get("timestamp.type").upper()
-    if kind not in (*_NUMBER_UNITS, "SCALAR", "DATE_STRING", "MIXED"):
+    if kind not in (*NUMBER_UNITS, "SCALAR", "DATE_STRING", "MIXED"):
         raise InvalidConfigError(
             f"{PREFIX}timestamp.type={kind or '(not set)'}: the timestamp key generator needs one of "
-            f"{', '.join(_NUMBER_UNITS)}, SCALAR, DATE_STRING, MIXED"
+            f"{', '.join(NUMBER_UNITS)}, SCALAR, DATE_STRING, MIXED"
         )
     output = get("output.dateformat")
     if not output:
@@ -116,11 +116,11 @@ def split_format(form: str) -> list[tuple[str, bool]]:
         text = found[0]
         if found[1] is not None:
             parts.append((found[1].replace("''", "'") or "'", False))
-        elif text in _PARTS:
+        elif text in FORM_FIELDS:
             parts.append((text, True))
         elif text[0].isalpha():
             raise InvalidConfigError(
-                f"the date form {form!r} has {text!r}: supported are {' '.join(_PARTS)} and quotes"
+                f"the date form {form!r} has {text!r}: supported are {' '.join(FORM_FIELDS)} and quotes"
             )
         else:
             parts.append((text, False))
@@ -148,7 +148,7 @@ def build_time_value(settings: TimePartition, column: str, kind: pa.DataType, na
         time = f"CASE WHEN {column} IS NULL THEN {_EPOCH} ELSE {time} END"
         zone = settings.input_timezone
     else:
-        unit = settings.scalar_unit if settings.type == "SCALAR" else _NUMBER_UNITS.get(settings.type, "MILLISECONDS")
+        unit = settings.scalar_unit if settings.type == "SCALAR" else NUMBER_UNITS.get(settings.type, "MILLISECONDS")
         time = _from_number(_number_of(column, kind, name), unit)
         zone = "UTC"
     if zone != settings.output_timezone:
@@ -182,7 +182,7 @@ def _parsed(column: str, form: str) -> str:
     pattern, order = "^", []
     for text, is_field in split_format(form):
         if is_field:
-            pattern += f"({_PARTS[text][2]})"
+            pattern += f"({FORM_FIELDS[text][2]})"
             order.append(text)
         else:
             pattern += re.escape(text)
@@ -204,7 +204,7 @@ def _formatted(time: str, form: str) -> str:
     pieces = []
     for text, is_field in split_format(form):
         if is_field:
-            function, width, _ = _PARTS[text]
+            function, width, _ = FORM_FIELDS[text]
             number = f"CAST(CAST({function}({time}) AS INT) AS STRING)"
             pieces.append(f"lpad({number}, greatest({width}, length({number})), '0')")
         else:

@@ -74,7 +74,7 @@ class Engine:
 
     def route(self, plan, table):
         """The batches of each task."""
-        return self.workers(table).route(plan)
+        return self.workers(table).route(None, plan)
 
     def distribute(self, plan, table):
         """Has a batch written; tests that interfere put something else in its place."""
@@ -98,12 +98,15 @@ class _Workers(InProcessWorkers):
         ids = table.column("id") if "id" in table.column_names else pa.chunked_array([pa.nulls(len(table))])
         keys = ids.cast(pa.string())
         attempts = engine.retry + 1
-        super().__init__(table, keys, paths, parallelism=parallelism, attempts=attempts, batch_rows=engine.batch_rows)
-        self._engine, self._schema = engine, schema or table.schema
+        super().__init__(table, parallelism=parallelism, attempts=attempts, batch_rows=engine.batch_rows)
+        self._engine, self._schema, self._keys, self._paths = engine, schema or table.schema, keys, paths
 
     @property
     def schema(self):
         return self._schema
+
+    def _make_keys(self, keys, rows, start):
+        return self._keys.slice(start, len(rows)), self._paths.slice(start, len(rows))
 
     def write(self, keys, plan):
         return self._engine.distribute(plan, self._rows)

@@ -1,0 +1,231 @@
+"""ArrowSink: a Hudi table written from Python alone, without Spark."""
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from streaming.batch.summary import BatchSummary
+from streaming.batch.workers import Batch
+from streaming.table_sink import Callback, FailureHook, TableSink
+from streaming.task.arrow_rows import Rows, open_rows
+from streaming.task.in_process import InProcessWorkers
+from streaming.validators import Validator
+from table.errors import InvalidConfigError
+from table.options.operation import Operation, OperationName
+from table.options.short_names import ColumnNames
+from table.options.write_options import WriteOptions
+from table.user_table import HudiTable
+
+
+class ArrowSink(TableSink):
+    """Writes Arrow rows, pandas and Polars frames into a Hudi table, without Spark.
+
+    ``with ArrowSink(path, key="id", partition_by="day", order_by="ts") as sink: sink.write(rows, batch_id=7)``
+
+    Options, operations and guarantees are those of `HudiSink`. The table is created by the first write. A sink holds
+    the table from its first write with a batch id, or from its first write within ``with``, until `stop`. Any other
+    write holds it only while it runs.
+
+    Args:
+        path: where the table is: a folder, ``file:///…``, ``s3a://…``.
+        options: ``hoodie.*`` keys and values as strings, or `WriteOptions`. A value of None means that the option is
+            not given. Where an option and one of the short names `key`, `partition_by`, `order_by`, `operation` are
+            both given, they must agree.
+        storage_options: what fsspec's file system gets (keys, endpoint).
+        validators: callables that see a batch before it is committed (`streaming.validators`) and may refuse it.
+        callbacks: callables that get the `BatchSummary` of every batch afterwards; what they raise is logged and
+            counted, and fails no batch. One that has a method ``after_upkeep`` also gets an `UpkeepSummary` whenever
+            the table was cleaned and archived, from the thread that did it.
+        on_failure: callables that get the `FailedBatch` of every batch that failed, before its error is raised; what
+            they raise is logged and counted. Never called for a batch that is visible.
+        key: column or columns that identify a row; a new table needs it.
+        partition_by: column or columns that make the partition path; without it, a new table has no partitions.
+        order_by: column that orders the records of one key: the greatest value stays; without it, the record that
+            arrives last stays.
+        operation: what a batch does to the table; ``upsert`` where it is not named.
+        workers: threads that write a batch; None: one for each core. With one, storage is called in the same order
+            whenever the same rows are written.
+
+    Attributes:
+        last_batch: summary of the last batch.
+        callback_failures: how often a callback or a failure hook raised.
+
+    Raises:
+        InvalidConfigError: for an option that is unknown or refused, has a value that does not fit, or contradicts
+            another.
+    """
+
+    def __init__(  # noqa: PLR0913 one parameter per thing that users say; all but the first two by name
+        self,
+        path: str | os.PathLike[str],
+        options: Mapping[str, Any] | WriteOptions | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        validators: Sequence[Validator] = (),
+        callbacks: Sequence[Callback] = (),
+        on_failure: Sequence[FailureHook] = (),
+        *,
+        key: ColumnNames | None = None,
+        partition_by: ColumnNames | None = None,
+        order_by: str | None = None,
+        operation: Operation | OperationName | None = None,
+        workers: int | None = None,
+    ) -> None:
+        if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
+            raise InvalidConfigError(f"workers={workers!r}: give a whole number of threads, 1 or more, or None")
+        self._workers = workers or _count_cores()
+        super().__init__(
+            path,
+            options,
+            storage_options,
+            validators,
+            callbacks,
+            on_failure,
+            key=key,
+            partition_by=partition_by,
+            order_by=order_by,
+            operation=operation,
+        )
+
+    def _start(self) -> None:
+        super()._start()
+        self._keeps_table = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_workers": self._workers}
+
+    def __enter__(self) -> "ArrowSink":  # noqa: PYI034 typing.Self is younger than Python 3.10
+        self._keeps_table = True
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._keeps_table = False
+        self.stop()
+
+    def write(
+        self, rows: Rows, batch_id: int | None = None, operation: Operation | OperationName | None = None
+    ) -> BatchSummary:
+        """Writes rows as one commit.
+
+        Args:
+            rows: a `pyarrow.Table`, `RecordBatch` or `RecordBatchReader`, a pandas or Polars frame, or whatever else
+                has ``__arrow_c_stream__``. A reader is read piece by piece: its rows need not fit into memory
+                (``hudistream.task.memory.bytes``).
+            batch_id: the caller's number of this batch, which makes it exactly once: a batch that was committed before
+                is skipped. Numbers rise; the same batch gets the same number when it is written again. Whoever writes
+                batches of another source into the same table has its own
+                ``hoodie.datasource.write.streaming.checkpoint.identifier``. None: the write is not remembered.
+            operation: ``insert``, ``bulk_insert``, ``upsert``, ``delete``, ``insert_overwrite`` (of the partition paths
+                of the rows), ``insert_overwrite_table`` or ``delete_partition`` (of the rows' partition paths,
+                or those of ``hoodie.datasource.write.partitions.to.delete``); None means the sink's own.
+
+        Returns:
+            What was written, or that the batch was skipped.
+
+        Raises:
+            InvalidConfigError: the rows are of no such kind, or batch id or operation is none.
+            CommitConflictError: another live writer holds the table, or the batch id is below the last one.
+            HudiError: nothing of it is visible.
+        """
+        if batch_id is not None and (isinstance(batch_id, bool) or not isinstance(batch_id, int) or batch_id < 0):
+            raise InvalidConfigError(f"batch_id={batch_id!r}: give a whole number, 0 or more, or None")
+        with self._one_batch(), self._watched(batch_id):
+            most = self._options.tasks.insert_parallelism or self._workers
+            workers = InProcessWorkers(open_rows(rows), parallelism=most, workers=self._workers)
+            keeps = self._keeps_table or batch_id is not None
+            return self._write_batch(Batch(workers, batch_id, keeps_table=keeps), operation)
+
+    def delete(self, rows: Rows | Collection[Any], batch_id: int | None = None) -> BatchSummary:
+        """Deletes rows by their keys.
+
+        Args:
+            rows: rows with the columns of record key and partition path, as `write` takes them; others are not looked
+                at. Or the values of the record key alone, where it is one column and the partition path is not made of
+                others.
+            batch_id: as of `write`.
+
+        Returns:
+            What was written.
+
+        Raises:
+            InvalidConfigError: the table has no rows, or a column of the key is missing.
+            HudiError: nothing of it is visible.
+        """
+        if isinstance(rows, list | tuple | set | frozenset | pa.Array | pa.ChunkedArray):
+            rows = self._key_rows(rows)
+        return self.write(rows, batch_id, Operation.DELETE)
+
+    def _key_rows(self, keys: Collection[Any]) -> pa.Table:
+        table = HudiTable.open(self._path, self._storage_options)
+        fields = table.config.record_key_fields
+        if len(fields) != 1:
+            raise InvalidConfigError(
+                f"the record key of {self._path!r} is made of {', '.join(fields)}: give rows with these columns, not "
+                "values"
+            )
+        strangers = [key for key in keys if isinstance(key, Mapping | list | tuple)]
+        if strangers:
+            raise InvalidConfigError(
+                f"{strangers[0]!r} is no value of a record key: give rows as a pyarrow Table, or values of {fields[0]}"
+            )
+        if isinstance(keys, pa.Array | pa.ChunkedArray):
+            return pa.table({fields[0]: keys})
+        kind = table.schema.field(fields[0]).type if fields[0] in table.schema.names else None
+        try:
+            return pa.table({fields[0]: pa.array(list(keys), kind)})
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise InvalidConfigError(f"{error}: the record key {fields[0]!r} has values of type {kind}") from error
+
+
+def write_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but the first two by name
+    path: str | os.PathLike[str],
+    rows: Rows,
+    *,
+    key: ColumnNames | None = None,
+    partition_by: ColumnNames | None = None,
+    order_by: str | None = None,
+    operation: Operation | OperationName | None = None,
+    batch_id: int | None = None,
+    options: Mapping[str, Any] | WriteOptions | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> BatchSummary:
+    """Writes rows into a Hudi table as one commit, without Spark; the table is created where there is none.
+
+    Whoever writes more than once keeps an `ArrowSink`: it remembers what it learned about the table.
+
+    Args:
+        path: where the table is.
+        rows: as `ArrowSink.write` takes them.
+        key: column or columns that identify a row; a new table needs it.
+        partition_by: column or columns that make the partition path.
+        order_by: column that orders the records of one key: the greatest value stays.
+        operation: ``upsert`` where it is not named; see `ArrowSink.write`.
+        batch_id: makes the write exactly once; see `ArrowSink.write`.
+        options: ``hoodie.*`` keys and values, or `WriteOptions`.
+        storage_options: what fsspec's file system gets.
+
+    Returns:
+        What was written, or that the batch was skipped.
+
+    Raises:
+        HudiError: nothing of it is visible.
+    """
+    with ArrowSink(
+        path,
+        options,
+        storage_options,
+        key=key,
+        partition_by=partition_by,
+        order_by=order_by,
+        operation=operation,
+    ) as sink:
+        return sink.write(rows, batch_id)
+
+
+def _count_cores() -> int:
+    """Cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1

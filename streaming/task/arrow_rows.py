@@ -1,0 +1,54 @@
+"""What people have as rows -> Arrow rows with the types that a table stores."""
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from table.columns.storable import as_storable, storable_schema
+from table.errors import InvalidConfigError
+
+Rows: TypeAlias = Any  # a Table, RecordBatch or RecordBatchReader, a pandas or Polars frame: see `open_rows`
+
+
+def open_rows(rows: Rows) -> pa.Table | pa.RecordBatchReader:
+    """Rows as a table, or as a reader where they come piece by piece.
+
+    Args:
+        rows: a `pyarrow.Table`, `RecordBatch` or `RecordBatchReader`, a pandas or Polars frame, or whatever else has
+            ``__arrow_c_stream__``. The index of a pandas frame is not a column.
+
+    Raises:
+        InvalidConfigError: it is none of them.
+        SchemaMismatchError: a column has a type that cannot be stored.
+        InvalidRecordError: a value does not fit into the type in which it is stored; of a reader, when it comes.
+    """
+    if isinstance(rows, pa.RecordBatch):
+        rows = pa.Table.from_batches([rows])
+    if isinstance(rows, pa.Table):
+        return as_storable(rows, storable_schema(rows.schema))
+    if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns"):
+        table = pa.Table.from_pandas(rows, preserve_index=False)
+        return as_storable(table, storable_schema(table.schema))
+    if not isinstance(rows, pa.RecordBatchReader):
+        if not hasattr(rows, "__arrow_c_stream__"):
+            raise InvalidConfigError(_refusal(rows))
+        rows = pa.RecordBatchReader.from_stream(rows)
+    schema = storable_schema(rows.schema)
+    return pa.RecordBatchReader.from_batches(schema, _storable_batches(rows, schema))
+
+
+def _storable_batches(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in reader:
+        yield from as_storable(pa.Table.from_batches([batch]), schema).to_batches()
+
+
+def _refusal(rows: object) -> str:
+    kind = f"{type(rows).__module__}.{type(rows).__qualname__}".removeprefix("builtins.")
+    way_out = "make one of it, as with pyarrow.Table.from_pylist(rows)"
+    if hasattr(rows, "sparkSession"):
+        way_out = "write Spark DataFrames with HudiSink"
+    return (
+        "ArrowSink.write takes a pyarrow Table, RecordBatch or RecordBatchReader, or a pandas or Polars frame, not a "
+        f"{kind}: {way_out}"
+    )

@@ -1,0 +1,108 @@
+"""The rows of a batch by the task that gets them, in bounded memory: an exchange within one process."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from streaming.task.spilled_run import SpilledRun
+from table.columns.memory_size import rows_bytes
+
+Positions = npt.NDArray[np.int64]
+
+SPILLED_ROWS = 16_384  # rows of a task that go to disk together: what is read again at once
+
+
+class _Held:
+    """Rows as they came, and where those of each task are among them: they are copied when a task reads them."""
+
+    def __init__(self, rows: pa.Table, tasks: Positions, count: int) -> None:
+        self._rows = rows
+        self._order: pa.Array | None = None
+        self._bounds = np.searchsorted(tasks, np.arange(count + 1))
+        if len(tasks) and (tasks[1:] < tasks[:-1]).any():
+            order = np.argsort(tasks, kind="stable")
+            self._bounds = np.searchsorted(tasks[order], np.arange(count + 1))
+            self._order = pa.array(order)
+
+    def of(self, task: int) -> pa.Table:
+        first, end = self._bounds[task], self._bounds[task + 1]
+        if self._order is None:
+            return self._rows.slice(first, end - first)
+        return self._rows.take(self._order.slice(first, end - first))
+
+
+class RoutedRows:
+    """Collects rows, then hands them out task by task, as often as they are asked for. A context manager.
+
+    Args:
+        tasks: how many there are.
+        memory_bytes: rows (Arrow) that are held in memory; more go to local disk.
+    """
+
+    def __init__(self, tasks: int, memory_bytes: int) -> None:
+        self._tasks, self._memory_bytes = tasks, memory_bytes
+        self._held: list[_Held] = []
+        self._held_bytes = 0
+        self._runs: list[SpilledRun[int]] = []
+        self._counts = np.zeros(tasks, np.int64)
+
+    def __enter__(self) -> "RoutedRows":  # noqa: PYI034 typing.Self is younger than Python 3.10
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forgets the rows, on disk, too."""
+        self._held = []
+        for run in self._runs:
+            run.close()
+
+    def add(self, rows: pa.Table, tasks: Positions, added_bytes: int | None = None) -> None:
+        """Adds rows, each to its task.
+
+        Args:
+            rows: schemas all alike.
+            tasks: of the rows.
+            added_bytes: memory that they take; None: that of all their columns. Less where somebody else holds them
+                anyway.
+
+        Raises:
+            OSError: the disk is full.
+        """
+        if not len(rows):
+            return
+        self._held.append(_Held(rows, tasks, self._tasks))
+        self._held_bytes += rows_bytes(rows) if added_bytes is None else added_bytes
+        self._counts += np.bincount(tasks, minlength=self._tasks)
+        if self._held_bytes > self._memory_bytes:
+            self._runs.append(SpilledRun(self._held_by_task()))
+            self._held, self._held_bytes = [], 0
+
+    def _held_by_task(self) -> Iterator[tuple[int, pa.Table]]:
+        for task in range(self._tasks):
+            for held in self._held:
+                rows = held.of(task)
+                for first in range(0, len(rows), SPILLED_ROWS):
+                    yield task, rows.slice(first, SPILLED_ROWS)
+
+    def has(self, task: int) -> bool:
+        """Whether a task gets rows."""
+        return bool(self._counts[task])
+
+    def read(self, task: int) -> Iterator[pa.Table]:
+        """The rows of a task, in order of arrival."""
+        for run in self._runs:
+            yield from run.read(task)
+        for held in self._held:
+            rows = held.of(task)
+            if len(rows):
+                yield rows
+
+
+def read_all(parts: Iterable[RoutedRows], task: int) -> Iterator[pa.Table]:
+    """The rows of a task in several of these, one after the other."""
+    for part in parts:
+        yield from part.read(task)

@@ -1,0 +1,115 @@
+"""Arrow rows of any maker -> the types that a table stores (pure).
+
+What makes no difference to a value is changed without asking: text and lists of large offsets or views, dictionaries,
+shorter integers, other units and zones of times. Anything else is refused with the way out.
+"""
+
+import pyarrow as pa
+
+from table.errors import InvalidRecordError, SchemaMismatchError
+
+# Avro has no smaller integers: Hudi stores these as int
+_SAME = {
+    pa.int8(): pa.int32(),
+    pa.int16(): pa.int32(),
+    pa.uint8(): pa.int32(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.float16(): pa.float32(),
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+    pa.date64(): pa.date32(),
+}
+_KEPT = (pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.binary(), pa.date32())
+_SAME |= {kept: kept for kept in _KEPT}
+
+
+def storable_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns with the types in which they are stored.
+
+    Args:
+        schema: of rows as they were given (Arrow).
+
+    Raises:
+        SchemaMismatchError: names the column, its type, and the way out.
+    """
+    return pa.schema([pa.field(field.name, _storable(field.type, field.name), field.nullable) for field in schema])
+
+
+def _storable(arrow: pa.DataType, column: str) -> pa.DataType:  # noqa: PLR0911 a way a kind of type
+    if arrow in _SAME:
+        return _SAME[arrow]
+    if isinstance(arrow, pa.BaseExtensionType):
+        return _storable(arrow.storage_type, column)
+    if pa.types.is_dictionary(arrow):
+        return _storable(arrow.value_type, column)
+    if pa.types.is_fixed_size_binary(arrow):
+        return pa.binary()
+    if pa.types.is_timestamp(arrow) and arrow.tz is not None:
+        return pa.timestamp("us", "UTC")
+    if pa.types.is_decimal(arrow) and arrow.precision <= 38 and arrow.scale >= 0:
+        return pa.decimal128(arrow.precision, arrow.scale)
+    if pa.types.is_struct(arrow):
+        fields = [arrow.field(number) for number in range(arrow.num_fields)]
+        return pa.struct([pa.field(f.name, _storable(f.type, f"{column}.{f.name}"), f.nullable) for f in fields])
+    if _is_list(arrow):
+        inner = arrow.value_field
+        return pa.list_(pa.field("element", _storable(inner.type, column), inner.nullable))
+    if pa.types.is_map(arrow) and _storable(arrow.key_type, column) == pa.string():
+        inner = arrow.item_field
+        return pa.map_(pa.string(), pa.field("value", _storable(inner.type, column), inner.nullable))
+    raise SchemaMismatchError(f"the column {column!r} has the type {arrow}, which cannot be stored: {_way_out(arrow)}")
+
+
+def _is_list(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_list(arrow) or pa.types.is_large_list(arrow) or pa.types.is_fixed_size_list(arrow))
+
+
+def _way_out(arrow: pa.DataType) -> str:
+    if pa.types.is_null(arrow):
+        return "it has no type of its own, as all values are null; cast it to that of the table's column, or drop it"
+    if pa.types.is_timestamp(arrow):
+        return (
+            "Hudi has no timestamp without zone that its Spark writers and readers know; give it a zone, as with "
+            "pyarrow.compute.assume_timezone, pandas' dt.tz_localize or Polars' dt.replace_time_zone"
+        )
+    if pa.types.is_uint64(arrow):
+        return "cast it to int64 or decimal128(20, 0)"
+    return "cast it to a type that docs/concepts/keys-and-types.md lists"
+
+
+def as_storable(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows with the types of `storable_schema`; columns that have them already are not copied.
+
+    Args:
+        rows: as they were given.
+        schema: made of theirs.
+
+    Raises:
+        InvalidRecordError: a value does not fit, such as a time in nanoseconds between two microseconds.
+    """
+    if rows.schema.equals(schema):
+        return rows
+    columns = []
+    for field, column in zip(schema, rows.columns, strict=True):
+        try:
+            columns.append(_cast(column, field.type))
+        except pa.ArrowInvalid as error:
+            raise InvalidRecordError(
+                f"a value of the column {field.name!r} of type {column.type} cannot be stored as {field.type}: "
+                f"{error}; round it, or cast the column; nothing of the batch is visible"
+            ) from error
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _cast(column: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
+    if column.type.equals(arrow):
+        return column
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
+    if pa.types.is_dictionary(column.type):  # Arrow takes no values from dictionaries of views
+        chunks = [chunk.dictionary.cast(arrow).take(chunk.indices) for chunk in column.chunks]
+        return pa.chunked_array(chunks, arrow)
+    return column.cast(arrow)

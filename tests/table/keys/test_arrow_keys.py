@@ -1,0 +1,138 @@
+"""Keys and partition paths over Arrow, text by text, against Spark SQL."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from key_cases import CASES, ROWS, timed
+
+from table.config.table_config import TableConfig, keygen_type_of
+from table.keys.arrow_keys import compute_keys
+from table.keys.keygen import build_key_expressions
+
+
+def expressions(case, schema):
+    keygen, key, partition, options = case
+    fields = tuple(partition.split(",")) if partition else ()
+    config = TableConfig(
+        "t",
+        tuple(key.split(",")),
+        tuple(field.split(":")[0] for field in fields),
+        keygen_type=keygen_type_of(keygen),
+        hive_style="hoodie.datasource.write.hive_style_partitioning" in options,
+        url_encode="hoodie.datasource.write.partitionpath.urlencode" in options,
+        extra=options,
+    )
+    kinds = tuple(field.split(":")[1].upper() for field in fields) if keygen.startswith("Custom") else ()
+    return build_key_expressions(config, schema, kinds)
+
+
+def agree(spark, folder, rows, cases):
+    """Both spellings of every case, in one Spark action."""
+    import pyarrow.parquet as pq
+    from pyspark.sql import functions as F
+
+    pq.write_table(rows, str(folder / "rows.parquet"))
+    made = [expressions(case, rows.schema) for case in cases]
+    columns = [
+        F.expr(sql).alias(f"{what}{n}")
+        for n, keys in enumerate(made)
+        for what, sql in (("key", keys.record_key), ("path", keys.partition_path))
+    ]
+    read = spark.read.parquet(str(folder / "rows.parquet")).select("n", *columns).orderBy("n").collect()
+    for number, keys in enumerate(made):
+        record_keys, paths = compute_keys(keys.rules, rows)
+        assert record_keys.type == paths.type == pa.string()
+        assert record_keys.to_pylist() == [row[f"key{number}"] for row in read], cases[number]
+        assert paths.to_pylist() == [row[f"path{number}"] for row in read], cases[number]
+
+
+@pytest.mark.slow  # what Hudi makes of the same rows is compared in every run
+@pytest.mark.spark
+@pytest.mark.usefixtures("utc")
+def test_every_kind_of_key_is_spelled_as_in_sql(spark, tmp_path):
+    agree(spark, tmp_path, ROWS, CASES)
+
+
+ZONES = ["Europe/Berlin", "Australia/Lord_Howe", "GMT+8:00"]
+FORMS = ["yyyy/MM/dd", "yyyyMMddHHmmss", "yyyy-MM-dd'T'HH"]
+
+
+def time_cases():
+    time = "TimestampBasedKeyGenerator"
+    for number, zone in enumerate(ZONES):
+        form = FORMS[number % len(FORMS)]
+        yield time, "u", "ms", timed(timestamp_type="EPOCHMILLISECONDS", output_dateformat=form, output_timezone=zone)
+        unit = ["nanoseconds", "milliseconds", "hours"][number]
+        yield (
+            time,
+            "u",
+            "some",
+            timed(timestamp_type="SCALAR", timestamp_scalar_time_unit=unit, output_dateformat=form, timezone=zone),
+        )
+        yield (
+            time,
+            "u",
+            "text",
+            timed(
+                timestamp_type="DATE_STRING",
+                input_dateformat="yyyy-MM-dd HH:mm:ss,dd.MM.yyyy",
+                input_timezone=zone,
+                output_dateformat="yyyy-MM-dd HH:mm:ss",
+                output_timezone=ZONES[(number + 1) % len(ZONES)],
+            ),
+        )
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("utc")
+def test_times_of_any_zone_make_the_same_paths_as_in_sql(spark, tmp_path):
+    random = np.random.default_rng(7)
+    count = 400
+    # every hour around the changes of the clock, and moments anywhere between 1900 and 2100
+    changes = [1710054000, 1711846800, 1729987200, 1730613600, 1712419200]
+    seconds = np.concatenate(
+        [
+            np.array([change + 1800 * step for change in changes for step in range(-8, 9)]),
+            random.integers(-2_200_000_000, 4_100_000_000, count),
+        ]
+    )
+    shown = seconds.astype("datetime64[s]").astype(str)
+    texts = [str(text).replace("T", " ") for text in shown]
+    texts[:6] = [None, "", "31.02.2024", "29.02.2024", "2024-13-01 00:00:00", "2024-01-01"]
+    rows = pa.table(
+        {
+            "n": np.arange(len(seconds)),
+            "u": ["x"] * len(seconds),
+            "ms": seconds * 1000 + 7,
+            "some": pa.array([None, *(seconds[1:] // 977).tolist()], pa.int64()),
+            "text": texts,
+        }
+    )
+    agree(spark, tmp_path, rows, list(time_cases()))
+
+
+@pytest.mark.spark
+def test_odd_values_are_spelled_as_in_sql(spark, tmp_path):
+    import datetime as dt
+    import decimal
+
+    rows = pa.table(
+        {
+            "n": pa.array(range(8), pa.int64()),
+            "s": ["", None, "a/b:c=%", "é\u00a0", "\u4e2d", ".", "a'b\\", " "],
+            "d": [float("nan"), float("inf"), -float("inf"), 0.0, 1e-3, 9999999.999, 1e7, 4.9e-324],
+            "f": pa.array([1.4e-45, 3.4028235e38, 0.001, 1e7, -1.5, None, 0.3, 16777216], pa.float32()),
+            "date": [dt.date(1600, 1, 1), dt.date(9999, 12, 31), None, *[dt.date(2024, 2, day) for day in range(1, 6)]],
+            "dec": pa.array([None, *map(decimal.Decimal, ("0", "1", "-1", "10", "0.0000001", "0.000001", "5"))],
+                            pa.decimal128(20, 7)),
+            "bin": [b"", None, *[bytes([value, 255 - value]) for value in range(6)]],
+        }
+    )  # fmt: skip
+    several = ("ComplexKeyGenerator", "s,d,f,date,dec,bin", "s,d,f,date,dec,bin", {})
+    single = [("SimpleKeyGenerator", name, name, {}) for name in ("s", "d", "f", "date", "dec", "bin")]
+    agree(spark, tmp_path, rows, [several, *single])
+    # a slice of a column has its own offsets
+    sliced = rows.slice(3, 4)
+    for case in (several, *single):
+        whole, part = (compute_keys(expressions(case, rows.schema).rules, each) for each in (rows, sliced))
+        assert [column.slice(3, 4).to_pylist() for column in whole] == [column.to_pylist() for column in part]

@@ -68,7 +68,7 @@ def step(rng, path, options, number):
     if what == "roll_back" and not is_merge_on_read:
         table.roll_back(table.newest_instant)
     elif what == "roll_back":
-        dies(path, options, number, batch(rng, number, 40))  # the next writer rolls it back
+        dies(path, options, batch(rng, number, 40))  # the next writer rolls it back
     elif what == "clean":
         table.clean(CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=2, grace_ms=0), due=False)
     elif what == "compact":
@@ -82,13 +82,13 @@ def step(rng, path, options, number):
             rows = rows.set_column(6, SCHEMA.field(6), pa.nulls(len(rows), pa.bool_()))
         engine = Engine(path, {**options, "hoodie.datasource.write.operation": what}, batch_rows=1000)
         try:
-            engine.write(number, rows)
+            engine.write(None, rows)
         finally:
             engine.writer.stop()
     return what
 
 
-def dies(path, options, number, rows):
+def dies(path, options, rows):
     """A writer that dies when its files are there."""
     engine = Engine(path, options, batch_rows=1000)
     distribute = engine.distribute
@@ -99,7 +99,7 @@ def dies(path, options, number, rows):
 
     engine.distribute, engine.writer._undo = killed, lambda job: None
     with pytest.raises(KeyboardInterrupt):
-        engine.write(number, rows)
+        engine.write(None, rows)
     engine.writer.stop()
 
 
@@ -116,8 +116,20 @@ def agree(hudi, spark, path, ask, asked, hudis):
             read_hudi(spark, path, **asked).collect()
         return None
     assert texts(frame_rows(read_hudi(spark, path, **asked))) == ours, asked
-    assert texts(hudi.read_by_either(path, hudis)) == ours, hudis
+    theirs = texts(hudi.read_by_either(path, hudis))
+    if "since" in asked and HudiTable.open(path).config.table_type == "MERGE_ON_READ":
+        theirs = without_late(theirs, ours, HudiTable.open(path).scan(as_of=asked.get("until")).to_arrow())
+    assert theirs == ours, hudis
     return ours
+
+
+def without_late(theirs, ours, snapshot):
+    """Rows of a range without those that lost to an older commit.
+
+    Hudi merges only the files that the range wrote: it shows a late record although the base file keeps a newer one.
+    """
+    current = set(texts(snapshot.to_pylist()))
+    return [row for row in theirs if row in current or row in ours]
 
 
 def run(hudi, spark, path, seed):

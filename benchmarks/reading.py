@@ -1,12 +1,18 @@
 """Reading beside other readers: `python benchmarks/reading.py [--rounds 5] [--rows 5000000]`.
 
-Each reading is a process of its own, so that its peak memory is its own; rounds go through all readers in turn. Writes
-``benchmarks/results/reading.json`` and the page ``benchmarks/reading.md``.
+Each reading is a process of its own, which loads no reader but the one that is measured. Each round goes through all
+readers, and begins with another one. "Streamed" readers count batches as they come; the others hold the result. "Peak"
+is the greatest resident memory of the process, "before" what it had when its libraries were loaded. "Times ours"
+compares within a round, streamed readers with ours streamed. "User" and "system" are seconds of processors: where other
+work shares the machine, or memory is dear to get, they tell more than the clock.
+
+Writes ``benchmarks/results/reading.json`` and the page ``benchmarks/reading.md``.
 """
 
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -14,15 +20,10 @@ import tempfile
 import time
 from pathlib import Path
 
-import hudi
-import pyarrow.dataset as ds
-from run import machine
-
-from table import HudiTable
-
 HERE = Path(__file__).parent
 TABLES = ("wide", "hundred", "avro", "parquet")
 FILES, NARROW, ASKED = 24, ["id", "ts", "c1"], 1000
+MEDIANS = ("seconds", "user_s", "system_s", "peak_mb", "before_mb")
 OPTIONS = {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "id",
@@ -40,34 +41,69 @@ OPTIONS = {
 
 
 def ours(question):
-    def read(path, **facts):
-        return question(HudiTable.open(path), **facts).num_rows
+    """Imports what is measured when it is called, as all readers do, and gives what is to be timed."""
 
-    return read
+    def load():
+        from table import HudiTable
+
+        def read(path, **facts):
+            found = question(HudiTable.open(path), **facts)
+            return found.num_rows if hasattr(found, "num_rows") else sum(batch.num_rows for batch in found)
+
+        return read
+
+    return load
 
 
 def arrow(**how):
-    def read(_path, files, **facts):
-        given = {name: value(**facts) if callable(value) else value for name, value in how.items()}
-        return ds.dataset(files, format="parquet").to_table(**given).num_rows
+    def load():
+        import pyarrow.dataset as ds
 
-    return read
+        def read(_path, files, **facts):
+            given = {name: value(ds, **facts) if callable(value) else value for name, value in how.items()}
+            return ds.dataset(files, format="parquet").to_table(**given).num_rows
 
+        return read
 
-def hudi_rs(options=None):
-    def read(path, **facts):
-        asked = options(hudi.HudiReadOptions(), **facts) if options is not None else None
-        return sum(batch.num_rows for batch in hudi.HudiTableBuilder.from_base_uri(path).build().read(asked))
-
-    return read
+    return load
 
 
-def one_partition(**_facts):
+def hudi_rs(options=None, *, streams=False):
+    def load():
+        import hudi
+
+        def read(path, **facts):
+            asked = options(hudi.HudiReadOptions(), **facts) if options is not None else None
+            table = hudi.HudiTableBuilder.from_base_uri(path).build()
+            return sum(batch.num_rows for batch in (table.read_stream(asked) if streams else table.read(asked)))
+
+        return read
+
+    return load
+
+
+def one_partition(ds, **_facts):
     return ds.field("p") == "p03"
 
 
-def the_keys(keys, **_facts):
-    return ds.field("id").isin(keys)
+def the_keys(name):
+    return lambda ds, **facts: ds.field("id").isin(facts[name])
+
+
+def by_keys(name):
+    return {
+        "hudistream, lookup": ours(lambda table, **facts: table.lookup(facts[name])),
+        "pyarrow.dataset, isin": arrow(filter=the_keys(name)),
+    }
+
+
+def with_logs():
+    return {
+        "hudistream": ours(lambda table, **_: table.scan().to_arrow()),
+        "hudi-rs 0.5": hudi_rs(),
+        "hudistream, streamed": ours(lambda table, **_: table.scan().to_batches()),
+        "hudi-rs 0.5, streamed": hudi_rs(streams=True),
+    }
 
 
 CASES = {
@@ -81,20 +117,14 @@ CASES = {
         "pyarrow.dataset": arrow(columns=NARROW, filter=one_partition),
         "hudi-rs 0.5": hudi_rs(lambda asked, **_: asked.with_filters([("p", "=", "p03")]).with_projection(NARROW)),
     }),
-    "1,000 keys of one file": ("wide", {
-        "hudistream, lookup": ours(lambda table, keys, **_: table.lookup(keys)),
-        "pyarrow.dataset, isin": arrow(filter=the_keys),
-    }),
+    "1,000 keys side by side in one of 24 files": ("wide", by_keys("neighbours")),
+    "1,000 keys anywhere in one of 24 files": ("wide", by_keys("spread")),
     "changes of one commit, 1 of 100 files": ("hundred", {
         "hudistream, changes": ours(lambda table, since, **_: table.changes(since).to_arrow()),
         "hudistream, snapshot": ours(lambda table, **_: table.scan().to_arrow()),
     }),
-    "merge on read, Avro blocks": ("avro", {
-        "hudistream": ours(lambda table, **_: table.scan().to_arrow()), "hudi-rs 0.5": hudi_rs(),
-    }),
-    "merge on read, Parquet blocks": ("parquet", {
-        "hudistream": ours(lambda table, **_: table.scan().to_arrow()), "hudi-rs 0.5": hudi_rs(),
-    }),
+    "merge on read, Avro blocks": ("avro", with_logs()),
+    "merge on read, Parquet blocks": ("parquet", with_logs()),
 }  # fmt: skip
 
 
@@ -107,6 +137,7 @@ def build(place, rows):
     from pyspark.sql import functions as F
 
     from streaming import HudiSink
+    from table import HudiTable
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[2]").config("spark.driver.memory", "6g")
@@ -139,8 +170,9 @@ def build(place, rows):
     spark.stop()
     files = {name: HudiTable.open(os.path.join(place, name)).files()["path"].to_pylist() for name in TABLES}
     files = {name: [os.path.join(place, name, path) for path in paths] for name, paths in files.items()}
-    keys = HudiTable.open(os.path.join(place, "wide")).scan(["id"], where=[("p", "=", "p11")], limit=ASKED)
-    return {"since": since, "files": files, "keys": keys.to_arrow()["id"].to_pylist()}
+    keys = HudiTable.open(os.path.join(place, "wide")).scan(["id"], where=[("p", "=", "p11")]).to_arrow()["id"]
+    asked = {"neighbours": keys[:ASKED].to_pylist(), "spread": keys.to_pylist()[:: len(keys) // ASKED][:ASKED]}
+    return {"since": since, "files": files, **asked}
 
 
 # ---- measuring
@@ -150,12 +182,25 @@ def read_once(case, reader, path, facts):
     """In the child: seconds, rows, and the peak of this process's memory."""
     table, readers = CASES[case]
     files = facts.pop("files")[table]
-    started = time.perf_counter()
-    count = readers[reader](os.path.join(path, table), files=files, **facts)
-    seconds = time.perf_counter() - started
-    status = Path("/proc/self/status").read_text()
-    peak_mb = int(status.partition("VmHWM:")[2].split()[0]) / 1024  # what the parent had does not count
-    print(json.dumps({"seconds": seconds, "rows": count, "peak_mb": peak_mb}))
+    read = readers[reader]()
+    before_mb = memory_mb("VmRSS")
+    used, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    count = read(os.path.join(path, table), files=files, **facts)
+    seconds, now = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
+    times = {"seconds": seconds, "user_s": now.ru_utime - used.ru_utime, "system_s": now.ru_stime - used.ru_stime}
+    print(json.dumps({**times, "rows": count, "peak_mb": memory_mb("VmHWM"), "before_mb": before_mb}))
+
+
+def memory_mb(name):
+    """Of this process; what the parent had does not count."""
+    return int(Path("/proc/self/status").read_text().partition(f"{name}:")[2].split()[0]) / 1024
+
+
+def in_turn(readers, number):
+    """The readers in the order of a round: who is first in one round is not in the next."""
+    names = list(readers)
+    first = number % len(names)
+    return [*names[first:], *names[:first]]
 
 
 def measure(place, facts, rounds):
@@ -163,29 +208,34 @@ def measure(place, facts, rounds):
     found = {case: {reader: [] for reader in readers} for case, (_, readers) in CASES.items()}
     with open(os.path.join(place, "facts.json"), "w") as file:
         json.dump(facts, file)
-    for _ in range(rounds):
+    for number in range(rounds):
         for case, readers in found.items():
-            for reader, readings in readers.items():
+            for reader in in_turn(readers, number):
                 command = [sys.executable, __file__, "--child", case, reader, place]
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 if done.returncode:
                     sys.exit(f"{case}, {reader}: {done.stderr[-2000:]}")
-                readings.append(json.loads(done.stdout.strip().splitlines()[-1]))
+                readers[reader].append(json.loads(done.stdout.strip().splitlines()[-1]))
     return found
+
+
+def compared_with(reader, readers):
+    """The reading of ours that answers in the same way: streamed, or held in memory."""
+    streamed = [name for name in readers if name.endswith(", streamed")]
+    return streamed[0] if reader in streamed else next(iter(readers))
 
 
 def summary(found):
     """Case -> reader -> medians, with the ratio to ours within each round."""
     told = {}
     for case, readers in found.items():
-        first = next(iter(readers.values()))
         told[case] = {
             reader: {
-                "seconds": statistics.median(one["seconds"] for one in readings),
+                **{name: statistics.median(one[name] for one in readings) for name in MEDIANS},
                 "ratio": statistics.median(
-                    one["seconds"] / mine["seconds"] for one, mine in zip(readings, first, strict=True)
+                    one["seconds"] / mine["seconds"]
+                    for one, mine in zip(readings, readers[compared_with(reader, readers)], strict=True)
                 ),
-                "peak_mb": statistics.median(one["peak_mb"] for one in readings),
                 "rows": sorted({one["rows"] for one in readings}),
             }
             for reader, readings in readers.items()
@@ -195,16 +245,20 @@ def summary(found):
 
 def page(result):
     """The results as a page."""
-    lines = ["# Reading", "", __doc__.split("\n\n")[1].replace("\n", " "), ""]
+    lines = ["# Reading", "", *__doc__.split("\n\n")[1].splitlines(), ""]
     facts = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
-    lines += [f"{result['rows']:,} rows in {FILES} files, {result['rounds']} rounds, {facts}.", ""]
-    lines += ["| | | seconds | times ours | peak MB | rows |", "|---|---|---:|---:|---:|---:|"]
+    lines += [
+        f"{result['rows']:,} rows in {FILES} files, {result['rounds']} rounds, commit {result['commit']}, {facts}.",
+        "",
+    ]
+    lines += ["| | | seconds | times ours | user s | system s | peak MB | before, MB | rows |"]
+    lines += ["|---|---|---:|---:|---:|---:|---:|---:|---:|"]
     for case, readers in result["cases"].items():
         for reader, one in readers.items():
             rows = " or ".join(f"{count:,}" for count in one["rows"])
-            lines.append(
-                f"| {case} | {reader} | {one['seconds']:.3f} | {one['ratio']:.2f} | {one['peak_mb']:,.0f} | {rows} |"
-            )
+            times = f"{one['seconds']:.3f} | {one['ratio']:.2f} | {one['user_s']:.2f} | {one['system_s']:.2f}"
+            figures = f"{times} | {one['peak_mb']:,.0f} | {one['before_mb']:,.0f}"
+            lines.append(f"| {case} | {reader} | {figures} | {rows} |")
     return "\n".join(lines) + "\n"
 
 
@@ -212,16 +266,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--place", help="a folder where the tables stay, so that another run finds them")
     parser.add_argument("--child", nargs=3)
     given = parser.parse_args()
     if given.child:
         case, reader, place = given.child
         facts = json.loads(Path(place, "facts.json").read_text())
         return read_once(case, reader, place, facts)
-    with tempfile.TemporaryDirectory() as place:
-        facts = build(place, given.rows)
+    from run import machine
+
+    with tempfile.TemporaryDirectory() as made:
+        place = given.place or made
+        known = Path(place, "facts.json")
+        facts = json.loads(known.read_text()) if known.exists() else build(place, given.rows)
         cases = summary(measure(place, facts, given.rounds))
-    result = {"machine": machine(), "rows": given.rows, "rounds": given.rounds, "cases": cases}
+    told = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True, cwd=HERE)
+    facts = {"commit": told.stdout.strip(), "machine": machine(), "rows": given.rows, "rounds": given.rounds}
+    result = {**facts, "cases": cases}
     (HERE / "results" / "reading.json").write_text(json.dumps(result, indent=1) + "\n")
     (HERE / "reading.md").write_text(page(result))
     print(page(result))

@@ -207,10 +207,13 @@ class HudiTable(hudi_table.HudiTable):
         return tuple(instant.time for instant in done)
 
     def archive(
-        self, settings: ArchiveSettings | None = None, clean_settings: CleanSettings | None = None
+        self,
+        settings: ArchiveSettings | None = None,
+        clean_settings: CleanSettings | None = None,
+        compaction_settings: CompactionSettings | None = None,
     ) -> ArchivalOutcome:
         """Retires old instants from the active timeline: `hudistream.archive`, with the default bounds for None."""
-        return archive(self, settings or ArchiveSettings(), clean_settings or CleanSettings())
+        return archive(self, settings or ArchiveSettings(), clean_settings or CleanSettings(), compaction_settings)
 
     def create_savepoint(self, time: str | None = None, user: str = "", comment: str = "") -> str:
         """Keeps the files that readers of a commit see: `hudistream.create_savepoint`. Returns the commit's time."""

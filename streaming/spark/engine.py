@@ -43,7 +43,7 @@ class SparkEngine:
             batch_id,
             query_id,
             lambda: self._ask_query_id(rows),
-            spread_over(rows.sparkSession, environment.parallelism),
+            spread=spread_over(rows.sparkSession, environment.parallelism),
         )
 
     def check(self, rows: object) -> None:

@@ -1,9 +1,14 @@
 """What Hudi's Spark reader shows in the partition columns, where that is not what the files hold (pure)."""
 
+from collections.abc import Iterable
+
+import pyarrow as pa
+
 from table.config.table_config import TableConfig
 from table.keys.keygen import DEFAULT_PARTITION
 
 _TEXT_KEYGENS = ("TIMESTAMP", "CUSTOM")
+_PLAIN_KEYGENS = ("SIMPLE", "COMPLEX")
 
 
 def text_columns(config: TableConfig) -> frozenset[str]:
@@ -29,6 +34,35 @@ def null_columns(config: TableConfig, path: str) -> frozenset[str]:
     named = zip(fields, segments, strict=True)
     nulls = {name for name, segment in named if segment == _default_segment(config, name)}
     return frozenset(nulls & set(_shown_fields(config)))
+
+
+def are_told_by_folders(config: TableConfig, schema: pa.Schema, paths: Iterable[str]) -> bool:
+    """Whether Spark finds in the names of folders (``day=2026-01-02``) what the files hold in the partition columns.
+
+    Then a filter on these columns leaves folders out before a file is opened. Spark reads ``%3A`` in a name as ``:``,
+    and reads values of other types than text in its own way: where it could find something else, the answer is no.
+
+    Args:
+        config: the table's properties.
+        schema: the table's columns (Arrow).
+        paths: partition paths.
+    """
+    fields = _shown_fields(config)
+    if not config.hive_style or config.keygen_type not in _PLAIN_KEYGENS or fields != list(config.partition_fields):
+        return False
+    if not fields or not all(name in schema.names and pa.types.is_string(schema.field(name).type) for name in fields):
+        return False
+    return all(_is_told_by(path.split("/"), fields) for path in paths)
+
+
+def _is_told_by(segments: list[str], fields: list[str]) -> bool:
+    if len(segments) != len(fields):
+        return False  # a value holds a slash
+    named = zip(segments, fields, strict=True)
+    return not any(
+        "%" in segment or "\ufffd" in segment or not segment.startswith(f"{name}=") or segment == f"{name}="
+        for segment, name in named
+    )
 
 
 def _default_segment(config: TableConfig, name: str) -> str:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from streaming.spark.partition_columns import null_columns, text_columns
+from streaming.spark.partition_columns import are_told_by_folders, null_columns, text_columns
 from streaming.spark.schema import to_spark_ddl, to_spark_type
 from streaming.spark.split_rows import pack_splits, read_parcels
 from table.keys.sql_text import quote_name
@@ -80,8 +80,13 @@ class FrameMaker:
         storage = self.plan.context.table.storage
         paths = [storage.absolute(found.base_file.path) for found in slices if found.base_file is not None]
         ddl = to_spark_ddl(self.plan.schema)
-        # folders like region=eu are not to be taken for columns: the files hold them
-        reader = self.spark.read.schema(ddl).option("recursiveFileLookup", "true")
+        reader = self.spark.read.schema(ddl)
+        folders = {found.partition_path for found in slices}
+        if are_told_by_folders(self.plan.context.table.config, self.plan.schema, folders):
+            reader = reader.option("basePath", storage.base_uri)
+        else:
+            # folders like region=eu are not to be taken for columns: the files hold them
+            reader = reader.option("recursiveFileLookup", "true")
         rows = _unless_without_connector(
             lambda: reader.parquet(*[_GLOB.sub(r"\\\g<0>", path) for path in paths]), storage.base_uri
         )

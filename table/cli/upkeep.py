@@ -36,7 +36,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     undo = add_command(
         commands,
         "rollback",
-        "undo a commit: one that failed, or the newest",
+        "undo a commit: one that failed, or the newest; withdraw a pending compaction",
         ["hudistream rollback /data/lake/events 20260102030405678"],
         _roll_back,
     )

@@ -150,7 +150,7 @@ class LookedIntoFile:
         known = self._cache.get(self._storage.base_uri, self._path)
         if known is None:
             footer = self._open().footer
-            known = KnownFile(stored_bounds(footer.key_values), filter_of_footer(footer, DEFAULT_MAX_ENTRIES))
+            known = KnownFile(stored_bounds(footer), filter_of_footer(footer, DEFAULT_MAX_ENTRIES))
             self._cache.put(self._storage.base_uri, self._path, known)
         return known
 

@@ -17,12 +17,14 @@ import pyarrow.compute as pc
 from table.failures import failing_at
 from table.files.base.hudi_footer import has_high_characters
 from table.files.bloom.bloom_filter import AnyBloomFilter
-from table.files.bloom.key_hashes import screen_hashes
+from table.files.bloom.key_hashes import SCREEN_ROUNDS, screen_hashes
 from table.index.key_cache import KeyCache, LookedIntoFile
 from table.storage.interface import Storage
 from table.view.file_group import BaseFile
 
 _ASKED_FIRST = 256  # keys: where many are updates, a few answer whether a file must be read
+_FEW_KEYS = 16_384  # more rounds of their hashes are made at once: of most filters they say everything
+_ROUNDS_OF_FEW = 12
 
 Positions = npt.NDArray[np.int64]
 
@@ -161,15 +163,20 @@ class SoughtKeys:
     def any_may_be_in(self, bloom: AnyBloomFilter, low: int, high: int) -> bool:
         """Whether a filter lets one of the sorted keys from `low` to before `high` pass."""
         ordered = self._order().slice(low, high - low)
-        if bloom.may_contain(ordered.slice(0, _ASKED_FIRST)).any():
+        asked = 0 if len(self.keys) <= _FEW_KEYS else min(_ASKED_FIRST, len(ordered))
+        if asked and bloom.may_contain(ordered.slice(0, asked)).any():
             return True
-        rest = ordered.slice(_ASKED_FIRST)
-        if not len(rest):
+        if asked == len(ordered):
             return False
+        passed = np.flatnonzero(bloom.screen(self._screen_hashes()[:, low + asked : high])) + asked
+        first, rest = passed[:_ASKED_FIRST], passed[_ASKED_FIRST:]
+        return any(len(one) and bloom.may_contain(ordered.take(pa.array(one))).any() for one in (first, rest))
+
+    def _screen_hashes(self) -> npt.NDArray[np.uint32]:
         if self._screen is None:
-            self._screen = screen_hashes(self._order())
-        passed = bloom.screen(self._screen[:, low + _ASKED_FIRST : high])
-        return bool(passed.any()) and bool(bloom.may_contain(rest.filter(pa.array(passed))).any())
+            rounds = _ROUNDS_OF_FEW if len(self.keys) <= _FEW_KEYS else SCREEN_ROUNDS
+            self._screen = screen_hashes(self._order(), rounds)
+        return self._screen
 
     def _order(self) -> pa.Array:
         if self._sorted is None:

@@ -182,8 +182,10 @@ def changed_columns(stored: pa.Table, outcome: MergeOutcome) -> pa.Table:
 def _replaced(stored: pa.Table, outcome: MergeOutcome, keep: Flags | None = None) -> pa.Table:
     """The stored rows with the winners in their places."""
     take = np.arange(len(stored))
-    take[outcome.rows] = np.where(outcome.wins, len(stored) + outcome.chosen, take[outcome.rows])
-    both = pa.concat_tables([stored, outcome.fresh.select(stored.column_names)]).unify_dictionaries()
+    take[outcome.rows[outcome.wins]] = len(stored) + np.arange(int(outcome.wins.sum()))
+    # of the other rows no more than is needed here: they may be many times the stored ones
+    fresh = outcome.fresh.select(stored.column_names).take(pa.array(outcome.chosen[outcome.wins]))
+    both = pa.concat_tables([stored, fresh]).unify_dictionaries()
     return _gathered(both, take if keep is None else take[keep])
 
 

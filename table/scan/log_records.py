@@ -13,6 +13,7 @@ from table.files.log.data_blocks import RECORD_BLOCKS, read_rows
 from table.files.log.delete_block import Deletes, read_deletes
 from table.files.log.framing import BlockType, Header, LogBlock, ScannedBlock, Verdict, read_block, scan_blocks
 from table.records.merge import Positions
+from table.scan.rolled_back_log import is_rolled_back
 from table.schema.avro_schema import DELETE_MARKER, RECORD_KEY
 from table.storage.interface import Storage
 from table.view.file_group import CommittedInstants, FileSlice, LogFile
@@ -57,18 +58,28 @@ def find_blocks(storage: Storage, file_slice: FileSlice, committed: CommittedIns
     found: list[FoundBlock] = []
     latest = max(committed.times, default="")
     for file in file_slice.log_files:
-        with storage.open_input(file.path) as stream:
-            for place in scan_blocks(stream, with_content=False):
-                block = _whole_block(place, file)
-                if block is None:
-                    continue
-                time = block.header.get(Header.INSTANT_TIME, "")
-                if block.type is BlockType.COMMAND:
-                    found = _rolled_back(found, block, file)
-                elif block.type in RECORD_BLOCKS and time <= latest and committed.includes_block(time):
-                    _check_is_whole(block, file)
-                    found.append(FoundBlock(file, place))
+        for place in _list_places(storage, file, committed):
+            block = _whole_block(place, file)
+            if block is None:
+                continue
+            time = block.header.get(Header.INSTANT_TIME, "")
+            if block.type is BlockType.COMMAND:
+                found = _rolled_back(found, block, file)
+            elif block.type in RECORD_BLOCKS and time <= latest and committed.includes_block(time):
+                _check_is_whole(block, file)
+                found.append(FoundBlock(file, place))
     return in_places_of_compacted(found)
+
+
+def _list_places(storage: Storage, file: LogFile, committed: CommittedInstants) -> list[ScannedBlock]:
+    """The places of a file; none where it was of a write that the snapshot does not show, and that was undone since."""
+    try:
+        with storage.open_input(file.path) as stream:
+            return list(scan_blocks(stream, with_content=False))
+    except FileNotFoundError:
+        if is_rolled_back(storage, file.path, committed):
+            return []
+        raise
 
 
 def _check_is_whole(block: LogBlock, file: LogFile) -> None:

@@ -9,8 +9,7 @@ import pyarrow.compute as pc
 from table.errors import InvalidConfigError, UnsupportedTableError
 from table.files.base.stored_file import StoredBaseFile
 from table.hudi_table import HudiTable
-from table.index.key_cache import KeyCache
-from table.index.key_lookup import FileHits, find_keys
+from table.index.key_lookup import positions_of
 from table.scan.as_of import AsOf
 from table.scan.pinned import DEFAULT_LIFETIME_S, pinned
 from table.scan.plan import ScanPlan, each_at_once, plan_scan
@@ -68,21 +67,20 @@ def _rows_in(plan: ScanPlan, found: FileSlice, keys: pa.Array) -> list[pa.Table]
         return [rows.filter(pc.is_in(rows[RECORD_KEY], keys)).select(plan.names) for rows in tables]
     storage = plan.context.table.storage
     # the plan has asked ranges and filters
-    with deletion_named(storage):
-        hits, _ = find_keys(storage, [found.base_file], keys, prune=False, ranges=False, cache=KeyCache(0))
-        return [rows for one in hits for rows in _rows_of(plan, one)]
+    with deletion_named(storage), StoredBaseFile(storage, found.base_file.path) as file:
+        return list(_rows_of(plan, file, keys))
 
 
-def _rows_of(plan: ScanPlan, hits: FileHits) -> Iterator[pa.Table]:
-    """The rows of a file at some positions; row groups without any are not read."""
-    with StoredBaseFile(plan.context.table.storage, hits.file.path) as file:
-        starts = np.concatenate([[0], np.cumsum(file.group_rows)])
-        in_group = np.searchsorted(starts, hits.stored, side="right") - 1
-        for group in np.unique(in_group).tolist():
-            wanted = hits.stored[in_group == group]
-            at = int(starts[group])
-            for rows in file.read_batches(plan.needed, [group]):
-                here = wanted[(wanted >= at) & (wanted < at + len(rows))] - at
-                at += len(rows)
-                if len(here):
-                    yield rows.take(pa.array(here)).select(plan.names)
+def _rows_of(plan: ScanPlan, file: StoredBaseFile, keys: pa.Array) -> Iterator[pa.Table]:
+    """The rows of a file that have one of the keys; of row groups without any the key column alone is read."""
+    needed = plan.needed
+    number = needed.get_field_index(RECORD_KEY)
+    for group in range(len(file.group_rows)):
+        stored = pa.chunked_array(file.read_keys([group]), pa.string())
+        at = np.flatnonzero(positions_of(stored, keys) >= 0)
+        if not len(at):
+            continue
+        found = stored.take(pa.array(at))
+        for rows in file.read_rows_at(needed.remove(number), group, at):
+            yield rows.add_column(number, needed.field(number), found.slice(0, len(rows))).select(plan.names)
+            found = found.slice(len(rows))

@@ -22,7 +22,8 @@ from table.view.file_group import BaseFile, CommittedInstants, FileSlice
 
 MEMORY_BYTES = 64 * 1024 * 1024
 _LOTS = 32
-_MORE_ROWS = 4  # log records for each row of a piece of the base file: what a lookup costs goes by both
+_MORE_ROWS = 2  # log records for each row of a piece of the base file: what a lookup costs goes by both
+_MERGED_ROWS = 16_384  # merged at a time: merging copies them twice
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ def _base_rows(storage: Storage, file: BaseFile | None, schema: pa.Schema) -> It
     if file is None:
         return
     with StoredBaseFile(storage, file.path) as stored:
-        yield from stored.read_batches(schema)
+        yield from stored.read_batches(schema, batch_rows=_MERGED_ROWS)
 
 
 def _chained(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
@@ -158,18 +159,31 @@ def _merge(base: Iterable[pa.Table], records: list[pa.Table], reading: SliceRead
     if not records:
         yield from (rows.select(names) for rows in base)
         return
-    newest = combine_rows(without_removed(pa.concat_tables(records).combine_chunks()), reading.rules).combine_chunks()
-    records.clear()
+    newest = combine_rows(without_removed(_joined(records)), reading.rules).combine_chunks()
     removes = removes_of(newest)
     keys = pa.concat_arrays(newest.column(RECORD_KEY).chunks)
     matched = np.zeros(len(newest), np.bool_)
     for rows in _in_pieces(base, len(newest) // _MORE_ROWS):
         found = positions_of(rows.column(RECORD_KEY), keys)
         matched[found[found >= 0]] = True
-        yield merge_rows(rows, newest, found, reading.rules, removes).rows.select(names)
+        for at in range(0, len(rows), _MERGED_ROWS):
+            piece, hits = rows.slice(at, _MERGED_ROWS), found[at : at + _MERGED_ROWS]
+            yield merge_rows(piece, newest, hits, reading.rules, removes).rows.select(names)
     fresh = newest.filter(pa.array(~matched & ~delete_flags(newest, reading.rules)))
     if len(fresh):
         yield fresh.select(names)
+
+
+def _joined(pieces: list[pa.Table]) -> pa.Table:
+    """All rows in one chunk; leaves the list empty, so that no more than one column is there twice."""
+    schema, columns = pieces[0].schema, []
+    for field in schema:
+        chunks = [chunk for piece in pieces for chunk in piece.column(0).chunks]
+        columns.append(pa.chunked_array(chunks, field.type).combine_chunks())
+        chunks.clear()
+        pieces[:] = [piece.remove_column(0) for piece in pieces]
+    pieces.clear()
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _in_pieces(batches: Iterable[pa.Table], least_rows: int) -> Iterator[pa.Table]:

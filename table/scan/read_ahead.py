@@ -7,7 +7,7 @@ from table import threads
 
 Piece = TypeVar("Piece")
 
-_PIECES_AHEAD = 4  # of each reader
+_PIECES_AHEAD = 2  # of each reader
 _LOOK_S = 0.1  # how often a reader that waits for room looks whether anybody still wants its pieces
 
 

@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 from simulation import worlds
-from simulation.rules import RULES, patched
+from simulation.rules import BUILDS, RULES, patched
 
 from table import clock
 
@@ -33,9 +33,18 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden(seed):
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
-@pytest.mark.parametrize("seed", range(24))
+ON_LOGS = [*range(14), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(14, 60))]
+
+
+@pytest.mark.parametrize("seed", ON_LOGS)
 def test_nothing_is_lost_doubled_resurrected_or_hidden_on_merge_on_read(seed):
     found = worlds.run(seed, worlds.build_merge_on_read)
+    assert found is None, "\n".join([found[0], *found[1][-60:]])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_reader_loses_what_it_has_pinned(seed):
+    found = worlds.run(seed, worlds.build_readers)
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
@@ -78,11 +87,11 @@ class _Leftover:
 @pytest.mark.parametrize("name", [name for name in RULES if name.split(":")[0] in QUICK])
 def test_a_rule_taken_out_is_found(name):
     with patched(*RULES[name]):
-        assert any(worlds.run(seed) for seed in range(80))
+        assert any(worlds.run(seed, BUILDS.get(name, worlds.build)) for seed in range(80))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in RULES if name.split(":")[0] not in QUICK])
 def test_a_rule_taken_out_is_found_in_time(name):
     with patched(*RULES[name]):
-        assert any(worlds.run(seed) for seed in range(2000))
+        assert any(worlds.run(seed, BUILDS.get(name, worlds.build)) for seed in range(2000))

@@ -1,7 +1,5 @@
 """Hudi's entries in a base file's footer: bloom filter, key range, schema (pure; HoodieBloomFilterWriteSupport)."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,11 +35,19 @@ def encode_entries(avro_schema: str, bloom: AnyBloomFilter, bounds: tuple[str, s
     return entries
 
 
-def stored_bounds(footer: Mapping[str, str]) -> tuple[str, str] | None:
+def stored_bounds(footer: Footer) -> tuple[str, str] | None:
     """Least and greatest key as a footer tells them, or None where it does not."""
-    if MIN_KEY in footer and MAX_KEY in footer:
-        return footer[MIN_KEY], footer[MAX_KEY]
-    return None
+    low, high = text_of_footer(footer, MIN_KEY), text_of_footer(footer, MAX_KEY)
+    return (low, high) if low is not None and high is not None else None
+
+
+def text_of_footer(footer: Footer, name: str) -> str | None:
+    """An entry of a footer; None where it is not there, or is no text."""
+    value = footer.entries.get(name)
+    try:
+        return str(value, "utf-8") if value is not None else None
+    except UnicodeDecodeError:
+        return None
 
 
 def key_range(keys: pa.ChunkedArray) -> tuple[str, str]:
@@ -73,13 +79,12 @@ def filter_of_footer(footer: Footer, max_entries: int) -> AnyBloomFilter | None:
         footer: of a base file.
         max_entries: bound of a dynamic filter, for keys yet to come.
     """
-    entries = footer.key_values
-    text, kind = entries.get(BLOOM_KEY), entries.get(BLOOM_TYPE_KEY)
+    text, kind = footer.entries.get(BLOOM_KEY), text_of_footer(footer, BLOOM_TYPE_KEY)
     if text is None:
         return None
     try:
         if footer.is_sealed and kind in (None, bloom_filter.SIMPLE):
             return view_filter(text)  # the seal says that it is what was written
-        return bloom_filter.decode_filter(text, kind, max_entries)
-    except CorruptFileError:
+        return bloom_filter.decode_filter(str(text, "utf-8"), kind, max_entries)
+    except (CorruptFileError, UnicodeDecodeError):
         return None  # the rows are whole; a new filter is built

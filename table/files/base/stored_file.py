@@ -1,8 +1,11 @@
 """A stored base file: opened once, its footer read once, its rows in pieces of bounded size."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -15,8 +18,11 @@ from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import Storage, failed
 
 READ_BATCH_ROWS = 65_536
+_TAKEN_ROWS = 16_384  # of a piece, where a few rows of it are wanted
 _FIRST_READ_BYTES = 64 * 1024
 _PIECE_BYTES = 4 * 1024 * 1024
+
+Positions = npt.NDArray[np.int64]
 
 
 def read_footer_bytes(storage: Storage, path: str) -> int:
@@ -34,8 +40,8 @@ def read_footer_bytes(storage: Storage, path: str) -> int:
     return int.from_bytes(tail[:4], "little") + 8
 
 
-def read_tail(source: pa.NativeFile) -> tuple[int, bytes]:
-    """The size of a Parquet file, and its footer with length and magic: one read where the footer is small.
+def read_footer(source: pa.NativeFile) -> tuple[int, bytes]:
+    """The size of a Parquet file, and its footer without length and magic: one read where the footer is small.
 
     Raises:
         CorruptFileError: when the file does not end as a Parquet file does.
@@ -43,10 +49,9 @@ def read_tail(source: pa.NativeFile) -> tuple[int, bytes]:
     size = int(source.size())
     tail = _read(source, max(0, size - _FIRST_READ_BYTES), min(size, _FIRST_READ_BYTES))
     start = find_footer(tail, size)
-    missing = size - start - len(tail)
-    if missing > 0:
-        tail = _read(source, start, missing) + tail
-    return size, tail[len(tail) - (size - start) :]
+    if size - start > len(tail):
+        return size, _read(source, start, size - TAIL_BYTES - start)  # joined with what is there it would be copied
+    return size, tail[len(tail) - (size - start) : -TAIL_BYTES]
 
 
 def _read(source: pa.NativeFile, start: int, length: int) -> bytes:
@@ -73,8 +78,8 @@ class StoredBaseFile:
         self._name = f"{path} of {storage.base_uri!r}"
         self._source = storage.open_input(path)
         try:
-            self._tail = read_tail(self._source)[1]
-            self.footer: Footer = decode_footer(self._tail[:-TAIL_BYTES])
+            self._raw = read_footer(self._source)[1]
+            self.footer: Footer = decode_footer(self._raw)
         except CorruptFileError as error:
             self.close()
             raise CorruptFileError(f"{self._name} is not a whole Parquet file: {error}") from error
@@ -99,7 +104,8 @@ class StoredBaseFile:
         if self._opened is None:
             try:
                 # Arrow gets the footer that is in memory: it is not read a second time
-                metadata = pq.read_metadata(pa.BufferReader(MAGIC + self._tail))
+                tail = len(self._raw).to_bytes(4, "little") + MAGIC
+                metadata = pq.read_metadata(pa.BufferReader(b"".join((MAGIC, self._raw, tail))))
                 self._opened = pq.ParquetFile(
                     self._source, metadata=metadata, read_dictionary=list(REPEATED_META_COLUMNS)
                 )
@@ -133,28 +139,68 @@ class StoredBaseFile:
         except CorruptFileError as error:
             raise CorruptFileError(f"{self._name} is not a whole Parquet file: {error}") from error
 
-    def read_batches(self, schema: pa.Schema, groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+    def read_batches(
+        self, schema: pa.Schema, groups: Sequence[int] | None = None, batch_rows: int = READ_BATCH_ROWS
+    ) -> Iterator[pa.Table]:
         """Rows, some ten thousand at a time.
 
         Args:
             schema: the columns wanted; ones that the file lacks come as nulls.
             groups: numbers of the row groups wanted; None means all.
+            batch_rows: most rows of a piece.
 
         Raises:
             CorruptFileError, StorageError: when they cannot be decoded or read.
         """
+        for rows in self.read_stored(schema.names, groups, batch_rows):
+            with self._damage_named():
+                conformed = conform(rows, schema)
+            yield conformed
+
+    @contextmanager
+    def _damage_named(self) -> Iterator[None]:
         try:
-            for rows in self.read_stored(schema.names, groups):
-                yield conform(rows, schema)
+            yield
         except pa.ArrowException as error:
             raise CorruptFileError(f"{self._name} cannot be decoded: {error}") from error
 
-    def read_stored(self, names: Sequence[str], groups: Sequence[int] | None = None) -> Iterator[pa.Table]:
+    def read_rows_at(self, schema: pa.Schema, group: int, positions: Positions) -> Iterator[pa.Table]:
+        """Some rows of a row group, read on all cores; what lies behind the last of them is not decoded.
+
+        Args:
+            schema: the columns wanted; ones that the file lacks come as nulls.
+            group: number of the row group.
+            positions: of the rows, counted in the row group, ascending.
+
+        Raises:
+            CorruptFileError, StorageError: when they cannot be decoded or read.
+        """
+        at = 0
+        for rows in self.read_stored(schema.names, [group], _TAKEN_ROWS, use_threads=True):
+            first, last = np.searchsorted(positions, [at, at + len(rows)])
+            if first < last:
+                with self._damage_named():
+                    taken = conform(rows.take(pa.array(positions[first:last] - at)), schema)
+                yield taken
+            at += len(rows)
+            if last == len(positions):
+                return
+
+    def read_stored(
+        self,
+        names: Sequence[str],
+        groups: Sequence[int] | None = None,
+        batch_rows: int = READ_BATCH_ROWS,
+        *,
+        use_threads: bool = False,
+    ) -> Iterator[pa.Table]:
         """Rows with the types that the file has, some ten thousand at a time.
 
         Args:
             names: the columns wanted; ones that the file lacks are left out.
             groups: numbers of the row groups wanted; None means all.
+            batch_rows: most rows of a piece.
+            use_threads: decode columns on all cores.
 
         Raises:
             CorruptFileError, StorageError: when they cannot be decoded or read.
@@ -162,7 +208,7 @@ class StoredBaseFile:
         file = self._file()
         columns = [name for name in names if name in self._names]
         try:
-            for batch in file.iter_batches(READ_BATCH_ROWS, row_groups=groups, columns=columns, use_threads=False):
+            for batch in file.iter_batches(batch_rows, row_groups=groups, columns=columns, use_threads=use_threads):
                 yield pa.Table.from_batches([batch])
         except pa.ArrowException as error:
             raise CorruptFileError(f"{self._name} cannot be decoded: {error}") from error

@@ -20,14 +20,14 @@ from table.columns.memory_size import rows_bytes
 from table.errors import CorruptFileError, StorageError
 from table.files.base.hudi_footer import encode_entries, filter_of_footer, key_range, stored_bounds
 from table.files.base.repeated_columns import file_schema, restamp_carried_rows
-from table.files.base.stored_file import StoredBaseFile, read_tail
+from table.files.base.stored_file import StoredBaseFile, read_footer
 from table.files.base.summary import COPIED, NEW, Announced, BaseFileSummary, Carrying, FileContents
 from table.files.base.tail_merge import CHEAP_GROUP_BYTES, plan_tail_merge
 from table.files.bloom import bloom_filter
 from table.files.bloom.bloom_filter import AnyBloomFilter
 from table.files.parquet.copied_bounds import group_with_bounds
 from table.files.parquet.copy_checks import find_problem, why_encoded_anew
-from table.files.parquet.footer import MAGIC, join_footer
+from table.files.parquet.footer import MAGIC, TAIL_BYTES, join_footer
 from table.files.parquet.name_chunk import encode_name_chunk
 from table.files.parquet.patched_group import write_patched_group
 from table.files.parquet.row_group_writer import RowGroupWriter
@@ -78,7 +78,7 @@ class BaseFileWriter:
         self._begin_anew()
         if stored is not None:
             self._carried_filter = filter_of_footer(stored.footer, settings.bloom_max_entries)
-            self._bounds = stored_bounds(stored.footer.key_values)
+            self._bounds = stored_bounds(stored.footer)
             reason = why_encoded_anew(stored, self._schema, settings)
             self._way = reason or COPIED
             if reason is None:
@@ -303,8 +303,8 @@ class BaseFileWriter:
             if problem is not None:
                 return problem
             with self._storage.open_input(self._path) as written:
-                size, tail = read_tail(written)
-                if size != summary.size_bytes or memoryview(tail) != end:
+                size, raw = read_footer(written)  # which looks at length and magic behind it
+                if size != summary.size_bytes or memoryview(raw) != memoryview(end)[:-TAIL_BYTES]:
                     return "the store holds another footer than was written"
             if self._is_sampled():
                 with StoredBaseFile(self._storage, self._path) as whole:

@@ -87,9 +87,13 @@ class BloomFilter:
 
     def screen(self, hashes: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
         """For each key False when its first hashes (`screen_hashes`) say that it was never added."""
-        passed = np.ones(hashes.shape[1], np.bool_)
+        left = np.arange(hashes.shape[1])
         for values in hashes[: self.hashes]:
-            passed &= self.holds(remainder(values, self.bits))
+            left = left[self.holds(remainder(values[left], self.bits))]
+            if not len(left):
+                break
+        passed = np.zeros(hashes.shape[1], np.bool_)
+        passed[left] = True
         return passed
 
     @property

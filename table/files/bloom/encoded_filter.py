@@ -70,7 +70,7 @@ def _place(index: Places) -> tuple[Places, npt.NDArray[np.uint8]]:
     return at, (np.int64(32) >> (stream - 6 * at)).astype(np.uint8)
 
 
-def view_filter(text: str) -> EncodedFilter:
+def view_filter(text: bytes | memoryview) -> EncodedFilter:
     """A SIMPLE filter by its text, of which somebody has made sure that it is base64.
 
     Raises:
@@ -80,4 +80,4 @@ def view_filter(text: str) -> EncodedFilter:
     wanted = -(-(HEADER_BYTES + -(-bits // 8)) // 3) * 4
     if len(text) != wanted:
         raise CorruptFileError(f"a bloom filter of {bits} bits has {len(text)} digits, not {wanted}")
-    return EncodedFilter(hashes, bits, np.frombuffer(text.encode("ascii"), np.uint8))
+    return EncodedFilter(hashes, bits, np.frombuffer(text, np.uint8))

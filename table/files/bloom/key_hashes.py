@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 _M = np.uint32(0x5BD1E995)
 _CHUNK = 16_384  # keys hashed together: their words stay in the processor's cache
-_SCREEN_ROUNDS = 4
+SCREEN_ROUNDS = 4
 
 Bits = npt.NDArray[np.uint8]
 
@@ -47,11 +47,11 @@ def same_length_blocks(keys: pa.Array) -> Iterator[tuple[npt.NDArray[np.int64], 
             yield chunk, block
 
 
-def screen_hashes(keys: pa.Array) -> npt.NDArray[np.uint32]:
+def screen_hashes(keys: pa.Array, rounds: int = SCREEN_ROUNDS) -> npt.NDArray[np.uint32]:
     """The first few hashes of each key, a row each: most keys that a filter does not hold fail one of them."""
-    hashes = np.zeros((_SCREEN_ROUNDS, len(keys)), np.uint32)
-    for positions, rounds in hash_rounds(keys, _SCREEN_ROUNDS):
-        for number, values in enumerate(rounds):
+    hashes = np.zeros((rounds, len(keys)), np.uint32)
+    for positions, found in hash_rounds(keys, rounds):
+        for number, values in enumerate(found):
             hashes[number, positions] = values
     return hashes
 
@@ -64,7 +64,7 @@ def hash_keys(keys: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     filled = pc.fill_null(keys, "").combine_chunks()
     if isinstance(filled, pa.ChunkedArray):
         filled = pa.concat_arrays(filled.chunks)
-    numbers: npt.NDArray[np.int64] = screen_hashes(filled)[0].astype(np.int64)
+    numbers: npt.NDArray[np.int64] = screen_hashes(filled, 1)[0].astype(np.int64)
     return numbers
 
 

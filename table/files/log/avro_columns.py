@@ -85,17 +85,14 @@ class _Bytes(Decoder):
         lengths = self._lengths(cursors)
         starts = cursors.at
         cursors.skip(lengths)
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        if offsets[-1] >= 2**31:
-            raise ValueError("the values of a column have more than 2 GiB")
-        flat = gathered(cursors.data, starts, lengths, offsets)
+        values = gathered(cursors.data, starts, lengths)
         if self._size is not None:
-            return pa.Array.from_buffers(self.arrow, len(lengths), [None, pa.py_buffer(flat)])
-        buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(flat)]
-        values = pa.Array.from_buffers(self.arrow, len(lengths), buffers)
-        if pa.types.is_string(self.arrow):
-            values.validate(full=True)
-        return values
+            return pa.Array.from_buffers(self.arrow, len(values), [None, values.buffers()[2] or pa.py_buffer(b"")])
+        if not pa.types.is_string(self.arrow):
+            return values
+        text = values.view(self.arrow)
+        text.validate(full=True)
+        return text
 
     def skip(self, cursors: Cursors) -> None:
         cursors.skip(self._lengths(cursors))

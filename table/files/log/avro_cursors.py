@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 _PADDING = 16
-_LONG_VALUE = 128  # bytes, on average
 
 Bytes = npt.NDArray[np.uint8]
 Longs = npt.NDArray[np.int64]
@@ -83,15 +83,31 @@ class Cursors:
         return Cursors(self.data, self.at[rows], self.ends[rows])
 
 
-def gathered(data: Bytes, starts: Longs, lengths: Longs, offsets: Longs) -> Bytes:
-    """The bytes of all values one behind the other. Long ones are copied one by one."""
-    if offsets[-1] < _LONG_VALUE * len(lengths):
-        return np.asarray(data[np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])], np.uint8)
-    view = data.data
-    pieces = [view[start:end] for start, end in zip(starts.tolist(), (starts + lengths).tolist(), strict=True)]
-    return np.frombuffer(b"".join(pieces), np.uint8)
+def gathered(data: Bytes, starts: Longs, lengths: Longs) -> pa.Array:
+    """The bytes of a value of each record (binary array).
+
+    Args:
+        data: all bytes.
+        starts: first byte of each value; ascending, as the records are.
+        lengths: of the values.
+
+    Raises:
+        ValueError: the values have more than 2 GiB.
+    """
+    count = len(starts)
+    if not count:
+        return pa.array([], pa.binary())
+    # Arrow copies the values: they and the bytes between them are the elements of one array, by turns
+    first = int(starts[0])
+    edges = np.empty(2 * count, np.int64)
+    edges[::2], edges[1::2] = starts - first, starts + lengths - first
+    if edges[-1] >= 2**31:
+        raise ValueError("the values of a column have more than 2 GiB")
+    buffers = [None, pa.py_buffer(edges.astype(np.int32)), pa.py_buffer(data[first : first + int(edges[-1])])]
+    by_turns = pa.Array.from_buffers(pa.binary(), 2 * count - 1, buffers)
+    return by_turns.take(pa.array(np.arange(0, 2 * count, 2)))
 
 
-def padded(content: bytes) -> Bytes:
-    """Bytes with as many to spare behind them as a decoder may look at."""
-    return np.frombuffer(content + bytes(_PADDING), np.uint8)
+def padded(content: memoryview) -> Bytes:
+    """A copy with as many bytes to spare behind it as a decoder may look at."""
+    return np.frombuffer(b"".join((content, bytes(_PADDING))), np.uint8)

@@ -21,14 +21,14 @@ import pyarrow as pa
 from table.columns.memory_size import rows_bytes
 from table.errors import CorruptFileError
 from table.files.log.avro_columns import LongListError, RowDecoder
-from table.files.log.avro_cursors import Longs, padded
+from table.files.log.avro_cursors import Bytes, Longs, padded
 from table.files.log.avro_encoders import RowEncoder
 from table.files.log.framing import Header, LogBlock
 from table.schema.avro_schema import from_avro, relaxed
 
 _VERSIONS = (1, 2, 3)
 _BATCH_ROWS = 65_536
-_BATCH_BYTES = 1024 * 1024
+_BATCH_BYTES = 2 * 1024 * 1024
 _RUN_BYTES = 4 * 1024 * 1024
 
 
@@ -110,13 +110,16 @@ def read_avro_rows(block: LogBlock, columns: Sequence[str], name: str) -> Iterat
         text = block.header[Header.SCHEMA]
         schema = relaxed(pa.schema([field for field in from_avro(text) if field.name in wanted]))
         avro = _parsed(text)
-        decoder, data = RowDecoder(avro, columns), padded(block.content)
-        starts, ends = _places(block.content)
+        decoder, content = RowDecoder(avro, columns), memoryview(block.content)
+        starts, ends = _places(content)
         for first, last in _batches(starts, ends):
+            # a copy of the records of a batch: the whole content may be large
+            data = padded(content[int(starts[first]) : int(ends[last - 1])])
+            begins, behind = starts[first:last] - starts[first], ends[first:last] - starts[first]
             try:
-                yield decoder.read(data, starts[first:last], ends[first:last]).cast(schema)
+                yield decoder.read(data, begins, behind).cast(schema)
             except LongListError:
-                yield _one_by_one(block.content, avro, starts[first:last], ends[first:last], schema)
+                yield _one_by_one(data, avro, begins, behind, schema)
     except CorruptFileError as error:
         raise CorruptFileError(f"{name}: {error}") from error
     except Exception as error:  # the block brings its schema along, and a damaged one fails in any way
@@ -128,7 +131,7 @@ def _parsed(text: str) -> Any:
     return json.loads(text)
 
 
-def _places(content: bytes) -> tuple[Longs, Longs]:
+def _places(content: memoryview) -> tuple[Longs, Longs]:
     """First byte of each record, and the byte behind it.
 
     Raises:
@@ -139,15 +142,15 @@ def _places(content: bytes) -> tuple[Longs, Longs]:
     size = len(content)
     if not 0 <= count <= size // 4:
         raise ValueError(f"{count} records in {size} bytes")
-    starts, at, unpack = np.empty(count + 1, np.int64), 8, struct.Struct(">i").unpack_from
-    for number in range(count):
-        (length,) = unpack(content, at)
-        starts[number] = at + 4
-        at += 4 + length
-        if length < 0 or at > size:
-            raise ValueError(f"a record of {length} bytes")
-    starts[count] = at + 4
-    return starts[:-1], starts[1:] - 4
+    at, unpack = 8, struct.Struct(">I").unpack_from
+    places = [at]
+    for _ in range(count):
+        at += 4 + unpack(content, at)[0]  # behind the content there is nothing to unpack
+        places.append(at)
+    if at > size:
+        raise ValueError(f"records of {at} bytes")
+    found = np.array(places, np.int64)
+    return found[:-1] + 4, found[1:]
 
 
 def _batches(starts: Longs, ends: Longs) -> Iterator[tuple[int, int]]:
@@ -160,11 +163,11 @@ def _batches(starts: Longs, ends: Longs) -> Iterator[tuple[int, int]]:
         first = last
 
 
-def _one_by_one(content: bytes, avro: Any, starts: Longs, ends: Longs, schema: pa.Schema) -> pa.Table:
+def _one_by_one(data: Bytes, avro: Any, starts: Longs, ends: Longs, schema: pa.Schema) -> pa.Table:
     """Records with lists so long that reading item by item of all records together takes longer than this."""
     parsed = fastavro.parse_schema(avro, named_schemas={})
     places = zip(starts.tolist(), ends.tolist(), strict=True)
-    records = [fastavro.schemaless_reader(io.BytesIO(content[start:end]), parsed, None) for start, end in places]
+    records = [fastavro.schemaless_reader(io.BytesIO(data[start:end].data), parsed, None) for start, end in places]
     return pa.Table.from_pylist(records, schema)
 
 

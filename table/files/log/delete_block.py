@@ -96,7 +96,7 @@ def read_deletes(block: LogBlock, ordering: pa.DataType, name: str) -> Deletes:
     return Deletes(keys, order, removes)
 
 
-def _decode(content: bytes, name: str) -> list[Any]:
+def _decode(content: bytes | memoryview, name: str) -> list[Any]:
     version, length = struct.unpack_from(">ii", content, 0)
     if version in _SERIALIZED:
         raise UnsupportedTableError(

@@ -77,13 +77,13 @@ class LogBlock:
     Attributes:
         type: what it holds.
         header: text by `Header` ordinal; ordinals of newer writers are kept.
-        content: bytes of that type.
+        content: bytes of that type; of a block that was read a view, because they may be many.
         footer: as the header; writers leave it empty.
     """
 
     type: BlockType
     header: Mapping[int, str]
-    content: bytes
+    content: bytes | memoryview
     footer: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -246,7 +246,7 @@ def _decode_body(body: bytes) -> LogBlock:
     footer, rest = _decode_texts(body, end)
     if rest != len(body):
         raise ValueError(f"{len(body) - rest} bytes after the footer")
-    return LogBlock(BlockType(kind), header, body[start:end], footer)
+    return LogBlock(BlockType(kind), header, memoryview(body)[start:end], footer)
 
 
 def _decode_shell(stream: SeekableStream, at: int, length: int) -> LogBlock:

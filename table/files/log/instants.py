@@ -14,13 +14,11 @@ class LogInstants:
         writers: instants of blocks with records, or with keys to be deleted.
         targets: instants whose blocks rollback blocks take back.
         rollbacks: instants of these rollback blocks.
-        has_damage: whether some bytes are no whole block.
     """
 
     writers: frozenset[str] = frozenset()
     targets: frozenset[str] = frozenset()
     rollbacks: frozenset[str] = frozenset()
-    has_damage: bool = False
 
 
 def read_instants(storage: Storage, path: str) -> LogInstants:
@@ -40,7 +38,6 @@ def read_instants(storage: Storage, path: str) -> LogInstants:
         frozenset(b.header.get(Header.INSTANT_TIME, "") for b in blocks if b.type is not BlockType.COMMAND),
         frozenset(block.header.get(Header.TARGET_INSTANT_TIME, "") for block in commands),
         frozenset(block.header.get(Header.INSTANT_TIME, "") for block in commands),
-        len(blocks) < len(places),
     )
 
 

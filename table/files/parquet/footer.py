@@ -64,14 +64,26 @@ class Footer:
     """A footer.
 
     Attributes:
-        fields: the FileMetaData struct; without row groups where the footer is sealed.
+        decoded: the FileMetaData struct; of a sealed footer what follows the row groups.
         groups: row groups of a sealed footer; None where it is another writer's.
         codec: codec of a sealed file's chunks, as its writer was told.
+        head: of a sealed footer what stands before the row groups. It is decoded when it is asked for: who looks for
+            keys in many files asks for their filters alone.
     """
 
-    fields: Struct
+    decoded: Struct
     groups: tuple[RowGroup, ...] | None = None
     codec: str = ""
+    head: bytes = b""
+
+    @cached_property
+    def fields(self) -> Struct:
+        """The FileMetaData struct; without row groups where the footer is sealed.
+
+        Raises:
+            CorruptFileError: when it is none.
+        """
+        return decode_struct(self.head + bytes([STOP])) | self.decoded if self.head else self.decoded
 
     @property
     def schema(self) -> Items:
@@ -108,11 +120,22 @@ class Footer:
     @cached_property
     def key_values(self) -> dict[str, str]:
         """Key-value metadata."""
-        entries = self.fields[_KEY_VALUE].value.values if _KEY_VALUE in self.fields else []
+        found = {}
+        for name, value in self.entries.items():
+            try:
+                found[name] = str(value, "utf-8")
+            except UnicodeDecodeError:
+                continue  # another writer's, and no text
+        return found
+
+    @cached_property
+    def entries(self) -> dict[str, bytes | memoryview]:
+        """Key-value metadata, values as they stand there: a bloom filter may be some megabytes."""
+        entries = self.decoded[_KEY_VALUE].value.values if _KEY_VALUE in self.decoded else []
         found = {}
         for entry in entries:
             try:
-                found[entry[1].value.decode()] = entry[2].value.decode()
+                found[str(entry[1].value, "utf-8")] = entry[2].value
             except (KeyError, UnicodeDecodeError):
                 continue  # another writer's, and no text
         return found
@@ -181,8 +204,9 @@ def _unsealed(raw: bytes, seal: Sequence[str]) -> Footer:
         position = group_end
     # the header of the list of row groups: one byte of field, and that of a list
     head_end = list_start - len(encode_list_header(STRUCT, len(groups))) - 1
-    fields = decode_struct(raw[:head_end] + bytes([STOP])) | decode_struct(raw[position:], _ROW_GROUPS)
-    return Footer(fields, tuple(groups), codec)
+    # the filter of a large file is some megabytes: a view of the footer's bytes is enough
+    rest = decode_struct(memoryview(raw)[position:], _ROW_GROUPS)
+    return Footer(rest, tuple(groups), codec, raw[:head_end])
 
 
 def why_not_continued(footer: Footer, schema: Items, created_by: bytes, codec: str) -> str | None:

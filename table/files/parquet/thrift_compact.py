@@ -49,11 +49,11 @@ class Pairs(NamedTuple):
 Struct = dict[int, Field]
 
 
-def decode_struct(data: bytes, behind: int = 0) -> Struct:
+def decode_struct(data: bytes | memoryview, behind: int = 0) -> Struct:
     """The struct that these bytes are.
 
     Args:
-        data: exactly one struct, or the rest of one.
+        data: exactly one struct, or the rest of one. Of a view the texts are views, too.
         behind: id of the field before the rest.
 
     Raises:
@@ -68,7 +68,7 @@ def decode_struct(data: bytes, behind: int = 0) -> Struct:
     return decoded
 
 
-def _read_struct(data: bytes, at: int, depth: int, number: int = 0) -> tuple[Struct, int]:
+def _read_struct(data: bytes | memoryview, at: int, depth: int, number: int = 0) -> tuple[Struct, int]:
     if depth > MAX_DEPTH:
         raise CorruptFileError(f"a Thrift struct is nested more than {MAX_DEPTH} deep")
     fields: Struct = {}
@@ -99,7 +99,7 @@ def _read_struct(data: bytes, at: int, depth: int, number: int = 0) -> tuple[Str
             fields[number] = Field(kind, value)
 
 
-def _read_value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:  # noqa: PLR0911 one a type
+def _read_value(data: bytes | memoryview, at: int, kind: int, depth: int) -> tuple[Any, int]:  # noqa: PLR0911 one a type
     if kind == BINARY:
         size, at = _read_varint(data, at)
         _check_size(data, at, size)
@@ -122,7 +122,7 @@ def _read_value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
     raise CorruptFileError(f"a Thrift value has the unknown type {kind}")
 
 
-def _read_items(data: bytes, at: int, depth: int) -> tuple[Items, int]:
+def _read_items(data: bytes | memoryview, at: int, depth: int) -> tuple[Items, int]:
     if depth > MAX_DEPTH:
         raise CorruptFileError(f"a Thrift list is nested more than {MAX_DEPTH} deep")
     head = data[at]
@@ -138,7 +138,7 @@ def _read_items(data: bytes, at: int, depth: int) -> tuple[Items, int]:
     return Items(kind, values), at
 
 
-def _read_pairs(data: bytes, at: int, depth: int) -> tuple[Pairs, int]:
+def _read_pairs(data: bytes | memoryview, at: int, depth: int) -> tuple[Pairs, int]:
     if depth > MAX_DEPTH:
         raise CorruptFileError(f"a Thrift map is nested more than {MAX_DEPTH} deep")
     size, at = _read_varint(data, at)
@@ -155,13 +155,13 @@ def _read_pairs(data: bytes, at: int, depth: int) -> tuple[Pairs, int]:
     return Pairs(kinds >> 4, kinds & 15, entries), at
 
 
-def _check_size(data: bytes, at: int, size: int) -> None:
+def _check_size(data: bytes | memoryview, at: int, size: int) -> None:
     # no element takes less than a byte
     if size > len(data) - at:
         raise CorruptFileError(f"a Thrift value says it has {size} elements, and {len(data) - at} bytes are left")
 
 
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+def _read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = data[at]

@@ -59,7 +59,7 @@ def _check_file(storage: Storage, path: str, schema: pa.Schema | None) -> Iterat
         bloom, problem = _filter_of(entries.get(BLOOM_KEY), entries.get(BLOOM_TYPE_KEY))
         if problem:
             yield _refused(Kind.WRONG_FILTER, path, problem, _REWRITE)
-        bounds = stored_bounds(entries)
+        bounds = stored_bounds(file.footer)
         lacking = [name for name in (BLOOM_KEY, AVRO_SCHEMA_KEY) if name not in entries]
         if lacking:
             yield _without_entries(path, lacking)

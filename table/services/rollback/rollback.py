@@ -4,6 +4,9 @@ Three steps, as in every table service: the plan is pure, it is requested with i
 what is executed is read from that file. A rollback that died is resumed from its plan.
 """
 
+from contextlib import suppress
+from dataclasses import replace
+
 from table import clock
 from table.errors import CommitConflictError, CorruptFileError, StorageError
 from table.files.log.instants import find_writers, is_written_by
@@ -20,6 +23,7 @@ from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.groups import HeartbeatSettings
 from table.services.rollback.plan import plan_rollback
+from table.services.rollback.undone_files import list_undone
 from table.storage.interface import Storage
 from table.timeline.active_timeline import (
     begin_instant,
@@ -212,6 +216,8 @@ def undo_decided(table: HudiTable, timeline: Timeline, rollback: Instant, plan: 
         owner: who carries it out.
     """
     storage, action = table.storage, Action(plan.action)
+    if action is Action.COMPACTION:
+        plan = _end_compaction(table, plan, owner)
     done = timeline.completed_file(plan.instant_time, action)
     data = find_instant(storage, done)
     try:
@@ -224,6 +230,22 @@ def undo_decided(table: HudiTable, timeline: Timeline, rollback: Instant, plan: 
     if data is not None:
         delete_instant_file(storage, done)
     execute_rollback(table, rollback, plan)
+
+
+def _end_compaction(table: HudiTable, plan: RollbackPlan, owner: str) -> RollbackPlan:
+    """Decides that a compaction is not carried out any more; one that was decided to be committed is completed first.
+
+    A compaction needs no lease: somebody else may be carrying it out, and have written files since the plan was made.
+
+    Returns:
+        The plan, with every file of the compaction that there is now.
+    """
+    with suppress(CorruptFileError), guarded(table, Step.COMPLETE):
+        end = decide_end(table.storage, EndRecord(plan.instant_time, Action.COMPACTION, ROLLBACK, owner))
+        if end.is_commit:
+            carry_out_commit(table, end)
+    table.storage.fence(plan.instant_time)
+    return replace(plan, requests=tuple(dict.fromkeys((*plan.requests, *list_undone(table, plan.instant_time)))))
 
 
 def _batch_of(table: HudiTable, data: bytes, done: Instant) -> tuple[str, int] | None:

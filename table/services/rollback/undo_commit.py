@@ -8,20 +8,15 @@ from table.services.rollback.rollback import WRITES, end_pending, undo_decided
 from table.services.rollback.undo_checks import (
     check_batches,
     check_predecessors,
-    check_written_alone,
     decide_undo,
-    written_logs,
 )
+from table.services.rollback.undone_files import plan_from_listing
 from table.timeline.active_timeline import read_instant, request_instant
-from table.timeline.end_record import ROLLBACK, EndRecord, decide_end
 from table.timeline.instant import Action, Instant, State
-from table.timeline.metadata.rollback import RollbackPlan, RollbackRequest, decode_rollback_plan, encode_rollback_plan
+from table.timeline.metadata.rollback import RollbackPlan, decode_rollback_plan, encode_rollback_plan
 from table.timeline.timeline import Timeline
-from table.transaction.commit import carry_out_commit
 from table.transaction.lease import Lease, hold_table
 from table.transaction.lock import Step, guarded
-from table.view.file_group import parse_data_files
-from table.view.listing import StorageListing
 
 log = get_logger("hudistream.rollback")
 
@@ -48,14 +43,12 @@ def undo_commit(
     """
     if any(file.time == time and file.action is Action.COMPACTION for file in timeline.files):
         action = Action.COMPACTION  # completed, it is on the timeline as a commit
-    if action is Action.COMPACTION:
-        timeline = end_compaction(table, timeline, time, lease)
     rollback = next((i for i in timeline.pending_of(Action.ROLLBACK) if _undoes(table, timeline, i, time)), None)
     if rollback is None and timeline.find(time, action) is None:
         return  # undone before a crash
     with guarded(table, Step.SCHEDULE):
         if rollback is None:
-            plan = _plan_from_listing(table, timeline, time, action)
+            plan = plan_from_listing(table, timeline, time, action)
             content = encode_rollback_plan(plan)
             rollback = request_instant(table.storage, timeline, Action.ROLLBACK, table.config.timezone, content)
         else:
@@ -64,49 +57,6 @@ def undo_commit(
             checks = () if to_savepoint else (lambda: check_predecessors(table, time, action),)
             decide_undo(table, rollback, lease, *checks)
     undo_decided(table, timeline, rollback.at(State.REQUESTED), plan, lease.owner)
-
-
-def end_compaction(table: HudiTable, timeline: Timeline, time: str, lease: Lease) -> Timeline:
-    """Decides that a pending compaction is not carried out; one that is decided to be committed is completed first.
-
-    A compaction needs no lease: somebody else may be carrying it out.
-
-    Returns:
-        The timeline afterwards.
-    """
-    pending = timeline.find(time, Action.COMPACTION)
-    if pending is None or pending.is_completed:
-        return timeline
-    with guarded(table, Step.COMPLETE):
-        end = decide_end(table.storage, EndRecord(time, Action.COMPACTION, ROLLBACK, lease.owner))
-        if end.is_commit:
-            carry_out_commit(table, end)
-    return table.load_timeline()
-
-
-def _plan_from_listing(table: HudiTable, timeline: Timeline, time: str, action: Action) -> RollbackPlan:
-    """Every data file of a commit: markers are not there any more.
-
-    These are its base files, the log files that it wrote, and all log files of slices that it began: without it no
-    reader would know of such a slice, until its time is older than the active timeline.
-    """
-    storage, requests = table.storage, []
-    there = StorageListing(storage)  # a rollback deletes what is there, whoever knows of it
-    written = {stat.path for stat in written_logs(table, timeline.completed_file(time, action))}
-    check_written_alone(storage, time, written)
-    for path in there.list_partition_paths():
-        bases, logs = parse_data_files(path, there.list_files(path))
-        requests += [
-            RollbackRequest(path, base.file_id, time, (storage.absolute(base.path),))
-            for base in bases
-            if base.instant_time == time
-        ]
-        requests += [
-            RollbackRequest(path, log.file_id, log.base_instant_time, (storage.absolute(log.path),))
-            for log in logs
-            if log.base_instant_time == time or log.path in written
-        ]
-    return RollbackPlan(time, action.value, tuple(requests))
 
 
 def _plan_of(table: HudiTable, rollback: Instant) -> RollbackPlan:

@@ -101,6 +101,23 @@ def decode_rollback_plan(data: bytes, file: str = "") -> RollbackPlan:
         return RollbackPlan(text_of(target["commitTime"]), Action(target["action"]).value, requests)
 
 
+def decode_named_files(data: bytes, file: str = "") -> tuple[str, tuple[str, ...]]:
+    """The instant that a plan undoes, and the files that it deletes; Hudi's plans name log blocks besides.
+
+    Args:
+        data: the file's bytes.
+        file: its name, for the error.
+
+    Raises:
+        CorruptFileError: when it is no plan.
+    """
+    record = decode_record("rollback_plan", data, file)
+    with read_as("rollback_plan", file):
+        target = record.get("instantToRollback") or {}
+        lists = (texts_of(entry.get("filesToBeDeleted")) for entry in record.get("RollbackRequests") or [])
+        return text_of(target.get("commitTime") or ""), tuple(path for paths in lists for path in paths)
+
+
 def _request_of(entry: Mapping[str, Any], file: str) -> RollbackRequest:
     if entry.get("logBlocksToBeDeleted"):
         raise CorruptFileError(

@@ -18,6 +18,8 @@ from table.files.log.instants import find_writers
 from table.files.markers import APPEND, create_marker, delete_announced
 from table.files.names import MarkerName, parse_log_file
 from table.hudi_table import HudiTable
+from table.scan.plan import plan_scan
+from table.scan.read_slice import read_slice
 from table.services.rollback.plan import plan_rollback
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import begin_instant, request_instant
@@ -123,6 +125,29 @@ def test_a_rollback_stopped_at_every_call_is_finished_by_the_next_batch(first, t
             build(path).write(3, rows(range(2), ts=5))
             assert_clean(path)
             assert log_files(path) == committed_logs(path)
+
+
+def test_a_reader_outlives_the_rollback_of_a_batch_that_it_does_not_show(first, tmp_path):
+    calls = calls_of(first, str(tmp_path / "count"))
+    dies_at = next(i for i, call in enumerate(calls, 1) if call.startswith("create") and "/ends/" in call)
+    path = shutil.copytree(first, str(tmp_path / "t"))
+    with pytest.raises(PowerCut):
+        build(FaultyStorage(LocalStorage(path), Fuse(dies_at))).write(2, SECOND)
+    dead = set(log_files(path)) - set(committed_logs(path))
+    plan = plan_scan(HudiTable.open(path))
+    assert dead <= {file.path for found in plan.slices for file in found.files}
+    build(path).write(2, rows([99], lambda _: "elsewhere"))  # a change here might have the name of a dead file again
+    assert not dead & set(log_files(path))
+
+    def read():
+        pieces = [piece for found in plan.slices for piece in read_slice(plan.context, found, plan.needed)]
+        return sorted((row["id"], row["p"], row["ts"], row["v"]) for piece in pieces for row in piece.to_pylist())
+
+    assert read() == WITH_LOGS
+    shown = {file.path for found in plan.slices for file in found.files}
+    os.unlink(os.path.join(path, min(shown & set(committed_logs(path)))))
+    with pytest.raises(StorageError, match="a file of the snapshot was deleted"):
+        read()
 
 
 def test_a_late_task_publishes_no_log_file(first, tmp_path):

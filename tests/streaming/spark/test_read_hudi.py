@@ -105,6 +105,32 @@ def test_a_filter_reaches_the_files_beside_a_default_partition(spark, tmp_path, 
     assert frame.where("p IS NULL").count() == 4
 
 
+def test_a_filter_leaves_folders_out_that_are_named_after_their_column(spark, tmp_path, capsys):
+    path = str(tmp_path / "t")
+    values = ["007", "1.50", "a=b", "a b", "ü", None, ""]
+    texts = ", ".join("NULL" if value is None else f"'{value}'" for value in values)
+    hive = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+    sink = HudiSink(path, hive, key="id", partition_by="p", order_by="ts")
+    sink.write(
+        spark.range(14).selectExpr(
+            "concat('k', id) id", f"element_at(array({texts}), CAST(id % 7 AS INT) + 1) p", "id ts"
+        )
+    )
+    sink.stop()
+    frame = read_hudi(spark, path)
+    shown = {row.id: row.p for row in frame.collect()}
+    assert shown == {f"k{number}": values[number % 7] or None for number in range(14)}
+    assert frame.columns == HudiTable.open(path).scan().schema.names
+    for number, value in enumerate(values[:5]):
+        one = frame.where(f"p = '{value}'")
+        plan = plan_of(one, capsys)
+        assert f"= {value})" in "".join(re.findall(r"PartitionFilters: \[(.*?)\]", plan))
+        assert not any("EqualTo(p" in pushed for pushed in pushed_filters(plan))
+        assert sorted(row.id for row in one.collect()) == sorted([f"k{number}", f"k{number + 7}"])
+    assert frame.where("p IS NULL").count() == 4
+    assert read_hudi(spark, path, where=[("p", "=", "007")]).count() == 2
+
+
 def test_where_opens_no_other_file_than_it_needs(spark, lake):
     path, _ = lake
     files = {row["partition_path"]: row["path"].rsplit("/", 1)[-1] for row in HudiTable.open(path).files().to_pylist()}

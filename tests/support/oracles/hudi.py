@@ -22,6 +22,9 @@ JVM = {
 }
 
 
+CANNOT_COMPARE = "java.lang.ClassCastException: class java.lang.Integer cannot be cast to class java.lang.Long"
+
+
 class HudiError(Exception):
     """What real Hudi raised."""
 
@@ -69,6 +72,18 @@ class Hudi:
     def read(self, path, options=None, columns=None, where=None):
         """Rows of a table as dictionaries, values as the golden files spell them."""
         return self._call(do="read", path=str(path), options=options, columns=columns, where=where)
+
+    def read_by_either(self, path, options=None):
+        """As `read`: by Hudi's reader of file groups; by the older one where that one fails.
+
+        1.0.2 compares the long of a record with the int 0 of a delete that has no ordering value, and fails.
+        """
+        try:
+            return self.read(path, options)
+        except HudiError as error:
+            if CANNOT_COMPARE not in str(error):
+                raise
+            return self.read(path, {**(options or {}), "hoodie.file.group.reader.enabled": "false"})
 
     def read_incremental(self, path, begin, end=None):
         """Rows whose commit lies in (begin, end]."""

@@ -1,5 +1,6 @@
 """Who acts: streams whose drivers die and are started again, backfills, operators, readers."""
 
+import random
 import re
 from dataclasses import replace
 
@@ -63,14 +64,20 @@ class SimEngine(Engine):
         self._task_storage = SimStorage(self.writer._storage.disk, executors, self.luck.rate)
 
     def distribute(self, plan, table):
-        if self.truth is not None and self.world.random.random() < self.luck.foreign:
+        is_disturbed = self.truth is not None and self.world.random.random() < self.luck.foreign
+        # a die of its own: the other worlds stay what they were
+        after_tasks = is_disturbed and random.Random(f"{self.world.seed} {self.world.steps}").random() < 0.5
+        if is_disturbed and not after_tasks:
             undo_as_others_do(self.world, self.truth, self.writer._storage.disk)
         plan = replace(plan, context=replace(plan.context, storage=self._task_storage))
         job = _Job(self, plan)
         for task, batches in enumerate(self.route(plan, table)):
             if batches:
                 job.begin(task, batches)
-        return [result for result in job.wait() if result.stats or result.bad_rows]
+        results = job.wait()
+        if after_tasks:  # what was written continues what is undone: the look before the completion alone can tell
+            undo_as_others_do(self.world, self.truth, self.writer._storage.disk)
+        return [result for result in results if result.stats or result.bad_rows]
 
 
 def undo_as_others_do(world, truth, disk):

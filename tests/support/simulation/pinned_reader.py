@@ -21,17 +21,17 @@ class PinnedReader:
 
     LIFETIME_S = 30
 
-    def __init__(self, world, disk, rate):
-        self.world, self.disk, self.rate = world, disk, rate
+    def __init__(self, world, disk, rate, name="read", pause_s=0.3):
+        self.world, self.disk, self.rate, self.name, self.pause_s = world, disk, rate, name, pause_s
         pinned._tell_once.cache_clear()  # a world does not depend on those before it
-        world.start(Process("pinned reader"), "pinned reader", self._run, daemon=True)
+        world.start(Process(f"{name}ers"), f"{name}ers", self._run, daemon=True)
 
     def _run(self):
         world, number = self.world, 0
         while True:
-            world.sleep_s(world.random.random() * 0.3)
+            world.sleep_s(world.random.random() * self.pause_s)
             number += 1
-            process = Process(f"read{number}")
+            process = Process(f"{self.name}{number}")
             actor = world.start(process, process.name, lambda p=process: self._read(p), daemon=True)
             world.wait(lambda a=actor, p=process: a.done or p.killed, "read")
             if actor.error is not None and not isinstance(actor.error, HudiError):
@@ -55,7 +55,9 @@ class PinnedReader:
             return  # the store refused the pin, which is told, or there is nothing to read
         files = self.disk.files
         needed = [file.path for found in plan.slices for file in found.files]
-        needed = [path for path in needed if path in files and has_rows(files, path, plan.as_of)]
+        # a log file of a write that failed is deleted with it, and no reader misses it
+        logs = [path for path in needed if ".log." in path and path in files and has_rows(files, path, plan.as_of)]
+        needed = [*logs, *(path for path in needed if ".log." not in path)]
         for _ in range(world.random.randrange(40)):
             world.point("reads behind a pin")
             if world.now_ms - begun_ms > self.LIFETIME_S * 1000:

@@ -14,6 +14,7 @@ from table.services.savepoint import restore, savepoint
 from table.storage.interface import join
 from table.transaction import commit, lease
 
+from . import worlds
 from .disk import SimStorage
 
 
@@ -74,6 +75,12 @@ def _hold_without_asking(self, _identity):
     """Rule 7: everybody holds the table."""
     self._record = self._record or lease.LeaseRecord(1, None)
 
+
+# worlds made for what is rare in others
+BUILDS = {
+    "10: cleaning reads the pins": worlds.build_readers,
+    "10: a reader looks for cleans behind its pin": worlds.build_readers,
+}
 
 RULES = {
     "1: deletion names files": [

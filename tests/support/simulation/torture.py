@@ -44,11 +44,11 @@ def find_without(name, most):
     """Worlds that it takes to notice that a rule is missing, or None."""
     quiet()
     from simulation import worlds
-    from simulation.rules import RULES, patched
+    from simulation.rules import BUILDS, RULES, patched
 
     with patched(*RULES[name]):
         for seed in range(most):
-            outcome = worlds.run(seed)
+            outcome = worlds.run(seed, BUILDS.get(name, worlds.build))
             if outcome is not None:
                 return {"rule": name, "seed": seed, "found": outcome[0][:200]}
     return {"rule": name, "seed": None, "found": f"nothing in {most} worlds"}

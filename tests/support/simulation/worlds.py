@@ -134,6 +134,20 @@ def build(seed):
     return world, truth
 
 
+def build_readers(seed):
+    """A world of one stream, cleaned after each batch, and of readers that pin what is about to be cleaned."""
+    world = World(seed)
+    r = world.random
+    disk = Disk(world, r.choice(("folders", "tickets")))
+    truth = Truth(world, disk)
+    luck = Luck(world)
+    upserts = {"hoodie.datasource.write.operation": "upsert"}
+    Stream(world, disk, truth, "a", upsert_batches(world, "a", r.randrange(6, 14)), luck, upserts)
+    for name in ("reader-a", "reader-b"):
+        PinnedReader(world, disk, luck.rate, name, pause_s=0.02)
+    return world, truth
+
+
 def build_merge_on_read(seed):
     """A world of streams onto one merge-on-read table, and of services, operators and readers beside them."""
     world = World(seed)

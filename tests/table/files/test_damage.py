@@ -172,7 +172,7 @@ PARQUET = {
 def read_all(folder):
     with StoredBaseFile(LocalStorage(folder), "x.parquet") as file:
         assert file.row_bytes > 0
-        stored_bounds(file.footer.key_values)
+        stored_bounds(file.footer)
         filter_of_footer(file.footer, 100)
         file.read_keys(range(len(file.group_rows)))
         return sum(map(len, file.read_batches(NESTED.schema)))

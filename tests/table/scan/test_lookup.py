@@ -32,13 +32,13 @@ def test_the_rows_of_the_keys_are_found_and_no_others(lake, numbers):
 
 def test_files_and_row_groups_without_a_hit_are_not_read(lake, monkeypatch):
     groups = []
-    read = StoredBaseFile.read_batches
+    read = StoredBaseFile.read_stored
 
-    def noted(self, schema, wanted=None):
-        groups.append((self.path, schema.names, wanted))
-        return read(self, schema, wanted)
+    def noted(self, names, wanted=None, *args, **how):
+        groups.append((self.path, names, wanted))
+        return read(self, names, wanted, *args, **how)
 
-    monkeypatch.setattr(StoredBaseFile, "read_batches", noted)
+    monkeypatch.setattr(StoredBaseFile, "read_stored", noted)
     fuse = Fuse()
     table = HudiTable(FaultyStorage(LocalStorage(lake.storage.base_uri), fuse), lake.config)
     assert table.lookup(["k12"])["id"].to_pylist() == ["k12"]
@@ -82,3 +82,26 @@ def test_every_row_of_a_golden_table_is_found_by_its_key(golden, name):
     whole = table.scan().to_arrow()
     found = table.lookup(whole["_hoodie_record_key"])
     assert found.to_pylist() == whole.to_pylist()
+
+
+def test_rows_of_many_pieces_are_found_and_what_lies_behind_them_is_not_decoded(lake, monkeypatch):
+    monkeypatch.setattr("table.files.base.stored_file._TAKEN_ROWS", 100)
+    pieces = []
+    read = StoredBaseFile.read_stored
+
+    def noted(self, names, *args, **how):
+        for piece in read(self, names, *args, **how):
+            pieces.append(len(piece))
+            yield piece
+
+    whole = lake.scan().to_arrow()
+    keys = whole["_hoodie_record_key"].take(pa.array([0, 99, 100, 101, 350, 2999, 3000]))
+    expected = whole.filter(pc.is_in(whole["_hoodie_record_key"], keys.combine_chunks()))
+    assert lake.lookup(keys).equals(expected)
+    assert (
+        lake.lookup(keys, ["v", "_hoodie_record_key", "id"]).to_pylist()
+        == expected.select(["v", "_hoodie_record_key", "id"]).to_pylist()
+    )
+    monkeypatch.setattr(StoredBaseFile, "read_stored", noted)
+    assert len(lake.lookup(keys.slice(0, 1))) == 1
+    assert pieces.count(100) == 1

@@ -113,8 +113,11 @@ def test_hudi_goes_on_after_our_archival_and_we_after_its_own(hudi, tmp_path):
     both.check(14)
 
 
-@pytest.mark.parametrize("maker", ["ours", "theirs"])
-@pytest.mark.parametrize("restorer", ["ours", "theirs"])
+ALONE = pytest.mark.slow  # what one of the two does alone is the lesser risk
+WHO = [("ours", "theirs"), ("theirs", "ours"), *(pytest.param(who, who, marks=ALONE) for who in ("ours", "theirs"))]
+
+
+@pytest.mark.parametrize(("maker", "restorer"), WHO)
 def test_a_savepoint_of_one_is_restored_by_the_other(hudi, tmp_path, maker, restorer):
     both = Both(hudi, tmp_path / "t")
     both.theirs(1)
@@ -142,8 +145,7 @@ def test_a_savepoint_of_one_is_restored_by_the_other(hudi, tmp_path, maker, rest
     both.check(8)
 
 
-@pytest.mark.parametrize("last", ["ours", "theirs"])
-@pytest.mark.parametrize("undoer", ["ours", "theirs"])
+@pytest.mark.parametrize(("last", "undoer"), WHO)
 def test_a_delta_commit_of_one_is_rolled_back_by_the_other(hudi, tmp_path, last, undoer):
     both = Both(hudi, tmp_path / "t")
     both.theirs(1)

@@ -10,7 +10,7 @@ from faults import FaultyStorage, Fuse, PowerCut, dying_process
 from snapshots import assert_clean
 
 from table import read_table
-from table.errors import InvalidConfigError
+from table.errors import HudiError, InvalidConfigError
 from table.files.names import parse_base_file, parse_log_file
 from table.hudi_table import HudiTable
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
@@ -134,6 +134,30 @@ def test_a_compaction_that_is_withdrawn_is_withdrawn_or_pending(base, tmp_path, 
         assert value(path) == "v4", call
         assert len(data_files(path)) == len(wanted) + 1, call
         assert_clean(path)
+
+
+@pytest.mark.parametrize("places", [pytest.param(p.values, id=p.id, marks=p.marks) for p in PLACES])
+def test_a_compaction_that_is_half_withdrawn_hides_no_row(base, tmp_path, places):
+    before = shutil.copytree(base, str(tmp_path / "before"))
+    roll_back(HudiTable.open(before), times(before)[-1], force=True)
+    [pending] = HudiTable.open(before).load_timeline().pending_of(Action.COMPACTION)
+    for path, call, _ in stopped(before, tmp_path, lambda t: roll_back(t, pending.time), places):
+        write(path, 4, 5)
+        assert_no_slice_lacks_its_base_file(path)
+        with suppress(HudiError):  # whoever carries out what was requested
+            compact(HudiTable.open(path), SOON, FILES, schedules=False)
+        assert_no_slice_lacks_its_base_file(path)
+        write(path, 5, 6)
+        assert value(path) == "v5", call
+        assert_no_slice_lacks_its_base_file(path)
+
+
+def assert_no_slice_lacks_its_base_file(path):
+    """Hudi shows nothing below log files that have no base file, unless a compaction is to make it."""
+    names = [os.path.basename(name) for name in data_files(path)]
+    bases = {name.instant_time for name in map(parse_base_file, names) if name is not None}
+    bases |= {i.time for i in HudiTable.open(path).load_timeline().pending_of(Action.COMPACTION)}
+    assert {name.base_instant_time for name in map(parse_log_file, names) if name is not None} <= bases
 
 
 @pytest.mark.parametrize("places", [pytest.param(p.values, id=p.id, marks=p.marks) for p in PLACES])

@@ -51,13 +51,13 @@ class Batch:
         query_id: the streaming query, or None.
         ask_query_id: loads the query's id again, before a batch is skipped or refused because of it: the same
             sink may have been given to another query.
-        keeps_table: whether the writer goes on holding the table after the batch, outside a stream, too.
         spread: has the work of services done on other machines; None: there are none.
+        keeps_table: whether the writer goes on holding the table after the batch, outside a stream, too.
     """
 
     workers: Workers
     batch_id: int | None = None
     query_id: str | None = None
     ask_query_id: Callable[[], str | None] | None = None
-    keeps_table: bool = False
     spread: Spread | None = None
+    keeps_table: bool = False

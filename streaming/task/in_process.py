@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, wait
 from contextlib import ExitStack, contextmanager
 from contextvars import copy_context
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -89,6 +90,8 @@ class InProcessWorkers:
             HudiError: a task failed as often as it may. The other tasks have ended, too.
             OSError: local disk is full.
         """
+        # threads share what one process of Spark may hold
+        plan = replace(plan, memory_bytes=max(1, plan.memory_bytes // min(self._workers, plan.routes.tasks)))
         with self._routed(keys, plan) as parts:
 
             def run(task: int) -> TaskResult:

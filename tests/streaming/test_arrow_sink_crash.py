@@ -60,8 +60,10 @@ def test_a_batch_stopped_at_a_storage_call_is_written_exactly_once(tmp_path, mon
     assert calls[0] == calls[1] > 30  # one worker calls in the same order whenever the same rows are written
     for number in range(1, calls[0] + 1, step):
         path = shutil.copytree(first, str(tmp_path / str(number)))
+        dead = open_sink(path, monkeypatch, Fuse(number, after=number % 2 == 0), **options)
         with dying_process(), pytest.raises(PowerCut):
-            open_sink(path, monkeypatch, Fuse(number, after=number % 2 == 0), **options).write(SECOND, batch_id=1)
+            dead.write(SECOND, batch_id=1)
+        dead._writer.lease._forget()  # its thread ends with its process
         assert contents(path) in (BEFORE, AFTER), f"call {number}: a reader sees part of the batch"
         with open_sink(path, monkeypatch, **options) as sink:
             sink.write(SECOND, batch_id=1)

@@ -1,0 +1,259 @@
+"""Writing without Spark beside delta-rs and pyiceberg: `python benchmarks/without_spark.py --python …/bin/python`.
+
+Each write is a process of its own, so that its peak memory is its own; it holds the rows that are written. Rounds go
+through all writers in turn. Half of the rows of an upsert are new, and the upserts of a writer change one table, which
+grows alike for all. A write that takes longer than the limit is stopped, and its writer is asked for no more upserts.
+Writes ``benchmarks/results/without-spark.json`` and the page ``benchmarks/without_spark.md``.
+
+The interpreter of `--python` has hudistream's dependencies, deltalake and pyiceberg[sql-sqlite,pyarrow].
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+HERE = Path(__file__).parent
+SIZES = (10_000, 100_000, 1_000_000)
+PARTITIONS = 8
+PACKAGES = {"hudistream": "pyarrow", "deltalake": "deltalake", "pyiceberg": "pyiceberg"}
+
+
+# ---- rows
+
+
+def made(numbers, ts, texts=3, columns=5):
+    """Rows with these numbers as keys, in this order."""
+    numbers = np.asarray(numbers, np.int64)
+    random = np.random.default_rng(ts)
+    told = {"id": pa.array(numbers).cast(pa.string()), "p": pa.array(numbers % PARTITIONS).cast(pa.string())}
+    told["ts"] = pa.array(np.full(len(numbers), ts, np.int64))
+    for n in range(texts):
+        told[f"c{n}"] = pa.array(random.integers(0, 1 << 60, len(numbers))).cast(pa.string())
+    for n in range(columns - texts):
+        told[f"n{n}"] = pa.array(random.random(len(numbers)))
+    return pa.table(told)
+
+
+def first_rows(rows):
+    return made(np.random.default_rng(0).permutation(rows), 0)
+
+
+def changes(rows, size, number):
+    """Half of them change rows, half are new; `number` counts the upserts before."""
+    random = np.random.default_rng(number + 1)
+    old = random.choice(rows, size // 2, replace=False)
+    new = rows + number * max(SIZES) + np.arange(size - size // 2)
+    return made(random.permutation(np.concatenate([old, new])), number + 1)
+
+
+def small(number):
+    return made(np.arange(number * 10, number * 10 + 10), number, texts=10, columns=20)
+
+
+# ---- writers: each makes a table, upserts rows, appends many small batches
+
+
+class Ours:
+    def __init__(self, place):
+        from hudistream import ArrowSink
+
+        options = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+        self.make = lambda name, operation: ArrowSink(
+            os.path.join(place, name), options, key="id", partition_by="p", order_by="ts", operation=operation
+        )
+
+    def build(self, rows):
+        self.make("table", "bulk_insert").write(rows)
+
+    def upsert(self, rows):
+        self.make("table", "upsert").write(rows)
+
+    def append_all(self, batches):
+        with self.make("small", "insert") as sink:
+            for number, rows in enumerate(batches):
+                sink.write(rows, batch_id=number)
+
+
+class Delta:
+    def __init__(self, place):
+        self.place = place
+
+    def build(self, rows):
+        from deltalake import write_deltalake
+
+        write_deltalake(os.path.join(self.place, "table"), rows, partition_by=["p"])
+
+    def upsert(self, rows):
+        from deltalake import DeltaTable
+
+        merge = DeltaTable(os.path.join(self.place, "table")).merge(
+            rows, "t.p = s.p AND t.id = s.id", source_alias="s", target_alias="t"
+        )
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    def append_all(self, batches):
+        from deltalake import write_deltalake
+
+        for rows in batches:
+            write_deltalake(os.path.join(self.place, "small"), rows, mode="append", partition_by=["p"])
+
+
+class Iceberg:
+    def __init__(self, place):
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        os.makedirs(place, exist_ok=True)
+        self.catalog = SqlCatalog("c", uri=f"sqlite:///{place}/catalog.db", warehouse=f"file://{place}")
+
+    def create(self, name, schema):
+        from pyiceberg.transforms import IdentityTransform
+
+        self.catalog.create_namespace_if_not_exists("n")
+        table = self.catalog.create_table(f"n.{name}", schema=schema)
+        with table.update_spec() as update:
+            update.add_field("p", IdentityTransform(), "p")
+        return self.catalog.load_table(f"n.{name}")
+
+    def build(self, rows):
+        self.create("table", rows.schema).append(rows)
+
+    def upsert(self, rows):
+        self.catalog.load_table("n.table").upsert(rows, join_cols=["p", "id"])
+
+    def append_all(self, batches):
+        table = None
+        for rows in batches:
+            table = table or self.create("small", rows.schema)
+            table.append(rows)
+
+
+WRITERS = {"hudistream": Ours, "deltalake": Delta, "pyiceberg": Iceberg}
+
+
+# ---- measuring
+
+
+def child(writer, place, what, rows, size, number):
+    """In the child: seconds, and the peak of this process's memory; rows are made before the time is taken."""
+    if what == "small":
+        given = [small(n) for n in range(size)]
+    else:
+        given = first_rows(rows) if what == "build" else changes(rows, size, number)
+    one = WRITERS[writer](os.path.join(place, writer))
+    status = Path("/proc/self/status").read_text()
+    before_mb = int(status.partition("VmRSS:")[2].split()[0]) / 1024
+    started = time.perf_counter()
+    {"build": one.build, "upsert": one.upsert, "small": one.append_all}[what](given)
+    seconds = time.perf_counter() - started
+    peak_mb = int(Path("/proc/self/status").read_text().partition("VmHWM:")[2].split()[0]) / 1024
+    print(json.dumps({"seconds": seconds, "peak_mb": peak_mb, "before_mb": before_mb}))
+
+
+def run(given, place, writer, what, size=0, number=0):
+    """One reading; None where it took longer than the limit."""
+    facts = [writer, place, what, str(given.rows), str(size), str(number)]
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    try:
+        done = subprocess.run(
+            [given.python, __file__, "--child", *facts],
+            capture_output=True, text=True, check=False, timeout=given.limit, env=environment,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return None
+    if done.returncode:
+        sys.exit(f"{writer}, {what}: {done.stderr[-2000:]}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def measure(given, place):
+    """Case -> writer -> readings; None for one that was stopped."""
+    names = [name for name in given.writers.split(",") if name]
+    found = {f"upsert of {size:,}": {name: [] for name in names} for size in SIZES}
+    found[f"{given.batches:,} batches of 10"] = {name: [] for name in names}
+    stopped = set()
+    for name in names:
+        run(given, place, name, "build")
+    for turn in range(given.rounds):
+        for step, size in enumerate(SIZES):
+            for name in names:
+                number = turn * len(SIZES) + step
+                told = None if name in stopped else run(given, place, name, "upsert", size, number)
+                found[f"upsert of {size:,}"][name].append(told)
+                if told is None:
+                    stopped.add(name)
+                print(name, size, told, flush=True)
+        for name in names:
+            with tempfile.TemporaryDirectory() as fresh:
+                told = run(given, fresh, name, "small", given.batches)
+            found[f"{given.batches:,} batches of 10"][name].append(told)
+            print(name, "small", told, flush=True)
+    return found
+
+
+def page(result):
+    """The results as a page."""
+    lines = ["# Writing without Spark", "", __doc__.split("\n\n")[1].replace("\n", " "), ""]
+    facts = ", ".join(f"{key} {value}" for key, value in result["machine"].items())
+    lines += [
+        f"Tables of {result['rows']:,} rows at first, {result['rounds']} rounds, limit {result['limit']} s, {facts}.",
+        "",
+    ]
+    lines += ["| | | seconds | times ours | peak MB |", "|---|---|---:|---:|---:|"]
+    for case, writers in result["cases"].items():
+        mine = next(iter(writers.values()))
+        for name, readings in writers.items():
+            if None in readings:
+                lines.append(f"| {case} | {name} | stopped | | |")
+                continue
+            pairs = [(one, our) for one, our in zip(readings, mine, strict=True) if our is not None]
+            seconds = statistics.median(one["seconds"] for one in readings)
+            peak = statistics.median(one["peak_mb"] for one in readings)
+            ratio = f"{statistics.median(one['seconds'] / our['seconds'] for one, our in pairs):.2f}" if pairs else ""
+            lines.append(f"| {case} | {name} | {seconds:.2f} | {ratio} | {peak:,.0f} |")
+    return "\n".join(lines) + "\n"
+
+
+def versions(python):
+    code = f"import importlib.metadata as m; print({{n: m.version(p) for n, p in {PACKAGES!r}.items()}})"
+    said = subprocess.run([python, "-c", code], capture_output=True, text=True, check=True).stdout
+    told = dict(eval(said))
+    told["pyarrow"] = told.pop("hudistream")
+    return told
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=3_000_000)
+    parser.add_argument("--batches", type=int, default=1000)
+    parser.add_argument("--limit", type=int, default=1200, help="seconds")
+    parser.add_argument("--writers", default=",".join(WRITERS))
+    parser.add_argument("--child", nargs=6)
+    given = parser.parse_args()
+    if given.child:
+        writer, place, what, *numbers = given.child
+        return child(writer, place, what, *map(int, numbers))
+    from run import machine
+
+    facts = {**machine(), **versions(given.python)}
+    with tempfile.TemporaryDirectory() as place:
+        cases = measure(given, place)
+    result = {"machine": facts, "rows": given.rows, "rounds": given.rounds, "limit": given.limit, "cases": cases}
+    (HERE / "results" / "without-spark.json").write_text(json.dumps(result, indent=1) + "\n")
+    (HERE / "without_spark.md").write_text(page(result))
+    print(page(result))
+    return None
+
+
+if __name__ == "__main__":
+    main()

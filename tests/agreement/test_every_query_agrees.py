@@ -23,7 +23,6 @@ INDEXES = ("BLOOM", "SIMPLE", "BUCKET")
 FORMS = ("avro", "parquet")
 PAYLOADS = ("DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload")
 STEPS, KEYS = 9, 60
-QUICK = (1,)
 TIMES = 3  # instants that are asked about, of each history
 
 
@@ -161,6 +160,7 @@ def run(hudi, spark, path, seed):
     return told, answered
 
 
-@pytest.mark.parametrize("seed", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in range(20)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
 def test_every_query_of_a_random_history_agrees(hudi, spark, tmp_path, seed):
     run(hudi, spark, str(tmp_path / "t"), seed)

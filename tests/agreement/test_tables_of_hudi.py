@@ -20,10 +20,12 @@ from table.timeline.instant import Action
 pytestmark = [pytest.mark.hudi, pytest.mark.spark, pytest.mark.usefixtures("utc")]
 
 TABLES = [
-    "cow_insert_partitioned", "cow_nonpartitioned", "cow_upsert_delete", "cow_hive_style_partitions",
-    "cow_timestamp_keygen", "cow_insert_overwrite", "cow_schema_evolved", "cow_cleaned", "cow_archived",
-    "cow_savepoint", "cow_rolled_back", "cow_with_failed_inflight", "cow_with_failed_inflight_direct",
-    "cow_metadata_table", "streaming_sink", "types_all", "types_all_3level_lists",
+    "cow_insert_partitioned", "cow_upsert_delete", "cow_hive_style_partitions", "cow_timestamp_keygen",
+    "cow_insert_overwrite", "cow_archived", "cow_with_failed_inflight", "types_all",
+]  # fmt: skip
+MORE_TABLES = [
+    "cow_nonpartitioned", "cow_schema_evolved", "cow_cleaned", "cow_savepoint", "cow_rolled_back",
+    "cow_with_failed_inflight_direct", "cow_metadata_table", "streaming_sink", "types_all_3level_lists",
 ]  # fmt: skip
 # Hudi's reader shows what the partition path says: null for '', text for the time a path was made from
 PATH_VIEW = {"cow_hive_style_partitions", "cow_timestamp_keygen"}
@@ -57,7 +59,7 @@ def utc_session(spark):
     spark.conf.set("spark.sql.session.timeZone", before)
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", [*TABLES, *(pytest.param(name, marks=pytest.mark.slow) for name in MORE_TABLES)])
 def test_we_and_hudi_write_in_turns(hudi, utc_session, golden, tmp_path, name):
     spark = utc_session
     path, expected = golden(name)

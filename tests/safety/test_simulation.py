@@ -12,7 +12,7 @@ from table import clock
 # and worlds in which something was found
 SEEDS = [*range(36), 100663, 100693, 101126]
 # worlds looked at before a rule counts as not missed; found within twenty on the day this was written
-QUICK = {"1", "2", "4", "5", "6", "7", "8"}
+QUICK = {"1", "4", "5", "6", "7", "8"}
 
 
 @pytest.fixture(autouse=True)

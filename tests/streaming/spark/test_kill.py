@@ -23,7 +23,7 @@ from table.timeline.instant import Action
 pytestmark = pytest.mark.spark
 
 ROWS = 400
-BATCHES_PER_KILL = 7
+BATCHES_PER_KILL = 6
 
 STREAM = """
 import json, sys
@@ -85,7 +85,7 @@ def kill_all(process):
 
 
 @pytest.mark.parametrize(("kills", "options"), [
-    (3, COPY_ON_WRITE),
+    (2, COPY_ON_WRITE),
     pytest.param(10, COPY_ON_WRITE, marks=pytest.mark.slow),
     pytest.param(10, MERGE_ON_READ, marks=pytest.mark.slow),
 ], ids=("copy-on-write", "copy-on-write, often", "merge-on-read, often"))  # fmt: skip

@@ -194,7 +194,9 @@ def on(storage):
     return HudiTable(storage, load_table_config(storage._inner))
 
 
-@pytest.mark.parametrize("late", [False, True], ids=["before the call", "after the call"])
+@pytest.mark.parametrize(
+    "late", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["before the call", "after the call"]
+)
 def test_a_compaction_stopped_at_every_call_is_carried_out_again(path, tmp_path, late):
     counted, fuse = shutil.copytree(path, str(tmp_path / "counted")), Fuse()
     compact(on(FaultyStorage(LocalStorage(counted), fuse)), SETTINGS, FILES)

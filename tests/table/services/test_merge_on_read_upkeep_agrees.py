@@ -114,10 +114,12 @@ def test_hudi_goes_on_after_our_archival_and_we_after_its_own(hudi, tmp_path):
 
 
 ALONE = pytest.mark.slow  # what one of the two does alone is the lesser risk
-WHO = [("ours", "theirs"), ("theirs", "ours"), *(pytest.param(who, who, marks=ALONE) for who in ("ours", "theirs"))]
+BY_ONE = [pytest.param(who, who, marks=ALONE) for who in ("ours", "theirs")]
 
 
-@pytest.mark.parametrize(("maker", "restorer"), WHO)
+@pytest.mark.parametrize(
+    ("maker", "restorer"), [("ours", "theirs"), pytest.param("theirs", "ours", marks=pytest.mark.slow), *BY_ONE]
+)
 def test_a_savepoint_of_one_is_restored_by_the_other(hudi, tmp_path, maker, restorer):
     both = Both(hudi, tmp_path / "t")
     both.theirs(1)
@@ -145,7 +147,9 @@ def test_a_savepoint_of_one_is_restored_by_the_other(hudi, tmp_path, maker, rest
     both.check(8)
 
 
-@pytest.mark.parametrize(("last", "undoer"), WHO)
+@pytest.mark.parametrize(
+    ("last", "undoer"), [("theirs", "ours"), pytest.param("ours", "theirs", marks=pytest.mark.slow), *BY_ONE]
+)
 def test_a_delta_commit_of_one_is_rolled_back_by_the_other(hudi, tmp_path, last, undoer):
     both = Both(hudi, tmp_path / "t")
     both.theirs(1)

@@ -10,6 +10,7 @@ import time
 
 import psutil
 import pytest
+from environments import SHORT_LIVED
 from oracles import hudi_rs
 from snapshots import assert_clean
 from stream import write_batches
@@ -69,7 +70,7 @@ def start(script, *arguments):
         stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, **SHORT_LIVED, "PYSPARK_PYTHON": sys.executable},
     )
 
 

@@ -88,7 +88,7 @@ def check_history(hudi, path, version, payload, blocks):
 @pytest.mark.parametrize(("payload", "blocks"), [
     pytest.param("DefaultHoodieRecordPayload", "avro", marks=pytest.mark.slow),
     pytest.param("OverwriteWithLatestAvroPayload", "parquet", marks=pytest.mark.slow),
-    (PARTIAL, "avro"),
+    pytest.param(PARTIAL, "avro", marks=pytest.mark.slow),
 ])  # fmt: skip
 def test_random_histories_of_version_8(hudi, tmp_path, payload, blocks):
     check_history(hudi, tmp_path / "t", "8", payload, blocks)

@@ -14,8 +14,6 @@ SPARK_4 = {
     "4.0": (".venv-connect", "pyspark[connect]>=4.0,<4.1"),
     "4.2": (".venv-spark4", "pyspark[connect]>=4.2,<4.3"),
 }
-# for JVMs that live for seconds: the compiler that optimises costs more than it gives
-SHORT_LIVED = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 _WITHOUT_SPARK = ["pyarrow", "pandas<3", "fastavro", "fsspec", "structlog", "numpy"]
 
 
@@ -53,7 +51,6 @@ def surroundings(python, *paths):
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": python,
         "SPARK_LOCAL_IP": "127.0.0.1",
-        **SHORT_LIVED,
     }
 
 

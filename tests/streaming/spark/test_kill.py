@@ -10,7 +10,6 @@ import time
 
 import psutil
 import pytest
-from environments import SHORT_LIVED
 from oracles import hudi_rs
 from snapshots import assert_clean
 from stream import write_batches
@@ -70,7 +69,7 @@ def start(script, *arguments):
         stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
-        env={**os.environ, **SHORT_LIVED, "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
     )
 
 

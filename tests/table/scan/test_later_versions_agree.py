@@ -85,10 +85,9 @@ def check_history(hudi, path, version, payload, blocks):
         check_changes_agree(hudi, path, since, until)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("payload", "blocks"), [
-    pytest.param("DefaultHoodieRecordPayload", "avro", marks=pytest.mark.slow),
-    pytest.param("OverwriteWithLatestAvroPayload", "parquet", marks=pytest.mark.slow),
-    pytest.param(PARTIAL, "avro", marks=pytest.mark.slow),
+    ("DefaultHoodieRecordPayload", "avro"), ("OverwriteWithLatestAvroPayload", "parquet"), (PARTIAL, "avro"),
 ])  # fmt: skip
 def test_random_histories_of_version_8(hudi, tmp_path, payload, blocks):
     check_history(hudi, tmp_path / "t", "8", payload, blocks)

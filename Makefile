@@ -15,7 +15,7 @@ help:
 	@echo "make lint      ruff, mypy, import-linter"
 	@echo "make docs      the site, into build/site"
 	@echo "make bench     measure against Hudi, Iceberg, Delta and bare Parquet (hours)"
-	@echo "make soak      2,000 batches: does anything grow? (a quarter of an hour)"
+	@echo "make soak      2,000 batches: does anything grow? (a quarter of an hour; TABLE_TYPE=mor: with log files)"
 	@echo "make torture   an hour of simulated worlds: two actors at once, crashes, late tasks (MINUTES=60)"
 	@echo "make setup     make .venv (the others do it by themselves)"
 
@@ -83,10 +83,11 @@ bench: setup
 	$(RUN) $(BIN)/python benchmarks/run.py
 	$(RUN) $(BIN)/python benchmarks/large_files.py
 	$(RUN) $(BIN)/python benchmarks/reading.py
+	$(RUN) $(BIN)/python benchmarks/compaction.py
 
 # 2,000 batches with cleaning and archival on; figures and pictures go to docs/soak
 soak: setup
-	$(RUN) $(BIN)/python benchmarks/soak.py
+	$(RUN) $(BIN)/python benchmarks/soak.py --table-type $(TABLE_TYPE)
 
 # worlds as long as time allows, then each rule of the protocol taken out; benchmarks/results/torture.json
 MINUTES ?= 60

@@ -52,7 +52,7 @@ def pytest_configure(config):
         if made is not None:
             config.add_cleanup(lambda: shutil.rmtree(made, ignore_errors=True))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # JVMs that live for seconds: the compiler that optimises costs more than it gives
+    # the threads of the optimising compiler take the cores from the tests, and their JVMs live for minutes
     os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     os.environ["TZ"] = "America/New_York"  # a machine that is not in UTC finds what relies on it
     time.tzset()

@@ -20,8 +20,7 @@ from table.options.choices import CleanFailure
 from table.options.write_options import WriteOptions
 from table.services.after_commit import services_of
 from table.services.clean.service import CLEANING
-from table.services.compaction.runner import Spread
-from table.services.service import ServiceOutcome, TableService, Trigger
+from table.services.service import ServiceOutcome, Spread, TableService, Trigger
 from table.storage.interface import Storage
 from table.timeline.timeline import Timeline
 

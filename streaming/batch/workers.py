@@ -9,7 +9,7 @@ import pyarrow as pa
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult
 from table.keys.keygen import KeyExpressions
-from table.services.compaction.runner import Spread
+from table.services.service import Spread
 
 
 class Workers(Protocol):

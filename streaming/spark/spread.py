@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from streaming.plan.task_result import TaskResult, decode_result
 from streaming.task.failure import read_failure, told_to_the_driver
 from table.errors import TaskFailedError
-from table.services.compaction.runner import Piece, Spread
+from table.services.service import Piece, Spread
 from table.timeline.metadata.commit import WriteStat
 
 

@@ -5,6 +5,7 @@ services one after another, in the order of the list (`table.services.after_comm
 after it do not do, until the next commit.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeVar
@@ -12,10 +13,13 @@ from typing import Protocol, TypeVar
 from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
 from table.options.choices import CleanFailure
-from table.services.compaction.runner import Spread
+from table.timeline.metadata.commit import WriteStat
 from table.timeline.timeline import Timeline
 
 PlanT = TypeVar("PlanT")
+
+Piece = Callable[[int], WriteStat]  # picklable: does the piece of work with this number, and tells of the file it wrote
+Spread = Callable[[Piece, int], Sequence[WriteStat]]  # has so many pieces done on other machines; results in order
 
 
 class Trigger(Enum):

@@ -7,8 +7,7 @@ from table.hudi_table import HudiTable
 from table.options.choices import CleanFailure
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
 from table.services.archival.archival import ScheduledArchival, carry_out_archival, schedule_archival
-from table.services.compaction.runner import Spread
-from table.services.service import ServiceOutcome, Trigger
+from table.services.service import ServiceOutcome, Spread, Trigger
 from table.timeline.timeline import Timeline
 
 

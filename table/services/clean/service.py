@@ -9,8 +9,7 @@ from table.options.groups import CleanSettings
 from table.services.clean.clean import carry_out_cleans, schedule_clean
 from table.services.clean.readers import HeldPartitions
 from table.services.clean.trigger import Cleaning, choose_cleaning
-from table.services.compaction.runner import Spread
-from table.services.service import ServiceOutcome, Trigger
+from table.services.service import ServiceOutcome, Spread, Trigger
 from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
 

@@ -1,14 +1,11 @@
 """Who compacts the slices of a plan: threads of this process, or workers elsewhere where the plan is large."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from table import threads
+from table.services.service import Piece, Spread
 from table.timeline.metadata.commit import WriteStat
 from table.timeline.metadata.compaction import CompactionPlan
-
-Piece = Callable[[int], WriteStat]  # picklable: compacts the slice with this number
-Spread = Callable[[Piece, int], Sequence[WriteStat]]  # has so many pieces done somewhere; results in order
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from table.hudi_table import HudiTable
 from table.options.choices import CleanFailure, TableType
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.services.compaction.compaction import carry_out_compactions, schedule_compaction
-from table.services.compaction.runner import CompactionRunner, Spread
-from table.services.service import ServiceOutcome, Trigger
+from table.services.compaction.runner import CompactionRunner
+from table.services.service import ServiceOutcome, Spread, Trigger
 from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
 

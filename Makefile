@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hudistream-setup
 
-.PHONY: help setup demo check pure test test-all test-floors lint docs bench soak torture clean
+.PHONY: help setup demo check pure test test-all test-floors lint docs bench profile soak torture clean
 
 help:
 	@echo "make demo      replay 336,776 real flights into a Hudi table, live (about two minutes; TABLE_TYPE=mor: with log files)"
@@ -15,6 +15,7 @@ help:
 	@echo "make lint      ruff, mypy, import-linter"
 	@echo "make docs      the site, into build/site"
 	@echo "make bench     measure against Hudi, Iceberg, Delta and bare Parquet (hours)"
+	@echo "make profile   where the time of a steady batch goes (a minute; WORKLOAD=A)"
 	@echo "make soak      2,000 batches: does anything grow? (a quarter of an hour; TABLE_TYPE=mor: with log files)"
 	@echo "make torture   an hour of simulated worlds: two actors at once, crashes, late tasks (MINUTES=60)"
 	@echo "make setup     make .venv (the others do it by themselves)"
@@ -65,7 +66,7 @@ test-all: lint
 # the least versions that pyproject.toml promises, on a Python that still has them (3.10 or 3.11)
 test-floors: setup
 	$(PYTHON) -m venv --clear .venv-floors
-	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --constraint .ci/floors.txt --editable '.[spark,cli,metrics,s3]' 'pyspark<3.6' 'moto[server]' hypothesis psutil 'pytest<9'
+	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --constraint .ci/floors.txt --editable '.[spark,cli,metrics,s3,zookeeper,dynamodb]' 'pyspark<3.6' 'moto[server]' hypothesis psutil 'pytest<9'
 	PYSPARK_PYTHON="$(CURDIR)/.venv-floors/bin/python" JAVA_HOME="$$($(BIN)/python .ci/java_home.py)" .venv-floors/bin/python -m pytest -m "not hudi and not slow" --deselect tests/streaming/spark/test_connect.py --deselect tests/pyspark_hudistream/test_data_source.py --deselect tests/pyspark_hudistream/test_chain.py
 
 # the site; it fails on every warning: broken links, names that do not exist
@@ -84,6 +85,12 @@ bench: setup
 	$(RUN) $(BIN)/python benchmarks/large_files.py
 	$(RUN) $(BIN)/python benchmarks/reading.py
 	$(RUN) $(BIN)/python benchmarks/compaction.py
+	$(RUN) $(BIN)/python benchmarks/files.py
+
+# driver by phase, processes, workers by part; workloads are those of benchmarks/workloads.py
+WORKLOAD ?= A
+profile: setup
+	$(RUN) $(BIN)/python benchmarks/profile_batches.py --workload $(WORKLOAD)
 
 # 2,000 batches with cleaning and archival on; figures and pictures go to docs/soak
 soak: setup
@@ -96,4 +103,4 @@ torture: setup
 	$(BIN)/python tests/support/simulation/torture.py --minutes $(MINUTES) --first $(FIRST) --rules
 
 clean:
-	rm -rf $(VENV) $(DOCS) .venv-connect .venv-spark4 .venv-floors build *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) $(DOCS) .venv-connect .venv-spark4 .venv-readers .venv-floors build *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -1,8 +1,9 @@
-"""Compaction beside Hudi's: `python benchmarks/compaction.py [--rounds 5] [--rows 1000000] [--groups 2]`.
+"""Compaction beside Hudi's: `python benchmarks/compaction.py [--rounds 5] [--rows 1000000] [--changes all]`.
 
 One table, written here: each file group has a base file of 1,000,000 rows, and a log file that updates one row in ten.
+An update changes the time of its row alone, or with `--changes all` every column but the key.
 In each round both compact a copy of it: Hudi in a JVM that has already compacted another copy, so that it is warm.
-Peak memory is that of a process of its own. Writes ``benchmarks/results/compaction.json``.
+Peak memory is that of a process of its own. Writes ``benchmarks/results/compaction.json``, or ``compaction-all.json``.
 """
 
 import argparse
@@ -52,7 +53,7 @@ def session():
     return spark
 
 
-def build(spark, path, rows, groups):
+def build(spark, path, rows, groups, changes):
     """A table with `groups` partitions of one file group each."""
     from pyspark.sql import functions as F
 
@@ -60,10 +61,11 @@ def build(spark, path, rows, groups):
 
     def made(every, ts):
         ids = spark.range(0, rows * groups, every)
+        salt = ts if changes == "all" else 0
         return ids.select(
             F.md5(F.col("id").cast("string")).alias("id"),
-            *(F.md5((F.col("id") * 7 + n).cast("string")).alias(f"c{n}") for n in range(2)),
-            *((F.col("id") * (n + 3) % 10_007).alias(f"n{n}") for n in range(4)),
+            *(F.md5((F.col("id") * 7 + n + salt).cast("string")).alias(f"c{n}") for n in range(2)),
+            *(((F.col("id") + salt) * (n + 3) % 10_007).alias(f"n{n}") for n in range(4)),
             F.lit(ts).cast("long").alias("ts"),
             F.format_string("p%02d", F.floor(F.col("id") / rows)).alias("p"),
         )
@@ -81,7 +83,7 @@ def ours(path, tasks):
     from table.services.compaction.compaction import compact
 
     started = time.perf_counter()
-    [_] = compact(HudiTable.open(path), CompactionSettings(tasks=tasks), BaseFileSettings())
+    [_] = compact(HudiTable.open(path), CompactionSettings(tasks=tasks or None), BaseFileSettings())
     seconds = time.perf_counter() - started
     status = Path("/proc/self/status").read_text()
     print(json.dumps({"seconds": seconds, "peak_mb": int(status.partition("VmHWM:")[2].split()[0]) / 1024}))
@@ -116,18 +118,19 @@ def checked(path, rows, groups):
     assert not any(one.log_files for one in table.scan().plan().slices), path
 
 
-def measure(place, rows, groups, rounds):
+def measure(place, given):
+    rows, groups, rounds = given.rows, given.groups, given.rounds
     spark = session()
     path = os.path.join(place, "t")
-    build(spark, path, rows, groups)
-    found = {"hudistream": [], "hudistream, two slices at a time": [], "Hudi 1.0.2": []}
+    build(spark, path, rows, groups, given.changes)
+    found = {"hudistream": [], "hudistream, one slice at a time": [], "Hudi 1.0.2": []}
     for number in range(rounds + 1):
         for name, readings in found.items():
             if not number and name != "Hudi 1.0.2":
                 continue  # the round that warms the JVM
             copy = os.path.join(place, "copy")
             shutil.copytree(path, copy)
-            one = run_hudi(spark, copy) if name == "Hudi 1.0.2" else run_ours(copy, 2 if "two" in name else 1)
+            one = run_hudi(spark, copy) if name == "Hudi 1.0.2" else run_ours(copy, 1 if "one" in name else 0)
             checked(copy, rows, groups)
             shutil.rmtree(copy)
             if number:
@@ -142,13 +145,14 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--groups", type=int, default=2)
+    parser.add_argument("--changes", choices=["time", "all"], default="time")
     parser.add_argument("--child", nargs=2)
     given = parser.parse_args()
     if given.child:
         ours(given.child[0], int(given.child[1]))
         return
     with tempfile.TemporaryDirectory() as place:
-        found = measure(place, given.rows, given.groups, given.rounds)
+        found = measure(place, given)
     first = found["hudistream"]
     cases = {
         name: {
@@ -158,8 +162,10 @@ def main():
         }
         for name, readings in found.items()
     }
-    result = {"machine": machine(), "rows": given.rows, "groups": given.groups, "rounds": given.rounds, "cases": cases}
-    (HERE / "results" / "compaction.json").write_text(json.dumps(result, indent=1) + "\n")
+    asked = {name: getattr(given, name) for name in ("rows", "groups", "rounds", "changes")}
+    result = {"machine": machine(), **asked, "cases": cases}
+    name = "compaction.json" if given.changes == "time" else "compaction-all.json"
+    (HERE / "results" / name).write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(cases, indent=1))
 
 

@@ -136,7 +136,7 @@ class TableSink:
             return self._writer
         writer = self._make_writer(replace(self._options, operation=named))
         writer.services = self._writer.services  # one clean at a time
-        writer.lease = self._writer.lease  # the same writer
+        writer.lease, writer.lock = self._writer.lease, self._writer.lock  # the same writer
         writer.progress = self._writer.progress
         return writer
 

@@ -27,6 +27,7 @@ from table.options.groups import (
     LogFileSettings,
 )
 from table.options.list_options import OptionRow, list_options
+from table.options.lock_settings import LockSettings
 from table.options.operation import Operation
 from table.options.write_groups import (
     BadRowSettings,
@@ -78,6 +79,7 @@ __all__ = [
     "InvalidConfigError",
     "InvalidRecordError",
     "KeySettings",
+    "LockSettings",
     "LogFileSettings",
     "MergeMode",
     "Operation",

@@ -70,7 +70,14 @@ class BatchRefusedError(HudiError):
 
 
 class CommitConflictError(HudiError):
-    """Another writer got in between, or is alive. Running the batch again is safe."""
+    """Another writer got in between, or is alive. Running the batch again is safe.
+
+    Attributes:
+        file_groups: partition path and file id of the file groups that another commit changed, too, where nothing else
+            stands against the batch; else none.
+    """
+
+    file_groups: frozenset[tuple[str, str]] = frozenset()
 
 
 class CommitOutcomeUnknownError(HudiError):

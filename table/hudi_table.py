@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from table.config.writable import check_path_is_free
 from table.errors import TableNotFoundError
 from table.files.base.stored_file import StoredBaseFile
 from table.files.names import BASE_FILE_EXTENSION
+from table.lock import NO_LOCK, TableLock
 from table.schema.avro_schema import META_FIELDS, RECORD_KEY, from_avro, without_meta_columns
 from table.storage.interface import METAFOLDER, Storage, join
 from table.storage.opening import open_storage
@@ -30,10 +31,20 @@ _OPERATIONS_WITHOUT_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "IN
 
 @dataclass(frozen=True)
 class HudiTable:
-    """A table: where it is and what its properties say. Immutable and picklable; holds no open file."""
+    """A table: where it is and what its properties say. Immutable and picklable; holds no open file.
+
+    Attributes:
+        storage: the table's.
+        config: its properties.
+        lock: keeps writers of other engines out; it stays in its process.
+    """
 
     storage: Storage
     config: TableConfig
+    lock: TableLock = field(default=NO_LOCK, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[type["HudiTable"], tuple[Storage, TableConfig]]:
+        return type(self), (self.storage, self.config)
 
     @staticmethod
     def open(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> "HudiTable":

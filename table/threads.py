@@ -4,14 +4,18 @@ Nothing else in the project may start a thread (the linter enforces it), so that
 all of them one at a time, in an order of its own.
 """
 
+import concurrent.futures
 import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Generic, Protocol, TypeVar
 
 Piece = TypeVar("Piece")
+
+
+_PATIENCE_S = 2
 
 
 class RunningThread(Protocol):
@@ -73,9 +77,52 @@ def start_thread(target: Callable[[], None], name: str, *, daemon: bool = False)
     return thread
 
 
+def run_apart(target: Callable[[], None], name: str) -> None:
+    """Runs what the collector of garbage asks for in a thread of its own; at the interpreter's end, in this one.
+
+    The collector may run in any thread, also in one that a store's client waits for: a call of the store would wait
+    for itself there. So what is run is waited for, but not for long.
+
+    Args:
+        target: what is run. Nobody is left to be told of its failure.
+        name: of the thread.
+    """
+
+    def run() -> None:
+        with suppress(BaseException):
+            target()
+
+    if threading.main_thread().is_alive():
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        thread.start()
+        thread.join(_PATIENCE_S)
+    else:
+        run()  # no thread can be started any more
+
+
 def make_pool(size: int, name: str) -> Executor:
     """A pool of threads; to be used as a context manager, which waits for them."""
-    return ThreadPoolExecutor(max(1, size), thread_name_prefix=name)
+    return _Pool(max(1, size), thread_name_prefix=name)
+
+
+class _Pool(ThreadPoolExecutor):
+    """A pool that does what comes in the calling thread, once the interpreter waits for the last threads.
+
+    From then on Python starts no work in pools, but a service that runs beside a stream is to be finished.
+    """
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
+        try:
+            return super().submit(fn, *args, **kwargs)
+        except RuntimeError as error:  # the interpreter says so while it waits for the threads of other pools, too
+            if "new futures after interpreter shutdown" not in str(error):
+                raise
+        done: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        try:
+            done.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 whoever asks for the result gets it
+            done.set_exception(error)
+        return done
 
 
 def make_queue(most: int) -> Pieces[Any]:

@@ -176,6 +176,7 @@ def test_the_options_page_has_every_key_and_the_command_page_every_command():
         "savepoint",
         "explain",
         "check",
+        "lock",
     ):
         assert f"## `hudistream {name}`" in commands
 

@@ -107,6 +107,19 @@ class BatchLedger:
                     "hoodie.datasource.write.streaming.checkpoint.identifier"
                 )
 
+    def check_is_next(self, table: HudiTable, timeline: Timeline, sink_id: str, batch_id: int) -> None:
+        """Refuses a batch that another process of the same sink committed since this one looked.
+
+        Raises:
+            CommitConflictError: names the batch; to be run again, which finds it committed.
+        """
+        last = self.find_last_batch(table, timeline, sink_id)
+        if last is not None and last.batch_id >= batch_id:
+            raise CommitConflictError(
+                f"batch {last.batch_id} of sink {sink_id!r} was committed by another process while batch {batch_id} "
+                "ran: each stream needs its own hoodie.datasource.write.streaming.checkpoint.identifier"
+            )
+
     def build_extra(
         self, table: HudiTable, timeline: Timeline, sink_id: str, batch: CommittedBatch | None
     ) -> Mapping[str, str]:

@@ -10,16 +10,19 @@ from dataclasses import asdict, dataclass, replace
 
 import pyarrow as pa
 
+from streaming.batch.exactly_once import check_name, check_unnamed_operation, find_writer
 from streaming.batch.failed_batch import BatchProgress
 from streaming.batch.ledger import BatchLedger
 from streaming.batch.opening import build_keys, choose_schema, open_table, without_metadata_table
 from streaming.batch.profile_cache import ProfileCache
 from streaming.batch.progress import Progress
 from streaming.batch.quarantine import encode_extra, finish_quarantine, now_us, publish
+from streaming.batch.recovery import Recovery
 from streaming.batch.replaced import list_replaced
 from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary, PhaseClock, summarize
 from streaming.batch.workers import Batch, Workers
+from streaming.batch.write_apart import write_apart
 from streaming.plan.plan_tasks import Scene, check_ordering, looks_everywhere, plan_tasks, remembered_below
 from streaming.plan.quarantine import Quarantine, table_key
 from streaming.plan.replacement import action_of, matching_paths
@@ -27,6 +30,7 @@ from streaming.plan.task_plan import LogPlan, TaskPlan
 from streaming.plan.task_result import TaskResult, sum_results
 from streaming.plan.write_profile import WriteProfile
 from streaming.validators import PendingBatch, Validator, find_refusal
+from table import clock, threads
 from table.config.table_config import TableConfig
 from table.errors import (
     BatchRefusedError,
@@ -35,21 +39,19 @@ from table.errors import (
     HudiError,
     InvalidRecordError,
 )
-from table.hudi_table import HudiTable, find_stored_key
-from table.keys.keygen import KeyExpressions, check_key_encoding
+from table.hudi_table import HudiTable
+from table.keys.keygen import KeyExpressions
 from table.log import get_logger
 from table.options.choices import TableType
 from table.options.write_options import WriteOptions
 from table.schema.avro_schema import schema_json
-from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.rollback.leftovers import delete_before_first_commit
-from table.services.rollback.rollback import end_pending, roll_back_failed_writes
+from table.services.rollback.rollback import end_pending
 from table.storage.interface import Storage
-from table.timeline.active_timeline import sweep_temporaries
 from table.timeline.commit_cache import CommitCache
 from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.timeline import Timeline
-from table.transaction.checkpoint import CommittedBatch, Verdict, already_committed
+from table.transaction.checkpoint import CommittedBatch
 from table.transaction.commit import (
     begin_commit,
     clean_up_commit,
@@ -57,10 +59,13 @@ from table.transaction.commit import (
     withdraw_commit,
 )
 from table.transaction.commit_facts import PendingCommit
-from table.transaction.heartbeat import WriterIdentity, sweep_heartbeats
-from table.transaction.lease import Lease, measure_now_ms
-from table.transaction.unnamed_operation import check_goes_on, check_writes_go_on
+from table.transaction.heartbeat import WriterIdentity
+from table.transaction.lease import Lease
+from table.transaction.lock import lock_for
+from table.transaction.membership import Membership
 from table.view.pending_compactions import load_compacting
+
+_PAUSE_S = 0.1  # after a conflict, for the other writer to get on
 
 log = get_logger("hudistream.sink")
 
@@ -105,6 +110,7 @@ class MicroBatchWriter:
     Attributes:
         services: cleaning and archival, started after each commit.
         lease: this writer's hold on the table, kept between the batches of a stream.
+        lock: of the table, taken for moments only.
         progress: how far the batch is.
     """
 
@@ -120,14 +126,19 @@ class MicroBatchWriter:
         self._validators, self._quarantine = tuple(validators), quarantine
         self._commits = CommitCache(storage)
         self._profiles = ProfileCache(
-            storage, self._commits, remembered_below(options), everywhere=looks_everywhere(options)
+            storage,
+            self._commits,
+            remembered_below(options),
+            everywhere=looks_everywhere(options),
+            in_order=not options.concurrency.is_shared,
         )
         self._ledger = BatchLedger(self._commits)
-        self._key_encoding_seen = self._swept = False
-        self.services = TableServices(storage, options)
-        self.lease = Lease(storage, options.heartbeat)
+        self.lock = lock_for(storage, options.lock)
+        self.services = TableServices(storage, options, self.lock)
+        self.lease = (Membership if options.concurrency.is_shared else Lease)(storage, options.heartbeat)
+        self._recovery = Recovery(options, self._commits, quarantine)
         self.progress = BatchProgress()
-        weakref.finalize(self, self.lease.release)  # at the interpreter's end, too
+        weakref.finalize(self, threads.run_apart, self.lease.release, "hudistream-release")  # at the end of all, too
 
     @property
     def table(self) -> str:
@@ -138,6 +149,7 @@ class MicroBatchWriter:
         """Waits for the services under way, and releases the table."""
         self.services.stop()
         self.lease.release()
+        self.lock.close()
 
     def write(self, batch: Batch) -> BatchSummary:
         """Writes one batch, or finds that it was written.
@@ -145,11 +157,29 @@ class MicroBatchWriter:
         Raises:
             HudiError: nothing of the batch is visible, unless the message says otherwise.
         """
-        timing = PhaseClock()
+        timing, retries = PhaseClock(), self._options.concurrency.retries
+        try:
+            while True:
+                try:
+                    return self._write_once(batch, timing)
+                except CommitConflictError as conflict:
+                    shares = self._options.concurrency.is_shared  # the lease may have been released by now
+                    if not (retries and shares and self.progress.is_new and batch.workers.can_repeat):
+                        raise
+                    retries -= 1
+                    log.info("batch_meets_conflict", table=self.table, batch_id=batch.batch_id, why=str(conflict))
+                    self.lease.ask_for_turn()
+                    clock.sleep_s(_PAUSE_S * (1 + clock.jitter()))
+        finally:
+            self.lease.end_turn()
+
+    def _write_once(self, batch: Batch, timing: PhaseClock) -> BatchSummary:
         self.progress.reset()
+        check_name(self._options, batch)
         self.services.check()
         identity = WriterIdentity(self._options.sink.id, batch.query_id, self.lease.owner)
-        table = open_table(self._storage, self._options, self._default_name, batch.workers.schema)
+        opened = open_table(self._storage, self._options, self._default_name, batch.workers.schema)
+        table = replace(opened, lock=self.lock)
         was_held = self.lease.is_held
         self.lease.hold(identity)
         self.lease.is_busy = True
@@ -163,14 +193,15 @@ class MicroBatchWriter:
 
     def _write_held(self, table: HudiTable, batch: Batch, identity: WriterIdentity, timing: PhaseClock) -> BatchSummary:
         """The batch of a writer that holds the table."""
+        self.lease.wait_for_turn()  # before anything is looked at: what is waited for is a commit
         # what was decided is carried out before anybody asks what is committed
-        timeline = self._recover(table, identity)
-        writer = self._find_writer(table, timeline, batch, identity)
+        timeline = self._recovery.run(table, identity, self.lease, self.services)
+        writer = find_writer(self._ledger, table, timeline, batch, (identity, self.lease))
         if writer is None:
             log.info("batch_skipped", table=self.table, batch_id=batch.batch_id, sink_id=identity.sink_id)
             return BatchSummary(self.table, batch.batch_id, None, skipped=True)
         self.progress.is_new = True
-        self._check_unnamed_operation(table, timeline, batch.batch_id, writer.sink_id)
+        check_unnamed_operation(self._options, self._ledger, table, timeline, batch.batch_id)
         job = self._begin(table, timeline, batch, writer)
         self.progress.instant_time = job.pending.time
         timing.end("prepare")
@@ -187,25 +218,6 @@ class MicroBatchWriter:
         timing.end("after")
         return _logged(summarize(self.table, batch.batch_id, job.pending.time, result, timing, upkeep_errors))
 
-    def _find_writer(
-        self, table: HudiTable, timeline: Timeline, batch: Batch, identity: WriterIdentity
-    ) -> WriterIdentity | None:
-        """Who writes the batch; None where it was written before.
-
-        Before a batch is skipped or refused because of its query, the query is asked for anew.
-        """
-        try:
-            committed = self._is_committed(table, timeline, batch.batch_id, identity)
-        except CommitConflictError:
-            committed = True
-            if batch.ask_query_id is None:
-                raise
-        if committed and batch.ask_query_id is not None:
-            identity = replace(identity, query_id=batch.ask_query_id())
-            self.lease.hold(identity)
-            committed = self._is_committed(table, timeline, batch.batch_id, identity)
-        return None if committed else identity
-
     def _write_and_commit(self, job: BatchJob, workers: Workers, timing: PhaseClock) -> TaskResult | None:
         """Has the rows written and makes them visible; None where there was nothing to commit."""
         progress = Progress(self.table, job.batch_id, job.pending.time)
@@ -214,9 +226,18 @@ class MicroBatchWriter:
                 result = sum_results(workers.write(job.keys, job.plan)) if job.leaving is None else TaskResult()
                 timing.end("write")
                 progress.note_written(result.stats)
-                if not self._commit(job, result, self._list_replaced(job, result)):
-                    self._profiles.learn(job.profile, result)
-                    return None
+                replaced = self._list_replaced(job, result)
+                while True:
+                    try:
+                        if not self._commit(job, result, replaced):
+                            self._profiles.learn(job.profile, result)
+                            return None
+                        break
+                    except CommitConflictError as conflict:
+                        if not self.lease.is_shared:
+                            raise
+                        result = write_apart(job.plan, result, conflict)
+                        log.info("added_rows_written_apart", table=self.table, why=str(conflict))
         except CommitOutcomeUnknownError:
             self.lease.beat_for(None)
             # the commit file may yet appear: deleting what it names would be worse than waiting
@@ -226,49 +247,6 @@ class MicroBatchWriter:
             self._undo(job)
             raise
         return result
-
-    def _is_committed(
-        self, table: HudiTable, timeline: Timeline, batch_id: int | None, identity: WriterIdentity
-    ) -> bool:
-        if batch_id is None:
-            return False
-        last = self._ledger.find_last_batch(table, timeline, identity.sink_id)
-        if already_committed(last, batch_id, identity.query_id, identity.sink_id) is Verdict.SKIP:
-            return True
-        self._ledger.check_gap(table, timeline, last, identity.sink_id, batch_id)
-        return False
-
-    def _check_unnamed_operation(
-        self, table: HudiTable, timeline: Timeline, batch_id: int | None, sink_id: str
-    ) -> None:
-        if self._options.operation is not None:
-            return
-        if batch_id is None:
-            check_writes_go_on(table, timeline, sink_id)
-        else:
-            check_goes_on(self._ledger.find_last_batch(table, timeline, sink_id), sink_id)
-
-    def _recover(self, table: HudiTable, identity: WriterIdentity) -> Timeline:
-        """Undoes or finishes what dead batches left; removes folders of partitions that cleans emptied."""
-        try:
-            timeline = roll_back_failed_writes(table, identity, self._options.heartbeat)
-        except CommitConflictError:
-            self.lease.release()  # whoever ends what stands in the way, a restore above all, needs the table for it
-            raise
-        if not self._swept:
-            now_ms = measure_now_ms(self._storage, self.lease.owner)
-            sweep_temporaries(self._storage, now_ms, table.layout)
-            times = {instant.time for instant in timeline.pending}
-            sweep_heartbeats(self._storage, times, self._options.heartbeat, now_ms)
-            self._swept = True
-        remove_emptied_partitions(table, self.services.take_emptied())
-        if not self._key_encoding_seen:
-            stored = find_stored_key(table, timeline, self._commits)
-            check_key_encoding(table.config, stored)
-            self._key_encoding_seen = stored is not None  # it opens a base file: once is enough
-        if self._quarantine is not None:
-            finish_quarantine(self._quarantine, self._table_key(table), table, timeline, self._commits)
-        return timeline
 
     def _table_key(self, table: HudiTable) -> str:
         return table_key(self.table, table.config.name)
@@ -286,6 +264,7 @@ class MicroBatchWriter:
         self.lease.beat_for(pending.time, identity)
         scene = self._look_around(table, pending.seen, profile, pending)
         plan = plan_tasks(options, table.config, profile, schema, scene, batch.workers.parallelism)
+        pending = replace(pending, looks=plan.changes is not None or operation.replaces)
         if self._quarantine is not None:
             key = self._table_key(table)
             aside = Quarantine(self._quarantine, key, pending.time, batch.batch_id, identity.sink_id, now_us())
@@ -302,7 +281,7 @@ class MicroBatchWriter:
             compacting = load_compacting(self._storage, pending.compactions)
             logs = LogPlan({key: found.time for key, found in compacting.items()})
         committed = table.load_committed(timeline, self._commits)
-        return Scene(self._storage, pending.time, committed, tuple(paths), logs)
+        return Scene(self._storage, pending.time, committed, tuple(paths), logs, self.lease.find_share())
 
     def _find_leaving(self, table: HudiTable, keys: KeyExpressions, workers: Workers) -> tuple[str, ...] | None:
         """Partition paths that are to be deleted; None where rows are written."""
@@ -335,6 +314,8 @@ class MicroBatchWriter:
         def build_extra(now: Timeline) -> Mapping[str, str]:
             # the query that the tasks saw counts: the one loaded earlier may be another
             who = replace(job.identity, query_id=result.query_id or job.identity.query_id)
+            if job.batch_id is not None and self.lease.is_shared:
+                self._ledger.check_is_next(job.table, now, who.sink_id, job.batch_id)
             operation = self._options.effective_operation.hudi_name
             mine = None if job.batch_id is None else CommittedBatch(job.batch_id, who.query_id, operation=operation)
             known = self._ledger.build_extra(job.table, now, who.sink_id, mine)

@@ -24,7 +24,7 @@ from table.files.base.stored_file import read_footer_bytes
 from table.log import get_logger
 from table.storage.interface import Storage
 from table.timeline.commit_cache import CommitCache
-from table.timeline.instant import Action
+from table.timeline.instant import WRITE_ACTIONS, Action
 from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.timeline import Timeline
 from table.view.file_system_view import load_committed_instants, walk_file_groups
@@ -43,13 +43,22 @@ class ProfileCache:
         commits: decoded commits of the table.
         limit_bytes: larger files are not remembered; None: all are.
         everywhere: whether the files of all paths are needed: then they are listed once, after a start.
+        in_order: whether writes complete in the order of their times; see `WriteProfile.find_unseen`.
     """
 
     def __init__(
-        self, storage: Storage, commits: CommitCache, limit_bytes: int | None, *, everywhere: bool = False
+        self,
+        storage: Storage,
+        commits: CommitCache,
+        limit_bytes: int | None,
+        *,
+        everywhere: bool = False,
+        in_order: bool = True,
     ) -> None:
         self._storage, self._commits, self._limit, self._everywhere = storage, commits, limit_bytes, everywhere
+        self._in_order = in_order
         self._profile: WriteProfile | None = None
+        self._pending: frozenset[str] = frozenset()  # writes of others when the profile was loaded
 
     def load(self, timeline: Timeline) -> WriteProfile:
         """The cached profile, moved past the commits of others; a fresh one after a start.
@@ -63,13 +72,15 @@ class ProfileCache:
             log.debug("write_profile_built", table=self._storage.base_uri, commits=len(committed))
         # equal but for what the archival retired, of which there would be more and more
         self._profile = replace(followed, seen=committed)
+        self._pending = frozenset(instant.time for instant in timeline.pending_of(*WRITE_ACTIONS))
         return self._profile
 
     def _follow(self, profile: WriteProfile, timeline: Timeline) -> WriteProfile | None:
         """The profile moved past the commits that it has not seen; None if it has to be built again."""
-        unseen = profile.find_unseen(timeline.committed_times)
-        if unseen is None:
-            return None
+        unseen = profile.find_unseen(timeline.committed_times, in_order=self._in_order)
+        oldest = timeline.first_active_time or ""
+        if unseen is None or any(time < oldest for time in self._pending - profile.seen):
+            return None  # one that was pending may have been committed, and archived
         for instant in timeline.completed_writes:
             if instant.time not in unseen:
                 continue

@@ -15,6 +15,7 @@ from table import clock, threads
 from table.config.table_config import TableConfig
 from table.errors import HudiError
 from table.hudi_table import HudiTable
+from table.lock import NO_LOCK, TableLock
 from table.log import get_logger
 from table.options.choices import CleanFailure
 from table.options.write_options import WriteOptions
@@ -33,6 +34,7 @@ class TableServices:
     Args:
         storage: the table's.
         options: policies.
+        lock: of the table.
         run: what is done, and what it did; replaced in tests.
 
     Attributes:
@@ -43,9 +45,13 @@ class TableServices:
     """
 
     def __init__(
-        self, storage: Storage, options: WriteOptions, run: Callable[[HudiTable], object] | None = None
+        self,
+        storage: Storage,
+        options: WriteOptions,
+        lock: TableLock = NO_LOCK,
+        run: Callable[[HudiTable], object] | None = None,
     ) -> None:
-        self._storage = storage
+        self._storage, self._lock = storage, lock
         self.services: Sequence[TableService[Any]] = services_of(options)
         self._run = run or self._run_due
         self._due: Mapping[TableService[Any], Trigger] = {}
@@ -95,7 +101,7 @@ class TableServices:
             timeline: with the commit.
             spread: has pieces of work done on other machines; None: there are none.
         """
-        table, self._spread = HudiTable(self._storage, config), spread
+        table, self._spread = HudiTable(self._storage, config, self._lock), spread
         for service in self.services:
             service.advise(table, timeline)
         triggers = [service.trigger(config) for service in self.services]

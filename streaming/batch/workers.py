@@ -20,6 +20,10 @@ class Workers(Protocol):
         """Columns of the batch (Arrow)."""
 
     @property
+    def can_repeat(self) -> bool:
+        """Whether the rows can be written again after a conflict: not those of a reader."""
+
+    @property
     def parallelism(self) -> int:
         """Most tasks."""
 

@@ -6,6 +6,7 @@ not one by one: a run of n rows becomes a few (bucket, count) pairs.
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from zlib import crc32
 
 from table.write.context import Bucket, BucketType
 
@@ -35,6 +36,8 @@ class AssignRules:
         record_size_bytes: average size of a row in a base file.
         rows_per_new_file: fixed size of new files, or None to derive it.
         is_guess: whether nothing is known of the table's rows: then a task that has some measures them first.
+        share: this writer's place among those that write the table, from 0, and how many they are: each fills small
+            files of its own.
     """
 
     max_file_size_bytes: int
@@ -42,11 +45,17 @@ class AssignRules:
     record_size_bytes: int
     rows_per_new_file: int | None = None
     is_guess: bool = False
+    share: tuple[int, int] = (0, 1)
 
     @property
     def new_file_rows(self) -> int:
         """Rows that a new file group takes."""
         return self.rows_per_new_file or max(1, self.max_file_size_bytes // self.record_size_bytes)
+
+    def owns(self, file_id: str) -> bool:
+        """Whether this writer fills a file group: of several writers, one does."""
+        place, writers = self.share
+        return writers == 1 or crc32(file_id.encode()) % writers == place
 
     def capacity(self, small_file: LiveFile) -> int:
         """Rows that still fit into a small file (SmallFileAssignState.totalUnassigned)."""
@@ -56,7 +65,7 @@ class AssignRules:
 def find_small_files(files: Iterable[LiveFile], rules: AssignRules) -> tuple[LiveFile, ...]:
     """The files of a partition path that are small, smallest first (WriteProfile.smallFilesProfile)."""
     limit = rules.small_file_limit_bytes
-    small = (file for file in files if 0 < file.size_bytes < limit)
+    small = (file for file in files if 0 < file.size_bytes < limit and rules.owns(file.file_id))
     return tuple(sorted(small, key=lambda file: (file.size_bytes, file.file_id)))
 
 

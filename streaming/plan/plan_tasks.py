@@ -156,6 +156,7 @@ class Scene:
         committed: which files are visible.
         partition_paths: of the table; only a global index asks for them, where the profile does not know them all.
         logs: for merge-on-read tables.
+        share: this writer's place among those that write the table, and how many they are.
     """
 
     storage: Storage
@@ -163,6 +164,7 @@ class Scene:
     committed: CommittedInstants
     partition_paths: tuple[str, ...] = ()
     logs: LogPlan | None = None
+    share: tuple[int, int] = (0, 1)
 
 
 def plan_tasks(
@@ -185,7 +187,7 @@ def plan_tasks(
     """
     operation, duplicates = options.effective_operation, options.duplicates
     changes = plan_changes(options, config)
-    rules = assign_rules(profile, options)
+    rules = replace(assign_rules(profile, options), share=scene.share)
     if not operation.fills_small_files:  # every task opens files of its own
         rules = replace(rules, small_file_limit_bytes=0)
     most = options.tasks.most_tasks(operation) or parallelism

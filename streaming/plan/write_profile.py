@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from streaming.plan.bucket_assigner import AssignRules, LiveFile
 from streaming.plan.live_files import LiveFiles
+from table.files.bloom.bloom_filter import filter_bytes_per_key
 from table.files.names import BASE_FILE_EXTENSION, parse_base_file, parse_log_file
 from table.options.write_options import WriteOptions
 from table.storage.interface import join
@@ -87,11 +88,13 @@ class WriteProfile:
         """Whether the files of every path of the table are known."""
         return self.has_all_paths and all(known.files is not None for known in self.paths.values())
 
-    def find_unseen(self, committed: frozenset[str]) -> frozenset[str] | None:
+    def find_unseen(self, committed: frozenset[str], *, in_order: bool = True) -> frozenset[str] | None:
         """Which completed writes the profile does not account for yet.
 
         Args:
             committed: completed writes of the active timeline.
+            in_order: whether writes complete in the order of their times. Those of several writers need not: two that
+                ran at the same time changed no file group in common, so either may be applied first.
 
         Returns:
             None where they do not tell all that happened since: a write that the profile counts on was undone, the
@@ -103,7 +106,7 @@ class WriteProfile:
             return None
         unseen = committed - self.seen
         newest = max(self.seen, default="")
-        if unseen and (newest not in committed or min(unseen) < newest):
+        if unseen and (newest not in committed or (in_order and min(unseen) < newest)):
             return None
         return unseen
 
@@ -114,12 +117,14 @@ def record_size(sizes: Iterable[CommitSize], options: WriteOptions) -> int | Non
     Args:
         sizes: of the newest commits, newest first.
         options: with Hudi's threshold set, only commits above it count, footers included
-            (AverageRecordSizeEstimator); else every commit counts, footers left out.
+            (AverageRecordSizeEstimator); else every commit counts. Footers are left out then, but for what grows with
+            the rows: the bloom filter.
 
     Returns:
-        At least 1; None where nothing counts.
+        Rounded up, at least 1; None where nothing counts.
     """
     threshold = options.sizes.record_size_threshold
+    filter_bytes = filter_bytes_per_key(options.base_file)
     total_bytes = rows = 0
     for size in sizes:
         if threshold is not None:
@@ -127,9 +132,10 @@ def record_size(sizes: Iterable[CommitSize], options: WriteOptions) -> int | Non
                 continue
             total_bytes += size.total_bytes
         else:
-            total_bytes += max(0, size.total_bytes - size.footer_bytes)
+            growing = min(size.footer_bytes, int(size.rows * filter_bytes))
+            total_bytes += max(0, size.total_bytes - size.footer_bytes) + growing
         rows += size.rows
-    return max(1, total_bytes // rows) if rows else None
+    return max(1, -(-total_bytes // rows)) if rows else None
 
 
 def assign_rules(profile: WriteProfile, options: WriteOptions) -> AssignRules:
@@ -308,7 +314,7 @@ def apply_foreign_commit(
             continue  # not known, and so it stays
         replaced = frozenset(metadata.replaced.get(path, ()))
         files = {file.file_id: file for file in before if file.file_id not in replaced}
-        files.update((stat.file_id, _live_file(stat)) for stat in stats)
+        files.update((stat.file_id, _live_file(stat)) for stat in stats if _is_newer(stat, files.get(stat.file_id)))
         paths[path] = PathProfile(_below(files.values(), limit_bytes), paths[path].rows if path in paths else 0.0)
     sizes = profile.sizes
     if metadata.stats and instant.action is Action.COMMIT:
@@ -322,6 +328,14 @@ def _files_before(profile: WriteProfile, path: str) -> tuple[LiveFile, ...] | No
     if known is None:
         return () if profile.has_all_paths else None
     return known.files
+
+
+def _is_newer(stat: WriteStat, known: LiveFile | None) -> bool:
+    """Whether a write stat tells of a later version of a file group than the one that is known."""
+    if known is None:
+        return True
+    ours, theirs = parse_base_file(stat.path.rsplit("/", 1)[-1]), parse_base_file(known.base_file)
+    return ours is None or theirs is None or ours.instant_time >= theirs.instant_time
 
 
 def _live_file(stat: WriteStat) -> LiveFile:

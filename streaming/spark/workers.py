@@ -46,6 +46,8 @@ class SparkWorkers:
         parallelism: most tasks.
     """
 
+    can_repeat = True  # Spark computes the rows again
+
     def __init__(self, rows: DataFrame, parallelism: int) -> None:
         self._rows, self.parallelism = rows, parallelism
         self.schema: pa.Schema = to_arrow_schema(rows.schema)

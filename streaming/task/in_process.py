@@ -71,6 +71,11 @@ class InProcessWorkers:
         """Columns of the batch (Arrow)."""
         return self._rows.schema
 
+    @property
+    def can_repeat(self) -> bool:
+        """Whether the rows can be read again."""
+        return not isinstance(self._rows, pa.RecordBatchReader)
+
     def list_partition_paths(self, keys: KeyExpressions) -> Sequence[str]:
         """The partition paths of the rows, each once."""
         found: dict[str, None] = {}

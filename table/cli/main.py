@@ -4,7 +4,7 @@ import argparse
 import logging
 from collections.abc import Sequence
 
-from table.cli import query, show, upkeep
+from table.cli import lock, query, show, upkeep
 from table.cli.arguments import add_verbose
 from table.cli.output import OutputClosedError, UsageError, complain, drop_output
 from table.errors import HudiError
@@ -29,6 +29,7 @@ def build_parser() -> argparse.ArgumentParser:
     show.add_commands(commands)
     query.add_commands(commands)
     upkeep.add_commands(commands)
+    lock.add_commands(commands)
     return parser
 
 

@@ -18,6 +18,7 @@ _BASE = re.compile(r"^([a-zA-Z0-9-]+)_([a-zA-Z0-9-]+)_([0-9]+)(\.[a-zA-Z0-9]+)$"
 _LOG = re.compile(r"^\.([^_]+)_([0-9]*)\.log\.(\d+)(?:_((\d+)-(\d+)-(\d+)))?(\.cdc)?$")
 _MARKER = re.compile(r"(.+)\.marker\.(CREATE|MERGE|APPEND)", re.DOTALL)
 
+_MAX_JAVA_INT = 2**31 - 1
 BASE_FILE_EXTENSION = ".parquet"
 
 
@@ -93,6 +94,20 @@ def parse_marker(name: str) -> MarkerName | None:
 def build_file_id(uuid: str, number: int = 0) -> str:
     """File id of a new file group (FSUtils.createNewFileId)."""
     return f"{uuid}-{number}"
+
+
+def log_write_token(write_token: str, instant_time: str) -> str:
+    """Write token of a log file: the stage's number gives way to one that follows from the instant.
+
+    The name of a log file does not say who wrote it (version 6), and two writers may have the same task, stage and
+    attempt numbers. Hudi reads each number as an int of Java.
+
+    Args:
+        write_token: of the attempt.
+        instant_time: of the commit.
+    """
+    task, _, attempt = write_token.split("-")
+    return build_write_token(int(task), int(instant_time) % _MAX_JAVA_INT, int(attempt))
 
 
 def build_write_token(task: int, stage: int, attempt: int) -> str:

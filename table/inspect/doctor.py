@@ -12,7 +12,7 @@ from table.errors import HudiError
 from table.hudi_table import HudiTable, find_stored_key
 from table.inspect.explain import find_last_batch
 from table.keys.keygen import check_key_encoding
-from table.options.choices import TableType
+from table.options.choices import ConcurrencyMode, TableType
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
@@ -22,6 +22,7 @@ from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
 from table.transaction.heartbeat import find_live_writer
 from table.transaction.lease import find_holder, is_dead_here, read_age_ms
+from table.transaction.membership import is_open
 from table.transaction.unnamed_operation import check_goes_on
 
 JVM_SETTINGS = (
@@ -175,6 +176,12 @@ def _examine_lease(table: HudiTable, options: WriteOptions) -> list[Finding]:
     if age_ms is None or age_ms > settings.expiry_ms or is_dead_here(holder):
         return [Finding("ok", f"{text}, but is dead: the next writer takes over")]
     left_s = max(0.0, (settings.expiry_ms - age_ms) / 1000)
+    if is_open(holder):
+        text = "several writers share the table"
+        if options.concurrency.is_shared:
+            return [Finding("ok", f"{text}: the sink joins them")]
+        way_in = f"set hoodie.write.concurrency.mode={ConcurrencyMode.OPTIMISTIC} to join them"
+        return [Finding("stop", f"{text}: {way_in}, or wait {left_s:.0f} s after the last one has stopped")]
     if who.query_id is None:
         return [Finding("stop", f"{text}: others may write after it has ended, or in {left_s:.0f} s if it is dead")]
     said = f"if it is dead, the same query may start again at once, and others in {left_s:.0f} s"

@@ -62,6 +62,20 @@ class SortMode(Choice):
     PARTITION_PATH_REPARTITION_AND_SORT = "PARTITION_PATH_REPARTITION_AND_SORT"
 
 
+class ConcurrencyMode(Choice):
+    """``hoodie.write.concurrency.mode``: who else may write the table (WriteConcurrencyMode)."""
+
+    SINGLE_WRITER = "SINGLE_WRITER"
+    OPTIMISTIC = "OPTIMISTIC_CONCURRENCY_CONTROL"
+
+
+class FailedWrites(Choice):
+    """``hoodie.clean.failed.writes.policy``: who ends what dead writers left (HoodieFailedWritesCleaningPolicy)."""
+
+    EAGER = "EAGER"
+    LAZY = "LAZY"
+
+
 class BadRows(Choice):
     """``hudistream.bad.rows``: what becomes of rows that cannot be stored."""
 
@@ -77,6 +91,14 @@ class Codec(Choice):
     GZIP = "gzip"
     LZ4 = "lz4"
     NONE = "none"
+
+
+class DeltaEncodings(Choice):
+    """``hudistream.parquet.delta.encodings``: what is stored as differences where that pays."""
+
+    NONE = "none"
+    NUMBERS = "numbers"
+    ALL = "all"
 
 
 class BloomType(Choice):

@@ -11,10 +11,11 @@ from table.options.choices import (
     Codec,
     CompactionStrategy,
     CompactionTrigger,
+    DeltaEncodings,
     LogBlockFormat,
 )
 from table.options.settings import Settings, option
-from table.options.values import Flag, Number, OneOf, Share, Whole
+from table.options.values import Flag, Number, OneOf, Share, Tasks, Whole
 
 _MB = 1024 * 1024
 KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, KEEP_LATEST_BY_HOURS = CleanPolicy
@@ -35,6 +36,9 @@ class BaseFileSettings(Settings):
         bloom_max_entries: bound of a DYNAMIC_V0 filter in keys.
         bloom_headroom: a fitted filter is sized for this many times the file's keys.
         dictionary: whether columns of the table are dictionary-encoded.
+        delta_encodings: columns without a dictionary that are stored as differences where that pays: none, whole
+            numbers and times, or text as well. Some readers know no such text.
+        shared_key_chunk: the record key and the column that holds the same text are stored once, under both names.
         verify_share: share of the files made of copied row groups that are read whole before they count.
     """
 
@@ -47,6 +51,8 @@ class BaseFileSettings(Settings):
     bloom_max_entries: int = option(100_000, Whole(1))
     bloom_headroom: float = option(2.0, Number(0, 1e6))
     dictionary: bool = option(default=True, kind=Flag())
+    delta_encodings: DeltaEncodings = option(DeltaEncodings.NONE, OneOf(DeltaEncodings, what="delta encodings"))
+    shared_key_chunk: bool = option(default=False, kind=Flag())
     verify_share: float = option(0.0, Share())
 
     def _check(self) -> None:
@@ -109,7 +115,8 @@ class CompactionSettings(Settings):
         log_bytes: bytes in log files from which LOG_FILE_SIZE takes a file slice.
         log_files: number of log files from which LOG_FILE_NUM takes a file slice.
         days: partitions that DAY_BASED takes: the newest, by paths such as 2026/01/31 or day=2026-01-31.
-        tasks: file slices that are compacted at a time in one process. Memory grows with it.
+        tasks: file slices that are compacted at a time in one process. Memory grows with it, by up to 1 GiB each. None:
+            as many as there are cores and GiB of free memory; in the background of a stream half as many.
         executors_from_mb: MB of base and log files from which a stream's compaction runs on Spark's executors, on at
             most half of their cores. What is smaller, it does in its own process.
     """
@@ -124,7 +131,7 @@ class CompactionSettings(Settings):
     log_bytes: int = option(0, Whole(0))
     log_files: int = option(0, Whole(0))
     days: int = option(10, Whole(1))
-    tasks: int = option(1, Whole(1))
+    tasks: int | None = option(None, Tasks())
     executors_from_mb: int = option(256, Whole(0))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from table.options.lock_settings import LOCK_ALIASES, LOCK_KEYS
 from table.options.settings import describe_fields, kinds_of
 from table.options.values import (
     TIMEBASED_KEYS,
@@ -129,6 +130,8 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
             "base_file.row_group_bytes", Whole(_MB, _MB), "Arrow bytes of rows that make a row group, in MB."
         ),
         "hoodie.parquet.dictionary.enabled": HonouredKey("base_file.dictionary"),
+        "hudistream.parquet.delta.encodings": HonouredKey("base_file.delta_encodings"),
+        "hudistream.parquet.shared.key.chunk": HonouredKey("base_file.shared_key_chunk"),
         "hoodie.index.bloom.num_entries": HonouredKey("base_file.bloom_entries"),
         "hoodie.index.bloom.fpp": HonouredKey("base_file.bloom_fpp"),
         "hoodie.bloom.index.filter.type": HonouredKey("base_file.bloom_type"),
@@ -148,6 +151,9 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.compaction.daybased.target.partitions": HonouredKey("compaction.days"),
         "compaction.tasks": HonouredKey("compaction.tasks"),
         "hudistream.compaction.executors.from.mb": HonouredKey("compaction.executors_from_mb"),
+        "hoodie.write.concurrency.mode": HonouredKey("concurrency.mode"),
+        "hoodie.clean.failed.writes.policy": HonouredKey("concurrency.failed_writes"),
+        "hoodie.write.num.retries.on.conflict.failures": HonouredKey("concurrency.retries"),
         "hoodie.client.heartbeat.interval_in_ms": HonouredKey("heartbeat.interval_ms"),
         "hoodie.client.heartbeat.tolerable.misses": HonouredKey("heartbeat.tolerable_misses"),
         "hoodie.base.path": HonouredKey("base_path", Text(), "The table's path; must agree with the sink's."),
@@ -175,6 +181,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hudistream.max.rewrite.ratio": HonouredKey("sizes.max_rewrite_ratio"),
         "hudistream.task.memory.bytes": HonouredKey("tasks.memory_bytes"),
         "hudistream.verify.share": HonouredKey("base_file.verify_share"),
+        **{key: HonouredKey(f"lock.{field}") for key, field in LOCK_KEYS.items()},
         **{
             key: HonouredKey(
                 "keys.timebased", AnyText(), f"``{key.removeprefix(TIMEBASED_PREFIX)}`` of the timestamp key generator."
@@ -199,8 +206,6 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         "hoodie.partition.metafile.use.base.format": (("false",), "partition metadata is text"),
         "hoodie.table.multiple.base.file.formats.enable": (("false",), "base files are Parquet"),
         "hoodie.allow.operation.metadata.field": (("false",), "the column _hoodie_operation is not written"),
-        "hoodie.write.concurrency.mode": (("SINGLE_WRITER",), "one writer per table is supported for now"),
-        "hoodie.clean.failed.writes.policy": (("EAGER",), "failed writes are rolled back before the next batch"),
         "hoodie.index.bucket.engine": (("SIMPLE",), "the number of buckets is fixed"),
         "hoodie.index.class": (("",), "indexes of one's own are not loaded"),
         "hoodie.storage.layout.type": (("DEFAULT", "BUCKET"), "the index decides where records go"),
@@ -251,6 +256,7 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
 # other spellings: older, newer, the table's own, Flink's
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
+        **LOCK_ALIASES,
         "hoodie.table.recordkey.fields": "hoodie.datasource.write.recordkey.field",
         "hoodie.table.partition.fields": "hoodie.datasource.write.partitionpath.field",
         "hoodie.table.precombine.field": "hoodie.datasource.write.precombine.field",

@@ -71,7 +71,7 @@ _GROUPS = {
         hoodie.write.concurrency.early.conflict.detection.strategy
         hoodie.write.concurrency.schema.conflict.resolution.enable
         hoodie.write.executor.disruptor.buffer.limit.bytes hoodie.write.executor.disruptor.wait.strategy
-        hoodie.write.executor.type hoodie.write.markers.type hoodie.write.num.retries.on.conflict.failures
+        hoodie.write.executor.type hoodie.write.markers.type
         hoodie.write.record.positions hoodie.write.status.storage.level hoodie.write.tagged.record.storage.level
         hoodie.writestatus.class
     """,
@@ -146,7 +146,7 @@ _GROUPS = {
     "the JVM's spillable maps and file index": """
         hoodie.common.diskmap.compression.enabled hoodie.common.spillable.diskmap.type
         hoodie.file.index.cache.spillable.mem hoodie.file.index.cache.use.spillable.map
-        hoodie.fs.atomic_creation.support hoodie.memory.compaction.max.size hoodie.memory.dfs.buffer.max.size
+        hoodie.memory.compaction.max.size hoodie.memory.dfs.buffer.max.size
         hoodie.read.timeline.holes.resolution.policy
     """,
     "which slices are compacted: by hoodie.compaction.strategy": """
@@ -267,19 +267,10 @@ _GROUPS = {
         hoodie.write.commit.callback.http.custom.headers hoodie.write.commit.callback.http.timeout.seconds
         hoodie.write.commit.callback.http.url
     """,
-    "locks: one writer a table for now": """
-        hoodie.write.lock.client.num_retries hoodie.write.lock.client.wait_time_ms_between_retry
-        hoodie.write.lock.conflict.resolution.strategy hoodie.write.lock.dynamodb.billing_mode
-        hoodie.write.lock.dynamodb.endpoint_url hoodie.write.lock.dynamodb.partition_key
-        hoodie.write.lock.dynamodb.region hoodie.write.lock.dynamodb.table hoodie.write.lock.filesystem.expire
-        hoodie.write.lock.filesystem.path hoodie.write.lock.heartbeat_interval_ms
+    "locks: conflicts are found by one rule, and no metastore keeps locks": """
+        hoodie.write.lock.conflict.resolution.strategy hoodie.write.lock.heartbeat_interval_ms
         hoodie.write.lock.hivemetastore.database hoodie.write.lock.hivemetastore.table
-        hoodie.write.lock.hivemetastore.uris hoodie.write.lock.max_wait_time_ms_between_retry
-        hoodie.write.lock.num_retries hoodie.write.lock.provider hoodie.write.lock.wait_time_ms
-        hoodie.write.lock.wait_time_ms_between_retry hoodie.write.lock.zookeeper.base_path
-        hoodie.write.lock.zookeeper.connection_timeout_ms hoodie.write.lock.zookeeper.lock_key
-        hoodie.write.lock.zookeeper.port hoodie.write.lock.zookeeper.session_timeout_ms
-        hoodie.write.lock.zookeeper.url
+        hoodie.write.lock.hivemetastore.uris
     """,
     "Flink's own memory, parallelism, state and reading": """
         catalog.path clustering.delta_commits clustering.plan.strategy.class

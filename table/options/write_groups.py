@@ -7,7 +7,17 @@ from types import MappingProxyType
 from table.config.key_generator import KeyGenerator
 from table.config.merge_mode import MergeMode
 from table.errors import InvalidConfigError
-from table.options.choices import BadRows, IndexType, InstantZone, PartitionKind, SchemaMode, SortMode, TableType
+from table.options.choices import (
+    BadRows,
+    ConcurrencyMode,
+    FailedWrites,
+    IndexType,
+    InstantZone,
+    PartitionKind,
+    SchemaMode,
+    SortMode,
+    TableType,
+)
 from table.options.groups import (
     ArchiveSettings,
     BaseFileSettings,
@@ -16,6 +26,7 @@ from table.options.groups import (
     HeartbeatSettings,
     LogFileSettings,
 )
+from table.options.lock_settings import LockSettings
 from table.options.operation import Operation
 from table.options.settings import Settings, option
 from table.options.values import (
@@ -270,6 +281,37 @@ class SinkSettings(Settings):
     checkpoint_location: str | None = option(None, Text())
 
 
+@dataclass(frozen=True)
+class ConcurrencySettings(Settings):
+    """Who else may write the table at the same time.
+
+    Attributes:
+        mode: ``SINGLE_WRITER``: nobody; ``OPTIMISTIC_CONCURRENCY_CONTROL``: others of the same mode. Of two commits
+            that change the same file group, the second one is written anew.
+        failed_writes: ``EAGER``, the only policy of a single writer, ends what others left before each batch; ``LAZY``,
+            the only one of several, ends only what the heartbeat shows to be dead. None: as the mode needs it.
+        retries: how often a batch that met a conflict is written anew; then it fails, and can be run again. Only with
+            several writers.
+    """
+
+    mode: ConcurrencyMode = option(ConcurrencyMode.SINGLE_WRITER, OneOf(ConcurrencyMode, what="concurrency mode"))
+    failed_writes: FailedWrites | None = option(None, OneOf(FailedWrites, what="policy"))
+    retries: int = option(4, Whole(0))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether others may write at the same time."""
+        return self.mode is ConcurrencyMode.OPTIMISTIC
+
+    def _check(self) -> None:
+        needed = FailedWrites.LAZY if self.is_shared else FailedWrites.EAGER
+        if self.failed_writes not in (None, needed):
+            raise InvalidConfigError(
+                f"hoodie.clean.failed.writes.policy={self.failed_writes} does not go with "
+                f"hoodie.write.concurrency.mode={self.mode}: leave the policy out, or set {needed}"
+            )
+
+
 OPERATION = OneOf(Operation, what="operation")
 GROUPS: Mapping[str, type[Settings]] = MappingProxyType(
     {
@@ -286,8 +328,10 @@ GROUPS: Mapping[str, type[Settings]] = MappingProxyType(
         "tasks": TaskSettings,
         "bad_rows": BadRowSettings,
         "sink": SinkSettings,
+        "concurrency": ConcurrencySettings,
         "heartbeat": HeartbeatSettings,
         "clean": CleanSettings,
         "archive": ArchiveSettings,
+        "lock": LockSettings,
     }
 )

@@ -23,6 +23,7 @@ from table.options.groups import (
     LogFileSettings,
 )
 from table.options.keys import ALIASES, HONOURED, REFUSED
+from table.options.lock_settings import LockSettings
 from table.options.operation import Operation
 from table.options.rules import check_clean_spellings, checked_retention
 from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
@@ -30,6 +31,7 @@ from table.options.write_groups import (
     GROUPS,
     OPERATION,
     BadRowSettings,
+    ConcurrencySettings,
     DuplicateSettings,
     IndexSettings,
     KeySettings,
@@ -67,10 +69,12 @@ class WriteOptions:
         tasks: how a batch is spread over tasks.
         bad_rows: what becomes of rows that cannot be stored.
         sink: by what name commits remember the batches of this sink.
+        concurrency: who else may write the table.
         heartbeat: how often a running batch says that it is alive.
         clean: which old versions of files are deleted, and when.
         archive: when instants leave the active timeline; without it, Hudi's defaults, moved up where more commits
             are retained by cleaning.
+        lock: how the lock is taken that several writers share.
 
     Raises:
         InvalidConfigError: names field, value and way out.
@@ -90,9 +94,11 @@ class WriteOptions:
     tasks: TaskSettings = field(default_factory=TaskSettings)
     bad_rows: BadRowSettings = field(default_factory=BadRowSettings)
     sink: SinkSettings = field(default_factory=SinkSettings)
+    concurrency: ConcurrencySettings = field(default_factory=ConcurrencySettings)
     heartbeat: HeartbeatSettings = field(default_factory=HeartbeatSettings)
     clean: CleanSettings = field(default_factory=CleanSettings)
     archive: ArchiveSettings = _NO_ARCHIVE_SETTINGS
+    lock: LockSettings = field(default_factory=LockSettings)
 
     def __post_init__(self) -> None:
         if self.operation is not None:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from table.columns.same_values import same_column
 from table.config.merge_mode import MergeMode
+from table.records.present_columns import PRESENT_COLUMN, completed
 from table.schema.avro_schema import DELETE_MARKER, META_COLUMNS, RECORD_KEY
 
 ARRIVAL_COLUMN = "_hudistream_arrival"
@@ -142,7 +143,8 @@ def decide_merge(
 ) -> MergeOutcome:
     """Who wins, where stored rows and incoming ones have a key in common; the arguments are those of `merge_rows`.
 
-    Of the stored rows only the ordering column is looked at, but for partial updates, which look at all.
+    Of the stored rows only the ordering column is looked at, but for partial updates, which look at all. Incoming
+    records that lack columns get them from the stored row.
     """
     hit = np.flatnonzero(found >= 0)
     chosen = found[hit]
@@ -154,6 +156,9 @@ def decide_merge(
     deletes = delete_flags(incoming, rules)[chosen]
     if removes is not None:
         newer, deletes = newer | removes[chosen], deletes | removes[chosen]
+    if PRESENT_COLUMN in incoming.column_names:
+        fresh = completed(stored.take(pa.array(hit)), incoming.take(pa.array(chosen)), newer)
+        return MergeOutcome(hit, newer, newer & deletes, fresh, np.arange(len(hit)))
     if rules.fills:
         records = incoming.select(stored.column_names).take(pa.array(chosen))
         fresh = filled_from_older(stored.take(pa.array(hit)), records, newer)
@@ -232,7 +237,7 @@ def combine_rows(rows: pa.Table, rules: MergeRules) -> pa.Table:
         rows: with ``_hoodie_record_key``, and ``_hudistream_arrival`` (int64), which orders equals; without it
             they are in order of arrival.
         rules: by event time the record with the greatest ordering value stays, of equals the last; by commit
-            time the last. Partial records are merged two by two.
+            time the last. Partial records, and ones that lack columns, are merged two by two.
 
     Returns:
         Rows in order of arrival of those that stay.
@@ -245,7 +250,7 @@ def combine_rows(rows: pa.Table, rules: MergeRules) -> pa.Table:
     groups = keys.indices.to_numpy()
     numbered = ARRIVAL_COLUMN in rows.column_names
     arrival = rows.column(ARRIVAL_COLUMN).to_numpy() if numbered else np.arange(len(rows))
-    if rules.fills:
+    if rules.fills or PRESENT_COLUMN in rows.column_names:
         return _folded(rows, groups, arrival, rules)
     order = np.lexsort((arrival, _ranks(rows, rules), groups))
     last = np.append(groups[order][1:] != groups[order][:-1], True)
@@ -274,7 +279,8 @@ def _folded(rows: pa.Table, groups: npt.NDArray[np.int32], arrival: Positions, r
         more = np.flatnonzero(counts > turn)
         old, new = merged.take(pa.array(more)), rows.take(pa.array(order[starts[more] + turn]))
         newer = newer_than_stored(old, new, rules)
-        filled = filled_from_older(old, new, newer)
+        is_partial = PRESENT_COLUMN in rows.column_names
+        filled = completed(old, new, newer) if is_partial else filled_from_older(old, new, newer)
         count = np.arange(len(more))
         if rules.orders_deletes:
             as_is = delete_flags(new, rules) | delete_flags(old, rules)

@@ -13,8 +13,9 @@ from table.files.log.data_blocks import RECORD_BLOCKS, read_rows
 from table.files.log.delete_block import Deletes, read_deletes
 from table.files.log.framing import BlockType, Header, LogBlock, ScannedBlock, Verdict, read_block, scan_blocks
 from table.records.merge import Positions
-from table.scan.rolled_back_log import is_rolled_back
-from table.schema.avro_schema import DELETE_MARKER, RECORD_KEY
+from table.records.present_columns import PRESENT_COLUMN, present_column, present_type
+from table.scan.gone_log import was_not_needed
+from table.schema.avro_schema import DELETE_MARKER, RECORD_KEY, from_avro
 from table.storage.interface import Storage
 from table.view.file_group import CommittedInstants, FileSlice, LogFile
 
@@ -40,6 +41,16 @@ class FoundBlock:
         assert self.place.block is not None
         return self.place.block
 
+    @property
+    def columns(self) -> frozenset[str] | None:
+        """The columns that its records have, where they lack some (IS_PARTIAL); None where they are whole."""
+        if self.shell.header.get(Header.IS_PARTIAL, "").lower() != "true":
+            return None
+        try:
+            return frozenset(from_avro(self.shell.header.get(Header.SCHEMA, "")).names)
+        except CorruptFileError as error:
+            raise CorruptFileError(f"{self.file.path}: a block of partial updates: {error}") from error
+
 
 def find_blocks(storage: Storage, file_slice: FileSlice, committed: CommittedInstants) -> list[FoundBlock]:
     """The data and delete blocks of a slice that count, oldest first. Reads their headers alone.
@@ -52,7 +63,7 @@ def find_blocks(storage: Storage, file_slice: FileSlice, committed: CommittedIns
     Raises:
         CorruptFileError: a file does not begin with a block, or a block is damaged within its frame: to pass over that
             could lose rows.
-        UnsupportedTableError: a command that is not known, or records with some of the columns alone.
+        UnsupportedTableError: a command that is not known.
         StorageError: a file cannot be read.
     """
     found: list[FoundBlock] = []
@@ -66,29 +77,19 @@ def find_blocks(storage: Storage, file_slice: FileSlice, committed: CommittedIns
             if block.type is BlockType.COMMAND:
                 found = _rolled_back(found, block, file)
             elif block.type in RECORD_BLOCKS and time <= latest and committed.includes_block(time):
-                _check_is_whole(block, file)
                 found.append(FoundBlock(file, place))
     return in_places_of_compacted(found)
 
 
 def _list_places(storage: Storage, file: LogFile, committed: CommittedInstants) -> list[ScannedBlock]:
-    """The places of a file; none where it was of a write that the snapshot does not show, and that was undone since."""
+    """The places of a file; none where it is gone, and no write that the snapshot shows wrote it."""
     try:
         with storage.open_input(file.path) as stream:
             return list(scan_blocks(stream, with_content=False))
     except FileNotFoundError:
-        if is_rolled_back(storage, file.path, committed):
+        if was_not_needed(storage, file, committed):
             return []
         raise
-
-
-def _check_is_whole(block: LogBlock, file: LogFile) -> None:
-    if block.header.get(Header.IS_PARTIAL, "").lower() == "true":
-        raise UnsupportedTableError(
-            f"{file.path} holds a block of partial updates (IS_PARTIAL): records with some of their columns alone are "
-            "not merged here; let Hudi compact the table, or write with "
-            "hoodie.spark.sql.merge.into.partial.updates=false"
-        )
 
 
 def in_places_of_compacted(found: list[FoundBlock]) -> list[FoundBlock]:
@@ -126,11 +127,18 @@ def _rolled_back(found: list[FoundBlock], block: LogBlock, file: LogFile) -> lis
     return [earlier for earlier in found if earlier.shell.header.get(Header.INSTANT_TIME) != target]
 
 
-def log_schema(schema: pa.Schema) -> pa.Schema:
-    """Columns of log records: those wanted, whether the record deletes its key, and whether it does so in any case."""
+def log_schema(schema: pa.Schema, *, partial: bool = False) -> pa.Schema:
+    """Columns of log records: those wanted, whether the record deletes its key, and whether it does so in any case.
+
+    Args:
+        schema: the columns wanted.
+        partial: whether records may lack columns: then the last column says which they have.
+    """
     extra = [pa.field(REMOVES_COLUMN, pa.bool_())]
     if DELETE_MARKER not in schema.names:
         extra.insert(0, pa.field(DELETE_MARKER, pa.bool_()))
+    if partial:
+        extra.append(pa.field(PRESENT_COLUMN, present_type(len(schema) + len(extra) + 1)))
     return pa.schema([*schema, *extra])
 
 
@@ -150,29 +158,35 @@ def read_records(
         UnsupportedTableError: a block has a form that is not read.
         StorageError: a file cannot be read.
     """
-    wanted = log_schema(schema)
+    partial = any(found.columns is not None for found in blocks)
+    whole, wanted = log_schema(schema), log_schema(schema, partial=partial)
     ordering = schema.field(ordering_field).type if ordering_field is not None else pa.null()
     for found in blocks:
         with storage.open_input(found.file.path) as stream:
             block = read_block(stream, found.place)
         if block.type is BlockType.DELETE:
-            yield _delete_rows(read_deletes(block, ordering, found.file.path), wanted, ordering_field)
+            deletes = _delete_rows(read_deletes(block, ordering, found.file.path), whole, ordering_field)
+            yield _with_present(deletes, wanted, None)
             continue
-        for rows in read_rows(block, wanted.names, found.file.path):
-            yield _checked(rows, wanted, found.file.path)
+        present = None if found.columns is None else found.columns | {*wanted.names[len(schema) :]}
+        for rows in read_rows(block, whole.names, found.file.path):
+            yield _with_present(_checked(rows, whole, found.file.path), wanted, present)
+
+
+def _with_present(rows: pa.Table, wanted: pa.Schema, columns: frozenset[str] | None) -> pa.Table:
+    if PRESENT_COLUMN not in wanted.names:
+        return rows
+    return rows.append_column(wanted.field(PRESENT_COLUMN), present_column(wanted.names, columns, len(rows)))
 
 
 def _checked(rows: pa.Table, wanted: pa.Schema, name: str) -> pa.Table:
     try:
-        conformed = conform(rows, wanted, never_null=(REMOVES_COLUMN, DELETE_MARKER))
+        conformed = conform(rows, wanted, never_null=(REMOVES_COLUMN,))
     except (pa.ArrowException, ValueError, TypeError) as error:
         raise CorruptFileError(f"{name}: a block has columns of other types than the table: {error}") from error
     if conformed.column(RECORD_KEY).null_count:
         raise CorruptFileError(f"{name}: a block has a record without a record key")
-    marker = conformed.schema.get_field_index(DELETE_MARKER)
-    # what says nothing must not be filled from an older record that is deleted
-    said = conformed.column(marker).fill_null(False)
-    return conformed.set_column(marker, conformed.field(marker), said)
+    return conformed
 
 
 def _delete_rows(deletes: Deletes, wanted: pa.Schema, ordering_field: str | None) -> pa.Table:

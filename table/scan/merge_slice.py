@@ -15,14 +15,15 @@ from table.files.base.stored_file import StoredBaseFile
 from table.files.bloom.key_hashes import hash_keys
 from table.index.key_lookup import positions_of
 from table.records.merge import MergeRules, combine_rows, delete_flags, merge_rows
-from table.scan.log_records import find_blocks, log_schema, read_records, removes_of, without_removed
+from table.records.present_columns import PRESENT_COLUMN
+from table.scan.log_records import FoundBlock, find_blocks, log_schema, read_records, removes_of, without_removed
 from table.schema.avro_schema import DELETE_MARKER, RECORD_KEY
 from table.storage.interface import Storage
 from table.view.file_group import BaseFile, CommittedInstants, FileSlice
 
 MEMORY_BYTES = 64 * 1024 * 1024
 _LOTS = 32
-_MORE_ROWS = 2  # log records for each row of a piece of the base file: what a lookup costs goes by both
+MORE_ROWS = 2  # log records for each row of a piece of the base file: what a lookup costs goes by both
 _MERGED_ROWS = 16_384  # merged at a time: merging copies them twice
 
 
@@ -56,6 +57,24 @@ class SliceReading:
         if DELETE_MARKER in self.schema.names:
             needed.append(DELETE_MARKER)
         return pa.schema([self.schema.field(name) for name in dict.fromkeys([*self.columns, *needed])])
+
+
+@dataclass(frozen=True)
+class LogRecords:
+    """The records of a slice's log files, in the order of their blocks.
+
+    Attributes:
+        held: the first ones, in memory, in pieces; with the columns of `log_schema`.
+        rest: the others, as they are read; None where all are in memory.
+    """
+
+    held: list[pa.Table]
+    rest: Iterator[pa.Table] | None = None
+
+    @property
+    def are_held_whole(self) -> bool:
+        """Whether all are in memory, and none lacks columns."""
+        return self.rest is None and all(PRESENT_COLUMN not in rows.column_names for rows in self.held)
 
 
 def rules_of(config: TableConfig, schema: pa.Schema) -> MergeRules:
@@ -110,21 +129,81 @@ def merge_slice(storage: Storage, file_slice: FileSlice, reading: SliceReading) 
         UnsupportedTableError: a log file holds what is not read.
         StorageError: a file cannot be read.
     """
+    yield from merge_records(storage, file_slice.base_file, load_records(storage, file_slice, reading), reading)
+
+
+def load_records(storage: Storage, file_slice: FileSlice, reading: SliceReading) -> LogRecords | None:
+    """The records of a slice's log files, as many as memory is given to.
+
+    Args:
+        storage: the table's.
+        file_slice: of `FileGroup.merged_slice`.
+        reading: what is wanted.
+
+    Returns:
+        The records; None where no block counts.
+
+    Raises:
+        CorruptFileError: a file or a block is damaged.
+        UnsupportedTableError: a log file holds what is not read.
+        StorageError: a file cannot be read.
+    """
     blocks = find_blocks(storage, file_slice, reading.committed)
     if not blocks:
-        yield from _base_rows(storage, file_slice.base_file, reading.output)
-        return
+        return None
+    _check_partial(blocks, reading.rules)
     records = read_records(storage, blocks, reading.merged, reading.rules.ordering_field)
-    base = _base_rows(storage, file_slice.base_file, reading.merged)
     held: list[pa.Table] = []
     held_bytes = 0
     for rows in records:
         held.append(rows)
         held_bytes += rows_bytes(rows)
         if held_bytes > reading.memory_bytes:
-            yield from _merge_on_disk(base, _chained(held, records), reading)
-            return
-    yield from _merge(base, held, reading)
+            return LogRecords(held, records)
+    return LogRecords(held)
+
+
+def _check_partial(blocks: Iterable[FoundBlock], rules: MergeRules) -> None:
+    """Refuses records that lack columns where nobody says how they are merged.
+
+    Raises:
+        UnsupportedTableError: there are some.
+    """
+    for found in blocks:
+        if found.columns is None:
+            continue
+        name = f"{found.file.path} holds a block of partial updates (IS_PARTIAL)"
+        if rules.fills:
+            raise UnsupportedTableError(
+                f"{name}, and the table's payload class fills nulls, too: Hudi does not merge the two"
+            )
+        if rules.compares and rules.ordering_field not in found.columns:
+            raise UnsupportedTableError(
+                f"{name} that lack the ordering field {rules.ordering_field!r}, by which the table orders records: "
+                "Hudi does not merge them, either; update those rows as a whole"
+            )
+
+
+def merge_records(
+    storage: Storage, base_file: BaseFile | None, records: LogRecords | None, reading: SliceReading
+) -> Iterator[pa.Table]:
+    """Base file and log records merged: what `merge_slice` returns."""
+    if records is None:
+        yield from _base_rows(storage, base_file, reading.output)
+        return
+    base = _base_rows(storage, base_file, reading.merged)
+    if records.rest is None:
+        yield from _merge(base, records.held, reading)
+    else:
+        schema = records.held[0].schema
+        yield from _merge_on_disk(base, _chained(records.held, records.rest), schema, reading)
+
+
+def newest_records(held: list[pa.Table], reading: SliceReading) -> pa.Table:
+    """Of records in the order of their blocks the one that stays of each key, deletes included; empties the list."""
+    if not held:
+        return log_schema(reading.merged).empty_table()
+    return combine_rows(without_removed(_joined(held)), reading.rules).combine_chunks()
 
 
 def _base_rows(storage: Storage, file: BaseFile | None, schema: pa.Schema) -> Iterator[pa.Table]:
@@ -140,10 +219,12 @@ def _chained(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Tabl
     yield from rest
 
 
-def _merge_on_disk(base: Iterable[pa.Table], records: Iterable[pa.Table], reading: SliceReading) -> Iterator[pa.Table]:
+def _merge_on_disk(
+    base: Iterable[pa.Table], records: Iterable[pa.Table], schema: pa.Schema, reading: SliceReading
+) -> Iterator[pa.Table]:
     """Base file and log records in lots by key: a lot is merged at a time."""
     with (
-        SpilledLots(log_schema(reading.merged), _LOTS) as later,
+        SpilledLots(schema, _LOTS) as later,
         SpilledLots(reading.merged, _LOTS) as earlier,
     ):
         for spilled, pieces in ((later, records), (earlier, base)):
@@ -159,11 +240,11 @@ def _merge(base: Iterable[pa.Table], records: list[pa.Table], reading: SliceRead
     if not records:
         yield from (rows.select(names) for rows in base)
         return
-    newest = combine_rows(without_removed(_joined(records)), reading.rules).combine_chunks()
+    newest = newest_records(records, reading)
     removes = removes_of(newest)
     keys = pa.concat_arrays(newest.column(RECORD_KEY).chunks)
     matched = np.zeros(len(newest), np.bool_)
-    for rows in _in_pieces(base, len(newest) // _MORE_ROWS):
+    for rows in in_pieces(base, len(newest) // MORE_ROWS):
         found = positions_of(rows.column(RECORD_KEY), keys)
         matched[found[found >= 0]] = True
         for at in range(0, len(rows), _MERGED_ROWS):
@@ -186,7 +267,8 @@ def _joined(pieces: list[pa.Table]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def _in_pieces(batches: Iterable[pa.Table], least_rows: int) -> Iterator[pa.Table]:
+def in_pieces(batches: Iterable[pa.Table], least_rows: int) -> Iterator[pa.Table]:
+    """Rows in pieces of at least so many, but for the last one."""
     held: list[pa.Table] = []
     for rows in batches:
         held.append(rows)

@@ -3,6 +3,8 @@
 Property first, folder second: a reader that still sees the property finds the folder.
 """
 
+from dataclasses import replace
+
 from table.config.table_config import update_properties
 from table.config.writable import check_version_written
 from table.hudi_table import HudiTable
@@ -30,4 +32,4 @@ def drop_metadata_table(table: HudiTable) -> HudiTable:
     config = update_properties(table.storage, changes)
     table.storage.delete_metafolder(METADATA_FOLDER)
     log.warning("metadata_table_dropped", table=table.storage.base_uri, partitions=dropped)
-    return HudiTable(table.storage, config)
+    return replace(table, config=config)

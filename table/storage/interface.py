@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import pyarrow as pa
 
 from table.errors import InvalidConfigError, StorageError
+from table.storage.versions import VersionedFiles
 
 METAFOLDER = ".hoodie"
 TEMPORARY_PREFIX = ".hudistream-"
@@ -85,7 +86,7 @@ def joined_ranges(ranges: Iterable[ByteRange]) -> list[ByteRange]:
     return joined
 
 
-class Storage(ABC):
+class Storage(VersionedFiles, ABC):
     """Files of one table. Small and picklable: it goes to the workers.
 
     Attributes:
@@ -301,7 +302,7 @@ class Storage(ABC):
         """
         return Stage(instant_time)
 
-    def revoke(self, path: str, ticket: str) -> None:  # noqa: B027 tickets are S3's
+    def revoke(self, path: str, ticket: str) -> None:
         """Keeps the one waiting file with this ticket from being published.
 
         Raises:
@@ -317,14 +318,14 @@ class Storage(ABC):
             stage: where it waits; it is there after `close` and `publish`. None: it is there once closed.
         """
 
-    def publish(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: B027 a closed file may be there
+    def publish(self, path: str, stage: Stage, output: OutputFile) -> None:
         """Puts a closed file to its place, whole.
 
         Raises:
             StorageError: the instant's fence is up, or the store fails.
         """
 
-    def discard(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: B027 as `publish`
+    def discard(self, path: str, stage: Stage, output: OutputFile) -> None:
         """Lets go of a file that is not to be published."""
 
     @abstractmethod

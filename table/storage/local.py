@@ -28,6 +28,8 @@ from table.storage.interface import (
     join,
     joined_ranges,
 )
+from table.storage.local_versions import guarded_exchange, read_version
+from table.storage.versions import REQUEST_TIMEOUT_S, VersionedFile
 
 STAGED_FOLDER = join(OWN_FOLDER, "staged")
 
@@ -123,6 +125,37 @@ class LocalStorage(Storage):
             _sync_dir(os.path.dirname(full))
         except OSError as error:
             raise failed("write", path, error) from error
+
+    @property
+    def has_versions(self) -> bool:  # noqa: D102
+        return True
+
+    @property
+    def keeps_conditions(self) -> bool:  # noqa: D102
+        return True
+
+    def read_versioned(self, path: str, timeout_s: float = REQUEST_TIMEOUT_S) -> VersionedFile | None:  # noqa: ARG002, D102
+        try:
+            return read_version(self._full(path))
+        except OSError as error:
+            raise failed("read", path, error) from error
+
+    def replace_if(  # noqa: D102
+        self, path: str, data: bytes, version: str | None, timeout_s: float = REQUEST_TIMEOUT_S
+    ) -> str | None:
+        full = self._full(path)
+        try:
+            with guarded_exchange(full, timeout_s):
+                found = read_version(full)
+                if (found.version if found is not None else None) != version:
+                    return None
+                self.put(path, data)
+                written = read_version(full)
+        except OSError as error:
+            raise failed("replace", path, error) from error
+        if written is None or written.data != data:
+            raise StorageError(f"could not replace {path!r}: it holds something else now")
+        return written.version
 
     def _delete(self, path: str) -> bool:
         full = self._full(path)

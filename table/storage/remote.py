@@ -25,6 +25,8 @@ from table import clock
 from table.errors import HudiError, StorageError
 from table.storage.interface import ByteRange, FileInfo, OutputFile, Stage, Storage, failed, join, joined_ranges
 from table.storage.s3_copy import MIN_PART_BYTES, S3Upload, abort_upload, begin_upload, delete_objects, read_blocks
+from table.storage.s3_versions import get_version, put_version
+from table.storage.versions import REQUEST_TIMEOUT_S, VersionedFile
 
 _CONFLICT_RETRIES = 5
 _LISTINGS_AT_ONCE = 16
@@ -139,6 +141,24 @@ class FsspecStorage(Storage):
     def put(self, path: str, data: bytes) -> None:  # noqa: D102
         with _told("write", path):
             self._fs.pipe_file(self._full(path), data)
+
+    @property
+    def has_versions(self) -> bool:  # noqa: D102
+        return self._is_s3
+
+    def read_versioned(self, path: str, timeout_s: float = REQUEST_TIMEOUT_S) -> VersionedFile | None:  # noqa: D102
+        if not self._is_s3:
+            return super().read_versioned(path, timeout_s)
+        with _told("read", path):
+            return get_version(self._fs, self._full(path), timeout_s)
+
+    def replace_if(  # noqa: D102
+        self, path: str, data: bytes, version: str | None, timeout_s: float = REQUEST_TIMEOUT_S
+    ) -> str | None:
+        if not self._is_s3:
+            return super().replace_if(path, data, version, timeout_s)
+        with _told("replace", path):
+            return put_version(self._fs, self._full(path), data, version, timeout_s)
 
     def _delete(self, path: str) -> bool:
         try:

@@ -106,7 +106,8 @@ def request_and_list(
 
     Of two callers that pick the same time for the same action, create-if-absent lets one win. For other
     actions the timeline is listed after the request: who sees another instant of the same time withdraws
-    and picks again, so that never both stay.
+    and picks again, so that never both stay. So does who claims a time, if a later write was completed meanwhile: a
+    reader that follows the table reads up to the first pending write, and would never read what comes below.
 
     Args:
         storage: the table's.
@@ -131,14 +132,21 @@ def request_and_list(
         instant = name_instant(timeline.layout, time, action, State.REQUESTED)
         if (claim is None or claim.take(time)) and storage.create_exclusive(instant.path, content, durable=True):
             now = load_timeline(storage, timeline.layout)
-            if all(other.action is action for other in now if other.time == instant.time):
+            is_one = all(other.action is action for other in now if other.time == instant.time)
+            if is_one and not (claim is not None and _was_passed(now, instant)):
                 return instant, now
             delete_instant_file(storage, instant)
+            last = max(last or "", now.last_time or "")
         if claim is not None:
             claim.give_up(time)
         last = max(last or "", instant.time)
         clock.sleep_s(0.001 * (attempt + 1) * (1 + clock.jitter()))
     raise StorageError(f"no instant time could be had for a {action.value}: others took {_TRIES} in turn")
+
+
+def _was_passed(now: Timeline, instant: Instant) -> bool:
+    """Whether a later write was completed before this request was visible: readers may have read past its time."""
+    return any(other.time > instant.time for other in now.completed_writes)
 
 
 def begin_instant(storage: Storage, instant: Instant, content: bytes = b"") -> Instant:

@@ -5,6 +5,7 @@ record (rule 3): commit or rollback, whichever is written first.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from table import clock
@@ -24,20 +25,24 @@ from table.timeline.active_timeline import (
     request_and_list,
 )
 from table.timeline.archived_timeline import is_archived
-from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, overrule_end
+from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, find_end, overrule_end
 from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import name_instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.timeline import Timeline
 from table.transaction.commit_facts import PendingCommit, load_facts, load_rolled_back_time, rollbacks_after
+from table.transaction.commit_order import Place, find_last_place, take_next_place
 from table.transaction.conflicts import find_conflict
 from table.transaction.heartbeat import WriterIdentity, begin_heartbeat, delete_heartbeat
 from table.transaction.lease import Lease
 from table.transaction.lock import Step, guarded
+from table.transaction.provisional import settle_compactions
 from table.transaction.store_clock import wait_past_completed, wait_until_reached
 
 WRITER_KEY = "hudistream.writer"
 LONGEST_TASK_MS = 24 * 3_600_000
+_TRIES = 100  # others may take the next place so often
+_LOOKS = 6  # at a commit of another writer that has its place and has not ended: three seconds
 
 log = get_logger("hudistream.commit")
 
@@ -76,7 +81,8 @@ def begin_commit(
         action: REPLACE_COMMIT for what replaces file groups.
 
     Raises:
-        CommitConflictError: another write is pending, or a later compaction. Nothing is left behind.
+        CommitConflictError: another write is pending beside a single writer, or a later compaction. Nothing is left
+            behind.
     """
     storage = table.storage
     _check_compactions(timeline, clock.format_instant_time(clock.now_ms(), table.config.timezone))
@@ -84,8 +90,12 @@ def begin_commit(
     claim = _HeartbeatClaim(storage, identity)
     try:
         with guarded(table, Step.BEGIN):
-            instant, now = request_and_list(storage, timeline, action, table.config.timezone, claim=claim)
-            _check_alone(now, instant)
+            newest = table.load_timeline() if lease.is_shared else timeline
+            instant, now = request_and_list(storage, newest, action, table.config.timezone, claim=claim)
+            if lease.is_shared:
+                now = settle_compactions(table, now)
+            else:
+                _check_alone(now, instant)
             lease.confirm()
             _check_compactions(now, instant.time)
         profile = CommitMetadata(operation=operation, extra={WRITER_KEY: identity.encode().decode()})
@@ -95,7 +105,8 @@ def begin_commit(
         _withdraw_begin(table, claim.time, action)
         raise
     log.debug("commit_begun", table=storage.base_uri, instant_time=instant.time, operation=operation)
-    seen = now if _compactions_ended(timeline, now) else timeline
+    # beside others, commits that the caller's plan does not know may have come with the end of the compaction
+    seen = now if not lease.is_shared and _compactions_ended(timeline, now) else timeline
     return PendingCommit(begun, operation, seen, table.config, now.pending_of(Action.COMPACTION))
 
 
@@ -204,15 +215,49 @@ def complete_commit(
         CommitConflictError: another writer got in between; run the batch again.
         CommitOutcomeUnknownError: the end is decided, or may be, and was not carried out; whoever comes next does.
     """
-    with guarded(table, Step.COMPLETE):
-        timeline = table.load_timeline()
-        conflict = find_conflict(load_facts(table.storage, timeline, pending, written, schema))
-        if conflict is not None:
-            raise CommitConflictError(f"{conflict}; the batch is not visible and can be run again")
-        metadata = replace(written, extra={**build_extra(timeline), "schema": schema})
+    with guarded(table, Step.COMPLETE) as held:
+        for _ in range(_TRIES):
+            last = _settle_last(table, lease.owner) if lease.is_shared else None
+            timeline = table.load_timeline()
+            conflict = find_conflict(load_facts(table.storage, timeline, pending, written, schema))
+            if conflict is not None:
+                error = CommitConflictError(f"{conflict.reason}; the batch is not visible and can be run again")
+                error.file_groups = conflict.file_groups
+                raise error
+            metadata = replace(written, extra={**build_extra(timeline), "schema": schema})
+            held.check()
+            if last is None or take_next_place(table.storage, last, pending.instant, lease.owner):
+                break
+        else:
+            raise CommitConflictError(f"other writers committed {_TRIES} times in turn: run the batch again")
         completed = _decide_and_complete(table, pending, table.layout.encode_commit(metadata), lease)
     log.debug("commit_completed", table=table.storage.base_uri, instant_time=pending.time, files=len(written.stats))
     return CompletedCommit(completed, metadata)
+
+
+def _settle_last(table: HudiTable, owner: str) -> Place:
+    """The last place in the commit order, once the commit there has ended: its writer is given time, then ended for.
+
+    Raises:
+        CommitOutcomeUnknownError, StorageError: the store fails.
+    """
+    last, end = find_last_place(table.storage), None
+    if last.owner == owner:
+        return last  # our own commit before this one: the batch began by ending it
+    for attempt in range(_LOOKS):
+        found = table.load_timeline().find(last.time, last.action) if last.action is not None else None
+        if last.action is None or found is None or found.is_completed:
+            return last
+        end = find_end(table.storage, last.time, last.action)
+        if end is not None:
+            break
+        clock.sleep_s(0.05 * 2**attempt)
+    assert last.action is not None
+    end = end or decide_end(table.storage, EndRecord(last.time, last.action, ROLLBACK, owner))
+    if end.is_commit:
+        with suppress(CommitConflictError):  # another engine rolled it back: then it has ended, too
+            carry_out_commit(table, end)
+    return last
 
 
 def _decide_and_complete(table: HudiTable, pending: PendingCommit, content: bytes, lease: Lease) -> Instant:

@@ -7,6 +7,7 @@ from table.errors import CorruptFileError, InvalidConfigError
 from table.storage.interface import Storage, join
 from table.timeline.active_timeline import find_instant, read_instant
 from table.timeline.instant import Action, Instant, State
+from table.timeline.metadata.avro_record import decode_record
 from table.timeline.metadata.clean import decode_clean_metadata, decode_clean_plan
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.metadata.rollback import decode_rollback_metadata, decode_rollback_plan
@@ -24,6 +25,7 @@ class PendingCommit:
         seen: completed writes and services of the timeline that it was planned from.
         config: the table's properties when it began.
         compactions: those that are pending beside it.
+        looks: whether the batch looks for rows of the table, to change or to replace them.
     """
 
     instant: Instant
@@ -31,6 +33,7 @@ class PendingCommit:
     seen: Timeline
     config: TableConfig
     compactions: tuple[Instant, ...] = ()
+    looks: bool = True
 
     @property
     def time(self) -> str:
@@ -73,10 +76,39 @@ def load_facts(
         missing=missing_since(seen, timeline),
         cleaned=frozenset(cleaned),
         compactions=frozenset(instant.time for instant in pending.compactions),
+        scheduled=_load_scheduled(storage, timeline, pending),
+        withdrawn=frozenset(i.time for i in pending.compactions if not _is_there(timeline, i)),
         others={i.time: timeline.layout.decode_commit(read_instant(storage, i), i.file_name) for i in newer},
         config_before=pending.config,
         config_now=load_table_config(storage),
+        looks=pending.looks,
     )
+
+
+def _load_scheduled(storage: Storage, timeline: Timeline, pending: PendingCommit) -> frozenset[str]:
+    """Compactions and clusterings of others that were requested since a commit began, and are pending."""
+    known = {i.time for i in pending.seen} | {i.time for i in pending.compactions} | {pending.time}
+    compactions = timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION)
+    found = {i.time for i in compactions if i.time not in known}
+    for instant in timeline.pending_of(Action.REPLACE_COMMIT):
+        if instant.time not in known and is_clustering(storage, timeline, instant):
+            found.add(instant.time)
+    return frozenset(found)
+
+
+def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
+    """Whether a replace commit's request holds a plan: those of overwrites hold none, or are empty."""
+    request = instant.at(State.REQUESTED)
+    data = find_instant(storage, request) if timeline.contains(request) else b""
+    if not data:
+        return False
+    return decode_record("requested_replace", data, request.file_name).get("clusteringPlan") is not None
+
+
+def _is_there(timeline: Timeline, compaction: Instant) -> bool:
+    """Whether a compaction is pending or completed; one that archival took lies before the timeline's first instant."""
+    found = timeline.find(compaction.time, Action.COMPACTION)
+    return found is not None or compaction.time < (timeline.first_active_time or "")
 
 
 def _base_file_of(stat: WriteStat) -> str | None:

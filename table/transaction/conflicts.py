@@ -4,8 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from table.config.table_config import TableConfig
+from table.files.names import parse_base_file, parse_log_file
 from table.timeline.metadata.commit import CommitMetadata
+from table.transaction.checkpoint import SINK_KEY
 
+_BUCKET_DIGITS = 8
 # changes to these while a batch runs change what its files mean
 _STABLE = (
     "name", "version", "layout_version", "table_type", "record_key_fields", "partition_fields", "ordering_field",
@@ -30,9 +33,12 @@ class CommitFacts:
         missing: those of them that are not there any more, and that no archival took.
         cleaned: paths that cleans deleted, or are about to delete, since we started.
         compactions: those that were pending when we started: what we wrote belongs to the slices that they make.
+        scheduled: compactions and clusterings requested since, and pending: they do not know what we wrote.
+        withdrawn: compactions of those that are not there any more.
         others: commits completed since we started.
         config_before: the table's properties when we started.
         config_now: and now.
+        looks: whether we looked for rows of the table; who only adds rows misses none.
     """
 
     instant_time: str
@@ -46,14 +52,31 @@ class CommitFacts:
     missing: frozenset[str]
     cleaned: frozenset[str]
     compactions: frozenset[str]
+    scheduled: frozenset[str]
+    withdrawn: frozenset[str]
     others: Mapping[str, CommitMetadata]
     config_before: TableConfig
     config_now: TableConfig | None
+    looks: bool = True
 
 
-def find_conflict(facts: CommitFacts) -> str | None:
+@dataclass(frozen=True)
+class Conflict:
+    """Why a commit must not become visible.
+
+    Attributes:
+        reason: for people.
+        file_groups: of ours that another commit changed, too, where nothing else stands against it.
+    """
+
+    reason: str
+    file_groups: frozenset[tuple[str, str]] = frozenset()
+
+
+def find_conflict(facts: CommitFacts) -> Conflict | None:
     """Why the commit must not become visible, or None when it may."""
-    return _find_undone(facts) or _find_changed(facts) or _find_overlap(facts)
+    reason = _find_undone(facts) or _find_changed(facts) or _find_rescheduled(facts) or _find_other_schema(facts)
+    return Conflict(reason) if reason is not None else _find_overlap(facts)
 
 
 def _find_undone(facts: CommitFacts) -> str | None:
@@ -73,21 +96,67 @@ def _find_changed(facts: CommitFacts) -> str | None:
     if changed:
         return f"hoodie.properties changed while the batch ran: {', '.join(changed)}"
     taken = facts.cleaned & facts.inputs
-    return f"a clean deletes {min(taken)}, which the batch continues" if taken else None
+    if taken:
+        return f"a clean deletes {min(taken)}, which the batch continues"
+    if not facts.looks:
+        return None
+    # a version that the batch may have looked for its keys in, while the one that replaces it was not visible to it
+    replaced = {group for metadata in _others(facts).values() for group in metadata.file_groups}
+    unseen = [file for file in facts.cleaned if _file_group_of(file) in replaced]
+    return f"a clean deletes {min(unseen)}, which was current when the batch began" if unseen else None
 
 
-def _find_overlap(facts: CommitFacts) -> str | None:
-    for other, metadata in facts.others.items():
-        if other in facts.compactions:
-            continue  # what it made lies below what we wrote
-        shared = facts.file_groups & metadata.file_groups
-        if shared:
-            path, file_id = min(shared)
-            return f"commit {other} wrote file group {file_id} in {path!r} while the batch ran"
+def _file_group_of(path: str) -> tuple[str, str] | None:
+    partition_path, _, file = path.rpartition("/")
+    name = parse_base_file(file) or parse_log_file(file)
+    return (partition_path, name.file_id) if name is not None else None
+
+
+def _find_rescheduled(facts: CommitFacts) -> str | None:
+    if facts.withdrawn:
+        return f"compaction {min(facts.withdrawn)} was withdrawn while the batch ran, which wrote log files above it"
+    if facts.scheduled and facts.file_groups:
+        return f"{min(facts.scheduled)} was scheduled while the batch ran, without the files that the batch wrote"
+    return None
+
+
+def _others(facts: CommitFacts) -> Mapping[str, CommitMetadata]:
+    """Other commits, but for compactions: what they made lies below what we wrote."""
+    return {time: metadata for time, metadata in facts.others.items() if time not in facts.compactions}
+
+
+def _find_other_schema(facts: CommitFacts) -> str | None:
+    for other, metadata in _others(facts).items():
         theirs = metadata.extra.get("schema")
         if theirs and theirs != facts.schema:
             return f"commit {other} changed the table's schema while the batch ran"
     return None
+
+
+def _find_overlap(facts: CommitFacts) -> Conflict | None:
+    ours = {_place_of(group): group for group in sorted(facts.file_groups, reverse=True)}
+    found: dict[tuple[str, str], tuple[str, str | None]] = {}
+    for other, metadata in _others(facts).items():
+        for place in sorted(ours.keys() & {_place_of(group) for group in metadata.file_groups}):
+            found.setdefault(ours[place], (other, metadata.extra.get(SINK_KEY)))
+    if not found:
+        return None
+    (path, file_id), (other, sink) = next(iter(found.items()))
+    who = f"commit {other}" + (f" of sink {sink!r}" if sink else "")
+    more = f", and {len(found) - 1} more file groups that the batch wrote were written," if len(found) > 1 else ""
+    return Conflict(f"{who} wrote file group {file_id} in {path!r}{more} while the batch ran", frozenset(found))
+
+
+def _place_of(file_group: tuple[str, str]) -> tuple[str, str]:
+    """What two writers must not both write: a file group; of a bucket index, the bucket.
+
+    Two file groups of one bucket would hold its keys twice (BucketIndexConcurrentFileWritesConflictResolutionStrategy).
+    The file id of a bucket begins with its number, in eight digits; eight digits that two other file ids of a partition
+    share are not to be expected.
+    """
+    path, file_id = file_group
+    number = file_id[:_BUCKET_DIGITS]
+    return (path, number if number.isdigit() else file_id)
 
 
 def _changed_properties(before: TableConfig, now: TableConfig | None) -> Iterable[str]:

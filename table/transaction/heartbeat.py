@@ -66,16 +66,20 @@ def delete_heartbeat(storage: Storage, instant_time: str) -> None:
     storage.delete_metafile(heartbeat_path(instant_time))
 
 
-def sweep_heartbeats(storage: Storage, pending: Container[str], settings: HeartbeatSettings, now_ms: int) -> None:
+def sweep_heartbeats(
+    storage: Storage, pending: Container[str], settings: HeartbeatSettings, now_ms: int, *, shared: bool = False
+) -> None:
     """Deletes heartbeats of instants that are not pending: their writers died before the request, or after the end.
 
-    The caller holds the table: a writer that knows leases is dead. Of others only expired ones go.
+    The caller holds the table. Alone, it deletes those of every writer that knows leases. Of others only expired ones
+    go; so do all where the table is shared, whose writers may be about to request their instants.
 
     Args:
         storage: the table's.
         pending: instant times that have a request.
         settings: when a heartbeat counts as expired.
         now_ms: the store's time.
+        shared: whether others hold the table, too.
     """
     for entry in storage.list_dir(HEARTBEAT_FOLDER):
         if entry.name in pending:
@@ -85,7 +89,7 @@ def sweep_heartbeats(storage: Storage, pending: Container[str], settings: Heartb
             writer = decode_identity(storage.read(heartbeat_path(entry.name)))
         except FileNotFoundError:
             continue
-        if expired or (writer is not None and writer.owner):
+        if expired or (writer is not None and writer.owner and not shared):
             delete_heartbeat(storage, entry.name)
 
 

@@ -5,16 +5,16 @@
     .hoodie/.hudistream/lease/<n>       who holds the table; the greatest n counts; created if absent
     .hoodie/.hudistream/alive/<owner>   touched by its owner alone; its age is the owner's
 
-Whoever takes the table over creates n + 1; of two, one succeeds. Nothing that counts is overwritten, so
-a process that wakes up late cannot take back what it has lost. Ages are the difference between two
-times of the store, the owner's and one just made, so no machine's clock matters.
+Whoever takes the table over creates n + 1; of two, one succeeds. Nothing that counts is overwritten, so a process that
+wakes up late cannot take back what it has lost. Ages are the difference between two times of the store, the owner's and
+one just made, so no machine's clock matters.
 """
 
 import json
 import os
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import NoReturn
@@ -30,8 +30,7 @@ from table.version import VERSION
 
 LEASE_FOLDER = join(OWN_FOLDER, "lease")
 ALIVE_FOLDER = join(OWN_FOLDER, "alive")
-_TRIES = 20
-_FORGOTTEN_AFTER = 10  # times the time of a lease
+_TRIES, _FORGOTTEN_AFTER = 20, 10  # times the time of a lease
 
 log = get_logger("hudistream.lease")
 
@@ -57,9 +56,8 @@ class LeaseRecord:
     def encode(self) -> bytes:
         """JSON."""
         who = asdict(self.identity) if self.identity is not None else None
-        return json.dumps(
-            {"identity": who, "machine": self.machine, "process": self.process, "version": self.version}
-        ).encode()
+        told = {"identity": who, "machine": self.machine, "process": self.process, "version": self.version}
+        return json.dumps(told).encode()
 
 
 def decode_lease(number: int, data: bytes) -> LeaseRecord:
@@ -179,8 +177,8 @@ class Lease:
         owner: this writer's identity, of its own for each writer.
         missed: renewals that failed.
         is_busy: whether a batch is under way.
-        is_over: told whether the streaming query of another writer in this process has ended: Spark keeps the sinks
-            of queries that have.
+        is_shared: whether others hold the table, too (`table.transaction.membership`).
+        is_over: told whether the streaming query of another writer in this process has ended.
     """
 
     def __init__(self, storage: Storage, settings: HeartbeatSettings) -> None:
@@ -192,6 +190,7 @@ class Lease:
         _OF_THIS_PROCESS[self.owner] = self
         self._record: LeaseRecord | None = None
         self._renewed_s = 0.0
+        self.is_shared = False
         self._stopped: threads.Signal | None = None
         self._thread: threads.RunningThread | None = None
         self._beating: tuple[str, WriterIdentity] | None = None
@@ -217,13 +216,22 @@ class Lease:
                 self._lose()
             return
         self._renew()
-        self._take(identity)
+        try:
+            record = self._take(identity)
+        except BaseException:
+            with suppress(StorageError):  # who holds nothing is not among the living
+                self._storage.delete_metafile(join(ALIVE_FOLDER, self.owner))
+            raise
+        self._begin_to_keep(record)
+
+    def _begin_to_keep(self, record: LeaseRecord) -> None:
+        self._record = record
         if self._thread is None:
             self._stopped = threads.make_signal()
             stopped = self._stopped
             self._thread = threads.start_thread(lambda: self._keep(stopped), "hudistream-lease", daemon=True)
 
-    def _take(self, identity: WriterIdentity) -> None:
+    def _take(self, identity: WriterIdentity) -> LeaseRecord:
         storage = self._storage
         for _ in range(_TRIES):
             holder = find_holder(storage)
@@ -247,13 +255,12 @@ class Lease:
             if max(_numbers(storage), default=number) != number:
                 storage.delete_metafile(join(LEASE_FOLDER, str(number)))  # somebody was faster by more than one
                 continue
-            self._record = record
             self._delete_older(number)
             self._sweep_signs()
             if holder is not None and holder.identity is not None and holder.identity.owner != self.owner:
                 log.info("lease_taken_over", table=storage.base_uri, before=_describe(holder))
                 storage.delete_metafile(join(ALIVE_FOLDER, holder.identity.owner))
-            return
+            return record
         raise CommitConflictError(f"the table {storage.base_uri!r} changes hands too fast: run the batch again")
 
     def _delete_older(self, number: int) -> None:
@@ -288,6 +295,19 @@ class Lease:
             f"the table {self._storage.base_uri!r} was taken over by {who} while this writer gave no sign: what it was "
             "about to do has no effect, and can be run again"
         )
+
+    def find_share(self) -> tuple[int, int]:
+        """This writer's place among those that hold the table, from 0, and how many they are."""
+        return (0, 1)
+
+    def ask_for_turn(self) -> None:
+        """A batch that met a conflict asks the others to begin none until it is written."""
+
+    def wait_for_turn(self) -> None:
+        """Before a batch is begun: waits while others that met a conflict are at work."""
+
+    def end_turn(self) -> None:
+        """The others need not wait any more."""
 
     def check(self) -> None:
         """Stops a writer that could not renew its lease in time: others may soon believe it dead.
@@ -375,4 +395,6 @@ def _describe(holder: LeaseRecord) -> str:
     who = holder.identity
     if who is None:
         return "a writer that has released it since"
+    if not holder.process:  # of the lease that several hold
+        return "several writers that share it (hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL)"
     return f"sink {who.sink_id!r}, query {who.query_id!r} (process {holder.process}, hudistream {holder.version})"

@@ -13,18 +13,28 @@ class Standing(Enum):
     DEAD = "dead"
 
 
-def judge_writer(live: WriterIdentity | None, me: WriterIdentity) -> Standing:
-    """How the writer of a pending instant stands to the holder of the table's lease.
+class Beside(Enum):
+    """Who else may be writing a table, besides whoever holds its lease alone or with others."""
+
+    NOBODY = "nobody"
+    OTHER_ENGINES = "other engines"  # the holder is about to open the table for others; engines of Hudi know no leases
+    MEMBERS = "members"
+
+
+def judge_writer(live: WriterIdentity | None, me: WriterIdentity, *, shared: bool = False) -> Standing:
+    """How the writer of a pending instant stands to a holder of the table's lease.
 
     Args:
         live: whom a fresh heartbeat names; None without one. An empty sink id is another engine.
         me: who holds the lease.
+        shared: whether others hold it, too.
 
     Returns:
-        DEAD also for a writer that knows leases: it does not hold the table any more, and obeys the end record.
+        MINE also for an earlier run of the same stream. Where the lease is not shared, DEAD also for a writer that
+        knows leases: it does not hold the table any more, and obeys the end record.
     """
     if live is None:
         return Standing.DEAD
     if live.owner == me.owner or live.is_same_stream(me):
         return Standing.MINE
-    return Standing.DEAD if live.owner else Standing.ALIVE
+    return Standing.DEAD if live.owner and not shared else Standing.ALIVE

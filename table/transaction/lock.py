@@ -4,58 +4,30 @@ Hudi's writers take the table's lock around three steps (TransactionManager, Bas
 instant with its request, the look at the timeline with the completion that follows from it, and the planning of a
 service with its request. Writing data files and carrying out a plan are outside of it.
 
-Today the steps need no lock: one writer holds the table by its lease (`table.transaction.lease`), which every step
-confirms for itself; an end that two want is decided by one object (`table.timeline.end_record`); and services and
-operators look again once their plan is durable. So `guarded` takes nothing and calls no store.
+The lock keeps writers of other engines out. Among writers of hudistream nothing rests on it: one writer holds the table
+by its lease (`table.transaction.lease`), several take places in the commit order (`table.transaction.commit_order`); an
+end that two want is decided by one object (`table.timeline.end_record`); and services and operators look again once
+their plan is durable. So a lock that expires while its holder is paused loses nothing of ours.
 """
 
-from contextlib import AbstractContextManager, nullcontext
-from enum import Enum
-from typing import Protocol
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
+from table import threads
 from table.hudi_table import HudiTable
+from table.lock import NO_LOCK, HeldLock, Step, TableLock
+from table.log import get_logger
+from table.options.lock_settings import LockSettings
+from table.storage.interface import Storage
 from table.timeline.layout import check_is_written
+from table.transaction.locks import SharedLock, make_lock
+
+__all__ = ["HeldLock", "Step", "StepLock", "TableLock", "guarded", "lock_for"]
+
+log = get_logger("hudistream.lock")
 
 
-class Step(Enum):
-    """What is done under the lock."""
-
-    BEGIN = "an instant is chosen and requested"
-    COMPLETE = "the timeline is looked at, and an instant is completed because of what is there"
-    SCHEDULE = "a service is planned and requested"
-
-
-class TableLock(Protocol):
-    """A lock of one table. It is not taken twice by one thread: no step lies within another."""
-
-    def guarded(self, step: Step) -> AbstractContextManager[None]:
-        """Holds the lock for one step.
-
-        Args:
-            step: which.
-
-        Raises:
-            CommitConflictError: others hold it for too long; nothing was done.
-        """
-
-
-class LeaseOnly:
-    """Today's answer: who writes holds the table's lease, and there is nothing more to hold."""
-
-    def guarded(self, step: Step) -> AbstractContextManager[None]:  # noqa: ARG002 a lock would say whom it waits for
-        """Holds nothing."""
-        return nullcontext()
-
-
-_LEASE_ONLY = LeaseOnly()
-
-
-def lock_of(table: HudiTable) -> TableLock:  # noqa: ARG001 the table's properties will say which
-    """The lock of a table."""
-    return _LEASE_ONLY
-
-
-def guarded(table: HudiTable, step: Step) -> AbstractContextManager[None]:
+def guarded(table: HudiTable, step: Step) -> AbstractContextManager[HeldLock]:
     """Holds the table's lock for one step.
 
     Args:
@@ -67,4 +39,49 @@ def guarded(table: HudiTable, step: Step) -> AbstractContextManager[None]:
         CommitConflictError: others hold it for too long; nothing was done.
     """
     check_is_written(table.layout)
-    return lock_of(table).guarded(step)
+    return table.lock.guarded(step)
+
+
+class StepLock:
+    """The lock that a provider of Hudi keeps, taken around each step. A thread that holds it keeps it until it is done.
+
+    Args:
+        lock: who keeps it.
+    """
+
+    def __init__(self, lock: SharedLock) -> None:
+        self._lock = lock
+        self._held: dict[object, HeldLock] = {}  # by thread
+
+    @contextmanager
+    def guarded(self, step: Step) -> Iterator[HeldLock]:
+        """See `table.lock.TableLock`."""
+        me = threads.current_thread()
+        outer = self._held.get(me)
+        if outer is not None:
+            yield outer
+            return
+        with self._lock.hold() as held:
+            log.debug("lock_taken", step=step.name.lower())
+            self._held[me] = held
+            try:
+                yield held
+            finally:
+                del self._held[me]
+
+    def close(self) -> None:
+        """See `table.lock.TableLock`."""
+        self._lock.close()
+
+
+def lock_for(storage: Storage, settings: LockSettings) -> TableLock:
+    """The lock that options ask for; none where they name no provider.
+
+    Args:
+        storage: the table's.
+        settings: who keeps it, and how long to wait for it.
+
+    Raises:
+        InvalidConfigError: the provider cannot keep the lock of this table.
+    """
+    return NO_LOCK if settings.provider is None else StepLock(make_lock(storage, settings))

@@ -1,7 +1,10 @@
 """How many bytes the rows of a commit take in a base file, before there is one to look at."""
 
+import math
+
 import pyarrow as pa
 
+from table.files.bloom.bloom_filter import filter_bytes_per_key
 from table.files.parquet.row_group_writer import encoded_bytes
 from table.write.context import Bucket, BucketType, WriteContext
 from table.write.meta_columns import stamp_new_rows
@@ -11,7 +14,7 @@ LEAST_ROWS = 100  # of fewer rows the headers of their columns would be measured
 
 
 def measure_row_bytes(context: WriteContext, partition_path: str, rows: pa.Table) -> int | None:
-    """Average bytes of a row, from encoding some of them and forgetting the result.
+    """Average bytes of a row, from encoding some of them and forgetting the result; with its share of the filter.
 
     Args:
         context: the commit's.
@@ -19,11 +22,12 @@ def measure_row_bytes(context: WriteContext, partition_path: str, rows: pa.Table
         rows: table columns and ``_hoodie_record_key`` (Arrow).
 
     Returns:
-        At least 1; None where there are too few rows to tell.
+        Rounded up, at least 1; None where there are too few rows to tell.
     """
     if len(rows) < LEAST_ROWS:
         return None
     sample = rows.slice(0, SAMPLE_ROWS)
     name = context.base_file_name(Bucket(BucketType.INSERT, partition_path, "0" * 36 + "-0"), "0-0-0")
     stamped = stamp_new_rows(sample, context.schema, context.instant_time, partition_path, name, (0, 0))
-    return max(1, encoded_bytes(stamped, context.settings) // len(sample))
+    encoded = encoded_bytes(stamped, context.settings) / len(sample)
+    return max(1, math.ceil(encoded + filter_bytes_per_key(context.settings)))

@@ -1,4 +1,4 @@
-"""The next version of a file group in which records change (HoodieMergeHandle).
+"""A base file in which records change, as the next one of its file group (HoodieMergeHandle).
 
 Row groups without a touched record are copied. Of the others, large ones are copied but for the columns that
 change; the rest is decoded, merged and encoded a batch of rows at a time. No more than about two row groups
@@ -7,6 +7,7 @@ of the size configured are held in memory, however large the file.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,8 @@ import pyarrow as pa
 from table.config.merge_mode import MergeMode
 from table.files.base.hudi_footer import filter_of_footer
 from table.files.base.repeated_columns import file_schema, restamp_carried_rows
-from table.files.base.summary import NEW, BaseFileSummary, Carrying
+from table.files.base.stored_file import StoredBaseFile
+from table.files.base.summary import NEW, Announced, BaseFileSummary, Carrying
 from table.files.base.writer import BaseFileWriter
 from table.files.parquet.copy_checks import why_encoded_anew
 from table.records.merge import changed_columns, decide_merge, delete_flags, merge_rows
@@ -45,6 +47,33 @@ class Changes:
     removes: npt.NDArray[np.bool_]
 
 
+class MergedFile(Announced, Protocol):
+    """The file that rows go into: what it continues, and what becomes of incoming records in it."""
+
+    @property
+    def context(self) -> WriteContext:
+        """The commit's."""
+
+    @property
+    def name(self) -> str:
+        """Of the new file."""
+
+    @property
+    def path(self) -> str:
+        """Relative to the table."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Meta columns and table columns (Arrow)."""
+
+    @property
+    def stored(self) -> StoredBaseFile | None:
+        """The file that is continued, open; never None where rows of it change."""
+
+    def stamp(self, rows: pa.Table) -> pa.Table:
+        """Incoming records with the meta columns that they get."""
+
+
 def merge_bucket(
     context: WriteContext,
     bucket: Bucket,
@@ -66,7 +95,7 @@ def merge_bucket(
     """
     file = BucketFile(context, bucket, attempt)
     try:
-        merge = _Merge(file, changes, inserts)
+        merge = FileMerge(file, changes, inserts)
         summary = merge.write(merge.plan())
         return file.report(summary, inserted=len(inserts), updated=merge.updated, deleted=merge.deleted), summary
     except BaseException:
@@ -83,15 +112,20 @@ def _one_record_a_row(changes: Changes) -> Changes:
     return Changes(incoming, changes.rows, np.arange(len(matches)), changes.removes[matches])
 
 
-class _Merge:
+class FileMerge:
     """One file group's merge.
+
+    Args:
+        file: the file that comes of it.
+        changes: records of keys that the older file holds.
+        inserts: records of other keys.
 
     Attributes:
         updated: stored rows that were replaced.
         deleted: stored rows that were deleted.
     """
 
-    def __init__(self, file: BucketFile, changes: Changes, inserts: pa.Table) -> None:
+    def __init__(self, file: MergedFile, changes: Changes, inserts: pa.Table) -> None:
         assert file.stored is not None
         self._file, self._stored, self._context = file, file.stored, file.context
         self._changes, self._inserts = _one_record_a_row(changes), inserts

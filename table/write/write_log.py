@@ -16,7 +16,7 @@ from table.files.base.summary import BaseFileSummary
 from table.files.log.encode_blocks import data_blocks, delete_block
 from table.files.log.framing import BlockType, LogBlock, encode_block
 from table.files.markers import APPEND
-from table.files.names import LogFileName, MarkerName
+from table.files.names import LogFileName, MarkerName, log_write_token
 from table.records.merge import delete_flags
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import join
@@ -66,7 +66,7 @@ def write_log(
         StorageError: the store fails, or the instant was ended.
     """
     log: _LogFile | None = None
-    version = changes.slot.version
+    version, token = changes.slot.version, log_write_token(attempt.write_token, context.instant_time)
     before = changes.slot.log_files
     try:
         for block, records in _blocks(context, attempt, changes):
@@ -77,7 +77,7 @@ def write_log(
                 log = _LogFile(
                     context,
                     changes,
-                    LogFileName(changes.file_id, changes.slot.base_instant_time, version, attempt.write_token),
+                    LogFileName(changes.file_id, changes.slot.base_instant_time, version, token),
                     before,
                 )
             log.write(block, records)

@@ -50,7 +50,7 @@ def batch(rng, number, most):
             {"id": f"k{key:03}", "p": f"p{key % 3}", "ts": number * 10 + rng.randint(-15, 5),
              "v": rng.choice([None, "a", "b"]), "w": rng.choice([None, 0.5]),
              "tags": [rng.choice(["x", "y"])] * rng.randint(0, 2),
-             "_hoodie_is_deleted": bool(number) and rng.random() < 0.1}
+             "_hoodie_is_deleted": (bool(number) and rng.random() < 0.1) or rng.choice([False, None])}
             for key in chosen
         ],
         SCHEMA,

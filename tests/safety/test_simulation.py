@@ -42,6 +42,18 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_on_merge_on_read(seed):
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
+# 17 to 1580: two writers with one log file, compactions that missed a write or each other, a view that a clean emptied,
+# a dead writer that was waited for, a compaction that ended as a batch began
+SHARED = [*range(8), 17, 72, 144, 207, 1580, 3523, 5553]
+SHARED += [pytest.param(seed, marks=pytest.mark.slow) for seed in range(18, 60)]
+
+
+@pytest.mark.parametrize("seed", SHARED)
+def test_nothing_is_lost_doubled_resurrected_or_hidden_by_several_writers_at_once(seed):
+    found = worlds.run(seed, worlds.build_several_writers)
+    assert found is None, "\n".join([found[0], *found[1][-60:]])
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_no_reader_loses_what_it_has_pinned(seed):
     found = worlds.run(seed, worlds.build_readers)

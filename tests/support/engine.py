@@ -20,6 +20,7 @@ OPTIONS = {
     "hoodie.clean.automatic": "false",
     "hudistream.clean.grace.ms": "0",
     "hoodie.archive.automatic": "false",
+    "compaction.tasks": "1",
 }
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string())])
 

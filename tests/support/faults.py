@@ -71,6 +71,20 @@ class FaultyStorage(Storage):
     def put(self, path, data):
         return self._call("put", path, data)
 
+    @property
+    def has_versions(self):
+        return self._inner.has_versions
+
+    @property
+    def keeps_conditions(self):
+        return self._inner.keeps_conditions
+
+    def read_versioned(self, path, timeout_s=60.0):
+        return self._call("read_versioned", path, timeout_s)
+
+    def replace_if(self, path, data, version, timeout_s=60.0):
+        return self._call("replace_if", path, data, version, timeout_s)
+
     def _delete(self, path):
         return self._call("_delete", path)
 

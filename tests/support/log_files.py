@@ -31,13 +31,25 @@ def record(key, ts, v, w=None, time="0"):
 def data_block(time, records, kind=BlockType.AVRO_DATA):
     """A block of rows."""
     rows = [{**row, "_hoodie_commit_time": time} for row in records]
+    return LogBlock(kind, {Header.INSTANT_TIME: time, Header.SCHEMA: AVRO}, _content(kind, rows, AVRO, SCHEMA))
+
+
+def partial_block(time, records, names, kind=BlockType.AVRO_DATA):
+    """A block of records that have meta columns and these columns alone."""
+    names = [*META_COLUMNS, *names]
+    schema = pa.schema([field for field in SCHEMA if field.name in names])
+    avro = json.dumps(to_avro(schema, "t"))
+    rows = [{name: row[name] for name in schema.names} | {"_hoodie_commit_time": time} for row in records]
+    header = {Header.INSTANT_TIME: time, Header.SCHEMA: avro, Header.IS_PARTIAL: "true"}
+    return LogBlock(kind, header, _content(kind, rows, avro, schema))
+
+
+def _content(kind, rows, avro, schema):
     if kind is BlockType.AVRO_DATA:
-        content = encode_avro_content(AVRO, rows)
-    else:
-        out = io.BytesIO()
-        pq.write_table(pa.Table.from_pylist(rows, SCHEMA), out)
-        content = out.getvalue()
-    return LogBlock(kind, {Header.INSTANT_TIME: time, Header.SCHEMA: AVRO}, content)
+        return encode_avro_content(avro, rows)
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, schema), out)
+    return out.getvalue()
 
 
 def delete_block(time, deletes):

@@ -15,7 +15,7 @@ def random_batch(rng, keys, most):
     return pa.Table.from_pylist(
         [
             {"id": f"k{key:02}", "p": f"p{key % 2}", "ts": rng.randint(1, 4), "v": rng.choice([None, "a", "b", "c"]),
-             "w": rng.choice([None, 0.5, 1.5]), "_hoodie_is_deleted": rng.random() < 0.15}
+             "w": rng.choice([None, 0.5, 1.5]), "_hoodie_is_deleted": rng.random() < 0.15 or rng.choice([False, None])}
             for key in chosen
         ],
         SCHEMA,

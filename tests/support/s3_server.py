@@ -21,3 +21,11 @@ def serve_s3():
         yield address
     finally:
         server.stop()
+
+
+@contextmanager
+def s3_options():
+    """Serves S3 and yields what fsspec needs to reach it."""
+    with serve_s3() as address:
+        client = {"endpoint_url": address, "region_name": "eu-west-1"}
+        yield {"key": "test", "secret": "test", "client_kwargs": client}

@@ -58,11 +58,11 @@ class BloomFilter:
         """This filter and those keys (string array without nulls)."""
         if self.is_sparse(keys):
             return self._with_few(keys)
-        flags = np.unpackbits(self.bitmap, bitorder="little")
+        flags = np.zeros(8 * len(self.bitmap), np.uint8)  # a byte for each bit
         for _, rounds in hash_rounds(keys, self.hashes):
             for values in rounds:
                 flags[remainder(values, self.bits)] = 1
-        return replace(self, bitmap=np.packbits(flags, bitorder="little"))
+        return replace(self, bitmap=np.packbits(flags, bitorder="little") | self.bitmap)
 
     def is_sparse(self, keys: pa.Array) -> bool:
         """Whether those keys are so few that the bits of this filter are better not all touched for them."""
@@ -120,7 +120,7 @@ class BloomFilter:
     def keys_held(self) -> int:
         """About how many keys it holds, by the share of its bits that are set; a sample of a large filter tells."""
         sample = self.first_bytes(_SAMPLE_BYTES)
-        share = int(np.unpackbits(sample).sum()) / min(self.bits, 8 * len(sample))
+        share = int.from_bytes(sample.tobytes(), "big").bit_count() / min(self.bits, 8 * len(sample))
         return round(-self.bits / self.hashes * math.log1p(-min(share, 1 - 1e-12)))
 
     @property
@@ -259,6 +259,17 @@ def fitted_filter(settings: BaseFileSettings, keys: int) -> AnyBloomFilter:
         entries = settings.bloom_entries or DEFAULT_ENTRIES
         return sized_dynamic_filter(entries, settings.bloom_fpp, settings.bloom_max_entries)
     return sized_filter(settings.bloom_entries or int(keys * settings.bloom_headroom), settings.bloom_fpp)
+
+
+def filter_bytes_per_key(settings: BaseFileSettings) -> float:
+    """How many bytes the text of a file's filter grows by with each key; 0 where its size is fixed.
+
+    A filter that is fitted has room for more keys than the file has. So this is the most that a key takes.
+    """
+    if settings.bloom_type == DYNAMIC_V0 or settings.bloom_entries:
+        return 0.0
+    bits = settings.bloom_headroom * -math.log(settings.bloom_fpp) / math.log(2) ** 2
+    return bits / 6  # of a digit of base64
 
 
 def can_extend(carried: AnyBloomFilter, settings: BaseFileSettings, keys: int) -> bool:

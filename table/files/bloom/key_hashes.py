@@ -43,8 +43,16 @@ def same_length_blocks(keys: pa.Array) -> Iterator[tuple[npt.NDArray[np.int64], 
         positions = np.flatnonzero(lengths == length)
         for start in range(0, len(positions), _CHUNK):
             chunk = positions[start : start + _CHUNK]
-            block = data[offsets[chunk][:, None] + np.arange(length)] if length else np.zeros((len(chunk), 0), np.uint8)
-            yield chunk, block
+            yield chunk, _block(data, offsets[chunk], int(length))
+
+
+def _block(data: Bits, starts: npt.NDArray[np.int64], length: int) -> Bits:
+    """The bytes of strings of that length, a row each."""
+    count = len(starts)
+    if starts[-1] - starts[0] == length * (count - 1):  # one behind the other, as keys of one length are
+        return data[starts[0] : starts[0] + length * count].reshape(count, length)
+    gathered: Bits = data[starts[:, None] + np.arange(length)]
+    return gathered
 
 
 def screen_hashes(keys: pa.Array, rounds: int = SCREEN_ROUNDS) -> npt.NDArray[np.uint32]:
@@ -89,23 +97,21 @@ def _hash_block(block: Bits, rounds: int) -> list[npt.NDArray[np.uint32]]:
     words ^= words >> np.uint32(24)
     words *= _M
     tail = _tail(block, length, whole) if length > whole else None
-    seed = np.zeros(count, np.uint32)
     hashes = []
+    h, shifted = np.zeros(count, np.uint32), np.empty(count, np.uint32)
     for _ in range(rounds):
-        h = seed ^ np.uint32(length)
+        h ^= np.uint32(length)  # seeded with the hash before
         for word in words:
             h *= _M
             h ^= word
         if tail is not None:
             h ^= tail
             h *= _M
-        h ^= h >> np.uint32(13)
+        h ^= np.right_shift(h, np.uint32(13), out=shifted)
         h *= _M
-        h ^= h >> np.uint32(15)
-        signed = h.view(np.int32)
-        # |v| of the signed value; the wrap-around of the least one gives 2^31, as it should
-        hashes.append(np.where(signed < 0, np.uint32(0) - h, h).astype(np.uint32, copy=False))
-        seed = h
+        h ^= np.right_shift(h, np.uint32(15), out=shifted)
+        # |v| of the signed value; the least one stays as it is, which is 2^31, as it should be
+        hashes.append(np.abs(h.view(np.int32)).view(np.uint32))
     return hashes
 
 

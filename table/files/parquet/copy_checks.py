@@ -8,6 +8,7 @@ from table.files.base.stored_file import StoredBaseFile
 from table.files.parquet.footer import MAGIC, why_not_continued
 from table.files.parquet.row_group_writer import empty_footer
 from table.options.groups import BaseFileSettings
+from table.schema.avro_schema import RECORD_KEY
 
 
 def why_encoded_anew(stored: StoredBaseFile, schema: pa.Schema, settings: BaseFileSettings) -> str | None:
@@ -42,11 +43,25 @@ def find_problem(metadata: pq.FileMetaData, rows: int, data_end: int) -> str | N
     if total != parts:
         return f"chunks of {parts} bytes in row groups of {total}"
     end_before = len(MAGIC)
-    for start, length in sorted(map(_extent, chunks)):
+    for start, length in sorted(extent for group in groups for extent in _extents(group)):
         if start < end_before or length < 0:
             return f"a chunk at {start} begins before {end_before}"
         end_before = start + length
     return f"a chunk ends at {end_before}, the data at {data_end}" if end_before > data_end else None
+
+
+def _extents(group: pq.RowGroupMetaData) -> list[tuple[int, int]]:
+    """Where the chunks of a row group lie. The one that ends the chunk of the record key is left out, as it may be."""
+    chunks = [group.column(number) for number in range(group.num_columns)]
+    key = next((chunk for chunk in chunks if chunk.path_in_schema == RECORD_KEY), None)
+    pages = _pages(key) if key is not None else None
+    shared = [chunk for chunk in chunks if chunk is not key and _pages(chunk) == pages][:1]
+    return [_extent(chunk) for chunk in chunks if chunk not in shared]
+
+
+def _pages(chunk: pq.ColumnChunkMetaData) -> tuple[int, int, int, str, str]:
+    """Where the data pages of a chunk begin and end, and what says how they are read."""
+    return chunk.data_page_offset, sum(_extent(chunk)), chunk.num_values, chunk.physical_type, chunk.compression
 
 
 def _extent(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:

@@ -4,12 +4,22 @@ An update changes few columns of a row group: never its key, often not much else
 leaves alone need not be encoded again.
 """
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from table.errors import CorruptFileError
 from table.files.base.stored_file import StoredBaseFile
 from table.files.parquet.row_group_writer import RowGroupWriter
-from table.files.parquet.row_groups import chunk_extent, chunk_path, chunks_of, lone_chunk, rows_of, with_chunks
+from table.files.parquet.row_groups import (
+    chunk_extent,
+    chunk_path,
+    chunks_of,
+    distinct_extents,
+    lone_chunk,
+    rows_of,
+    with_chunks,
+)
 from table.files.parquet.thrift_compact import Struct
 from table.options.groups import BaseFileSettings
 from table.storage.interface import ByteRange, OutputFile, joined_ranges
@@ -44,21 +54,27 @@ def write_patched_group(
         if rows_of(written) != rows_of(group):
             raise CorruptFileError(f"{rows_of(written)} rows in the place of {rows_of(group)}")
         encoded = {chunk_path(chunk): chunk for chunk in chunks_of(written)}
-    chunks: list[Struct] = []
-    ranges: list[ByteRange] = []
-    end = sink.tell()
-    for chunk in chunks_of(group):
-        path = chunk_path(chunk)
-        if path in encoded:
-            chunks.append(encoded[path])
-        elif path == (skipped.encode(),):
-            chunks.append(chunk)
-        else:
-            start, length = chunk_extent(chunk)
-            chunks.append(lone_chunk(chunk, end - start))
-            ranges.append(ByteRange(start, length))
-            end += length
+    copied = [chunk for chunk in chunks_of(group) if chunk_path(chunk) not in {*encoded, (skipped.encode(),)}]
+    places = _new_places(list(map(chunk_extent, copied)), sink.tell())
+    moved = {chunk_path(chunk): lone_chunk(chunk, places[sum(chunk_extent(chunk))]) for chunk in copied}
+    # the skipped one stays described where it was
+    chunks = [{**moved, **encoded}.get(chunk_path(chunk), chunk) for chunk in chunks_of(group)]
+    ranges = [ByteRange(*extent) for extent in distinct_extents(map(chunk_extent, copied))]
     for start, length in joined_ranges(ranges):
         for piece in stored.read_bytes(start, length):
             sink.write(piece)
     return with_chunks(group, chunks), sum(length for _, length in ranges)
+
+
+def _new_places(extents: Sequence[tuple[int, int]], at: int) -> dict[int, int]:
+    """By the end of each chunk: how far it moves when they are copied in file order, shared bytes once.
+
+    Args:
+        extents: where each begins, and how many bytes it has.
+        at: where the first one goes.
+    """
+    places = {}
+    for start, length in distinct_extents(extents):
+        places[start + length] = at - start
+        at += length
+    return places

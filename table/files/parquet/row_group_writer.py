@@ -4,15 +4,18 @@ Arrow's writer believes that it writes a whole file. Its magic at the start and 
 kept back; what it says about places is moved to where the bytes really are.
 """
 
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from table.files.parquet.delta_choice import NUMBERS, choose_deltas, has_small_steps
 from table.files.parquet.dictionary_choice import DICTIONARY_BYTES, columns_with_dictionary
 from table.files.parquet.footer import MAGIC, TAIL_BYTES, Footer, decode_footer
 from table.files.parquet.row_groups import moved_group, with_bounds
+from table.files.parquet.shared_chunk import encode_lead_page, find_shared_column, share_chunk
 from table.files.parquet.thrift_compact import Struct
 from table.files.parquet.value_bounds import Extremes, Path, as_bounds, long_extremes
 from table.options.groups import BaseFileSettings
@@ -24,22 +27,25 @@ _NEVER_REPEATED = (RECORD_KEY, COMMIT_SEQNO)
 
 
 class _Pass:
-    """What Arrow writes through."""
+    """What Arrow writes through.
+
+    Attributes:
+        written: bytes of the file that Arrow believes to write.
+    """
 
     closed = False
 
     def __init__(self, sink: OutputFile) -> None:
         self._sink = sink
-        self._started = False
+        self.written = 0
         self._footer: bytearray | None = None
 
     def write(self, data: Any) -> None:
-        if not self._started:
-            self._started = True  # the magic
+        if self.written and self._footer is None:
+            self._sink.write(data)
         elif self._footer is not None:
             self._footer += data
-        else:
-            self._sink.write(data)
+        self.written += len(data)  # what comes first is the magic
 
     def end_rows(self) -> None:
         self._footer = bytearray()
@@ -64,53 +70,135 @@ class _Pass:
         return False
 
 
+class _Encoder:
+    """Arrow's writer of some columns, whose row groups come between bytes that others write."""
+
+    def __init__(
+        self,
+        sink: OutputFile,
+        schema: pa.Schema,
+        settings: BaseFileSettings,
+        with_dictionary: Sequence[str] = (),
+        encodings: Mapping[str, str] | None = None,
+    ) -> None:
+        self._sink, self._pass = sink, _Pass(sink)
+        self._shifts: list[int] = []
+        self._extremes: list[dict[Path, Extremes]] = []  # of the row groups, where Arrow may leave out a bound
+        self._writer = pq.ParquetWriter(
+            self._pass,
+            schema,
+            compression=settings.codec,
+            compression_level=settings.level,
+            use_dictionary=list(with_dictionary),
+            column_encoding=dict(encodings or {}) or None,
+            dictionary_pagesize_limit=DICTIONARY_BYTES,
+            store_schema=False,
+        )
+
+    def write(self, rows: pa.Table) -> None:
+        """Writes a row group."""
+        self._shifts.append(self._sink.tell() - self._pass.written)
+        self._writer.write_table(rows, row_group_size=len(rows))
+        self._extremes += long_extremes(rows, len(rows))
+
+    def finish(self) -> tuple[list[Struct], Footer]:
+        """The row groups written, their offsets those in the file, and the footer Arrow would have written."""
+        self._pass.end_rows()
+        self._writer.close()
+        footer = decode_footer(self._pass.footer)
+        groups = [
+            with_bounds(moved_group(group, by), as_bounds(extremes)) if extremes else moved_group(group, by)
+            for group, by, extremes in zip(footer.row_groups, self._shifts, self._extremes, strict=True)
+        ]
+        return groups, footer
+
+
+class _Stretch:
+    """Row groups that are encoded alike: what gets a dictionary, what is stored as differences, what shares a chunk.
+
+    The shared chunk stands behind the others: a row group has to begin with its first column, because readers place
+    it by that.
+    """
+
+    def __init__(
+        self,
+        sink: OutputFile,
+        rows: pa.Table,
+        parts: int,
+        settings: BaseFileSettings,
+        shared: str | None,
+    ) -> None:
+        self._shared = shared
+        self._sink, self._settings, self._names = sink, settings, rows.column_names
+        self._others = [name for name in self._names if not shared or name not in (RECORD_KEY, shared)]
+        with_dictionary = _with_dictionary(rows.select(self._others), parts, settings)
+        plain = [name for name in self._others if name not in with_dictionary]
+        self._encodings = choose_deltas(rows, plain, settings.delta_encodings)
+        self._encoder = _Encoder(sink, _part_of(rows.schema, self._others), settings, with_dictionary, self._encodings)
+        self._keys: _Encoder | None = None
+        if shared is not None:
+            encodings = choose_deltas(rows, [shared], settings.delta_encodings)
+            self._keys = _Encoder(sink, _part_of(rows.schema, [shared]), settings, (), encodings)
+
+    def suits(self, rows: pa.Table, shared: str | None) -> bool:
+        """Whether other rows can be encoded in the same way."""
+        steps = (name for name, encoding in self._encodings.items() if encoding == NUMBERS)
+        return shared == self._shared and all(has_small_steps(rows.column(name)) for name in steps)
+
+    def write(self, rows: pa.Table) -> None:
+        """Writes a row group."""
+        if self._keys is None:
+            self._encoder.write(rows)
+            return
+        self._encoder.write(rows.select(self._others))
+        self._sink.write(encode_lead_page(self._settings.codec)[0])
+        self._keys.write(rows.select([self._shared]))
+
+    def finish(self) -> list[Struct]:
+        """The row groups written, their offsets those in the file."""
+        groups = self._encoder.finish()[0]
+        if self._keys is None:
+            return groups
+        pairs = zip(groups, self._keys.finish()[0], strict=True)
+        return [share_chunk(others, keys, self._names, self._settings.codec) for others, keys in pairs]
+
+
+def _part_of(schema: pa.Schema, names: Sequence[str]) -> pa.Schema:
+    return pa.schema([schema.field(name) for name in names])
+
+
 class RowGroupWriter:
     """Encodes row groups at the end of an open file.
 
     Args:
         sink: the file, which has its magic already.
         schema: of the rows (Arrow).
-        settings: codec, level, dictionaries.
+        settings: codec, level, dictionaries, differences, whether the record key shares the chunk of its column.
     """
 
     def __init__(self, sink: OutputFile, schema: pa.Schema, settings: BaseFileSettings) -> None:
-        self._pass = _Pass(sink)
-        self._shift = sink.tell() - len(MAGIC)
-        self._schema, self._settings = schema, settings
-        self._writer: pq.ParquetWriter | None = None
-        self._extremes: list[dict[Path, Extremes]] = []  # of the row groups, where Arrow may leave out a bound
+        self._sink, self._schema, self._settings = sink, schema, settings
+        self._finished: list[Struct] = []
+        self._stretch: _Stretch | None = None
 
     def write(self, rows: pa.Table, parts: int = 1) -> None:
         """Writes rows as that many row groups of about the same size; the first ones tell what gets a dictionary."""
-        if self._writer is None:
-            self._writer = self._open(_with_dictionary(rows, parts, self._settings))
-        group_rows = min(-(-len(rows) // parts), _MOST_GROUP_ROWS)
-        self._writer.write_table(rows, row_group_size=group_rows)
-        self._extremes += long_extremes(rows, group_rows)
-
-    def _open(self, with_dictionary: list[str]) -> pq.ParquetWriter:
-        return pq.ParquetWriter(
-            self._pass,
-            self._schema,
-            compression=self._settings.codec,
-            compression_level=self._settings.level,
-            use_dictionary=with_dictionary,
-            dictionary_pagesize_limit=DICTIONARY_BYTES,
-            store_schema=False,
-        )
+        shared = find_shared_column(rows) if self._settings.shared_key_chunk else None
+        if self._stretch is not None and not self._stretch.suits(rows, shared):
+            self._finished += self._stretch.finish()
+            self._stretch = None
+        if self._stretch is None:
+            self._stretch = _Stretch(self._sink, rows, parts, self._settings, shared)
+        group_rows = max(1, min(-(-len(rows) // parts), _MOST_GROUP_ROWS))
+        for start in range(0, len(rows), group_rows):
+            self._stretch.write(rows.slice(start, group_rows))
 
     def finish(self) -> tuple[list[Struct], Footer]:
-        """The row groups written, their offsets those in the file, and the footer Arrow would have written."""
-        writer = self._writer or self._open([])
-        self._pass.end_rows()
-        writer.close()
-        footer = decode_footer(self._pass.footer)
-        groups = [moved_group(group, self._shift) for group in footer.row_groups]
-        bounded = [
-            with_bounds(group, as_bounds(extremes)) if extremes else group
-            for group, extremes in zip(groups, self._extremes, strict=True)
-        ]
-        return bounded, footer
+        """The row groups written, their offsets those in the file, and a footer of the same schema without any."""
+        if self._stretch is not None:
+            self._finished += self._stretch.finish()
+            self._stretch = None
+        return self._finished, empty_footer(self._schema, self._settings)
 
 
 def _with_dictionary(rows: pa.Table, parts: int, settings: BaseFileSettings) -> list[str]:
@@ -137,7 +225,7 @@ class _Nowhere:
 @lru_cache(maxsize=16)
 def empty_footer(schema: pa.Schema, settings: BaseFileSettings) -> Footer:
     """The footer of a file of that schema without rows: how our writer spells schema trees today."""
-    return RowGroupWriter(_Nowhere(), schema, settings).finish()[1]
+    return _Encoder(_Nowhere(), schema, settings).finish()[1]
 
 
 def encoded_bytes(rows: pa.Table, settings: BaseFileSettings) -> int:

@@ -4,7 +4,7 @@ Only what it takes to place bytes elsewhere is known here: where the chunks of a
 totals above them. Everything else passes through untouched.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +14,7 @@ from table.files.parquet.thrift_compact import (
     BINARY,
     FALSE,
     I16,
+    I32,
     I64,
     LIST,
     STRUCT,
@@ -30,7 +31,7 @@ from table.files.parquet.thrift_compact import (
 _COLUMNS, _TOTAL_BYTES, _GROUP_ROWS, _GROUP_OFFSET, _COMPRESSED, _ORDINAL = 1, 2, 3, 5, 6, 7
 _CHUNK_OFFSET, _CHUNK_META = 2, 3
 _TYPE, _PATH, _NUM_VALUES, _UNCOMPRESSED, _CHUNK_BYTES = 1, 3, 5, 6, 7
-_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE, _STATISTICS = 9, 10, 11, 12
+_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE, _STATISTICS, _ENCODING_STATISTICS = 9, 10, 11, 12, 13
 _TOTALS = ((_TOTAL_BYTES, _UNCOMPRESSED), (_COMPRESSED, _CHUNK_BYTES))
 _BYTE_ARRAY = 6
 # field ids of Statistics
@@ -238,14 +239,64 @@ def with_chunks(group: Struct, chunks: Sequence[Struct]) -> Struct:
     """
     if list(map(chunk_path, chunks)) != list(map(chunk_path, chunks_of(group))):
         raise CorruptFileError("a chunk does not fit into the place of another")
-    metas = [field_value(chunk, _CHUNK_META) for chunk in chunks]
+    return with_columns(group, chunks)
+
+
+def with_columns(group: Struct, chunks: Sequence[Struct]) -> Struct:
+    """A row group with these chunks, whatever columns it had; totals follow.
+
+    Bytes that two chunks share count once where the group says how many it has in the file. Readers place the group
+    by that. They count twice where it says how many come out of it.
+    """
     changed = {**group, _COLUMNS: Field(LIST, Items(STRUCT, list(chunks)))}
-    for total, part in _TOTALS:
-        if total in changed:
-            changed[total] = Field(I64, sum(int(field_value(meta, part)) for meta in metas))
+    if _TOTAL_BYTES in changed:
+        held = sum(int(field_value(field_value(chunk, _CHUNK_META), _UNCOMPRESSED)) for chunk in chunks)
+        changed[_TOTAL_BYTES] = Field(I64, held)
+    if _COMPRESSED in changed:
+        # chunks that share bytes share all their data pages
+        stored: dict[tuple[int, int], int] = {}
+        for chunk in chunks:
+            start, length = chunk_extent(chunk)
+            place = int(field_value(field_value(chunk, _CHUNK_META), _DATA_PAGE)), start + length
+            stored[place] = max(length, stored.get(place, 0))
+        changed[_COMPRESSED] = Field(I64, sum(stored.values()))
     if _GROUP_OFFSET in changed:
         changed[_GROUP_OFFSET] = Field(I64, chunk_extent(chunks[0])[0])
     return changed
+
+
+def distinct_extents(extents: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Where the bytes of chunks lie, each once and in file order: a chunk may be the end of another one.
+
+    Args:
+        extents: where each begins, and how many bytes it has.
+    """
+    longest: dict[int, int] = {}
+    for start, length in extents:
+        longest[start + length] = max(length, longest.get(start + length, 0))
+    return [(end - length, length) for end, length in sorted(longest.items())]
+
+
+def named_again(chunk: Struct, name: str, lead_bytes: int, lead_memory_bytes: int) -> Struct:
+    """The description of a chunk for a second column, whose chunk begins with a dictionary page before the shared ones.
+
+    Args:
+        chunk: of a column without a dictionary.
+        name: of the other column, at the top.
+        lead_bytes: bytes of the page, its header included.
+        lead_memory_bytes: the same without compression.
+    """
+    meta = dict(field_value(chunk, _CHUNK_META))
+    start, length = chunk_extent(chunk)
+    meta[_PATH] = Field(LIST, Items(BINARY, [name.encode()]))
+    meta[_DICTIONARY_PAGE] = Field(I64, start - lead_bytes)
+    meta[_CHUNK_BYTES] = Field(I64, length + lead_bytes)
+    meta[_UNCOMPRESSED] = Field(I64, int(field_value(meta, _UNCOMPRESSED)) + lead_memory_bytes)
+    if _ENCODING_STATISTICS in meta:
+        # PageEncodingStats: type of the page, encoding, how many: without it readers could take all pages for encoded
+        lead: Struct = {1: Field(I32, 2), 2: Field(I32, 0), 3: Field(I32, 1)}
+        meta[_ENCODING_STATISTICS] = Field(LIST, Items(STRUCT, [lead, *meta[_ENCODING_STATISTICS].value.values]))
+    return {**lone_chunk(chunk, 0), _CHUNK_META: Field(STRUCT, dict(sorted(meta.items())))}
 
 
 def encode_group(group: Struct, number: int, column: str) -> RowGroup:

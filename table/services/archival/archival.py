@@ -13,6 +13,7 @@ from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.choices import TableType
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
+from table.services.archival.carried import find_uncarried
 from table.services.archival.plan import ArchivalPlan, plan_archival
 from table.services.compaction.due import first_that_counts
 from table.services.rollback.leftovers import delete_leftovers, find_held
@@ -22,6 +23,7 @@ from table.timeline.end_record import ENDS_FOLDER, delete_end
 from table.timeline.instant import DECIDED_ACTIONS, Action, Instant, State
 from table.timeline.timeline import Timeline
 from table.transaction.lock import Step, guarded
+from table.transaction.provisional import forget_plans
 
 log = get_logger("hudistream.archival")
 
@@ -94,7 +96,7 @@ def schedule_archival(
         plan = plan_archival(timeline, settings, needed)
         if not plan.instants:
             return None
-        held = find_held(table, timeline, plan)
+        held = find_held(table, timeline, plan) | find_uncarried(table, timeline, plan)
         if held:
             log.debug("archival_held", table=table.storage.base_uri, instants=sorted(held))
             plan = plan_archival(timeline, settings, held | needed)
@@ -154,6 +156,7 @@ def _forget_ends(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> No
         time, _, action = entry.name.partition(".")
         if time < line and time not in pending and action in DECIDED_NAMES:
             delete_end(table.storage, time, Action(action))
+    forget_plans(table.storage, line, pending)
 
 
 def _append(table: HudiTable, timeline: Timeline, plan: ArchivalPlan, batch: int) -> str:

@@ -17,7 +17,7 @@ from table.files.names import BASE_FILE_EXTENSION, parse_log_file, parse_marker
 from table.files.partition_metadata import PARTITION_METAFILE
 from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
-from table.services.rollback.rollback import WRITES, is_clustering
+from table.services.rollback.rollback import WRITES
 from table.storage.interface import METAFOLDER, Storage, join
 from table.timeline.active_timeline import find_instant, list_temporaries
 from table.timeline.end_record import ENDS_FOLDER, EndRecord, decode_end
@@ -26,9 +26,10 @@ from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
 from table.transaction.commit import is_older_than_any_task
-from table.transaction.commit_facts import load_rolled_back_time
+from table.transaction.commit_facts import is_clustering, load_rolled_back_time
 from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer
 from table.transaction.lease import LeaseRecord, find_holder, is_dead_here, read_age_ms
+from table.transaction.membership import is_open
 from table.view.file_group import (
     BaseFile,
     CommittedInstants,
@@ -374,11 +375,14 @@ def tells_all(metadata: CommitMetadata) -> bool:
 
 
 def _find_alive(storage: Storage, timeline: Timeline, holder: Holder, settings: HeartbeatSettings) -> frozenset[str]:
-    """Pending writes of writers that are alive: those that know leases live while they hold the table."""
+    """Pending writes of writers that are alive: those that know leases live while they hold the table.
+
+    Where several hold it, each has its heartbeat.
+    """
     owner = holder.record.identity.owner if holder.is_alive and holder.record and holder.record.identity else None
     alive = set()
     for instant in timeline.pending_of(*WRITES):
         writer = find_live_writer(storage, instant.time, settings, clock.now_ms())
-        if writer is not None and (not writer.owner or writer.owner == owner):
+        if writer is not None and (not writer.owner or writer.owner == owner or is_open(holder.record)):
             alive.add(instant.time)
     return frozenset(alive)

@@ -1,54 +1,42 @@
-"""One slice's base file and log files -> the base file of the slice to come (HoodieCompactor, HoodieMergeHandle)."""
+"""One slice's base file and log files -> the base file of the slice to come (HoodieCompactor, HoodieMergeHandle).
 
-from dataclasses import dataclass
+Log records that fit into memory change the base file as the records of an upsert do: what they leave alone is copied.
+"""
 
+from dataclasses import replace
+
+import numpy as np
 import pyarrow as pa
 
 from table import clock
 from table.errors import StorageError
-from table.files.base.repeated_columns import REPEATED_META_COLUMNS, restamp_carried_rows
+from table.files.base.stored_file import StoredBaseFile
 from table.files.base.summary import BaseFileSummary
 from table.files.base.writer import BaseFileWriter
-from table.files.markers import CREATE, MERGE
-from table.files.names import BaseFileName, MarkerName, build_write_token
+from table.files.names import build_write_token
 from table.files.partition_metadata import create_partition_metadata
-from table.scan.merge_slice import SliceReading, merge_slice
-from table.storage.interface import Stage, join
+from table.index.key_lookup import positions_of
+from table.records.merge import delete_flags
+from table.scan.log_records import removes_of
+from table.scan.merge_slice import (
+    MORE_ROWS,
+    LogRecords,
+    SliceReading,
+    in_pieces,
+    load_records,
+    merge_records,
+    newest_records,
+)
+from table.schema.avro_schema import DELETE_MARKER, RECORD_KEY
+from table.services.compaction.compacted_file import CompactedFile
+from table.storage.interface import join
 from table.timeline.metadata.commit import WriteStat
 from table.timeline.metadata.compaction import CompactionOperation
 from table.view.file_group import BaseFile, FileSlice, parse_data_files
 from table.view.listing import StorageListing
-from table.write.announce import announce, check_not_ended, check_still_wanted
+from table.write.announce import check_still_wanted
 from table.write.context import WriteContext
-
-
-@dataclass(frozen=True)
-class CompactedFile:
-    """The base file that an operation makes: its name, and how it is announced.
-
-    Attributes:
-        context: the compaction's.
-        operation: what is compacted.
-        write_token: of the attempt.
-    """
-
-    context: WriteContext
-    operation: CompactionOperation
-    write_token: str
-
-    @property
-    def path(self) -> str:
-        """Relative to the table."""
-        name = BaseFileName(self.operation.file_id, self.write_token, self.context.instant_time)
-        return join(self.operation.partition_path, str(name))
-
-    def announce(self) -> Stage:
-        """Announces the file before it is opened. Returns where it waits."""
-        return announce(self.context, MarkerName(self.path, MERGE if self.operation.base_file else CREATE))
-
-    def check_not_ended(self) -> None:
-        """Whether it is still wanted; raises when it is not."""
-        check_not_ended(self.context, self.path)
+from table.write.merge_bucket import Changes, FileMerge
 
 
 def compact_slice(
@@ -70,21 +58,63 @@ def compact_slice(
         StorageError: the store fails, or a planned file is not there.
     """
     started_s = clock.monotonic_s()
-    storage = context.storage
     # an attempt of another process at the same plan has another name
     file = CompactedFile(context, operation, build_write_token(number, 0, clock.now_ms() % 10**9))
     found = _slice_of(context, operation)
-    create_partition_metadata(storage, operation.partition_path, context.instant_time)
-    writer = BaseFileWriter(storage, file.path, reading.schema, context.avro_schema, context.settings, announced=file)
+    create_partition_metadata(context.storage, operation.partition_path, context.instant_time)
+    records = load_records(context.storage, found, reading)
+    if found.base_file is not None and (records is None or records.are_held_whole):
+        summary = _change_base(file, found.base_file, records.held if records else [], reading)
+    else:
+        summary = _write_anew(file, found, records, reading)
+    check_still_wanted(context, file.path)
+    return _stat_of(file, found, summary, round((clock.monotonic_s() - started_s) * 1000))
+
+
+def _change_base(file: CompactedFile, base: BaseFile, held: list[pa.Table], reading: SliceReading) -> BaseFileSummary:
+    """The base file with the changes of log records; row groups and columns that none of them changes are copied."""
+    newest = newest_records(held, reading)
+    with StoredBaseFile(file.context.storage, base.path) as stored:
+        changes, inserts = _split(stored, newest, reading)
+        merge = FileMerge(replace(file, stored=stored), changes, inserts)
+        return merge.write(merge.plan())
+
+
+def _split(stored: StoredBaseFile, newest: pa.Table, reading: SliceReading) -> tuple[Changes, pa.Table]:
+    """Log records of keys that the base file holds, and those of new keys, without deletes."""
+    keys = pa.concat_arrays(newest.column(RECORD_KEY).chunks) if len(newest) else pa.array([], pa.string())
+    wanted = pa.schema([reading.schema.field(RECORD_KEY)])
+    rows, matches, at = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    for piece in in_pieces(stored.read_batches(wanted), len(newest) // MORE_ROWS) if len(newest) else ():
+        found = positions_of(piece.column(0), keys)
+        hits = np.flatnonzero(found >= 0)
+        rows.append(hits + at)
+        matches.append(found[hits])
+        at += len(piece)
+    matched = np.concatenate(matches)
+    is_new = ~delete_flags(newest, reading.rules)
+    is_new[matched] = False
+    inserts = newest.filter(pa.array(is_new))
+    if DELETE_MARKER not in reading.schema.names:
+        inserts = inserts.drop_columns([DELETE_MARKER])
+    return Changes(newest, np.concatenate(rows), matched, removes_of(newest)), inserts
+
+
+def _write_anew(
+    file: CompactedFile, found: FileSlice, records: LogRecords | None, reading: SliceReading
+) -> BaseFileSummary:
+    """All rows encoded: there is no base file, or the log records do not fit into memory."""
+    context = file.context
+    writer = BaseFileWriter(
+        context.storage, file.path, file.schema, context.avro_schema, context.settings, announced=file
+    )
     try:
-        for rows in merge_slice(storage, found, reading):
-            writer.write(restamp_carried_rows(_encoded(rows), file.path.rpartition("/")[2]))
-        summary = writer.close()
+        for rows in merge_records(context.storage, found.base_file, records, reading):
+            writer.write(file.stamp(rows))
+        return writer.close()
     except BaseException:
         writer.abandon()
         raise
-    check_still_wanted(context, file.path)
-    return _stat_of(file, found, summary, round((clock.monotonic_s() - started_s) * 1000))
 
 
 def _slice_of(context: WriteContext, operation: CompactionOperation) -> FileSlice:
@@ -98,16 +128,6 @@ def _slice_of(context: WriteContext, operation: CompactionOperation) -> FileSlic
     base: BaseFile | None = bases[0] if bases else None
     ordered = tuple(sorted(logs, key=lambda log: log.order))
     return FileSlice(path, operation.file_id, operation.base_instant_time, base, ordered)
-
-
-def _encoded(rows: pa.Table) -> pa.Table:
-    """Rows with the columns of few values as dictionaries, as a base file's writer takes them."""
-    for name in REPEATED_META_COLUMNS:
-        index = rows.schema.get_field_index(name)
-        if not pa.types.is_dictionary(rows.schema.field(index).type):
-            encoded = rows.column(index).dictionary_encode()
-            rows = rows.set_column(index, pa.field(name, encoded.type), encoded)
-    return rows
 
 
 def _stat_of(file: CompactedFile, found: FileSlice, summary: BaseFileSummary, spent_ms: int) -> WriteStat:

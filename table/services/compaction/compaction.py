@@ -5,18 +5,21 @@ is executed from the plan in its own file, by whoever finds it, as often as it t
 and the end record says whose are committed. So a compaction that failed needs no rollback.
 """
 
+from dataclasses import replace
 from functools import partial
 
 from table import clock
 from table.config.writable import check_version_written
 from table.errors import CommitConflictError, UnsupportedTableError
 from table.hudi_table import HudiTable
+from table.keys.keygen import find_key_column
 from table.log import get_logger
 from table.options.choices import TableType
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.scan.merge_slice import SliceReading, rules_of
 from table.schema.avro_schema import relaxed, schema_json, with_meta_columns
 from table.services.compaction.compact_slice import compact_slice
+from table.services.compaction.compacted_file import SAME_IN_ALL_ROWS
 from table.services.compaction.due import make_due
 from table.services.compaction.plan import commits_since_compaction, plan_compaction
 from table.services.compaction.runner import CompactionRunner
@@ -30,6 +33,7 @@ from table.timeline.timeline import Timeline
 from table.transaction.commit import carry_out_commit, clean_up_commit
 from table.transaction.lease import hold_table
 from table.transaction.lock import Step, guarded
+from table.transaction.provisional import KEPT, WITHDRAWN, decide_plan, is_kept, settle_compactions
 from table.transaction.store_clock import wait_past_completed
 from table.view.file_system_view import walk_file_groups
 from table.view.listing import StorageListing
@@ -60,7 +64,7 @@ def compact(
     """
     if schedules:
         request_compaction(table, settings)
-    return carry_out_compactions(table, table.load_timeline(), base_file, CompactionRunner(settings.tasks))
+    return carry_out_compactions(table, table.load_timeline(), base_file, CompactionRunner.of(settings))
 
 
 def request_compaction(table: HudiTable, settings: CompactionSettings) -> tuple[Instant, ...]:
@@ -82,13 +86,16 @@ def request_compaction(table: HudiTable, settings: CompactionSettings) -> tuple[
         return schedule_compaction(table, settings).pending_of(Action.COMPACTION)
 
 
-def schedule_compaction(table: HudiTable, settings: CompactionSettings, *, only_due: bool = False) -> Timeline:
+def schedule_compaction(
+    table: HudiTable, settings: CompactionSettings, *, only_due: bool = False, shared: bool = False
+) -> Timeline:
     """Requests a compaction, if one is due and none is under way. The caller holds the table and writes nothing.
 
     Args:
         table: the table.
         settings: when, and which slices.
         only_due: whether nothing is requested before it is due.
+        shared: whether others may be writing: then the plan is provisional until it is kept.
 
     Returns:
         The timeline, with the compactions that are to be carried out.
@@ -101,7 +108,7 @@ def schedule_compaction(table: HudiTable, settings: CompactionSettings, *, only_
     if table.config.table_type != TableType.MERGE_ON_READ:
         raise UnsupportedTableError(f"the table {table.config.name!r} is copy-on-write: there is nothing to compact")
     with guarded(table, Step.SCHEDULE):
-        timeline = table.load_timeline()
+        timeline = settle_compactions(table, table.load_timeline())
         is_under_way = bool(timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION))
         if is_under_way or (only_due and not make_due(commits_since_compaction(timeline), settings)):
             return timeline
@@ -113,11 +120,20 @@ def schedule_compaction(table: HudiTable, settings: CompactionSettings, *, only_
             return timeline
         wait_past_completed(table)
         instant, now = request_and_list(
-            table.storage, timeline, Action.COMPACTION, table.config.timezone, encode_compaction_plan(plan)
+            table.storage,
+            timeline,
+            Action.COMPACTION,
+            table.config.timezone,
+            encode_compaction_plan(replace(plan, is_provisional=shared)),
         )
         try:
             _check_nothing_pending(now)  # of the two, this and a write that was requested meanwhile, one sees the other
+            _check_nothing_written(timeline, now, instant)
+            if shared:
+                _keep(table, instant)
         except CommitConflictError:
+            if shared:
+                decide_plan(table.storage, instant.time, WITHDRAWN)
             delete_instant_file(table.storage, instant)
             raise
     log.debug(
@@ -132,6 +148,20 @@ def schedule_compaction(table: HudiTable, settings: CompactionSettings, *, only_
 def _check_nothing_pending(timeline: Timeline) -> None:
     for pending in timeline.pending_of(*WRITE_ACTIONS, Action.RESTORE, Action.ROLLBACK):
         raise CommitConflictError(f"{pending.file_name} is pending: no compaction is planned before its end")
+
+
+def _keep(table: HudiTable, compaction: Instant) -> None:
+    if decide_plan(table.storage, compaction.time, KEPT) != KEPT:
+        raise CommitConflictError(f"the compaction {compaction.time} was withdrawn by a writer that waited for it")
+
+
+def _check_nothing_written(planned_from: Timeline, now: Timeline, mine: Instant) -> None:
+    """Between the look and the request a writer that shares the table may have written, or planned the same."""
+    for other in now.pending_of(Action.COMPACTION, Action.LOG_COMPACTION):
+        if other.time != mine.time:
+            raise CommitConflictError(f"the compaction {other.time} was planned at the same time as {mine.time}")
+    for time in sorted(now.committed_times - planned_from.committed_times):
+        raise CommitConflictError(f"{time} was committed while a compaction was planned, which does not know of it")
 
 
 def carry_out_compactions(
@@ -153,7 +183,8 @@ def carry_out_compactions(
         HudiError: one could not be carried out; it can be tried again.
     """
     check_version_written(table.config, "compact")
-    return [execute_compaction(table, pending, base_file, runner) for pending in timeline.pending_of(Action.COMPACTION)]
+    kept = [one for one in timeline.pending_of(Action.COMPACTION) if is_kept(table.storage, one)]
+    return [execute_compaction(table, pending, base_file, runner) for pending in kept]
 
 
 def execute_compaction(
@@ -197,12 +228,24 @@ def _written(
         raise UnsupportedTableError(f"the table {table.config.name!r} has no schema: it cannot be compacted")
     storage.open_staging(pending.time)
     begin_instant(storage, request)
-    _check_not_undone(table, pending, find_end(storage, pending.time, Action.COMPACTION))
+    end = find_end(storage, pending.time, Action.COMPACTION)
+    _check_not_undone(table, pending, end)
+    if end is not None:  # somebody else was faster: readers must not see files of a second attempt beside its own
+        storage.fence(pending.time)
+        return table.layout.decode_commit(end.content, pending.file_name)
     stored = with_meta_columns(schema)
-    context = WriteContext(storage, pending.time, relaxed(schema), schema_json(stored, table.config.name), base_file)
-    reading = SliceReading(
-        relaxed(stored), tuple(stored.names), rules_of(table.config, stored), table.load_committed(timeline)
+    rules = rules_of(table.config, stored)
+    context = WriteContext(
+        storage,
+        pending.time,
+        relaxed(schema),
+        schema_json(stored, table.config.name),
+        base_file,
+        merge=rules,
+        key_column=find_key_column(table.config, schema),
     )
+    names = tuple(name for name in stored.names if name not in SAME_IN_ALL_ROWS)
+    reading = SliceReading(relaxed(stored), names, rules, table.load_committed(timeline))
     stats = runner.run(plan, partial(_compact_numbered, context, reading, plan.operations))
     extra = {"schema": schema_json(schema, table.config.name)}
     return CommitMetadata(stats, "COMPACT", extra, compacted=True)

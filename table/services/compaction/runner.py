@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 
 from table import threads
+from table.options.groups import CompactionSettings
+from table.services.compaction.choose_tasks import choose_tasks, cores_at_hand, memory_at_hand
 from table.services.service import Piece, Spread
 from table.timeline.metadata.commit import WriteStat
 from table.timeline.metadata.compaction import CompactionPlan
@@ -21,6 +23,20 @@ class CompactionRunner:
     tasks: int = 1
     elsewhere: Spread | None = None
     elsewhere_from_mb: int = 0
+
+    @classmethod
+    def of(
+        cls, settings: CompactionSettings, elsewhere: Spread | None = None, *, beside_batches: bool = False
+    ) -> "CompactionRunner":
+        """Who compacts by these settings.
+
+        Args:
+            settings: how many slices at a time, and from how many MB elsewhere.
+            elsewhere: has slices compacted elsewhere; None: there is nobody.
+            beside_batches: whether batches are written meanwhile by this process.
+        """
+        chosen = choose_tasks(cores_at_hand(), memory_at_hand(), beside_batches=beside_batches)
+        return cls(settings.tasks or chosen, elsewhere, settings.executors_from_mb)
 
     def run(self, plan: CompactionPlan, piece: Piece) -> tuple[WriteStat, ...]:
         """Has every slice of a plan compacted.

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 
 from table.config.table_config import TableConfig
+from table.errors import CommitConflictError
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.options.choices import CleanFailure, TableType
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.services.compaction.compaction import carry_out_compactions, schedule_compaction
@@ -11,6 +13,8 @@ from table.services.compaction.runner import CompactionRunner
 from table.services.service import ServiceOutcome, Spread, Trigger
 from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
+
+log = get_logger("hudistream.services")
 
 
 @dataclass(frozen=True)
@@ -21,11 +25,13 @@ class CompactionService:
         settings: when, and which slices.
         base_file: how base files are encoded.
         on_failure: as of cleaning: one option speaks of all services.
+        shared: whether others may write the table at the same time.
     """
 
     settings: CompactionSettings
     base_file: BaseFileSettings
     on_failure: CleanFailure = CleanFailure.WARN
+    shared: bool = False
     name: str = "compaction"
     plans_between_batches: bool = True
 
@@ -42,10 +48,14 @@ class CompactionService:
 
     def plan(self, table: HudiTable) -> Timeline | None:
         """The timeline with the compactions that are to be carried out: requested ones, else a new one if it is due."""
-        timeline = schedule_compaction(table, self.settings, only_due=True)
+        try:
+            timeline = schedule_compaction(table, self.settings, only_due=True, shared=self.shared)
+        except CommitConflictError as conflict:  # another writer of the table is at work: after the next commit, then
+            log.debug("compaction_put_off", table=table.storage.base_uri, why=str(conflict))
+            return None
         return timeline if timeline.pending_of(Action.COMPACTION) else None
 
     def execute(self, table: HudiTable, plan: Timeline, spread: Spread | None = None) -> ServiceOutcome:
         """Carries them out: large ones elsewhere, if somebody is there."""
-        runner = CompactionRunner(self.settings.tasks, spread, self.settings.executors_from_mb)
+        runner = CompactionRunner.of(self.settings, spread, beside_batches=not self.settings.inline)
         return ServiceOutcome(compactions=len(carry_out_compactions(table, plan, self.base_file, runner)))

@@ -4,7 +4,7 @@ Three steps, as in every table service: the plan is pure, it is requested with i
 what is executed is read from that file. A rollback that died is resumed from its plan.
 """
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 
 from table import clock
@@ -36,7 +36,6 @@ from table.timeline.active_timeline import (
 from table.timeline.end_record import ROLLBACK, EndRecord, decide_end, find_end, overrule_end
 from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import name_instant
-from table.timeline.metadata.avro_record import decode_record
 from table.timeline.metadata.rollback import (
     RollbackMetadata,
     RollbackPlan,
@@ -47,10 +46,10 @@ from table.timeline.metadata.rollback import (
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import batch_of_commit
 from table.transaction.commit import carry_out_commit, delete_strays, is_older_than_any_task
-from table.transaction.commit_facts import load_rolled_back_time
+from table.transaction.commit_facts import is_clustering, load_rolled_back_time
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, find_live_writer
 from table.transaction.lease import measure_now_ms
-from table.transaction.liveness import Standing, judge_writer
+from table.transaction.liveness import Beside, Standing, judge_writer
 from table.transaction.lock import Step, guarded
 
 WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
@@ -58,15 +57,19 @@ WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
 log = get_logger("hudistream.rollback")
 
 
-def roll_back_failed_writes(table: HudiTable, identity: WriterIdentity, heartbeat: HeartbeatSettings) -> Timeline:
-    """Ends what dead writers left: carries out ends that were decided, rolls back the rest, sweeps late files (EAGER).
+def roll_back_failed_writes(
+    table: HudiTable, identity: WriterIdentity, heartbeat: HeartbeatSettings, *, beside: Beside = Beside.NOBODY
+) -> Timeline:
+    """Ends what dead writers left: carries out ends that were decided, rolls back the rest, sweeps late files.
 
-    The caller holds the table's lease: every writer that knows leases is dead, or will find its end decided.
+    The caller holds the table's lease. Alone (EAGER), every writer that knows leases is dead, or will find its end
+    decided. With others (LAZY), whoever has a fresh heartbeat is left alone.
 
     Args:
         table: the table.
         identity: who we are.
-        heartbeat: when the heartbeat of a writer that knows no leases counts as dead.
+        heartbeat: when a heartbeat counts as dead: of a writer that knows no leases, or of any where it is shared.
+        beside: who else may be writing.
 
     Returns:
         The timeline afterwards.
@@ -79,32 +82,47 @@ def roll_back_failed_writes(table: HudiTable, identity: WriterIdentity, heartbea
     # before the timeline, which tells what became of them
     marked, staged = list_marked_instants(storage), storage.staged_instants()
     timeline = table.load_timeline()
-    if timeline.pending_of(*WRITES):
-        _check_are_dead(storage, timeline, identity, heartbeat)
+    looked_at = frozenset(instant.time for instant in timeline.pending_of(*WRITES))
+    alive = _find_alive(table, timeline, identity, heartbeat, beside) if looked_at else frozenset()
+    if looked_at - alive or timeline.pending_of(Action.RESTORE, Action.ROLLBACK):  # else nobody is kept waiting
+        with guarded(table, Step.RECOVER):
+            timeline = _end_pending_writes(
+                table, timeline, looked_at - alive, identity.owner, shared=beside is not Beside.NOBODY
+            )
+    sweep_late_files(table, timeline, marked, staged)
+    return timeline
+
+
+def _end_pending_writes(
+    table: HudiTable, timeline: Timeline, dead: frozenset[str], owner: str, *, shared: bool
+) -> Timeline:
+    """Finishes rollbacks that were begun, and ends the writes of these times that are pending yet."""
     for restore in timeline.pending_of(Action.RESTORE):
         raise CommitConflictError(
             f"{restore.file_name} is pending: finish the restore (`hudistream savepoint restore`), or with the writer "
             "that began it"
         )
-    rollbacks = timeline.pending_of(Action.ROLLBACK)
-    for rollback in rollbacks:
-        resume_rollback(table, timeline, rollback, identity.owner)
-    if rollbacks:
+    for rollback in timeline.pending_of(Action.ROLLBACK):
+        resume_rollback(table, timeline, rollback, owner)
+    # also because a listing is no moment: of an instant that was being archived it may show the inflight file alone
+    timeline = table.load_timeline()
+    for instant in reversed([i for i in timeline.pending_of(*WRITES) if i.time in dead or not shared]):
+        # another holder of the lease may have ended it first
+        with suppress(CommitConflictError) if shared else nullcontext():
+            end_pending(table, timeline, instant, owner)
         timeline = table.load_timeline()
-    dead = timeline.pending_of(*WRITES)
-    if dead:
-        # a listing is no moment: of an instant that was being archived it may show the inflight file alone
-        timeline = table.load_timeline()
-    for instant in reversed([instant for instant in dead if instant in timeline.pending]):
-        end_pending(table, timeline, instant, identity.owner)
-        timeline = table.load_timeline()
-    sweep_late_files(table, timeline, marked, staged)
     return timeline
 
 
-def _check_are_dead(
-    storage: Storage, timeline: Timeline, identity: WriterIdentity, heartbeat: HeartbeatSettings
-) -> None:
+def _find_alive(
+    table: HudiTable, timeline: Timeline, identity: WriterIdentity, heartbeat: HeartbeatSettings, beside: Beside
+) -> frozenset[str]:
+    """Pending writes whose writers are alive, and may be: none where the caller holds the table alone.
+
+    Raises:
+        CommitConflictError: one may not be.
+    """
+    storage, alive = table.storage, set()
     now_ms = measure_now_ms(storage, identity.owner)
     for instant in timeline.pending_of(*WRITES):
         if instant.action is Action.REPLACE_COMMIT and is_clustering(storage, timeline, instant):
@@ -112,21 +130,19 @@ def _check_are_dead(
                 f"{instant.file_name} is a pending clustering of another writer: finish it there first"
             )
         writer = find_live_writer(storage, instant.time, heartbeat, now_ms)
-        if judge_writer(writer, identity) is Standing.ALIVE:
-            assert writer is not None
+        if judge_writer(writer, identity, shared=beside is Beside.MEMBERS) is not Standing.ALIVE:
+            continue
+        assert writer is not None
+        if beside is Beside.NOBODY or (beside is Beside.OTHER_ENGINES and writer.sink_id):
             raise CommitConflictError(
                 f"instant {instant.time} is being written by a live writer (sink {writer.sink_id!r}, query "
                 f"{writer.query_id!r}) that knows no leases; this is sink {identity.sink_id!r}, query "
                 f"{identity.query_id!r}: one writer per table; stop the other one, or wait "
-                f"{heartbeat.expiry_ms / 1000:.0f} s after it has died"
+                f"{heartbeat.expiry_ms / 1000:.0f} s after it has died; or let both share the table: "
+                "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL"
             )
-
-
-def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
-    """Whether a replace commit's request holds a plan: those of overwrites hold none, or are empty."""
-    request = instant.at(State.REQUESTED)
-    data = read_instant(storage, request) if timeline.contains(request) else b""
-    return bool(data) and decode_record("requested_replace", data, request.file_name).get("clusteringPlan") is not None
+        alive.add(instant.time)
+    return frozenset(alive)
 
 
 def end_pending(table: HudiTable, timeline: Timeline, instant: Instant, owner: str) -> Instant:

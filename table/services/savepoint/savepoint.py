@@ -15,7 +15,7 @@ from table.timeline.active_timeline import (
     delete_instant_file,
     read_instant,
 )
-from table.timeline.instant import Action, Instant, State
+from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from table.timeline.layout import name_instant
 from table.timeline.metadata.clean import decode_clean_metadata
 from table.timeline.metadata.savepoint import SavepointMetadata, encode_savepoint
@@ -43,7 +43,8 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
 
     Raises:
         InvalidConfigError: there is no such commit, or some of its files may have been cleaned.
-        CommitConflictError: a clean that is under way deletes some of its files; the savepoint was withdrawn.
+        CommitConflictError: a write that began before the commit is pending; or a clean that is under way deletes some
+            of its files: the savepoint was withdrawn.
     """
     check_version_written(table.config, "make a savepoint of")
     storage, timeline = table.storage, table.load_timeline()
@@ -56,6 +57,7 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
         )
     if timeline.contains(timeline.completed_file(chosen.time, Action.SAVEPOINT)):
         return chosen.time
+    _check_settled(timeline, chosen)
     _check_not_cleaned(table, timeline, chosen)
     files = _held_files(table, timeline, chosen.time)
     begun = name_instant(timeline.layout, chosen.time, Action.SAVEPOINT, State.INFLIGHT)
@@ -71,6 +73,16 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
         )
     log.info("savepoint_created", table=storage.base_uri, instant_time=chosen.time, files=sum(map(len, files.values())))
     return chosen.time
+
+
+def _check_settled(timeline: Timeline, chosen: Instant) -> None:
+    """Of several writers one may have begun before the commit, and end after it: readers of the commit see it then."""
+    for pending in timeline.pending_of(*WRITE_ACTIONS):
+        if pending.time < chosen.time:
+            raise CommitConflictError(
+                f"{pending.file_name} began before the commit {chosen.time} and is pending: readers of that commit may "
+                "yet see more; make the savepoint once it has ended, or of an earlier commit"
+            )
 
 
 def _held_files(table: HudiTable, timeline: Timeline, time: str) -> dict[str, tuple[str, ...]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from table.timeline.metadata.avro_record import decode_record, encode_record, read_as, text_of, texts_of
 
+_PROVISIONAL = "hudistream.provisional"
 _VERSION = 2  # files are named without their folders
 
 
@@ -35,9 +36,11 @@ class CompactionPlan:
 
     Attributes:
         operations: a slice each.
+        is_provisional: whether it counts only once its planner has kept it (`table.transaction.provisional`).
     """
 
     operations: tuple[CompactionOperation, ...] = ()
+    is_provisional: bool = False
 
 
 def encode_compaction_plan(plan: CompactionPlan) -> bytes:
@@ -56,7 +59,7 @@ def encode_compaction_plan(plan: CompactionPlan) -> bytes:
     ]
     record = {
         "operations": operations,
-        "extraMetadata": {},
+        "extraMetadata": {_PROVISIONAL: "true"} if plan.is_provisional else {},
         "version": _VERSION,
         "strategy": None,
         "preserveHoodieMetadata": False,
@@ -88,7 +91,8 @@ def decode_compaction_plan(data: bytes, name: str = "") -> CompactionPlan:
                     dict(operation["metrics"] or {}),
                 )
                 for operation in record.get("operations") or ()
-            )
+            ),
+            _PROVISIONAL in (record.get("extraMetadata") or {}),
         )
 
 

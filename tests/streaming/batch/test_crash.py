@@ -42,25 +42,39 @@ def calls_of(first, folder, **options):
     return list(fuse.calls)  # without those of its end
 
 
-def check_one(first, tmp_path, number, after, recovery_fuse=None):
+def check_one(first, tmp_path, number, after, recovery_fuse=None, **options):
     path = shutil.copytree(first, str(tmp_path / f"{number}-{after}"))
     before = key_set(FIRST)
     both = sorted(before + key_set(SECOND))
     with pytest.raises(PowerCut):
-        build(path, Fuse(number, after)).write(1, SECOND)
+        build(path, Fuse(number, after), **options).write(1, SECOND)
     seen = key_set(read_table(path))
     assert seen in (before, both), f"call {number}: a reader sees part of the batch"
     if recovery_fuse is not None:
         try:
-            build(path, recovery_fuse).write(1, SECOND)
+            build(path, recovery_fuse, **options).write(1, SECOND)
         except PowerCut:
             assert key_set(read_table(path)) in (before, both)
-    build(path).write(1, SECOND)
+    build(path, **options).write(1, SECOND)
     assert key_set(read_table(path)) == both, f"call {number}: the replay does not give exactly the rows"
+    for name in os.listdir(f"{path}/.hoodie/.heartbeat") if options else ():
+        os.utime(f"{path}/.hoodie/.heartbeat/{name}", (1e9, 1e9))  # beside others, a heartbeat has to expire first
     # what was committed at the last moment is tidied by the next batch
-    build(path).write(2, rows(range(100, 103)))
+    build(path, **options).write(2, rows(range(100, 103)))
     assert key_set(read_table(path)) == sorted([*both, "k100", "k101", "k102"])
     assert_clean(path)
+
+
+SHARED = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [False, True], ids=["before the call", "after the call"])
+def test_batch_of_a_writer_that_shares_the_table_is_whole_or_absent(first, tmp_path, after):
+    calls = calls_of(first, tmp_path, **SHARED)
+    assert any("order/" in call for call in calls)
+    for number in range(1, len(calls) + 1):
+        check_one(first, tmp_path, number, after, **SHARED)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before the call", "after the call"])

@@ -135,7 +135,7 @@ def test_what_a_compaction_folded_is_cleaned_by_its_own_run(tmp_path):
 
 
 def services(options, run, storage=None):
-    return TableServices(storage, parse_options(options).options, run)
+    return TableServices(storage, parse_options(options).options, run=run)
 
 
 class Place:

@@ -10,6 +10,8 @@ from streaming.plan.write_profile import (
     fresh_profile,
     record_size,
 )
+from table.options.choices import BloomType
+from table.options.groups import BaseFileSettings
 from table.options.write_groups import SizeSettings
 from table.options.write_options import WriteOptions
 from table.timeline.metadata.commit import WriteStat
@@ -30,19 +32,27 @@ def stat(path, file_id, size, inserts, rows=None):
     [
         ([], None, None),
         ([CommitSize(1000, 10)], None, 100),
-        ([CommitSize(1000, 10, 500)], None, 50),
+        # 28.8 bits for each of twice as many keys, six bits in a digit: 95 of the footer's bytes are the filter's
+        ([CommitSize(1000, 10, 500)], None, 60),
+        ([CommitSize(1000, 10, 60)], None, 100),  # a footer that has no such filter
         ([CommitSize(1000, 10), CommitSize(5000, 10)], None, 300),
         ([CommitSize(0, 0)], None, None),
         ([CommitSize(3, 10)], None, 1),
         # Hudi's rule: commits above threshold x small file limit count, whole
         ([CommitSize(1000, 10, 500)], 1.0, None),
         ([CommitSize(LIMIT + 10, 10, 500)], 1.0, (LIMIT + 10) // 10),
-        ([CommitSize(1000, 10), CommitSize(LIMIT * 2, 1000)], 1.0, LIMIT * 2 // 1000),
+        ([CommitSize(1000, 10), CommitSize(LIMIT * 2, 1000)], 1.0, LIMIT * 2 // 1000 + 1),
         ([CommitSize(1000, 10, 500)], 0.0, 100),
     ],
 )
 def test_record_size(sizes, threshold, expected):
     assert record_size(sizes, WriteOptions(sizes=SizeSettings(record_size_threshold=threshold))) == expected
+
+
+@pytest.mark.parametrize("fixed", [{"bloom_entries": 1000}, {"bloom_type": BloomType.DYNAMIC_V0}])
+def test_a_filter_of_fixed_size_does_not_grow_with_the_rows(fixed):
+    options = WriteOptions(base_file=BaseFileSettings(**fixed))
+    assert record_size([CommitSize(1000, 10, 500)], options) == 50
 
 
 def test_own_commit_moves_the_small_files_without_a_listing():

@@ -63,14 +63,16 @@ MERGE_ON_READ = {
 
 
 def start(script, *arguments):
-    return subprocess.Popen(
-        [sys.executable, str(script), *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-    )
+    """Runs a script; what it logs stands beside it."""
+    with open(f"{script}.log", "a") as log:
+        return subprocess.Popen(
+            [sys.executable, str(script), *arguments],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            start_new_session=True,
+            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+        )
 
 
 def kill_all(process):
@@ -196,4 +198,70 @@ def test_a_worker_killed_in_the_middle_of_a_batch_is_replaced_and_leaves_nothing
     said, _ = process.communicate(timeout=300)
     assert [line for line in said.splitlines() if line.isupper() or line.startswith("KILLED")] == ["KILLED 1", "DONE"]
     assert sorted(read_table(path).column("id").to_pylist()) == sorted(f"k{n}" for n in range(601_000))
+    assert_clean_in_the_end(path)
+
+
+COMPACTION = """
+import json, sys, time
+from pyspark.sql import SparkSession
+from streaming import HudiSink
+
+path, options, first, last = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+spark = (SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false")
+         .config("spark.sql.shuffle.partitions", "2").getOrCreate())
+spark.sparkContext.setLogLevel("OFF")
+sink = HudiSink(path, {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "",
+    **options,
+})
+for number in range(first, last):
+    step = 1 if not number else 7
+    rows = spark.range(0, 400_000, step).selectExpr(
+        "concat('k', id) id", f"{number}L ts", *(f"sha2(concat(id, '-{number}-{n}'), 256) v{n}" for n in range(2)))
+    sink(rows, number)
+    print("BATCH", number, flush=True)
+sink.stop()
+print("DONE", flush=True)
+"""
+
+
+def wait_for_open_file(process, path):
+    """The worker that has a file of a compaction open: no batch runs once the last one is committed."""
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        for child in psutil.Process(process.pid).children(recursive=True):
+            try:
+                names = [file.path for file in child.open_files()] if "python" in child.name() else []
+            except psutil.Error:
+                continue
+            if any(name.startswith(path) and name.endswith(".parquet") for name in names):
+                return child
+    raise AssertionError("no worker was seen to compact")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dies", ["worker", "all"])
+def test_a_compaction_on_the_executors_outlives_its_worker_and_its_driver(tmp_path, dies):
+    script, path = tmp_path / "compaction.py", str(tmp_path / "t")
+    script.write_text(COMPACTION)
+    options = json.dumps(MERGE_ON_READ)
+    process = start(script, path, options, "0", "2")
+    assert [process.stdout.readline() for _ in range(2)] == ["BATCH 0\n", "BATCH 1\n"]
+    worker = wait_for_open_file(process, path)
+    pending = HudiTable.open(path).load_timeline().pending_of(Action.COMPACTION)
+    if dies == "all":
+        kill_all(process)
+        assert pending == HudiTable.open(path).load_timeline().pending_of(Action.COMPACTION)
+        process = start(script, path, options, "2", "3")
+    else:
+        worker.kill()
+    said, _ = process.communicate(timeout=300)
+    assert said.endswith("DONE\n"), (tmp_path / "compaction.py.log").read_text()[-3000:]
+    line = HudiTable.open(path).load_timeline()
+    assert [instant.time for instant in pending] == [instant.time for instant in line.completed_of(Action.COMMIT)][:1]
+    last = 2 if dies == "all" else 1
+    found = {row["id"]: row["ts"] for row in HudiTable.open(path).scan(["id", "ts"]).to_arrow().to_pylist()}
+    assert found == {f"k{n}": 0 if n % 7 else last for n in range(400_000)}
     assert_clean_in_the_end(path)

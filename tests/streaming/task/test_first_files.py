@@ -50,6 +50,18 @@ def test_they_fill_files_of_the_size_that_is_asked_for(tmp_path, operation):
     assert all(0.9 * limit < size < 1.1 * limit for size in full), full
 
 
+@pytest.mark.parametrize("operation", ["insert", "upsert"])
+def test_filters_that_grow_with_the_keys_are_part_of_what_a_row_takes(tmp_path, operation):
+    limit = 500_000
+    options = {OPERATION: operation, "hoodie.parquet.max.file.size": str(limit)}
+    one = engine(tmp_path, **options)
+    for number in range(2):  # measured, then learned
+        one.write(number, narrow(60_000, 60_000 * number))
+        full = [size for size in sizes_of(tmp_path) if size > 0.9 * limit]
+        assert len(full) >= 2 + number
+        assert all(size < 1.05 * limit for size in full), full
+
+
 def test_a_size_that_is_said_stands(tmp_path):
     said = {"hoodie.copyonwrite.record.size.estimate": "1000", "hoodie.parquet.max.file.size": "1000000"}
     engine(tmp_path, **said).write(0, narrow(5000))

@@ -236,10 +236,11 @@ def test_what_keeps_a_commit_from_becoming_visible(changes, message):
         "instant_time": "5", "file_groups": GROUPS, "schema": "s", "inflight_exists": True,
         "rolled_back": frozenset(), "restored": False, "seen": frozenset("23"), "missing": frozenset(),
         "inputs": frozenset({"p/old"}), "cleaned": frozenset(), "others": {}, "compactions": frozenset({"4"}),
+        "scheduled": frozenset(), "withdrawn": frozenset(),
         "config_before": CONFIG, "config_now": CONFIG, **changes,
     }  # fmt: skip
     conflict = find_conflict(CommitFacts(**facts))
-    assert (conflict is None) if message is None else (message in conflict)
+    assert (conflict is None) if message is None else (message in conflict.reason)
 
 
 def interfere(path, action, options=None):

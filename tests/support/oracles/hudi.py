@@ -32,8 +32,8 @@ class HudiError(Exception):
 class Hudi:
     """Real Hudi, 1.0.2 unless told otherwise, behind a pipe. Start-up is lazy and takes some 25 s the first time."""
 
-    def __init__(self, version="1.0.2"):
-        self._version = version
+    def __init__(self, version="1.0.2", packages=()):
+        self._version, self._packages = version, packages
         self._process = None
         self._log = None
 
@@ -41,7 +41,7 @@ class Hudi:
         self._log = tempfile.NamedTemporaryFile("w+", suffix=".hudi.log", delete=False)
         env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "TZ": "UTC"}
         self._process = subprocess.Popen(
-            [sys.executable, str(SERVER), self._version],
+            [sys.executable, str(SERVER), self._version, *self._packages],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -102,6 +102,42 @@ class Hudi:
     def client(self, path, method, *arguments, options=None):
         """Calls a method of Hudi's write client on a table."""
         return self._call(do="client", path=str(path), method=method, arguments=arguments, options=options or {})
+
+    def make_lock(self, name, options):
+        """Makes one of Hudi's lock providers, which goes by a name from now on."""
+        return self._call(do="lock", name=name, method="make", options=options)
+
+    def try_lock(self, name, wait_ms=1):
+        """Whether the provider got the lock within that time."""
+        return self._call(do="lock", name=name, method="try", wait_ms=wait_ms)
+
+    def unlock(self, name):
+        """Releases it."""
+        return self._call(do="lock", name=name, method="unlock")
+
+    def close_lock(self, name):
+        """Closes the provider."""
+        return self._call(do="lock", name=name, method="close")
+
+    def held_lock(self, name):
+        """Owner and validity of the storage-based lock that the provider believes to hold; None: none."""
+        return self._call(do="lock", name=name, method="held")
+
+    def aws_lock(self, name, method, **given):
+        """A method of the client of DynamoDB's locks: make, try, unlock, is_expired, close."""
+        return self._call(do="aws_lock", name=name, method=method, **given)
+
+    def jars(self):
+        """Paths of the JARs that were fetched."""
+        return self._call(do="jars")
+
+    def add_jar(self, path):
+        """Lets it find classes of a JAR."""
+        return self._call(do="add_jar", path=str(path))
+
+    def lock_base_path(self, address):
+        """Node of a table's lock in ZooKeeper, where it follows from the address."""
+        return self._call(do="address_hash", address=address)
 
     def buckets(self, keys, fields, buckets):
         """The bucket of each key."""

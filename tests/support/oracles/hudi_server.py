@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import traceback
+from functools import reduce
 
 BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:"  # and the version, which comes as an argument
 # what a JVM writer must set to share a table of version 6
@@ -25,7 +26,7 @@ def start():
 
     builder = SparkSession.builder.master("local[2]").appName("hudi-oracle")
     for key, value in {
-        "spark.jars.packages": BUNDLE + sys.argv[1],
+        "spark.jars.packages": ",".join([BUNDLE + sys.argv[1], *sys.argv[2:]]),
         "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
         "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
         "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
@@ -109,6 +110,97 @@ def do_client(spark, path, method, arguments=(), options=None):
         return str(getattr(client, method)(*arguments))
     finally:
         client.close()
+
+
+LOCKS = {}  # name -> a lock provider
+
+
+def do_lock(spark, name, method, options=None, wait_ms=0):
+    """A method of one of Hudi's lock providers: make, try, unlock, close."""
+    jvm = spark._jvm
+    if method == "make":
+        properties = jvm.java.util.Properties()
+        for key, value in options.items():
+            properties.setProperty(key, value)
+        config = jvm.org.apache.hudi.common.config.LockConfiguration(properties)
+        storage = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(
+            spark.sparkContext._jsc.hadoopConfiguration()
+        )
+        made = reduce(getattr, options["hoodie.write.lock.provider"].split("."), jvm)
+        LOCKS[name] = made(config, storage)
+        return True
+    provider = LOCKS[name]
+    if method == "held":
+        held = provider.getLock()
+        return None if held is None else {"owner": held.getOwner(), "valid_until_ms": held.getValidUntilMs()}
+    if method == "try":
+        return provider.tryLock(wait_ms, jvm.java.util.concurrent.TimeUnit.MILLISECONDS)
+    getattr(provider, method)()
+    return True
+
+
+def do_jars(spark):
+    """What the bundle came with."""
+    return spark.sparkContext.getConf().get("spark.jars").split(",")
+
+
+def do_add_jar(spark, path):
+    """Lets the driver find classes of a JAR."""
+    jvm = spark._jvm
+    url = jvm.java.io.File(path).toURI().toURL()
+    jvm.java.lang.Thread.currentThread().getContextClassLoader().addURL(url)
+    return True
+
+
+def do_aws_lock(spark, name, method, key="", endpoint="", table="", lease_ms=0, wait_ms=0):
+    """The client of DynamoDB's locks with which Hudi's DynamoDBBasedLockProvider works, with its parameters."""
+    jvm = spark._jvm
+    locks = jvm.com.amazonaws.services.dynamodbv2
+    milliseconds = jvm.java.util.concurrent.TimeUnit.MILLISECONDS
+    if method == "make":
+        sdk = jvm.software.amazon.awssdk
+        credentials = sdk.auth.credentials
+        keys = credentials.StaticCredentialsProvider.create(credentials.AwsBasicCredentials.create("test", "test"))
+        dynamodb = (
+            sdk.services.dynamodb.DynamoDbClient.builder()
+            .endpointOverride(jvm.java.net.URI.create(endpoint))
+            .region(sdk.regions.Region.of("us-east-1"))
+            .credentialsProvider(keys)
+            .httpClientBuilder(sdk.http.apache.ApacheHttpClient.builder())
+            .build()
+        )
+        options = (
+            locks.AmazonDynamoDBLockClientOptions.builder(dynamodb, table)
+            .withTimeUnit(milliseconds)
+            .withLeaseDuration(lease_ms)
+            .withHeartbeatPeriod(lease_ms // 3)
+            .withCreateHeartbeatBackgroundThread(True)
+            .build()
+        )
+        LOCKS[name] = [locks.AmazonDynamoDBLockClient(options), None]
+        return True
+    client, held = LOCKS[name]
+    if method == "unlock":
+        return client.releaseLock(held)
+    if method == "is_expired":
+        return held.isExpired()
+    if method == "close":
+        client.close()
+        return True
+    wanted = locks.AcquireLockOptions.builder(key).withAdditionalTimeToWaitForLock(wait_ms).withTimeUnit(milliseconds)
+    found = client.tryAcquireLock(wanted.build())
+    if found.isPresent():
+        LOCKS[name][1] = found.get()
+    return found.isPresent()
+
+
+def do_address_hash(spark, address):
+    """Hudi's hash of a table's address."""
+    return (
+        spark._jvm.org.apache.hudi.client.transaction.lock.ZookeeperBasedImplicitBasePathLockProvider.getLockBasePath(
+            address
+        )
+    )
 
 
 def do_buckets(spark, keys, fields, buckets):

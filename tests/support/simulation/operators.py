@@ -63,7 +63,7 @@ def do_roll_back(operator, table):
 
 def do_compact(operator, table):
     """`hudistream compact`."""
-    compact(table, CompactionSettings(), BaseFileSettings())
+    compact(table, CompactionSettings(tasks=1), BaseFileSettings())
 
 
 def do_schedule_compaction(operator, table):

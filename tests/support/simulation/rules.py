@@ -5,14 +5,17 @@ from unittest import mock
 
 from instants import inflight
 
-from streaming.batch import micro_batch
+from streaming.batch import recovery
 from table.scan import pinned
 from table.services.archival import archival
 from table.services.clean import clean, judgement, service
+from table.services.compaction import compaction
 from table.services.rollback import rollback, undo_checks
 from table.services.savepoint import restore, savepoint
 from table.storage.interface import join
-from table.transaction import commit, lease
+from table.transaction import commit, conflicts, lease
+from table.transaction.liveness import judge_writer
+from table.write import write_log
 
 from . import worlds
 from .disk import SimStorage
@@ -40,7 +43,7 @@ def _clean_deletes_folders(table, timeline, settings):
 def _clean_removes_partitions(table, timeline, settings):
     """Rule 2: the background clean removes emptied partitions itself, beside a batch."""
     done = _carry_out_cleans(table, timeline, settings)
-    micro_batch.remove_emptied_partitions(table, [path for outcome in done for path in outcome.plan.emptied])
+    recovery.remove_emptied_partitions(table, [path for outcome in done for path in outcome.plan.emptied])
     return done
 
 
@@ -76,8 +79,22 @@ def _hold_without_asking(self, _identity):
     self._record = self._record or lease.LeaseRecord(1, None)
 
 
+def _see_nothing_last(_table, _owner):
+    """Rule 14: nobody waits for the commit in the last place."""
+    return commit.Place(0)
+
+
+def _plan_beside_writes(*_):
+    """Rule 14: a compaction is planned beside writes that it does not know of."""
+
+
 # worlds made for what is rare in others
 BUILDS = {
+    "14: several writers commit one after another": worlds.build_several_writers,
+    "14: a commit looks at what cleans took from its view": worlds.build_several_writers,
+    "14: log files of two writers have names of their own": worlds.build_several_writers,
+    "14: a compaction knows every write before it": worlds.build_several_writers,
+    "14: the living are left alone": worlds.build_several_writers,
     "10: cleaning reads the pins": worlds.build_readers,
     "10: a reader looks for cleans behind its pin": worlds.build_readers,
 }
@@ -116,4 +133,13 @@ RULES = {
         (clean, "find_pinned", lambda *_: {}), (judgement, "load_live_pins", lambda _: ()),
     ],
     "10: a reader looks for cleans behind its pin": [(pinned, "_is_chosen_by_clean", lambda *_: False)],
+    "14: several writers commit one after another": [
+        (commit, "_settle_last", _see_nothing_last), (commit, "take_next_place", lambda *_: True),
+    ],
+    "14: a commit looks at what cleans took from its view": [(conflicts, "_file_group_of", lambda _: None)],
+    "14: log files of two writers have names of their own": [(write_log, "log_write_token", lambda token, _: token)],
+    "14: a compaction knows every write before it": [(compaction, "_check_nothing_written", _plan_beside_writes)],
+    "14: the living are left alone": [
+        (rollback, "judge_writer", lambda live, me, **_: judge_writer(live, me)),
+    ],
 }  # fmt: skip

@@ -186,6 +186,52 @@ def build_merge_on_read(seed):
     return world, truth
 
 
+def build_several_writers(seed):
+    """A world of streams and backfills that write one table at the same time, into the same partitions.
+
+    There is no lock: what keeps ours apart holds without one, so it holds where a lock expired, too.
+    """
+    world = World(seed)
+    r = world.random
+    disk = Disk(world, r.choice(("folders", "tickets")))
+    truth = Truth(world, disk)
+    luck = choose_luck(world)
+    luck.empties = luck.foreign = 0.0  # whoever takes rows of others away beside them is not promised an order
+    luck.rests = r.choice((0.0, 0.1))
+    world.faults.append(Faults(luck))
+    options = {
+        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+        "hoodie.write.num.retries.on.conflict.failures": r.choice(("0", "1", "4")),
+        "hoodie.parquet.small.file.limit": r.choice(("0", "104857600")),
+    }
+    if r.random() < 0.3:
+        luck.most_skew_ms = 400  # a commit waits until the store's clock has reached its time
+        options |= {
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.index.type": r.choice(("BLOOM", "BUCKET")),
+            "hoodie.bucket.index.num.buckets": "1",
+            "hoodie.compact.inline.max.delta.commits": r.choice(("1", "2", "3")),
+        }
+    upserts = {**options, "hoodie.datasource.write.operation": "upsert"}
+    for owner, share in (("a", 1.0), ("b", 1.0), ("e", 0.4)):
+        if r.random() < share:
+            count = r.randrange(4, 14)
+            if r.random() < 0.5:
+                Stream(world, disk, truth, owner, upsert_batches(world, owner, count), luck, upserts)
+            else:
+                Stream(world, disk, truth, owner, insert_batches(world, owner, count), luck, options)
+    for owner in "cd":
+        if r.random() < 0.3:
+            Backfill(world, disk, truth, owner, insert_batches(world, owner, r.randrange(1, 4)), luck, options)
+    if r.random() < 0.3:
+        jobs = random_jobs(world)
+        truth.may_undo |= any(job in UNDOING for job in jobs)
+        Operator(world, disk, truth, luck, jobs, finish_restore)
+    if r.random() < 0.3:
+        Reader(world, disk, 2)
+    return world, truth
+
+
 def _choose_cleaning(world, luck):
     """Options, and how many commits a reader's files stay; None: readers are not promised any."""
     if luck.empties and world.random.random() < 0.5:

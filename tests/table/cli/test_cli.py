@@ -63,8 +63,9 @@ MORE_WORDS = {"rollback": ["20260102030405678"], "query": ["select 1"]}
 
 def test_these_are_all_the_commands():
     assert sorted(COMMANDS) == [
-        "archive", "check", "clean", "compact", "doctor", "explain", "files", "history", "query", "rollback",
-        "savepoint create", "savepoint delete", "savepoint list", "savepoint restore", "show",
+        "archive", "check", "clean", "compact", "doctor", "explain", "files", "history", "lock break",
+        "lock show", "query", "rollback", "savepoint create", "savepoint delete", "savepoint list",
+        "savepoint restore", "show",
     ]  # fmt: skip
 
 

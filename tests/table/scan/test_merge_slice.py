@@ -237,3 +237,17 @@ def test_a_record_that_says_it_is_deleted_deletes_its_key_in_the_order_of_the_ot
     write_log(tmp_path, 1, [data_block("2", gone)])
     assert shown(read(tmp_path, ("1", "2"))) == [("b", 5, "base", None)]
     assert read(tmp_path, ("1", "2"), columns=["v", "id"]) == [{"v": "base", "id": "b"}]
+
+
+def test_a_record_that_does_not_say_whether_it_is_deleted_is_not_and_says_nothing_afterwards(tmp_path, monkeypatch):
+    wide = log_files.SCHEMA.append(pa.field(DELETE_MARKER, pa.bool_()))
+    monkeypatch.setattr(log_files, "SCHEMA", wide)
+    monkeypatch.setattr(log_files, "AVRO", json.dumps(to_avro(wide, "t")))
+    write_base(tmp_path, [{**record(key, 5, "base"), DELETE_MARKER: False} for key in "ab"])
+    silent = {**record("a", 6, "log"), DELETE_MARKER: None}
+    write_log(tmp_path, 1, [data_block("2", [silent, {**record("c", 1, "old"), DELETE_MARKER: True}])])
+    write_log(tmp_path, 2, [data_block("3", [{**record("c", 2, "new"), DELETE_MARKER: None}])])
+    for mode, said in ((MergeMode.EVENT_TIME, None), (MergeMode.PARTIAL_UPDATE, False)):
+        rows = read(tmp_path, ("1", "2", "3"), MergeRules(mode, "ts", orders_deletes=True))
+        found = {row["id"]: (row["v"], row[DELETE_MARKER]) for row in rows}
+        assert found == {"a": ("log", said), "b": ("base", False), "c": ("new", None)}

@@ -189,17 +189,6 @@ def test_blocks_of_a_log_compaction_stand_for_those_that_they_name(tmp_path):
     assert made.rows(as_of=22) == {"a": "20", "b": "22", "c": "base"}
 
 
-def test_records_with_some_of_their_columns_alone_are_refused(lake):
-    lake.completed(20, 22)
-    block = data_block(at(20), [record("a", 1, "part")])
-    lake.log(20, [LogBlock(block.type, {**block.header, Header.IS_PARTIAL: "true"}, block.content)])
-    with pytest.raises(UnsupportedTableError, match=f"_{at(20)}.log.1.*IS_PARTIAL.*let Hudi compact the table"):
-        lake.rows()
-    block = LogBlock(block.type, {**block.header, Header.IS_PARTIAL: "false"}, block.content)
-    lake.log(20, [block])
-    assert lake.rows() == {"a": "part", "b": "base"}
-
-
 def test_deletes_and_rollbacks_of_layout_1_that_came_with_an_upgrade(lake):
     """Log files that version 6 named after their base file keep their names and blocks."""
     lake.completed(20, 22)

@@ -26,7 +26,7 @@ from table.timeline.instant import WRITE_ACTIONS
 from table.transaction.lock import Step, guarded
 
 TABLES = sorted(file.stem for file in Path(__file__).parents[2].joinpath("golden").glob("v[89]_*.zip"))
-WITH_LOGS = {"mor_compacted", "mor_compaction_pending", "mor_logs", "mor_rolled_back"}
+WITH_LOGS = {"mor_compacted", "mor_compaction_pending", "mor_logs", "mor_partial_updates", "mor_rolled_back"}
 WRITES = pa.array([action.value for action in WRITE_ACTIONS])
 SHOWN = ["_hoodie_record_key", "_hoodie_commit_time", "ts"]
 

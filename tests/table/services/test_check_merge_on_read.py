@@ -24,7 +24,7 @@ OPTIONS = {
     "hoodie.parquet.small.file.limit": "0",
     "hoodie.datasource.compaction.async.enable": "false",
 }
-SOON, FILES = CompactionSettings(delta_commits=1), BaseFileSettings()
+SOON, FILES = CompactionSettings(delta_commits=1, tasks=1), BaseFileSettings()
 NARROW, CLEAN = ArchiveSettings(min_commits=2, max_commits=3), CleanSettings(commits_retained=1, grace_ms=0)
 EARLIER, LATER = "20200101000000000", "29990101000000000"
 ERROR, WARNING, NOTE = Severity

@@ -8,7 +8,7 @@ from command_line import said
 from engine import Engine, rows
 from faults import FaultyStorage, Fuse, PowerCut, dying_process
 from instants import completed
-from snapshots import assert_clean, contents
+from snapshots import assert_clean, base_files, contents
 
 from table import CommitConflictError, InvalidConfigError, UnsupportedTableError, read_table
 from table.config.table_config import load_table_config
@@ -18,6 +18,7 @@ from table.options.choices import COMPACTION_STRATEGY_CLASSES, CompactionTrigger
 from table.options.groups import BaseFileSettings, CleanSettings, CompactionSettings
 from table.options.write_options import parse_options
 from table.services.clean.clean import clean
+from table.services.compaction import compaction
 from table.services.compaction.compaction import compact, request_compaction
 from table.services.compaction.plan import commits_since_compaction, is_due, plan_compaction
 from table.storage.local import LocalStorage
@@ -34,7 +35,8 @@ MERGE_ON_READ = {
     "hoodie.parquet.small.file.limit": "0",
     "hoodie.datasource.compaction.async.enable": "false",
 }
-SETTINGS, FILES = CompactionSettings(), BaseFileSettings()
+# threads would make the order of storage calls a matter of luck
+SETTINGS, FILES = CompactionSettings(tasks=1), BaseFileSettings()
 
 
 @pytest.mark.parametrize(
@@ -324,3 +326,24 @@ def test_slices_are_compacted_one_or_several_at_a_time(tmp_path, tasks):
     assert contents(path) == before
     stats = HudiTable.open(path).open_commits().read(done).stats
     assert len(stats) == 3
+
+
+def test_who_comes_too_late_for_a_compaction_shows_readers_no_second_files(path, monkeypatch):
+    """Between the look at the end and the files, another writer of the table carried the compaction out."""
+    table = HudiTable(LocalStorage(path), load_table_config(LocalStorage(path)))
+    request_compaction(table, SETTINGS)
+    seen, written = [], compaction._written
+
+    def comes_late(*args):
+        monkeypatch.setattr(compaction, "_written", written)
+        compact(table, SETTINGS, FILES, schedules=False)
+        seen.append(base_files(path))
+        result = written(*args)
+        seen.append(base_files(path))
+        return result
+
+    monkeypatch.setattr(compaction, "_written", comes_late)
+    assert compact(table, SETTINGS, FILES, schedules=False)
+    before, after_it = seen
+    assert before == after_it == base_files(path)
+    assert_clean(path)

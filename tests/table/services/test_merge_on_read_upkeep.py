@@ -37,7 +37,7 @@ OPTIONS = {
 }
 NARROW = ArchiveSettings(min_commits=3, max_commits=4, batch=4)
 CLEAN = CleanSettings(commits_retained=1, grace_ms=0)
-SOON = CompactionSettings(delta_commits=1)
+SOON = CompactionSettings(delta_commits=1, tasks=1)
 FILES = BaseFileSettings()
 
 

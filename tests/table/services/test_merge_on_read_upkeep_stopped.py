@@ -29,7 +29,7 @@ OPTIONS = {
     "hoodie.datasource.compaction.async.enable": "false",
 }
 NARROW, CLEAN = ArchiveSettings(min_commits=1, max_commits=2, batch=4), CleanSettings(commits_retained=1, grace_ms=0)
-SOON, FILES = CompactionSettings(delta_commits=1), BaseFileSettings()
+SOON, FILES = CompactionSettings(delta_commits=1, tasks=1), BaseFileSettings()
 # every so manieth call, which one is first, and whether the power goes after the call
 PLACES = [pytest.param(17, 5, False, id="some calls")]
 PLACES += [pytest.param(1, 1, late, id="all calls", marks=pytest.mark.slow) for late in (False, True)]

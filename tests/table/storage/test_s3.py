@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from engine import OPTIONS, Engine, key_set, rows
 from needs import require
-from s3_server import serve_s3
+from s3_server import s3_options
 
 from streaming import HudiSink
 from table import StorageError, archive, clean, read_table
@@ -22,9 +22,8 @@ from table.timeline.instant import Action
 @pytest.fixture(scope="module")
 def s3():
     """Options for fsspec, and an empty bucket called `lake`."""
-    with serve_s3() as address:
-        client = {"endpoint_url": address, "region_name": "eu-west-1"}
-        yield {"key": "test", "secret": "test", "client_kwargs": client}
+    with s3_options() as options:
+        yield options
 
 
 def test_only_one_of_two_puts_creates_an_object_empty_ones_too(s3):

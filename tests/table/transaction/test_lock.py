@@ -7,6 +7,7 @@ from engine import Engine, rows
 
 from table.errors import BatchRefusedError
 from table.hudi_table import HudiTable
+from table.lock import NoLock
 from table.options.groups import ArchiveSettings, CleanSettings
 from table.services.archival.archival import archive
 from table.services.clean.clean import clean
@@ -16,7 +17,6 @@ from table.services.savepoint.savepoint import create_savepoint
 from table.storage.interface import METAFOLDER
 from table.storage.local import LocalStorage
 from table.timeline.end_record import ENDS_FOLDER
-from table.transaction import lock
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.liveness import Standing, judge_writer
 from table.transaction.lock import Step
@@ -32,12 +32,15 @@ class Recorder:
 
     @contextmanager
     def guarded(self, step):
-        assert self.held is None, f"{step} within {self.held}"
-        self.held = step
+        assert self.held in (None, Step.RECOVER), f"{step} within {self.held}"
+        outer, self.held = self.held, step
         try:
-            yield
+            yield self
         finally:
-            self.held = None
+            self.held = outer
+
+    def check(self):
+        assert self.held is not None
 
     def steps_of(self, end, folder=""):
         return {step for path, step in self.created if path.endswith(end) and path.rpartition("/")[0].endswith(folder)}
@@ -46,7 +49,7 @@ class Recorder:
 @pytest.fixture
 def recorder(monkeypatch):
     found = Recorder()
-    monkeypatch.setattr(lock, "lock_of", lambda _table: found)
+    monkeypatch.setattr(NoLock, "guarded", lambda _, step: found.guarded(step))
     create = LocalStorage.create_exclusive
 
     def noted(self, path, data, *, durable=False):
@@ -97,6 +100,13 @@ def test_services_are_scheduled_under_the_lock_and_carried_out_beside_it(tmp_pat
 
 
 ME = WriterIdentity("sink", "query", "owner")
+
+
+def test_where_the_lease_is_shared_a_fresh_heartbeat_is_a_live_writer():
+    other = WriterIdentity("other", "other", "another")
+    assert judge_writer(other, ME, shared=True) is Standing.ALIVE
+    assert judge_writer(WriterIdentity("sink", "query", "an earlier run"), ME, shared=True) is Standing.MINE
+    assert judge_writer(None, ME, shared=True) is Standing.DEAD
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,87 @@
+"""What a writer does before each batch: it ends what dead writers left, and opens the table to those who may write."""
+
+from streaming.batch.quarantine import finish_quarantine
+from streaming.batch.services import TableServices
+from streaming.plan.quarantine import table_key
+from table.errors import CommitConflictError
+from table.hudi_table import HudiTable, find_stored_key
+from table.keys.keygen import check_key_encoding
+from table.options.write_options import WriteOptions
+from table.services.clean.emptied_partitions import remove_emptied_partitions
+from table.services.rollback.first_commit import make_first_commit
+from table.services.rollback.rollback import roll_back_failed_writes
+from table.storage.interface import Storage
+from table.timeline.active_timeline import sweep_temporaries
+from table.timeline.commit_cache import CommitCache
+from table.timeline.timeline import Timeline
+from table.transaction.heartbeat import WriterIdentity, sweep_heartbeats
+from table.transaction.lease import Lease, measure_now_ms
+from table.transaction.liveness import Beside
+from table.transaction.membership import Membership
+
+
+class Recovery:
+    """Brings a table into the state that a batch begins from.
+
+    Args:
+        options: how to write.
+        commits: decoded commits of the table.
+        quarantine: where bad rows go when they are not to fail the batch.
+    """
+
+    def __init__(self, options: WriteOptions, commits: CommitCache, quarantine: Storage | None) -> None:
+        self._options, self._commits, self._quarantine = options, commits, quarantine
+        self._key_encoding_seen = self._swept = False
+
+    def run(self, table: HudiTable, identity: WriterIdentity, lease: Lease, services: TableServices) -> Timeline:
+        """Undoes or finishes what dead batches left; a writer alone removes folders of partitions that cleans emptied.
+
+        Args:
+            table: the table, which the caller holds.
+            identity: who writes.
+            lease: its hold on the table.
+            services: say which partitions cleans emptied.
+
+        Returns:
+            The timeline afterwards.
+
+        Raises:
+            CommitConflictError: something stands in the way that only others can end.
+        """
+        timeline = self._end_dead_writes(table, identity, lease)
+        emptied = services.take_emptied()
+        if not isinstance(lease, Membership):  # others may be about to write there
+            remove_emptied_partitions(table, emptied)
+        if isinstance(lease, Membership) and not lease.is_shared:
+            timeline = make_first_commit(table, timeline, identity, lease)
+            lease.share()
+        if not self._key_encoding_seen:
+            stored = find_stored_key(table, timeline, self._commits)
+            check_key_encoding(table.config, stored)
+            self._key_encoding_seen = stored is not None  # it opens a base file: once is enough
+        if self._quarantine is not None:
+            key = table_key(table.storage.base_uri, table.config.name)
+            finish_quarantine(self._quarantine, key, table, timeline, self._commits)
+        return timeline
+
+    def _end_dead_writes(self, table: HudiTable, identity: WriterIdentity, lease: Lease) -> Timeline:
+        heartbeat = self._options.heartbeat
+        try:
+            timeline = roll_back_failed_writes(table, identity, heartbeat, beside=_beside(lease))
+        except CommitConflictError:
+            lease.release()  # whoever ends what stands in the way, a restore above all, needs the table for it
+            raise
+        if not self._swept:
+            now_ms = measure_now_ms(table.storage, identity.owner)
+            sweep_temporaries(table.storage, now_ms, table.layout)
+            times = {instant.time for instant in timeline.pending}
+            sweep_heartbeats(table.storage, times, heartbeat, now_ms, shared=lease.is_shared)
+            self._swept = True
+        return timeline
+
+
+def _beside(lease: Lease) -> Beside:
+    """Who may be writing beside the holder of a lease."""
+    if lease.is_shared:
+        return Beside.MEMBERS
+    return Beside.OTHER_ENGINES if isinstance(lease, Membership) else Beside.NOBODY

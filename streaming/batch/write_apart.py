@@ -1,0 +1,81 @@
+"""Rows that were added to a file group which another writer changed meanwhile: they get a file group of their own.
+
+The tasks have written them already, beside the rows that the file group held before. Those rows are another writer's to
+keep; the new ones carry the time of our commit. So no task runs again.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.plan.task_plan import Pipeline, TaskPlan
+from streaming.plan.task_result import TaskResult
+from table import clock
+from table.errors import CommitConflictError
+from table.files.base.stored_file import StoredBaseFile
+from table.files.names import build_file_id, build_write_token
+from table.schema.avro_schema import COMMIT_TIME, RECORD_KEY
+from table.timeline.metadata.commit import WriteStat
+from table.write.context import Attempt, Bucket, BucketType
+from table.write.write_bucket import BucketWriter
+
+Positions = npt.NDArray[np.int64]
+
+
+def write_apart(plan: TaskPlan, result: TaskResult, conflict: CommitConflictError) -> TaskResult:
+    """Writes added rows into file groups of their own.
+
+    Args:
+        plan: of the tasks.
+        result: what they wrote.
+        conflict: names file groups that another commit changed, too.
+
+    Returns:
+        What the batch wrote, without those file groups.
+
+    Raises:
+        CommitConflictError: the one that was given, where rows of the table were changed, not only added.
+    """
+    lost = [stat for stat in result.stats if (stat.partition_path, stat.file_id) in conflict.file_groups]
+    if not lost or not _only_adds(plan) or any(stat.num_update_writes or stat.num_deletes for stat in lost):
+        raise conflict
+    attempt = Attempt(build_write_token(plan.routes.tasks, 0, int(clock.now_ms()) % 1_000_000))
+    apart = [_write_file(plan, stat, attempt) for stat in lost]
+    kept = tuple(stat for stat in result.stats if stat not in lost)
+    return replace(result, stats=(*kept, *apart))
+
+
+def _only_adds(plan: TaskPlan) -> bool:
+    return plan.pipeline is Pipeline.APPEND and plan.context.allow_duplicates
+
+
+def _write_file(plan: TaskPlan, lost: WriteStat, attempt: Attempt) -> WriteStat:
+    bucket = Bucket(BucketType.INSERT, lost.partition_path, build_file_id(clock.fresh_uuid()))
+    writer = BucketWriter(plan.context, bucket, attempt)
+    try:
+        for rows in _added_rows(plan, lost.path):
+            writer.write(rows)
+        return writer.close()[0]
+    except BaseException:
+        with suppress(Exception):
+            writer.abandon()
+        raise
+
+
+def _added_rows(plan: TaskPlan, path: str) -> Iterator[pa.Table]:
+    """The rows of a file that carry the time of our commit; row groups without one are not decoded."""
+    schema = pa.schema([*plan.context.schema, pa.field(RECORD_KEY, pa.string())])
+    times = pa.schema([pa.field(COMMIT_TIME, pa.string())])
+    with StoredBaseFile(plan.context.storage, path) as stored:
+        for group in range(len(stored.group_rows)):
+            found = pa.chunked_array(
+                [chunk for rows in stored.read_batches(times, [group]) for chunk in rows.column(0).chunks], pa.string()
+            )
+            mine: Positions = np.flatnonzero(pc.equal(found, plan.context.instant_time).to_numpy())
+            if len(mine):
+                yield from stored.read_rows_at(schema, group, mine)

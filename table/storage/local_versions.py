@@ -1,0 +1,69 @@
+"""Versions of files on a local disk: a digest of the content, and a kernel lock around the exchange.
+
+The kernel gives the lock of a process that dies to the next one. The file that is locked lies beside the versioned one
+and stays there: if it were deleted, two processes could hold locks of two files of that name.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from table import clock
+from table.errors import StorageError
+from table.storage.versions import VersionedFile
+
+_GUARD_SUFFIX = ".guard"
+_LOOKS_AGAIN_S = 0.005
+
+
+def read_version(full: str) -> VersionedFile | None:
+    """A file with its version; None where there is none.
+
+    Raises:
+        OSError: when the disk fails.
+    """
+    try:
+        with open(full, "rb") as file:
+            data = file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return VersionedFile(data, hashlib.sha256(data).hexdigest())
+
+
+@contextmanager
+def guarded_exchange(full: str, timeout_s: float) -> Iterator[None]:
+    """Keeps other processes, and threads of this one, out of the same exchange.
+
+    Args:
+        full: the versioned file.
+        timeout_s: seconds to wait for others.
+
+    Raises:
+        StorageError: others are at it for longer, or the file system has no such locks.
+        OSError: when the disk fails.
+    """
+    try:
+        import fcntl  # noqa: PLC0415 Windows has none
+    except ImportError as error:
+        raise StorageError(
+            f"{full!r} cannot be guarded: this system has no flock; use another lock provider"
+        ) from error
+    os.makedirs(os.path.dirname(full), exist_ok=True)
+    descriptor = os.open(full + _GUARD_SUFFIX, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    until_s = clock.monotonic_s() + timeout_s
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if clock.monotonic_s() > until_s:
+                    raise StorageError(f"another process has been replacing {full!r} for {timeout_s:g} s") from error
+                clock.sleep_s(_LOOKS_AGAIN_S)
+        try:
+            yield
+        finally:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child process may have a copy of the descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,112 @@
+"""Versions of objects on S3: conditional requests (GetObject with ETag, PutObject with If-Match and If-None-Match)."""
+
+import errno
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from table.errors import InvalidConfigError
+from table.storage.versions import VersionedFile
+
+_CHANGED = "PreconditionFailed"  # 412
+_GONE = ("NoSuchKey", "404")  # If-Match of an object that was deleted
+
+Answer = TypeVar("Answer")
+
+
+def get_version(fs: Any, target: str, timeout_s: float) -> VersionedFile | None:
+    """An object with its ETag; None where there is none.
+
+    Args:
+        fs: s3fs file system.
+        target: ``bucket/key``.
+        timeout_s: seconds for the whole request, its repetitions included.
+
+    Raises:
+        Exception: what s3fs raises.
+    """
+    bucket, key = fs.split_path(target)[:2]
+
+    async def get() -> VersionedFile:
+        answer = await fs._call_s3("get_object", Bucket=bucket, Key=key)  # noqa: SLF001 the body is read in fsspec's loop
+        async with answer["Body"] as body:
+            return VersionedFile(bytes(await body.read()), str(answer["ETag"]))
+
+    try:
+        return _in_loop(fs, get, timeout_s)
+    except FileNotFoundError as error:
+        if _code(error) == "NoSuchBucket":
+            raise _no_bucket(bucket) from error
+        return None
+
+
+def put_version(fs: Any, target: str, data: bytes, etag: str | None, timeout_s: float) -> str | None:
+    """Puts an object if it still has this ETag. Returns the new one; None where it has another one.
+
+    Args:
+        fs: s3fs file system.
+        target: ``bucket/key``.
+        data: the new content.
+        etag: the ETag that it has to have; None: there is to be no such object.
+        timeout_s: seconds for the whole request, its repetitions included.
+
+    Raises:
+        InvalidConfigError: the installed botocore does not know the condition; nothing was put.
+        Exception: what s3fs raises; whether the object was put is then not known.
+    """
+    bucket, key = fs.split_path(target)[:2]
+    condition = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
+
+    async def put() -> str:
+        _check_known(await fs.get_s3(bucket), *condition)
+        answer = await fs._call_s3("put_object", Bucket=bucket, Key=key, Body=data, **condition)  # noqa: SLF001 as above
+        return str(answer["ETag"])
+
+    try:
+        return _in_loop(fs, put, timeout_s)
+    except Exception as error:
+        code = _code(error)
+        if code == _CHANGED or (etag is not None and code in _GONE):
+            return None
+        if isinstance(error, FileNotFoundError):
+            raise _no_bucket(bucket) from error
+        raise
+    finally:
+        fs.invalidate_cache(target)
+
+
+def _check_known(client: Any, header: str) -> None:
+    """s3fs leaves out what the installed botocore does not know, and a put without its condition replaces anything.
+
+    Raises:
+        InvalidConfigError: botocore is too old.
+    """
+    if header not in client.meta.service_model.operation_model("PutObject").input_shape.members:
+        raise InvalidConfigError(
+            f"the installed botocore does not know {header} of PutObject, and so cannot replace an object on the "
+            "condition that nobody else has: install botocore 1.36 or later"
+        )
+
+
+def _no_bucket(bucket: str) -> OSError:
+    return OSError(errno.EIO, f"there is no bucket {bucket!r}")
+
+
+def _in_loop(fs: Any, request: Callable[[], Coroutine[Any, Any, Answer]], timeout_s: float) -> Answer:
+    from fsspec.asyn import sync  # noqa: PLC0415 loads asyncio
+    from fsspec.exceptions import FSTimeoutError  # noqa: PLC0415 as above
+
+    try:
+        answer: Answer = sync(fs.loop, request, timeout=timeout_s)
+    except FSTimeoutError as error:
+        raise OSError(errno.ETIMEDOUT, f"no answer within {timeout_s:g} s") from error
+    return answer
+
+
+def _code(error: BaseException | None) -> str:
+    """S3's own code of an error; "" where it did not answer."""
+    while error is not None:
+        response = getattr(error, "response", None)
+        if isinstance(response, dict):
+            return str(response.get("Error", {}).get("Code", ""))
+        error = error.__cause__
+    return ""

@@ -1,0 +1,112 @@
+"""The order of commits where several writers share a table: who commits second has seen what came first.
+
+::
+
+    .hoodie/.hudistream/order/<n>   the instant in the nth place; created if absent; the greatest n counts
+
+A writer finds the last place, waits until the commit there has ended, looks for conflicts, and takes the next place.
+Where somebody else took that place meanwhile, it looks again. So nobody commits between a writer's look and its
+decision, also where a lock expired while its holder was paused. The numbers grow as long as the table lives; places
+before the last one are deleted. Delta Lake and Iceberg order their commits in the same way; Hudi relies on its lock.
+"""
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+
+from table.errors import CorruptFileError, StorageError
+from table.storage.interface import OWN_FOLDER, Storage, join
+from table.timeline.active_timeline import create_settled
+from table.timeline.instant import Action, Instant
+
+ORDER_FOLDER = join(OWN_FOLDER, "order")
+_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the order.
+
+    Attributes:
+        number: from 1; 0 before the first.
+        time: the instant's; "" before the first.
+        action: the instant's; None before the first.
+        owner: identity of the writer.
+    """
+
+    number: int
+    time: str = ""
+    action: Action | None = None
+    owner: str = ""
+
+    @property
+    def path(self) -> str:
+        """Its file, relative to the table."""
+        return join(ORDER_FOLDER, str(self.number))
+
+    def encode(self) -> bytes:
+        """JSON."""
+        return json.dumps({"time": self.time, "action": self.action, "owner": self.owner}).encode()
+
+
+def decode_place(number: int, data: bytes) -> Place:
+    """The inverse of `Place.encode`.
+
+    Raises:
+        CorruptFileError: the bytes are not a place.
+    """
+    try:
+        document = json.loads(data)
+        return Place(number, document["time"], Action(document["action"]), document["owner"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptFileError(f"{ORDER_FOLDER}/{number} is no place in the commit order: {error!r}") from error
+
+
+def find_last_place(storage: Storage) -> Place:
+    """The last place that was taken.
+
+    Raises:
+        CorruptFileError: it does not say by whom.
+    """
+    for _ in range(_TRIES):
+        number = max(_numbers(storage), default=0)
+        if number == 0:
+            return Place(0)
+        try:
+            return decode_place(number, storage.read(join(ORDER_FOLDER, str(number))))
+        except FileNotFoundError:
+            continue  # somebody took the next place between the two calls
+    raise CorruptFileError(f"the commit order of {storage.base_uri!r} changes faster than it can be read")
+
+
+def take_next_place(storage: Storage, last: Place, instant: Instant, owner: str) -> bool:
+    """Takes the place after the last one for a commit.
+
+    Args:
+        storage: the table's.
+        last: as `find_last_place` gave it before the caller looked for conflicts.
+        instant: the commit.
+        owner: who commits.
+
+    Returns:
+        False where somebody else took it first: what the caller knows of the table is outdated.
+
+    Raises:
+        CommitOutcomeUnknownError: the store does not say who has it.
+    """
+    place = Place(last.number + 1, instant.time, instant.action, owner)
+    if create_settled(storage, place.path, place.encode()) != place.encode():
+        return False
+    numbers = _numbers(storage)
+    if max(numbers, default=place.number) != place.number:
+        storage.delete_metafile(place.path)  # it had been taken, and deleted, long ago
+        return False
+    with suppress(StorageError):  # the place is taken; who takes the next one deletes what is left
+        for older in numbers:
+            if older < place.number:
+                storage.delete_metafile(join(ORDER_FOLDER, str(older)))
+    return True
+
+
+def _numbers(storage: Storage) -> list[int]:
+    return [int(entry.name) for entry in storage.list_dir(ORDER_FOLDER) if entry.name.isdigit()]

@@ -1,0 +1,7 @@
+"""Locks of a table that several writers share, by the protocols of Hudi's own lock providers."""
+
+from table.options.lock_settings import LockProvider, LockSettings
+from table.transaction.locks.make_lock import make_lock
+from table.transaction.locks.provider import HeldLock, LockState, SharedLock
+
+__all__ = ["HeldLock", "LockProvider", "LockSettings", "LockState", "SharedLock", "make_lock"]

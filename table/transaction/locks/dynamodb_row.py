@@ -1,0 +1,96 @@
+"""The row of a lock in DynamoDB, and who may take it (pure; AmazonDynamoDBLockClient, DynamoDBBasedLockProviderBase).
+
+::
+
+    key                  the partition key: which lock
+    ownerName            who
+    leaseDuration        milliseconds, as text
+    recordVersionNumber  another one with each taking and each renewal
+    isReleased           "1" once it was released; else absent
+
+No row holds a time. Whoever wants a lock of somebody else watches its version number for the time of the lease by its
+own clock: the same number for so long means that the holder gave no sign.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from table.errors import StorageError
+
+KEY = "key"
+OWNER, LEASE, NUMBER, RELEASED = "ownerName", "leaseDuration", "recordVersionNumber", "isReleased"
+
+
+@dataclass(frozen=True, slots=True)
+class LockRow:
+    """A row of the lock table.
+
+    Attributes:
+        owner: of one lock object in one process.
+        lease_ms: how long it lasts after a renewal, in milliseconds.
+        number: differs with each taking and renewal.
+        is_released: whether its owner let go of it.
+    """
+
+    owner: str
+    lease_ms: int
+    number: str
+    is_released: bool = False
+
+    def encode(self, key: str) -> dict[str, Any]:
+        """The attributes of a row that is not released."""
+        texts = {KEY: key, OWNER: self.owner, LEASE: str(self.lease_ms), NUMBER: self.number}
+        return {name: {"S": text} for name, text in texts.items()}
+
+
+def decode_row(item: Mapping[str, Any]) -> LockRow:
+    """The inverse of `LockRow.encode`; other attributes are passed over.
+
+    Raises:
+        StorageError: it is not the row of a lock.
+    """
+    try:
+        return LockRow(
+            str(item[OWNER]["S"]), int(item[LEASE]["S"]), str(item[NUMBER]["S"]), is_released=RELEASED in item
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise StorageError(
+            f"the lock table does not hold the row of a lock but {dict(item)!r}: delete the row if nobody writes"
+        ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A row of somebody else, and since when it is watched.
+
+    Attributes:
+        row: as it was seen first with this version number.
+        since_s: when, by a clock that never goes back; after the answer had come.
+    """
+
+    row: LockRow
+    since_s: float
+
+
+def watch(watched: Watched | None, row: LockRow, now_s: float) -> Watched:
+    """Goes on watching, or begins anew where the holder gave a sign."""
+    if watched is not None and watched.row.number == row.number:
+        return watched
+    return Watched(row, now_s)
+
+
+def may_take(row: LockRow | None, me: str, watched: Watched | None, now_s: float) -> bool:
+    """Whether a lock may be taken.
+
+    Args:
+        row: what the table holds; None where nobody ever had the lock.
+        me: who asks. What an answer that was lost left behind may be taken by its owner.
+        watched: the row that is watched, and since when.
+        now_s: now, by the same clock.
+    """
+    if row is None or row.is_released or row.owner == me:
+        return True
+    if watched is None or watched.row.number != row.number:
+        return False
+    return (now_s - watched.since_s) * 1000 > watched.row.lease_ms

@@ -1,0 +1,252 @@
+"""A lock that is a file, which only one writer can create (FileSystemBasedLockProvider).
+
+Hudi deletes the file without a look at whose it is: a client that closes, and whoever finds it expired. On a local disk
+Hudi also looks whether the file exists before it creates it, and two calls are no single one. So this lock looks at
+the file again before anything is made final, and deletes nothing that is not its own, or that others may have replaced.
+"""
+
+import os
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from table import clock, threads
+from table.errors import CommitConflictError, InvalidConfigError, StorageError
+from table.log import get_logger
+from table.options.lock_settings import LockProvider, LockSettings
+from table.storage.interface import METAFOLDER, FileInfo, Storage, join
+from table.storage.opening import open_storage
+from table.transaction.locks.lock_info import LockInfo, describe_lock_info, is_expired
+from table.transaction.locks.patience import Deadline, Grip, PatientLock
+from table.transaction.locks.provider import CLOCK_DRIFT_MS, LockState
+from table.version import VERSION
+
+# StorageSchemes: those of which Hudi knows that they create a file only if it is absent
+_SCHEMES = ("file", "hdfs", "dfs", "hopsfs", "viewfs")
+_NAME = "lock"
+
+log = get_logger("hudistream.lock")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A lock file as it was at one moment.
+
+    Attributes:
+        data: its content.
+        modified_ms: its modification time.
+    """
+
+    data: bytes
+    modified_ms: int
+
+
+class LockPath:
+    """Where the file ``lock`` is, and what is done with it.
+
+    Args:
+        storage: the table's.
+        settings: the folder, if it is not the table's own, and schemes that are known to be fit.
+
+    Raises:
+        InvalidConfigError: the folder's scheme is not known to create a file only if it is absent.
+    """
+
+    def __init__(self, storage: Storage, settings: LockSettings) -> None:
+        address = settings.filesystem_path
+        self._is_of_table = address is None
+        self._storage = storage if address is None else open_storage(address, getattr(storage, "options", None))
+        self._folder = METAFOLDER if address is None else ""
+        self._path = join(self._folder, _NAME)
+        self.place = self._storage.absolute(self._path)
+        found = re.match(r"^([a-zA-Z][a-zA-Z0-9+.-]+):", self._storage.base_uri)
+        scheme = found[1].lower() if found else "file"
+        if scheme not in (*_SCHEMES, *settings.filesystem_schemes):
+            raise InvalidConfigError(
+                f"hoodie.write.lock.provider=filesystem: {self.place!r} has the scheme {scheme!r}, and Hudi keeps such "
+                f"locks on {', '.join(_SCHEMES)} alone; use the lock provider storage, zookeeper or dynamodb, or set "
+                "hoodie.write.lock.filesystem.path to a folder on one of these"
+            )
+
+    def create(self, data: bytes) -> bool:
+        """Creates the file unless it is there.
+
+        Raises:
+            StorageError: the store fails; whether the file was created could not be found out.
+        """
+        try:
+            return self._storage.create_exclusive(self._path, data)
+        except StorageError:
+            found = self.look()
+            if found is None:
+                raise
+            return found.data == data
+
+    def look(self) -> FoundFile | None:
+        """The file; None where there is none.
+
+        Raises:
+            StorageError: the store fails.
+        """
+        entry = self._entry()
+        if entry is None:
+            return None
+        try:
+            return FoundFile(self._storage.read(self._path), entry.modified_ms)
+        except FileNotFoundError:
+            return None
+
+    def _entry(self) -> FileInfo | None:
+        return next((entry for entry in self._storage.list_dir(self._folder) if entry.name == _NAME), None)
+
+    def read(self) -> bytes | None:
+        """What it holds; None where there is none.
+
+        Raises:
+            StorageError: the store fails.
+        """
+        try:
+            return self._storage.read(self._path)
+        except FileNotFoundError:
+            return None
+
+    def delete(self) -> None:
+        """Deletes the file, whosever it is.
+
+        Raises:
+            StorageError: the store fails.
+        """
+        if self._is_of_table:
+            self._storage.delete_metafile(self._path)
+        else:
+            self._storage.delete(self._path)
+
+
+class FilesystemLock(PatientLock):
+    """The file-system lock of one table.
+
+    Args:
+        storage: the table's.
+        settings: where the file is, when it expires, how often to look.
+
+    Raises:
+        InvalidConfigError: the scheme is not fit for it.
+    """
+
+    def __init__(self, storage: Storage, settings: LockSettings) -> None:
+        self.path = LockPath(storage, settings)
+        super().__init__(repr(self.path.place), settings)
+        self.expiry_ms = settings.filesystem_expiry_min * 60_000
+
+    @property
+    def is_shared_between_processes(self) -> bool:
+        """It is."""
+        return True
+
+    def _take(self, deadline: Deadline) -> Grip | None:  # noqa: ARG002 Hudi looks once per attempt, too
+        grip = FilesystemGrip(self)
+        if self.path.create(grip.content):
+            return grip
+        if self._delete_expired() and self.path.create(grip.content):
+            return grip
+        return None
+
+    def _delete_expired(self) -> bool:
+        found = self.path.look()
+        if found is None:
+            return True
+        if not is_expired(found.modified_ms, self.expiry_ms, clock.now_ms()):
+            return False
+        log.warning("lock_expired", lock=self.place, holder=describe_lock_info(found.data))
+        if self.path.look() == found:  # nobody else has put a new one in its place
+            self.path.delete()
+        return True
+
+    def describe(self) -> LockState | None:
+        """Who made the file, when, and when it expires."""
+        found = self.path.look()
+        return None if found is None else self._state(found)
+
+    def _state(self, found: FoundFile) -> LockState:
+        expired = is_expired(found.modified_ms, self.expiry_ms, clock.now_ms())
+        return LockState(
+            LockProvider.FILESYSTEM,
+            self.place,
+            is_held=not expired,
+            holder=describe_lock_info(found.data),
+            since_ms=found.modified_ms,
+            until_ms=found.modified_ms + self.expiry_ms if self.expiry_ms else None,
+            note="expired: whoever comes next deletes it" if expired else "",
+        )
+
+    def break_lock(self) -> LockState | None:
+        """Deletes the file."""
+        found = self.path.look()
+        if found is None:
+            return None
+        if self.path.look() != found:
+            raise CommitConflictError(f"the lock {self.place} changed hands meanwhile: it was not broken")
+        self.path.delete()
+        return self._state(found)
+
+
+class FilesystemGrip:
+    """A file-system lock while it is held.
+
+    Args:
+        lock: whose.
+
+    Attributes:
+        content: what the file holds while it is ours.
+    """
+
+    def __init__(self, lock: FilesystemLock) -> None:
+        self._lock = lock
+        self._began_s = clock.monotonic_s()
+        now_ms = clock.now_ms()
+        created: datetime = clock.to_datetime(now_ms, "LOCAL")
+        self.content = LockInfo(
+            lockCreateTime=created.strftime("%Y-%m-%d %H:%M:%S.") + f"{now_ms % 1000:03d}",
+            lockThreadName=str(getattr(threads.current_thread(), "name", "")),
+            lockOwner=clock.fresh_uuid(),
+            process=os.getpid(),
+            version=VERSION,
+        ).encode()
+
+    @property
+    def _may_be_replaced(self) -> bool:
+        """Whether others may take the file for one that was left behind."""
+        expiry_ms = self._lock.expiry_ms
+        return expiry_ms > 0 and (clock.monotonic_s() - self._began_s) * 1000 >= expiry_ms - CLOCK_DRIFT_MS
+
+    def check(self) -> None:
+        """Looks whether the file is still ours.
+
+        Raises:
+            CommitConflictError: it is not, or it is older than its expiry.
+            StorageError: the store fails.
+        """
+        if self._may_be_replaced:
+            raise CommitConflictError(
+                f"the lock {self._lock.place} was held for longer than hoodie.write.lock.filesystem.expire="
+                f"{self._lock.settings.filesystem_expiry_min} minutes, and others may have taken it: run it again, or "
+                "raise the option for all writers of the table"
+            )
+        data = self._lock.path.read()
+        if data == self.content:
+            return
+        now = "nobody: the file was deleted" if data is None else describe_lock_info(data)
+        raise CommitConflictError(
+            f"the lock {self._lock.place} is not held any more, it belongs to {now}: run it again"
+        )
+
+    def release(self) -> None:
+        """Deletes the file if it is ours. One that may have expired is left to whoever comes next.
+
+        Raises:
+            StorageError: it could not be deleted.
+        """
+        if self._may_be_replaced or self._lock.path.read() != self.content:
+            log.warning("lock_was_taken_over", lock=self._lock.place)
+            return
+        self._lock.path.delete()

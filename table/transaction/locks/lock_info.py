@@ -1,0 +1,52 @@
+"""The text of the file of a file-system lock (pure; LockInfo).
+
+Hudi 1.0 and 1.2 write an empty file. Ours holds who made it, so that nobody else's file is taken for it.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LockInfo:
+    """Who made a lock file.
+
+    Attributes:
+        lockCreateTime: when, for people, as Hudi's own field of this name.
+        lockThreadName: by which thread.
+        lockOwner: of one lock in one process.
+        process: number of the process.
+        version: of hudistream.
+    """
+
+    lockCreateTime: str  # noqa: N815 Hudi's name
+    lockThreadName: str  # noqa: N815 Hudi's name
+    lockOwner: str  # noqa: N815 as the others
+    process: int
+    version: str
+
+    def encode(self) -> bytes:
+        """JSON."""
+        return json.dumps(asdict(self)).encode()
+
+
+def describe_lock_info(data: bytes) -> str:
+    """Who made a lock file, in words."""
+    if not data.strip():
+        return "a writer of another engine (the file names nobody)"
+    try:
+        info = LockInfo(**json.loads(data))
+    except (ValueError, TypeError):
+        return f"a writer whose file says {data[:80]!r}"
+    return f"process {info.process}, {info.lockThreadName}, hudistream {info.version} (owner {info.lockOwner})"
+
+
+def is_expired(modified_ms: int, expiry_ms: int, now_ms: int) -> bool:
+    """Whether a lock file counts as left behind (FileSystemBasedLockProvider.checkIfExpired).
+
+    Args:
+        modified_ms: modification time of the file.
+        expiry_ms: age from which it does; 0: never.
+        now_ms: now.
+    """
+    return expiry_ms > 0 and now_ms - modified_ms > expiry_ms

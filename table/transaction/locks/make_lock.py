@@ -1,0 +1,86 @@
+"""The lock of a table, as its options say."""
+
+from table.config.properties import parse_properties
+from table.errors import InvalidConfigError
+from table.options.lock_settings import LockProvider, LockSettings
+from table.storage.interface import METAFOLDER, Storage, join
+from table.transaction.locks.dynamodb_lock import DynamodbLock
+from table.transaction.locks.filesystem_lock import FilesystemLock
+from table.transaction.locks.in_process import InProcessLock
+from table.transaction.locks.provider import SharedLock
+from table.transaction.locks.storage_lock import StorageLock
+from table.transaction.locks.xxh64 import hash_of_address
+from table.transaction.locks.zookeeper_lock import ZookeeperLock
+
+_PROPERTIES = join(METAFOLDER, "hoodie.properties")
+
+
+def make_lock(storage: Storage, settings: LockSettings, table_name: str = "") -> SharedLock:
+    """The lock of a table. Nothing is connected or taken before somebody holds it.
+
+    Args:
+        storage: the table's.
+        settings: who keeps the lock, and how long to wait for it. Without a provider it is a lock in this process.
+        table_name: the table's, where a key in ZooKeeper or DynamoDB is to follow from it; "" reads it from the table.
+
+    Raises:
+        InvalidConfigError: the provider cannot keep the lock of this table; names the way out.
+        StorageError: the table's name could not be read.
+    """
+    provider = settings.provider or LockProvider.IN_PROCESS
+    if provider in (LockProvider.ZOOKEEPER, LockProvider.ZOOKEEPER_IMPLICIT):
+        return ZookeeperLock(_zookeeper_path(storage, settings, table_name), settings)
+    if provider in (LockProvider.DYNAMODB, LockProvider.DYNAMODB_IMPLICIT):
+        return DynamodbLock(_dynamodb_key(storage, settings, table_name), settings)
+    if provider is LockProvider.STORAGE:
+        return _storage_lock(storage, settings)
+    if provider is LockProvider.FILESYSTEM:
+        return FilesystemLock(storage, settings)
+    return InProcessLock(storage.base_uri, settings)
+
+
+def _zookeeper_path(storage: Storage, settings: LockSettings, table_name: str) -> str:
+    if settings.provider is LockProvider.ZOOKEEPER_IMPLICIT:
+        return f"/tmp/{hash_of_address(storage.base_uri)}/lock_key"  # noqa: S108 a node of ZooKeeper
+    key = settings.zookeeper_lock_key or _name_of(storage, table_name, "hoodie.write.lock.zookeeper.lock_key")
+    return f"{settings.zookeeper_base_path}/{key}"
+
+
+def _dynamodb_key(storage: Storage, settings: LockSettings, table_name: str) -> str:
+    if settings.provider is LockProvider.DYNAMODB_IMPLICIT:
+        return hash_of_address(storage.base_uri)
+    return settings.dynamodb_partition_key or _name_of(storage, table_name, "hoodie.write.lock.dynamodb.partition_key")
+
+
+def _name_of(storage: Storage, given: str, key: str) -> str:
+    """The table's name.
+
+    Raises:
+        InvalidConfigError: nobody gave one, and there is no table yet.
+    """
+    if given:
+        return given
+    try:
+        found = parse_properties(storage.read(_PROPERTIES)).get("hoodie.table.name")
+    except FileNotFoundError:
+        found = None
+    if not found:
+        raise InvalidConfigError(
+            f"the lock of {storage.base_uri!r} goes by the table's name, and there is no table yet: set {key}"
+        )
+    return str(found)
+
+
+def _storage_lock(storage: Storage, settings: LockSettings) -> SharedLock:
+    """On S3, Hudi's lock; on a local disk one among hudistreams, because Hudi has no client for it.
+
+    Raises:
+        InvalidConfigError: the store cannot replace a file on the condition that nobody else has.
+    """
+    if not storage.has_versions:
+        raise InvalidConfigError(
+            f"hoodie.write.lock.provider=storage: the store of {storage.base_uri!r} cannot replace a file on the "
+            "condition that nobody else has; use a table on S3 or on a local disk, or the lock provider zookeeper or "
+            "dynamodb"
+        )
+    return StorageLock(storage, settings)

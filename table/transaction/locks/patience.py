@@ -1,0 +1,187 @@
+"""How a writer waits for a lock: attempts with pauses between them (LockManager), one thread at a time."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from table import clock, threads
+from table.errors import BrokenInvariantError, CommitConflictError, HudiError, StorageError
+from table.log import get_logger
+from table.options.lock_settings import LockSettings
+from table.transaction.locks.provider import HeldLock, LockState
+
+log = get_logger("hudistream.lock")
+
+
+class Grip(HeldLock, Protocol):
+    """A lock that was taken and is to be released."""
+
+    def release(self) -> None:
+        """Lets go of it. One that was lost is no error.
+
+        Raises:
+            StorageError: it is not known whether others can have it now.
+        """
+
+
+class Deadline:
+    """A moment until which somebody waits.
+
+    Args:
+        wait_ms: milliseconds from now.
+    """
+
+    def __init__(self, wait_ms: int) -> None:
+        self._at_s = clock.monotonic_s() + wait_ms / 1000
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left; 0 or less: none."""
+        return self._at_s - clock.monotonic_s()
+
+    def extend(self, wait_ms: int) -> None:
+        """Moves the moment so many milliseconds away."""
+        self._at_s += wait_ms / 1000
+
+    def pause(self, seconds: float) -> bool:
+        """Waits so many seconds, or what is left. Returns whether any are left."""
+        if self.left_s <= 0:
+            return False
+        clock.sleep_s(min(seconds, self.left_s))
+        return self.left_s > 0
+
+
+class PatientLock(ABC):
+    """The waiting that all locks have in common.
+
+    Args:
+        place: where the lock is kept, for messages.
+        settings: how long to wait and how often.
+    """
+
+    def __init__(self, place: str, settings: LockSettings) -> None:
+        self.place, self.settings = place, settings
+        self._gate = Gate()
+
+    @abstractmethod
+    def _take(self, deadline: Deadline) -> Grip | None:
+        """One attempt. None: others hold the lock. A StorageError is an attempt that failed."""
+
+    @abstractmethod
+    def describe(self) -> LockState | None:
+        """As `table.transaction.locks.provider.SharedLock`."""
+
+    def close(self) -> None:  # noqa: B027 most have no connection of their own
+        """As `table.transaction.locks.provider.SharedLock`."""
+
+    @contextmanager
+    def hold(self) -> Iterator[HeldLock]:
+        """As `table.transaction.locks.provider.SharedLock`."""
+        started_s = clock.monotonic_s()
+        self._pass_gate(started_s)
+        try:
+            grip = self._take_patiently(started_s)
+            log.debug("lock_taken", lock=self.place, waited_ms=clock.ms_since(started_s))
+            try:
+                yield grip
+            finally:
+                self._let_go(grip)
+        finally:
+            self._gate.leave()
+
+    def _pass_gate(self, started_s: float) -> None:
+        """Threads that share this object stand in line here, before the lock itself is asked for."""
+        for number in range(self.settings.attempts_more + 1):
+            if number:
+                clock.sleep_s(self.settings.pause_ms / 1000)
+            if self._gate.enter(self.place, Deadline(self.settings.wait_ms)):
+                return
+        raise self._refusal("another thread of this process", started_s)
+
+    def _take_patiently(self, started_s: float) -> Grip:
+        failure: StorageError | None = None
+        for number in range(self.settings.attempts_more + 1):
+            if number:
+                clock.sleep_s(self.settings.pause_ms / 1000)
+            try:
+                grip = self._take(Deadline(self.settings.wait_ms))
+            except StorageError as error:
+                log.warning("lock_not_asked", lock=self.place, error=str(error), attempt=number + 1)
+                failure = error
+                continue
+            failure = None
+            if grip is not None:
+                return grip
+            log.info("lock_waited_for", lock=self.place, holder=self._holder(), attempt=number + 1)
+        if failure is not None:
+            raise StorageError(f"the lock {self.place} could not be taken: {failure}") from failure
+        raise self._refusal(self._holder(), started_s)
+
+    def _holder(self) -> str:
+        try:
+            state = self.describe()
+        except HudiError:
+            state = None
+        return describe_holder(state)
+
+    def _refusal(self, holder: str, started_s: float) -> CommitConflictError:
+        waited_s = clock.ms_since(started_s) / 1000
+        return CommitConflictError(
+            f"the lock {self.place} is held by {holder}; waited {waited_s:.1f} s: run it again, wait longer "
+            "(hoodie.write.lock.wait_time_ms, hoodie.write.lock.client.num_retries), or look at it with "
+            "`hudistream lock show`"
+        )
+
+    def _let_go(self, grip: Grip) -> None:
+        try:
+            grip.release()
+        except HudiError as error:
+            log.warning("lock_not_released", lock=self.place, error=str(error))
+
+
+def describe_holder(state: LockState | None) -> str:
+    """Who holds a lock, in words."""
+    if state is None or not (state.holder or state.note):
+        return "an unknown writer"
+    told = state.holder or state.note
+    if state.until_ms is not None:
+        told += f", valid until {clock.to_datetime(state.until_ms).isoformat(timespec='milliseconds')}"
+    elif state.since_ms is not None:
+        told += f", since {clock.to_datetime(state.since_ms).isoformat(timespec='milliseconds')}"
+    return told
+
+
+class Gate:
+    """Lets one thread in at a time; the others wait for a signal, for so long as they like."""
+
+    def __init__(self) -> None:
+        self._mutex = threads.make_lock()
+        self._holder: object = None
+        self._left: threads.Signal | None = None
+        self.since_ms: int | None = None
+
+    def enter(self, place: str, deadline: Deadline) -> bool:
+        """Waits until the gate is free. Returns whether this thread is in.
+
+        Raises:
+            BrokenInvariantError: it is in already.
+        """
+        me = threads.current_thread()
+        while True:
+            with self._mutex:
+                left = self._left
+                if left is None:
+                    self._holder, self._left, self.since_ms = me, threads.make_signal(), clock.now_ms()
+                    return True
+                if self._holder is me:
+                    raise BrokenInvariantError(f"a thread takes the lock {place} for the second time")
+            if not left.wait(max(0.0, deadline.left_s)):
+                return False
+
+    def leave(self) -> None:
+        """Lets the next thread in."""
+        with self._mutex:
+            left, self._left, self._holder, self.since_ms = self._left, None, None, None
+        if left is not None:
+            left.set()

@@ -1,0 +1,128 @@
+"""A lock that lasts for a time after each renewal, while it is held."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from table import clock, threads
+from table.errors import CommitConflictError, HudiError, StorageError
+from table.log import get_logger
+from table.transaction.locks.patience import describe_holder
+from table.transaction.locks.provider import CLOCK_DRIFT_MS, LockState
+
+_RELEASES = 3
+_RELEASES_AGAIN_S = 0.2
+
+log = get_logger("hudistream.lock")
+
+
+class RenewedGrip(ABC):
+    """A lock that a thread of its own renews. It is trusted for its validity, less what clocks may differ by.
+
+    Args:
+        place: where the lock is kept, for messages.
+        describe: what is known of it, for messages.
+        validity_ms: milliseconds that it lasts after a renewal.
+        renewal_s: seconds between two renewals.
+    """
+
+    def __init__(
+        self, place: str, describe: Callable[[], LockState | None], validity_ms: int, renewal_s: float
+    ) -> None:
+        self._place, self._describe = place, describe
+        self._validity_ms, self._renewal_s = validity_ms, renewal_s
+        self._trusted_until_s = 0.0
+        self._is_lost = False
+        self._mutex = threads.make_lock()
+        self._stopped = threads.make_signal()
+
+    @abstractmethod
+    def _write_renewal(self) -> bool:
+        """Writes a new validity. Returns False where the lock is somebody else's.
+
+        Raises:
+            StorageError: it could not be written, as far as can be told.
+        """
+
+    @abstractmethod
+    def _write_release(self) -> bool:
+        """Writes that the lock is free. Returns and raises as `_write_renewal`."""
+
+    def _has_ended(self) -> bool:
+        """Whether what was written last has ended, by a clock that others look at."""
+        return False
+
+    def start(self) -> None:
+        """Renews from now on, in a thread that does nothing else."""
+        threads.start_thread(self._keep, "hudistream-lock", daemon=True)
+
+    def _keep(self) -> None:
+        while not self._stopped.wait(self._renewal_s):
+            try:
+                with self._mutex:
+                    if self._stopped.is_set() or not self._renew():
+                        return
+            except Exception as error:  # noqa: BLE001 whatever a backend raises, the next renewal may succeed
+                log.warning("lock_not_renewed", lock=self._place, error=repr(error))
+
+    def renew(self) -> bool:
+        """Lets the validity begin anew. Returns False where the lock is somebody else's.
+
+        Raises:
+            StorageError: that could not be written, as far as can be told.
+        """
+        with self._mutex:
+            return self._renew()
+
+    def _renew(self) -> bool:
+        started_s = clock.monotonic_s()
+        if not self._write_renewal():
+            self._is_lost = True
+            return False
+        # counted from before the request, by a clock that nobody sets back
+        self._trusted_until_s = started_s + (self._validity_ms - CLOCK_DRIFT_MS) / 1000
+        return True
+
+    def check(self) -> None:
+        """Renews, so that whoever goes on has a whole validity before them.
+
+        Raises:
+            CommitConflictError: the lock was taken over, or its validity has passed.
+            StorageError: nobody could say.
+        """
+        with self._mutex:
+            if self._is_lost or not self._renew():
+                raise CommitConflictError(
+                    f"the lock {self._place} is not held any more: its record is that of {self._holder()}; run it again"
+                )
+            if self._has_ended() or clock.monotonic_s() >= self._trusted_until_s:
+                raise CommitConflictError(
+                    f"renewing the lock {self._place} took longer than it is valid ({self._validity_ms / 1000:g} s): "
+                    "run it again, or let locks be valid for longer"
+                )
+
+    def _holder(self) -> str:
+        try:
+            return describe_holder(self._describe())
+        except HudiError:
+            return "an unknown writer"
+
+    def release(self) -> None:
+        """Writes that the lock is free.
+
+        Raises:
+            StorageError: that could not be written: others wait until its validity has passed.
+        """
+        self._stopped.set()
+        with self._mutex:
+            if self._is_lost:
+                return
+            for number in range(_RELEASES):
+                if number:
+                    clock.sleep_s(_RELEASES_AGAIN_S)
+                try:
+                    if not self._write_release():
+                        log.warning("lock_was_taken_over", lock=self._place)
+                    return
+                except StorageError:
+                    if number + 1 == _RELEASES:
+                        raise

@@ -1,0 +1,184 @@
+"""A session with ZooKeeper: what a lock asks of it, through kazoo."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from table import clock
+from table.errors import InvalidConfigError, StorageError
+from table.options.lock_settings import LockSettings
+
+_ASKS_AGAIN_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class FoundNode:
+    """A node as it was at one moment.
+
+    Attributes:
+        data: its content.
+        created_ms: when it was made, by ZooKeeper's clock.
+        session: the session with which it ends.
+        version: of its content.
+    """
+
+    data: bytes
+    created_ms: int
+    session: int
+    version: int
+
+
+def check_kazoo() -> None:
+    """Looks whether kazoo is installed.
+
+    Raises:
+        InvalidConfigError: it is not.
+    """
+    try:
+        import kazoo.client  # noqa: F401, PLC0415 an extra
+    except ImportError as error:
+        raise InvalidConfigError(
+            "hoodie.write.lock.provider=zookeeper needs the package kazoo: pip install 'hudistream[zookeeper]'"
+        ) from error
+
+
+class ZookeeperSession:
+    """A session that ends with `close`, or when ZooKeeper has not heard of it for the session's time-out.
+
+    Args:
+        settings: servers, time-outs, and how often to try to connect.
+
+    Raises:
+        StorageError: there is no connection within the time that the settings give it.
+    """
+
+    def __init__(self, settings: LockSettings) -> None:
+        from kazoo.client import KazooClient  # noqa: PLC0415 an extra
+
+        self._timeout_s = settings.zookeeper_connection_ms / 1000
+        retry = {
+            "max_tries": settings.connection_retries + 1,
+            "delay": settings.connection_pause_ms / 1000,
+            "max_delay": settings.connection_pause_most_ms / 1000,
+        }
+        self._client: Any = KazooClient(
+            hosts=settings.zookeeper_url, timeout=settings.zookeeper_session_ms / 1000, connection_retry=retry
+        )
+        with _told(f"connect to {settings.zookeeper_url}"):
+            self._client.start(self._timeout_s)
+
+    @property
+    def number(self) -> int:
+        """What ZooKeeper knows this session by; 0 where it has ended."""
+        known = self._client.client_id
+        return int(known[0]) if known is not None else 0
+
+    def _ask(self, what: str, path: str, **given: Any) -> Any:
+        """One request. A client without connection would wait for ever."""
+        return getattr(self._client, f"{what}_async")(path, **given).get(timeout=self._timeout_s)
+
+    def _ask_again(self, what: str, path: str, **given: Any) -> Any:
+        """A request that may be repeated: a connection that was lost is made anew by itself."""
+        from kazoo.exceptions import ConnectionClosedError, ConnectionLoss  # noqa: PLC0415 an extra
+
+        until_s = clock.monotonic_s() + self._timeout_s
+        while True:
+            try:
+                return self._ask(what, path, **given)
+            except (ConnectionLoss, ConnectionClosedError):
+                if clock.monotonic_s() > until_s:
+                    raise
+            clock.sleep_s(_ASKS_AGAIN_S)
+
+    def ensure(self, path: str) -> None:
+        """Makes a node and those above it, unless they exist.
+
+        Raises:
+            StorageError: ZooKeeper gave no answer, or refused.
+        """
+        with _told(f"make the node {path}"):
+            self._ask_again("ensure_path", path)
+
+    def join_line(self, path: str, name: str, data: bytes) -> str:
+        """Makes a node that ends with this session, below another one. Returns its name with its number.
+
+        Raises:
+            StorageError: ZooKeeper gave no answer, or refused; the node may exist until the session ends.
+        """
+        with _told(f"make a node in {path}"):
+            made = self._ask("create", f"{path}/{name}", value=data, ephemeral=True, sequence=True)
+        return str(made).rpartition("/")[2]
+
+    def line(self, path: str) -> list[str]:
+        """Names of the nodes below one, in no order; none where it does not exist.
+
+        Raises:
+            StorageError: ZooKeeper gave no answer, or refused.
+        """
+        from kazoo.exceptions import NoNodeError  # noqa: PLC0415 an extra
+
+        with _told(f"list {path}"):
+            try:
+                return list(self._ask_again("get_children", path))
+            except NoNodeError:
+                return []
+
+    def watch(self, path: str, changed: Callable[[], None]) -> bool:
+        """Has somebody told once when a node changes or ends. Returns whether it exists.
+
+        Raises:
+            StorageError: ZooKeeper gave no answer, or refused.
+        """
+        with _told(f"watch {path}"):
+            return self._ask_again("exists", path, watch=lambda _event: changed()) is not None
+
+    def look(self, path: str) -> FoundNode | None:
+        """A node as the leader has it; None where there is none, or this session has expired.
+
+        Raises:
+            StorageError: ZooKeeper gave no answer, or refused.
+        """
+        from kazoo.exceptions import NoNodeError, SessionExpiredError  # noqa: PLC0415 an extra
+
+        with _told(f"read {path}"):
+            try:
+                self._ask_again("sync", path)
+                data, stat = self._ask_again("get", path)
+            except NoNodeError:
+                return None
+            except SessionExpiredError as error:
+                if type(error) is not SessionExpiredError:  # the connection is closed: nobody knows
+                    raise
+                return None
+        return FoundNode(bytes(data or b""), int(stat.ctime), int(stat.ephemeralOwner), int(stat.version))
+
+    def delete(self, path: str) -> bool:
+        """Deletes a node. Returns False where there was none.
+
+        Raises:
+            StorageError: ZooKeeper gave no answer, or refused.
+        """
+        from kazoo.exceptions import NoNodeError  # noqa: PLC0415 an extra
+
+        with _told(f"delete {path}"):
+            try:
+                self._ask_again("delete", path)
+            except NoNodeError:
+                return False
+        return True
+
+    def close(self) -> None:
+        """Ends the session, and the nodes with it. Without a connection ZooKeeper does so after the time-out."""
+        with suppress(Exception):  # whatever a client that lost its connection raises
+            self._client.stop()
+            self._client.close()
+
+
+@contextmanager
+def _told(verb: str) -> Iterator[None]:
+    """Turns every error of kazoo into one of hudistream."""
+    try:
+        yield
+    except Exception as error:
+        raise StorageError(f"ZooKeeper could not {verb}: {str(error) or type(error).__name__}") from error

@@ -1,0 +1,103 @@
+"""A compaction that was planned beside other writers counts once its planner has kept it.
+
+::
+
+    .hoodie/.hudistream/plans/<instant>   ``kept`` or ``withdrawn``; created if absent
+
+The planner requests the compaction, and looks whether somebody wrote meanwhile, whose log files it does not know. A
+batch that begins in between sees the request. Were it to write log files above that compaction, nobody could withdraw
+it any more. So the plan says that it is provisional, and the batch waits for the planner's word. If none comes, it
+gives the word itself: withdrawn. Of the two, one is first, and both obey it.
+"""
+
+from collections.abc import Iterable
+
+from table import clock
+from table.hudi_table import HudiTable
+from table.storage.interface import OWN_FOLDER, Storage, join
+from table.timeline.active_timeline import create_settled, delete_instant_file, find_instant
+from table.timeline.instant import Action, Instant, State
+from table.timeline.metadata.compaction import decode_compaction_plan
+from table.timeline.timeline import Timeline
+
+PLANS_FOLDER = join(OWN_FOLDER, "plans")
+KEPT, WITHDRAWN = "kept", "withdrawn"
+_LOOKS = 6  # three seconds
+
+
+def decide_plan(storage: Storage, time: str, wanted: str) -> str:
+    """Gives the word on a provisional compaction, unless somebody has.
+
+    Args:
+        storage: the table's.
+        time: the compaction's.
+        wanted: `KEPT` or `WITHDRAWN`.
+
+    Returns:
+        The word that counts.
+
+    Raises:
+        CommitOutcomeUnknownError: the store does not say which word counts.
+    """
+    return create_settled(storage, join(PLANS_FOLDER, time), wanted.encode()).decode()
+
+
+def is_kept(storage: Storage, compaction: Instant) -> bool:
+    """Whether a pending compaction counts: it is not provisional, or was kept."""
+    return not _is_provisional(storage, compaction) or _find_word(storage, compaction.time) == KEPT
+
+
+def settle_compactions(table: HudiTable, timeline: Timeline) -> Timeline:
+    """Waits for the word on provisional compactions; those without one are withdrawn.
+
+    Args:
+        table: the table.
+        timeline: as loaded.
+
+    Returns:
+        The timeline, on which every pending compaction counts.
+
+    Raises:
+        CommitOutcomeUnknownError, StorageError: the store fails.
+    """
+    storage, withdrawn = table.storage, False
+    for compaction in timeline.pending_of(Action.COMPACTION):
+        if not _is_provisional(storage, compaction):
+            continue
+        word = _find_word(storage, compaction.time)
+        for attempt in range(_LOOKS):
+            if word is not None:
+                break
+            clock.sleep_s(0.05 * 2**attempt)
+            word = _find_word(storage, compaction.time)
+        if (word or decide_plan(storage, compaction.time, WITHDRAWN)) == WITHDRAWN:
+            delete_instant_file(storage, compaction.at(State.REQUESTED))
+            withdrawn = True
+    return table.load_timeline() if withdrawn else timeline
+
+
+def forget_plans(storage: Storage, line: str, pending: Iterable[str]) -> None:
+    """Deletes the words on compactions that the active timeline has passed.
+
+    Args:
+        storage: the table's.
+        line: the first instant that stays active.
+        pending: times of instants that are pending.
+    """
+    kept = set(pending)
+    for entry in storage.list_dir(PLANS_FOLDER):
+        if entry.name < line and entry.name not in kept:
+            storage.delete_metafile(join(PLANS_FOLDER, entry.name))
+
+
+def _is_provisional(storage: Storage, compaction: Instant) -> bool:
+    request = compaction.at(State.REQUESTED)
+    data = find_instant(storage, request)
+    return bool(data) and decode_compaction_plan(data or b"", request.file_name).is_provisional
+
+
+def _find_word(storage: Storage, time: str) -> str | None:
+    try:
+        return storage.read(join(PLANS_FOLDER, time)).decode()
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,42 @@
+"""Threads at the end of a process."""
+
+import subprocess
+import sys
+
+import pytest
+
+from table import threads
+
+PROGRAM = """
+import concurrent.futures.thread
+import time
+from table import threads
+
+def work():
+    while not concurrent.futures.thread._shutdown:  # the interpreter waits for its threads from here on
+        time.sleep(0.01)
+    with threads.make_pool(2, "late") as pool:
+        futures = [pool.submit(divmod, 7, 2)]
+        print(list(pool.map(str, range(3))), futures[0].result())
+        print(repr(pool.submit(divmod, 1, 0).exception()))
+
+threads.start_thread(work, "service")
+other = threads.make_pool(1, "other")
+other.submit(time.sleep, OTHERS)
+"""
+
+
+@pytest.mark.parametrize("others", [0, 0.5])
+def test_a_thread_that_the_interpreter_waits_for_still_has_pools(others):
+    """Also while it waits for what other pools do."""
+    program = PROGRAM.replace("OTHERS", str(others))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[:1] == ["['0', '1', '2'] (3, 1)"], done.stderr
+    assert "ZeroDivisionError" in done.stdout
+
+
+def test_a_closed_pool_takes_nothing():
+    pool = threads.make_pool(1, "closed")
+    pool.shutdown()
+    with pytest.raises(RuntimeError, match="after shutdown"):
+        pool.submit(print)

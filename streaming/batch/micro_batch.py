@@ -158,12 +158,14 @@ class MicroBatchWriter:
             HudiError: nothing of the batch is visible, unless the message says otherwise.
         """
         timing, retries = PhaseClock(), self._options.concurrency.retries
+        of_stream = batch.batch_id is not None and batch.query_id is not None
+        keeps_table = of_stream or batch.keeps_table or self.lease.is_held  # a stream does until its next batch
         try:
             while True:
                 try:
                     return self._write_once(batch, timing)
                 except CommitConflictError as conflict:
-                    shares = self._options.concurrency.is_shared  # the lease may have been released by now
+                    shares = self._options.concurrency.is_shared  # the lease may have been lost by now
                     if not (retries and shares and self.progress.is_new and batch.workers.can_repeat):
                         raise
                     retries -= 1
@@ -172,6 +174,8 @@ class MicroBatchWriter:
                     clock.sleep_s(_PAUSE_S * (1 + clock.jitter()))
         finally:
             self.lease.end_turn()
+            if not keeps_table:  # not between tries: a request of somebody who has left counts for nothing
+                self.lease.release()
 
     def _write_once(self, batch: Batch, timing: PhaseClock) -> BatchSummary:
         self.progress.reset()
@@ -180,16 +184,12 @@ class MicroBatchWriter:
         identity = WriterIdentity(self._options.sink.id, batch.query_id, self.lease.owner)
         opened = open_table(self._storage, self._options, self._default_name, batch.workers.schema)
         table = replace(opened, lock=self.lock)
-        was_held = self.lease.is_held
         self.lease.hold(identity)
         self.lease.is_busy = True
         try:
             return self._write_held(without_metadata_table(table), batch, identity, timing)
         finally:
             self.lease.is_busy = False
-            of_stream = batch.batch_id is not None and batch.query_id is not None
-            if not (of_stream or batch.keeps_table or was_held):
-                self.lease.release()  # a stream keeps it until its next batch
 
     def _write_held(self, table: HudiTable, batch: Batch, identity: WriterIdentity, timing: PhaseClock) -> BatchSummary:
         """The batch of a writer that holds the table."""

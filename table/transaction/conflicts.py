@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from table.config.table_config import TableConfig
 from table.files.names import parse_base_file, parse_log_file
-from table.timeline.metadata.commit import CommitMetadata
+from table.timeline.metadata.commit import NO_PREVIOUS_COMMIT, CommitMetadata
 from table.transaction.checkpoint import SINK_KEY
 
 _BUCKET_DIGITS = 8
@@ -101,15 +101,31 @@ def _find_changed(facts: CommitFacts) -> str | None:
     if not facts.looks:
         return None
     # a version that the batch may have looked for its keys in, while the one that replaces it was not visible to it
-    replaced = {group for metadata in _others(facts).values() for group in metadata.file_groups}
-    unseen = [file for file in facts.cleaned if _file_group_of(file) in replaced]
+    current = _current_at_begin(facts)
+    unseen = [file for file in facts.cleaned if _is_as_new_as(file, current)]
     return f"a clean deletes {min(unseen)}, which was current when the batch began" if unseen else None
 
 
-def _file_group_of(path: str) -> tuple[str, str] | None:
+def _current_at_begin(facts: CommitFacts) -> Mapping[tuple[str, str], str]:
+    """Of file groups that others wrote, the version that was current when the batch began: the first they replaced.
+
+    Where that is not known, because the group was replaced as a whole, any version may have been: the empty text.
+    """
+    found: dict[tuple[str, str], str] = {}
+    for metadata in _others(facts).values():
+        previous = {(stat.partition_path, stat.file_id): stat.prev_commit for stat in metadata.stats}
+        for group in metadata.file_groups:
+            time = previous.get(group, NO_PREVIOUS_COMMIT)
+            found[group] = min("" if time == NO_PREVIOUS_COMMIT else time, found.get(group, time))
+    return found
+
+
+def _is_as_new_as(path: str, current: Mapping[tuple[str, str], str]) -> bool:
     partition_path, _, file = path.rpartition("/")
-    name = parse_base_file(file) or parse_log_file(file)
-    return (partition_path, name.file_id) if name is not None else None
+    base, on_log = parse_base_file(file), parse_log_file(file)
+    if base is not None:
+        return base.instant_time >= current.get((partition_path, base.file_id), "~")
+    return on_log is not None and on_log.base_instant_time >= current.get((partition_path, on_log.file_id), "~")
 
 
 def _find_rescheduled(facts: CommitFacts) -> str | None:

@@ -13,6 +13,7 @@ from table.services.clean.plan import (
     FileFate,
     Protection,
     choose_incremental_paths,
+    earliest_in_use,
     earliest_to_retain,
     is_emptied,
     judge_file_group,
@@ -177,6 +178,7 @@ def _load_facts(table: HudiTable, timeline: Timeline, settings: CleanSettings) -
         load_savepointed(table, timeline),
         _load_compacting(table, timeline),
         compacted=frozenset(instant.time for instant in compactions),
+        in_use=earliest_in_use(timeline) if settings.policy == KEEP_LATEST_FILE_VERSIONS else None,
     )
     return Facts(
         timeline,

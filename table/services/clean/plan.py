@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from table.options.groups import KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
-from table.timeline.instant import Action, Instant
+from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.timeline import Timeline
 from table.view.file_group import DataFile, FileGroup, FileSlice
 
@@ -36,6 +36,7 @@ class Lifetime:
     needed_until: str | None
 
 
+_IN_USE = "a batch that is under way may read it"
 NO_LIFETIME = Lifetime("", None, None)
 
 
@@ -67,11 +68,13 @@ class Protection:
         compacting: (partition path, file id) -> base instant of the slice that a pending compaction reads.
         compacted: instants of compactions, while a batch is under way: it may have begun before one was completed, and
             read the slice that it folded.
+        in_use: see `earliest_in_use`, where the policy counts versions.
     """
 
     savepointed: Mapping[str, frozenset[str]] = field(default_factory=dict)
     compacting: Mapping[tuple[str, str], str] = field(default_factory=dict)
     compacted: frozenset[str] = frozenset()
+    in_use: Instant | None = None
 
     def rule(self, found: FileSlice) -> str | None:
         """Why the files of a slice are protected, or None. They stay, or go, together."""
@@ -108,16 +111,30 @@ def earliest_to_retain(timeline: Timeline, settings: CleanSettings, oldest_time:
         None where the policy knows no such commit, or there are too few.
     """
     commits = timeline.completed_writes
+    candidate = None
     if settings.policy == KEEP_LATEST_BY_HOURS:
-        return next((i for i in commits if i.time >= oldest_time), None)
-    if settings.policy != KEEP_LATEST_COMMITS or len(commits) <= settings.commits_retained:
-        return None
-    candidate = commits[len(commits) - settings.commits_retained]
+        candidate = next((i for i in commits if i.time >= oldest_time), None)
+    elif settings.policy == KEEP_LATEST_COMMITS and len(commits) > settings.commits_retained:
+        candidate = commits[len(commits) - settings.commits_retained]
     pending = timeline.pending_of(*PENDING_WRITES)
-    if pending and candidate.time > pending[0].time:
-        before = [i for i in commits if i.time < pending[0].time]
-        return before[-1] if before else None
+    if candidate is not None and pending and candidate.time > pending[0].time:
+        return _last_before(commits, pending[0])
     return candidate
+
+
+def earliest_in_use(timeline: Timeline) -> Instant | None:
+    """The commit from which the oldest batch under way may have begun; None where no batch is, or the table was empty.
+
+    The policy that counts versions knows no commit to retain, so it asks for this one. Hudi does not: there, a writer
+    beside a fast one loses the versions that it reads.
+    """
+    pending = timeline.pending_of(*WRITE_ACTIONS)
+    return _last_before(timeline.completed_writes, pending[0]) if pending else None
+
+
+def _last_before(commits: Sequence[Instant], pending: Instant) -> Instant | None:
+    before = [i for i in commits if i.time < pending.time]
+    return before[-1] if before else None
 
 
 def choose_incremental_paths(since: str, until: str, touched: Mapping[str, Iterable[str]]) -> frozenset[str]:
@@ -146,13 +163,16 @@ def judge_file_group(
     if settings.policy == KEEP_LATEST_FILE_VERSIONS:
         compacting = protection.compacting.get((group.partition_path, group.file_id))
         rules = _by_versions(slices, settings.versions_retained, compacting)
+        if protection.in_use is not None:
+            used = _by_commit(slices, protection.in_use)
+            rules = [rule or (_IN_USE if other else None) for rule, other in zip(rules, used, strict=True)]
     else:
         rules = _by_commit(slices, earliest)
     fates = []
     bases = [found for found in slices if found.base_file is not None]
     folded = bases[1:2] if bases and bases[0].base_instant_time in protection.compacted else []
     for found, rule, seen in zip(slices, rules, lifetimes(group), strict=True):
-        kept = rule or protection.rule(found) or ("a batch that is under way may read it" if found in folded else None)
+        kept = rule or protection.rule(found) or (_IN_USE if found in folded else None)
         why = kept or _reason(settings, earliest)
         fates += [FileFate(file, kept is None, why, seen) for file in found.files]
     return fates
@@ -239,8 +259,9 @@ def judge_replaced_group(
         kept = f"replaced by {replaced_at} only"
         return [FileFate(file, deleted=False, rule=kept) for found in group.slices for file in found.files]
     fates = []
+    is_used = protection.in_use is not None and replaced_at >= protection.in_use.time
     for found, seen in zip(group.slices, lifetimes(group, replaced_at), strict=True):
-        guard = protection.rule(found)
+        guard = protection.rule(found) or (_IN_USE if is_used else None)
         why = guard or f"its file group was replaced by {replaced_at}"
         fates += [FileFate(file, guard is None, why, seen) for file in found.files]
     return fates

@@ -9,14 +9,15 @@ from snapshots import assert_clean
 
 from streaming import ArrowSink
 from streaming.batch.workers import Batch
-from table import CommitConflictError, HudiTable, InvalidConfigError, read_table
+from table import CommitConflictError, HudiTable, InvalidConfigError, clock, read_table
 from table.inspect.doctor import examine
 from table.options.write_options import parse_options
 from table.services.check.check import check
 from table.storage.local import LocalStorage
 from table.timeline.timeline import Timeline
-from table.transaction import commit
+from table.transaction import commit, membership
 from table.transaction.conflicts import _place_of
+from table.transaction.membership import TURNS_FOLDER
 
 SHARED = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
 UPSERT = {**SHARED, "hoodie.datasource.write.operation": "upsert"}
@@ -423,8 +424,26 @@ def test_a_table_without_a_commit_is_not_opened_beside_a_live_writer_of_another_
     assert left.exists()
 
 
-@pytest.mark.parametrize(("operation", "conflicts"), [("insert", False), ("bulk_insert", False), ("upsert", True)])
-def test_a_batch_that_only_adds_rows_does_not_wait_for_cleans_to_stop(tmp_path, operation, conflicts):
+def test_a_write_outside_of_a_stream_stays_a_member_while_it_asks_for_its_turn(tmp_path, monkeypatch):
+    a, b = writer(tmp_path, "a", UPSERT), writer(tmp_path, "b", UPSERT)
+    b.write(0, in_one(range(8)))
+    meanwhile(a, lambda: b.write(1, in_one(range(4), ts=5, v="b")))
+    waited = []
+
+    def pause(_):
+        monkeypatch.setattr(clock, "sleep_s", lambda _: None)
+        b.writer.lease.wait_for_turn()  # as its next batch would
+        waited.append(LocalStorage(str(tmp_path)).list_dir(TURNS_FOLDER))
+
+    monkeypatch.setattr(clock, "sleep_s", pause)
+    monkeypatch.setattr(membership, "_TURN_TRIES", 1)
+    a.writer.write(Batch(a.workers(in_one(range(4, 8), ts=5, v="a")), None, None))
+    assert [[entry.name for entry in found] for found in waited] == [[a.writer.lease.owner]]
+    assert not a.writer.lease.is_held
+
+
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert", "upsert"])
+def test_cleans_of_a_fast_writer_do_not_stop_a_slow_one(tmp_path, operation):
     cleans = {
         "hoodie.clean.automatic": "true",
         "hoodie.clean.async.enabled": "false",
@@ -433,16 +452,16 @@ def test_a_batch_that_only_adds_rows_does_not_wait_for_cleans_to_stop(tmp_path, 
     }
     stream = writer(tmp_path, "stream", {**UPSERT, **cleans})
     backfill = writer(tmp_path, "backfill", {**SHARED, **ONCE, "hoodie.datasource.write.operation": operation})
-    stream.write(0, rows(range(4), partition=lambda _: "hot"))
+    for number in range(3):
+        stream.write(number, rows(range(4), partition=lambda _: "hot", ts=number))
 
     def go_on():
-        for number in (1, 2):
+        for number in (3, 4, 5):
             stream.write(number, rows(range(4), partition=lambda _: "hot", ts=number))
 
     meanwhile(backfill, go_on)
-    batch = rows(range(100, 110), partition=lambda _: "cold")
-    if conflicts:
-        with pytest.raises(CommitConflictError, match="a clean deletes"):
-            backfill.write(0, batch)
-    else:
-        assert backfill.write(0, batch).instant_time
+    assert backfill.write(0, rows(range(100, 110), partition=lambda _: "cold")).instant_time
+    assert LocalStorage(str(tmp_path)).list_dir("hot")
+    stream.write(6, rows(range(4), partition=lambda _: "hot", ts=6))
+    left = [entry for entry in LocalStorage(str(tmp_path)).list_dir("hot") if entry.name.endswith(".parquet")]
+    assert len(left) == 1  # nobody needs the others any more

@@ -209,6 +209,16 @@ CONFIG = TableConfig("t", ("id",))
 GROUPS = frozenset({("p", "a")})
 
 
+def cleaned(time, file_id="c"):
+    return f"q/{file_id}_0-0-0_{time}.parquet"
+
+
+def elsewhere(*previous):
+    """Commits of others, each of which replaced a version of file group ``c``."""
+    stats = [WriteStat("c", f"q/c_{time}", "q", prev_commit=time) for time in previous]
+    return {str(6 + at): CommitMetadata((stat,)) for at, stat in enumerate(stats)}
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -221,6 +231,14 @@ GROUPS = frozenset({("p", "a")})
         ({"restored": True}, "a restore began"),
         ({"cleaned": frozenset({"p/old", "p/other"})}, "a clean deletes p/old"),
         ({"cleaned": frozenset({"p/other"})}, None),
+        ({"cleaned": frozenset({cleaned(3)}), "others": elsewhere("4")}, None),
+        ({"cleaned": frozenset({cleaned(4)}), "others": elsewhere("4")}, "which was current when the batch began"),
+        ({"cleaned": frozenset({cleaned(6)}), "others": elsewhere("4", "6")}, "which was current"),
+        ({"cleaned": frozenset({cleaned(4)}), "others": elsewhere("4"), "looks": False}, None),
+        ({"cleaned": frozenset({cleaned(3, "a")}), "others": elsewhere("4")}, None),
+        ({"cleaned": frozenset({cleaned(3)}), "others": elsewhere("null")}, "which was current"),
+        ({"cleaned": frozenset({"q/.c_3.log.1_0-0-0"}), "others": elsewhere("4")}, None),
+        ({"cleaned": frozenset({"q/.c_4.log.1_0-0-0"}), "others": elsewhere("4")}, "which was current"),
         ({"others": {"6": CommitMetadata((WriteStat("a", "p/a", "p"),))}}, "commit 6 wrote file group a in 'p'"),
         ({"others": {"6": CommitMetadata((WriteStat("a", "q/a", "q"),))}}, None),
         ({"others": {"6": CommitMetadata(replaced={"p": ("a",)})}}, "commit 6 wrote file group a"),

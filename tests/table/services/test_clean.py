@@ -17,6 +17,7 @@ from table.services.clean.judgement import judge_files, plan_clean
 from table.services.clean.plan import (
     Protection,
     choose_incremental_paths,
+    earliest_in_use,
     earliest_to_retain,
     is_emptied,
     judge_file_group,
@@ -63,6 +64,7 @@ def deleted(fates):
         (COMMITS, timeline(1, 3, 4, 6, pending=(2,)), 1),
         (COMMITS, timeline(3, 4, 6, pending=(2,)), None),
         (HOURS, timeline(1, 2, 3), 2),
+        (HOURS, timeline(1, 4, 5, pending=(3,)), 1),
         (VERSIONS, timeline(1, 2, 3), None),
     ],
 )
@@ -104,6 +106,19 @@ def test_savepoints_and_compactions_are_above_every_policy():
         assert deleted(judge_file_group(versions, settings, earliest, compacting)) in ([1], [])
     rules = {fate.rule for fate in judge_file_group(versions, COMMITS, earliest, Protection({"p": {names[1]}}))}
     assert "a savepoint holds it" in rules
+
+
+def test_counted_versions_stay_while_a_batch_may_read_them():
+    assert earliest_in_use(timeline(1, 2)) is None
+    assert earliest_in_use(timeline(2, pending=(1,))) is None
+    used = earliest_in_use(timeline(1, 3, 5, 6, pending=(4, 7)))
+    assert used is not None
+    assert used.time == times(3)[0]
+    once = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=1)
+    # of 2, a batch that began when 3 was about to be completed still reads
+    assert deleted(judge_file_group(group(1, 2, 3, 5, 6), once, None, Protection(in_use=used))) == [1]
+    assert deleted(judge_replaced_group(group(1, 2), times(5)[0], once, None, Protection(in_use=used))) == []
+    assert deleted(judge_replaced_group(group(1, 2), times(2)[0], once, None, Protection(in_use=used))) == [1, 2]
 
 
 def test_replaced_groups_go_with_the_commit_that_replaced_them():

@@ -1,11 +1,12 @@
-"""Writing without Spark beside delta-rs and pyiceberg: `python benchmarks/without_spark.py --python …/bin/python`.
+"""Writing without Spark beside delta-rs, pyiceberg and DuckLake: `benchmarks/without_spark.py --python …/bin/python`.
 
 Each write is a process of its own, so that its peak memory is its own; it holds the rows that are written. Rounds go
 through all writers in turn. Half of the rows of an upsert are new, and the upserts of a writer change one table, which
 grows alike for all. A write that takes longer than the limit is stopped, and its writer is asked for no more upserts.
 Writes ``benchmarks/results/without-spark.json`` and the page ``benchmarks/without_spark.md``.
 
-The interpreter of `--python` has hudistream's dependencies, deltalake and pyiceberg[sql-sqlite,pyarrow].
+The interpreter of `--python` has hudistream's dependencies, deltalake, pyiceberg[sql-sqlite,pyarrow], duckdb and
+duckdb-extension-ducklake.
 """
 
 import argparse
@@ -24,7 +25,7 @@ import pyarrow as pa
 HERE = Path(__file__).parent
 SIZES = (10_000, 100_000, 1_000_000)
 PARTITIONS = 8
-PACKAGES = {"hudistream": "pyarrow", "deltalake": "deltalake", "pyiceberg": "pyiceberg"}
+PACKAGES = {"hudistream": "pyarrow", "deltalake": "deltalake", "pyiceberg": "pyiceberg", "ducklake": "duckdb"}
 
 
 # ---- rows
@@ -136,7 +137,46 @@ class Iceberg:
             table.append(rows)
 
 
-WRITERS = {"hudistream": Ours, "deltalake": Delta, "pyiceberg": Iceberg}
+class DuckLake:
+    """As it comes: the catalog is a DuckDB file, and batches of few rows stay in it ("inlined")."""
+
+    def __init__(self, place):
+        import duckdb
+        import duckdb_extension_ducklake as extension
+
+        os.makedirs(place, exist_ok=True)
+        [found] = Path(extension.__file__).parent.rglob("*.duckdb_extension")
+        self.db = duckdb.connect()
+        self.db.execute(f"LOAD '{found}'")
+        self.db.execute(f"ATTACH 'ducklake:{place}/catalog.ducklake' AS l (DATA_PATH '{place}/data')")
+
+    def create(self, name, rows):
+        self.db.register("given", rows)
+        self.db.execute(f"CREATE TABLE l.{name} AS SELECT * FROM given LIMIT 0")
+        self.db.execute(f"ALTER TABLE l.{name} SET PARTITIONED BY (p)")
+
+    def insert(self, name, rows):
+        self.db.register("given", rows)
+        self.db.execute(f"INSERT INTO l.{name} SELECT * FROM given")
+
+    def build(self, rows):
+        self.create("tbl", rows)
+        self.insert("tbl", rows)
+
+    def upsert(self, rows):
+        self.db.register("given", rows)
+        self.db.execute(
+            "MERGE INTO l.tbl AS t USING given AS s ON t.p = s.p AND t.id = s.id "
+            "WHEN MATCHED THEN UPDATE WHEN NOT MATCHED THEN INSERT"
+        )
+
+    def append_all(self, batches):
+        self.create("small", batches[0])
+        for rows in batches:
+            self.insert("small", rows)
+
+
+WRITERS = {"hudistream": Ours, "deltalake": Delta, "pyiceberg": Iceberg, "ducklake": DuckLake}
 
 
 # ---- measuring

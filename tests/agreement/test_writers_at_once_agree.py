@@ -4,21 +4,22 @@ import threading
 
 import pytest
 from engine import Engine, rows
+from needs import require
 from oracles import hudi_rs
 from oracles.hudi import JVM, HudiError
+from zookeeper_server import serve_zookeeper
 
 from table import HudiTable, read_table
 
 pytestmark = pytest.mark.hudi
 
-LOCK = {
+SHARED = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
-    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.FileSystemBasedLockProvider",
     "hoodie.write.lock.wait_time_ms_between_retry": "50",
 }
+PROVIDERS = "org.apache.hudi.client.transaction.lock"
 THEIRS = {
     **JVM,
-    **LOCK,
     "hoodie.cleaner.policy.failed.writes": "LAZY",
     "hoodie.metadata.enable": "false",
     "hoodie.write.table.version": "6",
@@ -28,11 +29,29 @@ THEIRS = {
 SIZE = 20
 
 
+@pytest.fixture(params=["filesystem", pytest.param("zookeeper", marks=pytest.mark.slow)])
+def lock(request, tmp_path):
+    """Options of both writers."""
+    if request.param == "filesystem":
+        yield {**SHARED, "hoodie.write.lock.provider": f"{PROVIDERS}.FileSystemBasedLockProvider"}
+        return
+    require("kazoo")
+    with serve_zookeeper(tmp_path) as (address, _):
+        yield {
+            **SHARED,
+            "hoodie.write.lock.provider": f"{PROVIDERS}.ZookeeperBasedLockProvider",
+            "hoodie.write.lock.zookeeper.url": address,
+            "hoodie.write.lock.zookeeper.port": address.rpartition(":")[2],
+            "hoodie.write.lock.zookeeper.base_path": "/hudi/locks",
+            "hoodie.write.lock.zookeeper.lock_key": "t",
+        }
+
+
 @pytest.mark.parametrize("batches", [4, pytest.param(25, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("operation", ["upsert", "insert"])
-def test_rows_of_both_are_there_once_and_each_waits_for_the_other(hudi, tmp_path, operation, batches):
+def test_rows_of_both_are_there_once_and_each_waits_for_the_other(hudi, tmp_path, lock, operation, batches):
     path = str(tmp_path / "t")
-    options = {**LOCK, "hoodie.datasource.write.operation": operation, "hoodie.index.type": "BLOOM"}
+    options = {**lock, "hoodie.datasource.write.operation": operation, "hoodie.index.type": "BLOOM"}
     ours = Engine(path, options)
     ours.write(0, rows(range(SIZE)))
     refused = []
@@ -42,7 +61,7 @@ def test_rows_of_both_are_there_once_and_each_waits_for_the_other(hudi, tmp_path
             made = rows(range(10_000 + batch * SIZE, 10_000 + (batch + 1) * SIZE), ts=batch, v="theirs")
             while True:
                 try:
-                    hudi.write(path, made, {**THEIRS, "hoodie.datasource.write.operation": operation})
+                    hudi.write(path, made, {**THEIRS, **lock, "hoodie.datasource.write.operation": operation})
                     break
                 except HudiError as error:
                     refused.append(str(error))

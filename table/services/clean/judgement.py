@@ -15,6 +15,7 @@ from table.services.clean.plan import (
     choose_incremental_paths,
     earliest_in_use,
     earliest_to_retain,
+    find_arrivals,
     is_emptied,
     judge_file_group,
     judge_replaced_group,
@@ -178,6 +179,7 @@ def _load_facts(table: HudiTable, timeline: Timeline, settings: CleanSettings) -
         load_savepointed(table, timeline),
         _load_compacting(table, timeline),
         compacted=frozenset(instant.time for instant in compactions),
+        arrivals=_load_arrivals(table, timeline),
         in_use=earliest_in_use(timeline) if settings.policy == KEEP_LATEST_FILE_VERSIONS else None,
     )
     return Facts(
@@ -191,6 +193,14 @@ def _load_facts(table: HudiTable, timeline: Timeline, settings: CleanSettings) -
         load_replaced(table, timeline),
         load_reader_needs(table, settings),
     )
+
+
+def _load_arrivals(table: HudiTable, timeline: Timeline) -> dict[str, str]:
+    """See `find_arrivals`; a table that one writer writes, without compactions, has none."""
+    names = timeline.layout.names
+    times = {instant.file_name: instant.time for instant in timeline.completed_writes}
+    entries = table.storage.list_dir(names.folder)
+    return find_arrivals({times[entry.name]: entry.modified_ms for entry in entries if entry.name in times})
 
 
 def _replaced_included(timeline: Timeline) -> CommittedInstants:

@@ -27,7 +27,8 @@ class Lifetime:
 
     Attributes:
         since: instant of its slice.
-        superseded_at: instant of the next version, or of the commit that replaced the group; None without one.
+        superseded_at: instant of the next version, or of the commit that replaced the group, or the newest instant
+            when it became visible; None without one.
         needed_until: readers of snapshots before this instant need it; None: readers of the newest one may.
     """
 
@@ -37,6 +38,7 @@ class Lifetime:
 
 
 _IN_USE = "a batch that is under way may read it"
+_CAME_LATE = "what superseded it became visible a few commits ago only"
 NO_LIFETIME = Lifetime("", None, None)
 
 
@@ -69,12 +71,14 @@ class Protection:
         compacted: instants of compactions, while a batch is under way: it may have begun before one was completed, and
             read the slice that it folded.
         in_use: see `earliest_in_use`, where the policy counts versions.
+        arrivals: see `find_arrivals`.
     """
 
     savepointed: Mapping[str, frozenset[str]] = field(default_factory=dict)
     compacting: Mapping[tuple[str, str], str] = field(default_factory=dict)
     compacted: frozenset[str] = frozenset()
     in_use: Instant | None = None
+    arrivals: Mapping[str, str] = field(default_factory=dict)
 
     def rule(self, found: FileSlice) -> str | None:
         """Why the files of a slice are protected, or None. They stay, or go, together."""
@@ -132,6 +136,26 @@ def earliest_in_use(timeline: Timeline) -> Instant | None:
     return _last_before(timeline.completed_writes, pending[0]) if pending else None
 
 
+def find_arrivals(completed: Mapping[str, int]) -> dict[str, str]:
+    """Writes that became visible behind others of later times: compactions above all, and batches of several writers.
+
+    Policies count commits by their times, and what such a write superseded would be gone at once. So it counts from
+    the newest write that was visible before it.
+
+    Args:
+        completed: time of a completed write -> when its file was written, by the store's clock.
+
+    Returns:
+        Time of such a write -> time of the newest one that was there when it came.
+    """
+    order = sorted(completed, key=lambda time: (completed[time], time))
+    newest_by_ms: dict[int, str] = {}
+    newest = ""
+    for time in order:
+        newest = newest_by_ms[completed[time]] = max(newest, time)
+    return {time: newest for time in order if (newest := newest_by_ms[completed[time]]) > time}
+
+
 def _last_before(commits: Sequence[Instant], pending: Instant) -> Instant | None:
     before = [i for i in commits if i.time < pending.time]
     return before[-1] if before else None
@@ -168,30 +192,37 @@ def judge_file_group(
             rules = [rule or (_IN_USE if other else None) for rule, other in zip(rules, used, strict=True)]
     else:
         rules = _by_commit(slices, earliest)
+    late = _by_commit(slices, earliest, protection.arrivals)
     fates = []
     bases = [found for found in slices if found.base_file is not None]
     folded = bases[1:2] if bases and bases[0].base_instant_time in protection.compacted else []
-    for found, rule, seen in zip(slices, rules, lifetimes(group), strict=True):
+    for found, rule, later, seen in zip(slices, rules, late, lifetimes(group, None, protection.arrivals), strict=True):
         kept = rule or protection.rule(found) or (_IN_USE if found in folded else None)
-        why = kept or _reason(settings, earliest)
-        fates += [FileFate(file, kept is None, why, seen) for file in found.files]
+        is_held = kept is None and later is not None and settings.policy != KEEP_LATEST_FILE_VERSIONS
+        why = kept or (_CAME_LATE if is_held else _reason(settings, earliest))
+        fates += [FileFate(file, kept is None and not is_held, why, seen, is_held) for file in found.files]
     return fates
 
 
-def lifetimes(group: FileGroup, replaced_at: str | None = None) -> list[Lifetime]:
+def lifetimes(
+    group: FileGroup, replaced_at: str | None = None, arrivals: Mapping[str, str] | None = None
+) -> list[Lifetime]:
     """Of each slice of a group, newest first, which snapshots show it.
 
     Args:
         group: its slices.
         replaced_at: instant of the commit that replaced the whole group; None where it is in sight.
+        arrivals: see `find_arrivals`.
     """
     times = [found.base_instant_time for found in group.slices]
     # readers of a slice behind a pending compaction read the one before it, too
     further = 2 if group.log_files else 1
-    return [
-        Lifetime(time, _superseded(times, time, 1, replaced_at), _superseded(times, time, further, replaced_at))
-        for time in times
-    ]
+    found = []
+    for time in times:
+        end = _superseded(times, time, 1, replaced_at)
+        came = (arrivals or {}).get(end, end) if end is not None else None
+        found.append(Lifetime(time, came, _superseded(times, time, further, replaced_at)))
+    return found
 
 
 def _superseded(times: Sequence[str], time: str, count: int, replaced_at: str | None) -> str | None:
@@ -207,12 +238,15 @@ def _reason(settings: CleanSettings, earliest: Instant | None) -> str:
     return f"replaced before {earliest.time if earliest else '?'}, the earliest commit retained"
 
 
-def _by_commit(slices: Sequence[FileSlice], earliest: Instant | None) -> list[str | None]:
+def _by_commit(
+    slices: Sequence[FileSlice], earliest: Instant | None, arrivals: Mapping[str, str] | None = None
+) -> list[str | None]:
     """For each slice, newest first, why it stays; None: nothing holds it."""
     if earliest is None:
         return ["too few commits"] * len(slices)
-    newest = slices[0].base_instant_time
-    times = [found.base_instant_time for found in slices]
+    came = arrivals or {}
+    times = [came.get(found.base_instant_time, found.base_instant_time) for found in slices]
+    newest = times[0]
     before = next((time for time in times if time < earliest.time), None)
     rules: list[str | None] = []
     for time in times:
@@ -259,8 +293,16 @@ def judge_replaced_group(
         kept = f"replaced by {replaced_at} only"
         return [FileFate(file, deleted=False, rule=kept) for found in group.slices for file in found.files]
     fates = []
+    arrived = protection.arrivals.get(replaced_at, replaced_at)
+    if settings.policy != KEEP_LATEST_FILE_VERSIONS and earliest is not None and arrived >= earliest.time:
+        seen = lifetimes(group, replaced_at, protection.arrivals)
+        return [
+            FileFate(file, deleted=False, rule=_CAME_LATE, seen=at, is_held=True)
+            for found, at in zip(group.slices, seen, strict=True)
+            for file in found.files
+        ]
     is_used = protection.in_use is not None and replaced_at >= protection.in_use.time
-    for found, seen in zip(group.slices, lifetimes(group, replaced_at), strict=True):
+    for found, seen in zip(group.slices, lifetimes(group, replaced_at, protection.arrivals), strict=True):
         guard = protection.rule(found) or (_IN_USE if is_used else None)
         why = guard or f"its file group was replaced by {replaced_at}"
         fates += [FileFate(file, guard is None, why, seen) for file in found.files]

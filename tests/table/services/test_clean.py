@@ -19,6 +19,7 @@ from table.services.clean.plan import (
     choose_incremental_paths,
     earliest_in_use,
     earliest_to_retain,
+    find_arrivals,
     is_emptied,
     judge_file_group,
     judge_replaced_group,
@@ -119,6 +120,34 @@ def test_counted_versions_stay_while_a_batch_may_read_them():
     assert deleted(judge_file_group(group(1, 2, 3, 5, 6), once, None, Protection(in_use=used))) == [1]
     assert deleted(judge_replaced_group(group(1, 2), times(5)[0], once, None, Protection(in_use=used))) == []
     assert deleted(judge_replaced_group(group(1, 2), times(2)[0], once, None, Protection(in_use=used))) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("completed_at", "arrivals"),
+    [
+        ({1: 10, 2: 20, 3: 30}, {}),
+        ({1: 10, 2: 35, 3: 30}, {2: 3}),
+        ({1: 90, 2: 20, 3: 30, 4: 95}, {1: 3}),
+        ({1: 10, 2: 10, 3: 30}, {1: 2}),  # a store of whole seconds does not say which came first
+        ({}, {}),
+    ],
+)
+def test_writes_that_became_visible_behind_later_ones(completed_at, arrivals):
+    found = find_arrivals({times(number)[0]: at for number, at in completed_at.items()})
+    assert found == {times(late)[0]: times(behind)[0] for late, behind in arrivals.items()}
+
+
+def test_what_a_late_write_superseded_stays_as_many_commits_as_if_it_came_now():
+    earliest = completed(times(5)[0])
+    late = Protection(arrivals={times(3)[0]: times(6)[0]})
+    assert deleted(judge_file_group(group(1, 2, 3), COMMITS, earliest, Protection())) == [1, 2]
+    fates = judge_file_group(group(1, 2, 3), COMMITS, earliest, late)
+    assert deleted(fates) == [1]
+    assert [fate.is_held for fate in fates] == [False, True, False]  # so the next clean looks again
+    assert deleted(judge_file_group(group(1, 2, 3), COMMITS, completed(times(7)[0]), late)) == [1, 2]
+    assert deleted(judge_file_group(group(1, 2, 3), VERSIONS, None, late)) == [1]
+    assert deleted(judge_replaced_group(group(1, 2), times(3)[0], COMMITS, earliest, late)) == []
+    assert deleted(judge_replaced_group(group(1, 2), times(3)[0], COMMITS, completed(times(7)[0]), late)) == [1, 2]
 
 
 def test_replaced_groups_go_with_the_commit_that_replaced_them():

@@ -85,6 +85,8 @@ bench: setup
 	$(RUN) $(BIN)/python benchmarks/large_files.py
 	$(RUN) $(BIN)/python benchmarks/reading.py
 	$(RUN) $(BIN)/python benchmarks/compaction.py
+	$(RUN) $(BIN)/python benchmarks/compaction_beside.py
+	$(RUN) $(BIN)/python benchmarks/several_writers.py
 	$(RUN) $(BIN)/python benchmarks/files.py
 
 # driver by phase, processes, workers by part; workloads are those of benchmarks/workloads.py

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 # name of the environment, and its Spark; both know Connect, so that no test needs a third
 SPARK_4 = {
     "4.0": (".venv-connect", "pyspark[connect]>=4.0,<4.1"),
+    "4.1": (".venv-spark41", "pyspark[connect]>=4.1,<4.2"),
     "4.2": (".venv-spark4", "pyspark[connect]>=4.2,<4.3"),
 }
 _WITHOUT_SPARK = ["pyarrow", "pandas<3", "fastavro", "fsspec", "structlog", "numpy"]

@@ -62,7 +62,15 @@ found["types"] = [
 ]
 found["unknown"] = refused(colums="id")
 found["of_streams"] = refused(max_instants_per_batch="1")
-if pyspark.__version__.startswith("4.0."):
+minor = tuple(map(int, pyspark.__version__.split(".")[:2]))
+if minor >= (4, 1):
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    filtered = read(pushdown="true").where("p = 'p1' AND v <> 'x'")
+    found["pushed"] = [filtered.count(), filtered.rdd.getNumPartitions()]
+if minor >= (4, 2):
+    found["stream"] = follow_table(spark, followed, checkpoints)
+    found["cleaned"] = follow_cleaned_table(f"{followed}_cleaned")
+else:
     old = Follower(spark, followed, checkpoints)
     old.commit(0, range(4))
     old.commit(1, range(2))
@@ -70,11 +78,5 @@ if pyspark.__version__.startswith("4.0."):
     old.commit(2, range(1))
     found["old"] += [old.follow("old"), old.follow("old")]
     found["limited"] = old.refused(max_instants_per_batch="1")
-else:
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    filtered = read(pushdown="true").where("p = 'p1' AND v <> 'x'")
-    found["pushed"] = [filtered.count(), filtered.rdd.getNumPartitions()]
-    found["stream"] = follow_table(spark, followed, checkpoints)
-    found["cleaned"] = follow_cleaned_table(f"{followed}_cleaned")
 print(json.dumps(found), flush=True)
 spark.stop()

@@ -1,9 +1,9 @@
 """Row groups and pages by what reads and changes cost: `python benchmarks/row_groups.py [--rounds 3] [--rows 1000000]`.
 
 One file of rows in order of time, with keys in no order, is written with row groups (``hoodie.parquet.block.size``,
-Arrow bytes) and pages of several sizes. Then it is read as people do, and 1,000 of its rows are updated: neighbours, or rows
-anywhere. All figures are processor seconds of one process, so that other work on the machine counts little; rounds take
-turns. Writes ``benchmarks/results/row-groups.json`` and the page ``benchmarks/row_groups.md``.
+Arrow bytes) and pages of several sizes. Then it is read as people do, and 1,000 of its rows are updated: neighbours, or
+rows anywhere. All figures are processor seconds of one process, so that other work on the machine counts little; rounds
+take turns. Writes ``benchmarks/results/row-groups.json`` and the page ``benchmarks/row_groups.md``.
 """
 
 import argparse

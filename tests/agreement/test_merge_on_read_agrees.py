@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from engine import OPTIONS, Engine
+from oracles import hudi_rs
 from oracles.hudi import Hudi
 from values import plain
 
@@ -228,9 +229,32 @@ def test_other_versions_of_hudi_agree(tmp_path, version):
     """They write the same table of version 6 as we do, in turns, and read it."""
     other = Hudi(version)
     try:
-        run(other, tmp_path, 0, CASES[0], batches=5, keys=90)
+        for seed, case in enumerate((CASES[0], CASES[1], CASES[2])):
+            run(other, tmp_path / str(seed), seed, case, batches=5, keys=90)
     finally:
         other.stop()
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("case", [case for case in CASES if not PAYLOADS[case[1]].startswith("Partial")], ids=str)
+def test_hudi_rs_agrees(tmp_path, seed, case):
+    """Where every file group has a base file, and no log file was written while a compaction was pending."""
+    rng, path, past = random.Random(seed), str(tmp_path / "t"), Past()
+    compacts = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "3"}
+    engine = Engine(path, {**options_of(case), **compacts}, batch_rows=1000)
+    for number in range(6):
+        engine.write(number, batch(rng, number, 90, past))
+        assert texts(hudi_rs.read(path).to_pylist()) == texts(read_table(path).to_pylist()), number
+    engine.writer.stop()
+    assert HudiTable.open(path).load_timeline().completed_of(Action.COMMIT)
+
+
+def test_hudi_rs_refuses_what_is_merged_column_by_column(tmp_path):
+    path, case = str(tmp_path / "t"), next(case for case in CASES if PAYLOADS[case[1]].startswith("Partial"))
+    for number in range(2):
+        write_ours(path, options_of(case), number, batch(random.Random(number), number, 90))
+    with pytest.raises(Exception, match="merges with a merger of its own"):
+        hudi_rs.read(path)
 
 
 def test_a_failed_delta_commit_is_rolled_back_by_hudi_as_by_us(hudi, tmp_path):

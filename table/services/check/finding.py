@@ -32,6 +32,7 @@ class Kind(str, Enum):
     UNPROVEN_FILES = "unproven_files"
     MISSING_FILE = "missing_file"
     MISSING_FROM_SAVEPOINT = "missing_from_savepoint"
+    CONTINUED_NEWER_FILE = "continued_newer_file"
     REPLACED_AND_VISIBLE = "replaced_and_visible"
     REPLACED_STILL_THERE = "replaced_still_there"
     PARTITION_WITHOUT_METADATA = "partition_without_metadata"

@@ -23,6 +23,7 @@ def judge_files(look: Look) -> Iterator[Finding]:
     strays, missing = [*judge_strays(look), *judge_stray_logs(look)], list(judge_missing(look))
     yield from strays
     yield from missing
+    yield from judge_order(look)
     yield from judge_replaced(look)
     yield from judge_folders(
         look,
@@ -129,6 +130,28 @@ def _beyond_line(look: Look, file: BaseFile, held: frozenset[str], *, is_input: 
         why,
         advice,
     )
+
+
+def judge_order(look: Look) -> Iterator[Finding]:
+    """Commits that continued a file newer than they are: readers show the newer file, without their rows.
+
+    Writers of Hudi 1.0.2 do not choose an instant time and request it within one hold of the lock
+    (BaseHoodieWriteClient.startCommit). A commit of another writer fits in between.
+    """
+    for time, commit in sorted(look.commits.items()):
+        for stat in commit.stats:
+            if stat.prev_commit.isdigit() and stat.prev_commit > time:
+                yield Finding(
+                    Kind.CONTINUED_NEWER_FILE,
+                    Severity.ERROR,
+                    stat.path,
+                    f"commit {time} continued the version of {stat.prev_commit}, which is newer: readers show that "
+                    f"one, or those that follow it, without the {stat.num_inserts + stat.num_update_writes} rows that "
+                    "the commit wrote there",
+                    Repair.REFUSED,
+                    "nobody knows whether they were written again since",
+                    "write them again while the file exists: its rows with that commit time are those",
+                )
 
 
 def judge_missing(look: Look) -> Iterator[Finding]:

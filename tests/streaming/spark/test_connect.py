@@ -6,7 +6,8 @@ import pytest
 from environments import SPARK_4, make_environment, run_program
 from stream import write_batches
 
-from table import read_table
+from table import HudiTable, read_table
+from table.timeline.instant import Action
 
 
 @pytest.fixture(scope="module", params=["4.2", pytest.param("4.0", marks=pytest.mark.slow)])
@@ -15,8 +16,8 @@ def python(request):
     return make_environment(*SPARK_4[request.param])
 
 
-def run(python, *folders):
-    said = run_program(python, "connect_stream.py", *folders)
+def run(python, *folders, program="connect_stream.py"):
+    said = run_program(python, program, *folders)
     return dict(line.split(" ", 1) for line in said.splitlines() if line.split(" ", 1)[0].isupper())
 
 
@@ -51,3 +52,19 @@ def test_a_batch_replayed_under_spark_connect_is_there_once(python, tmp_path):
     assert run(python, folder, table, checkpoint)["COUNT"] == str(5 * 50 + 20 + 10)
     keys = read_table(table).column("id").to_pylist()
     assert sorted(key for key in keys if int(key[1:]) < 1000) == sorted(f"k{n}" for n in range(250))
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+@pytest.mark.parametrize("inline", ["true", "false"])
+def test_a_merge_on_read_stream_compacts_on_the_executors_of_spark_connect(python, tmp_path, inline):
+    folder, table, checkpoint = (str(tmp_path / name) for name in ("in", "t", "c"))
+    write_batches(folder, 5)
+    assert run(python, folder, table, checkpoint, inline, program="connect_compaction.py")["QUERY"] == "None"
+    timeline = HudiTable.open(table).load_timeline()
+    compactions = timeline.completed_of(Action.COMMIT)
+    assert len(compactions) >= 2
+    assert all(len(HudiTable.open(table).open_commits().read(one).stats) == 3 for one in compactions)
+    assert not timeline.pending
+    newest = {f"k{number % 70}": number for number in range(250)}
+    assert {row["id"]: row["ts"] for row in read_table(table, ["id", "ts"]).to_pylist()} == newest

@@ -135,6 +135,10 @@ class Hudi:
         """Lets it find classes of a JAR."""
         return self._call(do="add_jar", path=str(path))
 
+    def set_hadoop(self, settings):
+        """Settings of Hadoop, of its file systems for example."""
+        return self._call(do="set_hadoop", settings=settings)
+
     def lock_base_path(self, address):
         """Node of a table's lock in ZooKeeper, where it follows from the address."""
         return self._call(do="address_hash", address=address)

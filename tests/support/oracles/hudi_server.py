@@ -152,6 +152,13 @@ def do_add_jar(spark, path):
     return True
 
 
+def do_set_hadoop(spark, settings):
+    """Settings of Hadoop, before a file system is used that they are for."""
+    for key, value in settings.items():
+        spark.sparkContext._jsc.hadoopConfiguration().set(key, value)
+    return True
+
+
 def do_aws_lock(spark, name, method, key="", endpoint="", table="", lease_ms=0, wait_ms=0):
     """The client of DynamoDB's locks with which Hudi's DynamoDBBasedLockProvider works, with its parameters."""
     jvm = spark._jvm

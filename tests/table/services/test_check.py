@@ -405,6 +405,17 @@ def test_instants_that_do_not_hold_together(plain):
     assert "commit and indexing" in only(look(plain), Kind.SAME_TIME, WARNING, REFUSED).text
 
 
+def test_a_commit_that_continued_a_newer_file_lost_its_rows(plain):
+    first, second, third = commits(plain)[:3]
+    Path(plain, ".hoodie", f"{second}.commit").write_text(
+        Path(plain, ".hoodie", f"{second}.commit").read_text().replace(first, third)
+    )
+    found = of(look(plain), Kind.CONTINUED_NEWER_FILE)
+    assert len(found) == 3
+    assert {(f.severity, f.repair) for f in found} == {(ERROR, REFUSED)}
+    assert f"commit {second} continued the version of {third}" in found[0].text
+
+
 def test_an_archival_that_died_is_a_note(plain):
     table, fuse = HudiTable.open(plain), Fuse()
     settings = ArchiveSettings(min_commits=2, max_commits=3)

@@ -11,8 +11,8 @@ from dataclasses import asdict
 
 import pytest
 from held_elsewhere import held_elsewhere
-from oracles.compile_scala import compile_scala
 from oracles.hudi import Hudi
+from oracles.hudi_on_s3 import with_s3_client
 from s3_server import serve_s3
 
 from table.errors import CommitConflictError
@@ -30,13 +30,6 @@ VALIDITY_S = 10  # the least that Hudi takes
 def s3():
     with serve_s3() as address:
         yield address, {"key": "test", "secret": "test", "client_kwargs": {"endpoint_url": address}}
-
-
-def with_s3_client(hudi, folder):
-    made = folder / "s3-client.jar"
-    compile_scala("S3StorageLockClient.scala", made, [jar.removeprefix("file://") for jar in hudi.jars()])
-    hudi.add_jar(made)
-    return hudi
 
 
 @pytest.fixture(scope="module")

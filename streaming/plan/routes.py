@@ -16,7 +16,7 @@ from streaming.plan.write_profile import PathProfile, WriteProfile
 
 SLOT_BYTES = 16 * 1024 * 1024  # a path gets one slot per so many bytes that are expected
 SMALL_BATCH_BYTES = 16 * 1024 * 1024
-FILE_BYTES = 256 * 1024  # encoded in the time that a file takes by itself: marker, footer, filter, publishing
+FILE_BYTES = 128 * 1024  # encoded in the time that a file takes by itself: marker, footer, filter, publishing
 COPIED_A_BYTE = 16  # so many bytes are copied in the time in which one byte is encoded
 HOT_SHARE = 1.5  # a path with more than this times a task's even share of the work gets several tasks
 PLANNED_PATHS = 64  # with more paths, hashing spreads them evenly enough

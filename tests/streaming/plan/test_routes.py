@@ -3,6 +3,7 @@ import pytest
 from streaming.plan.bucket_assigner import AssignRules, LiveFile
 from streaming.plan.routes import (
     FILE_BYTES,
+    PLANNED_PATHS,
     SLOT_BYTES,
     SMALL_BATCH_BYTES,
     Routes,
@@ -92,7 +93,7 @@ def test_a_path_of_which_no_row_is_expected_any_more_counts_no_file():
 def test_many_small_paths_fill_every_task():
     routes = plan_routes(small_files(MANY_FILES, 1.0), RULES, 4)
     used = [task for tasks in routes.planned.values() for task in tasks]
-    assert {used.count(task) for task in range(4)} == {MANY_FILES // 4}
+    assert {used.count(task) for task in range(4)} == {PLANNED_PATHS // 4}
 
 
 @pytest.mark.parametrize("tasks", [1, 2, 3, 8, 200])

@@ -71,7 +71,7 @@ def small_files(paths, share, rows=4.0):
     ("paths", "share", "tasks"),
     [
         (1, 1.0, 1),
-        (MANY_FILES - 2, 1.0, 1),
+        (MANY_FILES * 15 // 16, 1.0, 1),
         (MANY_FILES, 1.0, 4),
         (1000, 1.0, 4),
         (5000, 1.0, 4),

@@ -1,8 +1,8 @@
 """Archives that a worker imports from, which it would read anew for every task (runs on a worker).
 
 Before each task Spark's worker calls ``importlib.invalidate_caches()``. Until Python 3.13 each finder of an archive
-answers by reading the list of its files again. Spark starts its workers with ``pyspark.zip``, py4j's archive and the JAR
-of its core on PYTHONPATH, also where pyspark was installed by pip.
+answers by reading the list of its files again. Spark starts its workers with ``pyspark.zip``, py4j's archive and the
+JAR of its core on PYTHONPATH, also where pyspark was installed by pip.
 """
 
 import os

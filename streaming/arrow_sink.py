@@ -46,7 +46,8 @@ class ArrowSink(TableSink):
             arrives last stays.
         operation: what a batch does to the table; ``upsert`` where it is not named.
         workers: threads that write a batch; None: one for each core. With one, storage is called in the same order
-            whenever the same rows are written.
+            whenever the same rows are written, but for the markers of a batch of more than 64 files: a thread deletes
+            them beside the next batch.
 
     Attributes:
         last_batch: summary of the last batch.

@@ -13,6 +13,7 @@ import pyarrow as pa
 from streaming.batch.exactly_once import check_name, check_unnamed_operation, find_writer
 from streaming.batch.failed_batch import BatchProgress
 from streaming.batch.ledger import BatchLedger
+from streaming.batch.marker_cleanup import MarkerCleanup
 from streaming.batch.opening import build_keys, choose_schema, open_table, without_metadata_table
 from streaming.batch.profile_cache import ProfileCache
 from streaming.batch.progress import Progress
@@ -54,7 +55,6 @@ from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import CommittedBatch
 from table.transaction.commit import (
     begin_commit,
-    clean_up_commit,
     complete_commit,
     withdraw_commit,
 )
@@ -136,7 +136,8 @@ class MicroBatchWriter:
         self.lock = lock_for(storage, options.lock)
         self.services = TableServices(storage, options, self.lock)
         self.lease = (Membership if options.concurrency.is_shared else Lease)(storage, options.heartbeat)
-        self._recovery = Recovery(options, self._commits, quarantine)
+        self._cleanup = MarkerCleanup(storage)
+        self._recovery = Recovery(options, self._commits, quarantine, self._cleanup)
         self.progress = BatchProgress()
         weakref.finalize(self, threads.run_apart, self.lease.release, "hudistream-release")  # at the end of all, too
 
@@ -148,6 +149,7 @@ class MicroBatchWriter:
     def stop(self) -> None:
         """Waits for the services under way, and releases the table."""
         self.services.stop()
+        self._cleanup.wait()
         self.lease.release()
         self.lock.close()
 
@@ -352,7 +354,7 @@ class MicroBatchWriter:
         time = job.pending.time
         self.lease.beat_for(None)
         try:
-            clean_up_commit(self._storage, time, result.stats)
+            self._cleanup.run(time, result.stats)
             if self._quarantine is not None and result.quarantined:
                 publish(self._quarantine, self._table_key(job.table), time, result.quarantined)
                 log.warning("rows_quarantined", table=self.table, instant_time=time, rows=result.bad_rows)

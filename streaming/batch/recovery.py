@@ -1,5 +1,6 @@
 """What a writer does before each batch: it ends what dead writers left, and opens the table to those who may write."""
 
+from streaming.batch.marker_cleanup import MarkerCleanup
 from streaming.batch.quarantine import finish_quarantine
 from streaming.batch.services import TableServices
 from streaming.plan.quarantine import table_key
@@ -27,10 +28,14 @@ class Recovery:
         options: how to write.
         commits: decoded commits of the table.
         quarantine: where bad rows go when they are not to fail the batch.
+        cleanup: what deletes the markers of this writer's own commits.
     """
 
-    def __init__(self, options: WriteOptions, commits: CommitCache, quarantine: Storage | None) -> None:
+    def __init__(
+        self, options: WriteOptions, commits: CommitCache, quarantine: Storage | None, cleanup: MarkerCleanup
+    ) -> None:
         self._options, self._commits, self._quarantine = options, commits, quarantine
+        self._cleanup = cleanup
         self._key_encoding_seen = self._swept = False
 
     def run(self, table: HudiTable, identity: WriterIdentity, lease: Lease, services: TableServices) -> Timeline:
@@ -67,7 +72,8 @@ class Recovery:
     def _end_dead_writes(self, table: HudiTable, identity: WriterIdentity, lease: Lease) -> Timeline:
         heartbeat = self._options.heartbeat
         try:
-            timeline = roll_back_failed_writes(table, identity, heartbeat, beside=_beside(lease))
+            own = self._cleanup.under_way
+            timeline = roll_back_failed_writes(table, identity, heartbeat, beside=_beside(lease), swept=own)
         except CommitConflictError:
             lease.release()  # whoever ends what stands in the way, a restore above all, needs the table for it
             raise

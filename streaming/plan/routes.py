@@ -12,10 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from streaming.plan.bucket_assigner import AssignRules, LiveFile, find_small_files
-from streaming.plan.write_profile import WriteProfile
+from streaming.plan.write_profile import PathProfile, WriteProfile
 
 SLOT_BYTES = 16 * 1024 * 1024  # a path gets one slot per so many bytes that are expected
 SMALL_BATCH_BYTES = 16 * 1024 * 1024
+FILE_BYTES = 128 * 1024  # encoded in the time that a file takes by itself: marker, footer, filter, publishing
 COPIED_A_BYTE = 16  # so many bytes are copied in the time in which one byte is encoded
 HOT_SHARE = 1.5  # a path with more than this times a task's even share of the work gets several tasks
 PLANNED_PATHS = 64  # with more paths, hashing spreads them evenly enough
@@ -69,7 +70,7 @@ def plan_routes(profile: WriteProfile, rules: AssignRules, parallelism: int, def
         small = find_small_files(known.files or (), rules)
         for slot in range(slots):
             carried = sum(file.size_bytes for file in small[slot : slot + 1])
-            work.append((new_bytes / slots + carried / COPIED_A_BYTE, path, slot))
+            work.append((new_bytes / slots + carried / COPIED_A_BYTE + _file_work(known), path, slot))
         hot += slots
     expected = sum(load for load, _, _ in work)
     if expected < SMALL_BATCH_BYTES and all(slot == 0 for _, _, slot in work):
@@ -100,7 +101,7 @@ def plan_change_routes(
         return Routes(parallelism), spread
     work = {
         # small files that lie about may all have to be encoded anew; of large ones most is copied
-        path: known.rows * rules.record_size_bytes + _small_bytes(known.files or (), rules)
+        path: known.rows * rules.record_size_bytes + _small_bytes(known.files or (), rules) + _file_work(known)
         for path, known in profile.paths.items()
         if known.rows >= 1
     }
@@ -113,6 +114,11 @@ def plan_change_routes(
     return Routes(min(parallelism, len(parts)), 1, _pack(parts, min(parallelism, len(parts)))), (
         spread or any(count > 1 for count in slots.values())
     )
+
+
+def _file_work(known: PathProfile) -> float:
+    """What one file of a path costs besides its rows, as far as the path is expected to be written at all."""
+    return FILE_BYTES * known.share
 
 
 def _small_bytes(files: Iterable[LiveFile], rules: AssignRules) -> int:

@@ -58,10 +58,12 @@ class PathProfile:
         files: its live base files, or those of them that are below the limit; empty is an answer, too ("none");
             None: not known.
         rows: rows expected in the next batch: each batch counts half of what came before it.
+        share: share of the batches that write the path, counted in the same way: 1 if the last ones did.
     """
 
     files: tuple[LiveFile, ...] | None = ()
     rows: float = 0.0
+    share: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -209,7 +211,7 @@ def learn_listed(
     """The profile after a batch that wrote nothing, but listed paths; the arguments are those of `apply_commit`."""
     paths = dict(profile.paths)
     for path, found in listed.items():
-        paths[path] = PathProfile(_below(found, limit_bytes), paths[path].rows if path in paths else 0.0)
+        paths[path] = replace(paths.get(path, PathProfile()), files=_below(found, limit_bytes))
     return _within_bounds(replace(profile, paths=paths))
 
 
@@ -248,12 +250,19 @@ def apply_commit(
             known_files[stat.file_id] = _live_file(stat)
         rows[path] = rows.get(path, 0) + stat.num_inserts + stat.num_update_writes + stat.num_deletes
     first = profile.batches == 0
-    paths = {path: replace(known, rows=known.rows / 2) for path, known in profile.paths.items() if path not in files}
+    paths = {
+        path: replace(known, rows=known.rows / 2, share=known.share / 2)
+        for path, known in profile.paths.items()
+        if path not in files
+    }
     for path, by_id in files.items():
-        known = profile.paths.get(path)
+        known = profile.paths.get(path, PathProfile())
         arrived = float(rows.get(path, 0))
-        expected = arrived if first or known is None or not known.rows else (known.rows + arrived) / 2
-        paths[path] = PathProfile(None if by_id is None else _below(by_id.values(), limit_bytes), expected)
+        is_new = first or not known.rows
+        expected = arrived if is_new else (known.rows + arrived) / 2
+        written_now = float(path in rows)
+        share = written_now if is_new else (known.share + written_now) / 2
+        paths[path] = PathProfile(None if by_id is None else _below(by_id.values(), limit_bytes), expected, share)
     sizes = profile.sizes
     if not written or base_file_stats(written):
         sizes = (commit_size(written, footer_bytes), *sizes)[:COMMITS_REMEMBERED]
@@ -315,7 +324,7 @@ def apply_foreign_commit(
         replaced = frozenset(metadata.replaced.get(path, ()))
         files = {file.file_id: file for file in before if file.file_id not in replaced}
         files.update((stat.file_id, _live_file(stat)) for stat in stats if _is_newer(stat, files.get(stat.file_id)))
-        paths[path] = PathProfile(_below(files.values(), limit_bytes), paths[path].rows if path in paths else 0.0)
+        paths[path] = replace(paths.get(path, PathProfile()), files=_below(files.values(), limit_bytes))
     sizes = profile.sizes
     if metadata.stats and instant.action is Action.COMMIT:
         sizes = (commit_size(metadata.stats, footer_bytes), *sizes)[:COMMITS_REMEMBERED]

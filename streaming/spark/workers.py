@@ -23,6 +23,7 @@ from streaming.plan.routes import Routes, task_values
 from streaming.plan.task_plan import Pipeline, TaskPlan
 from streaming.plan.task_result import TaskResult, decode_result
 from streaming.spark.schema import to_arrow_schema
+from streaming.spark.zipped_library import forget_finders
 from streaming.task.failure import read_failure, told_to_the_driver
 from streaming.task.route_rows import tasks_of
 from streaming.task.run import run_task
@@ -218,6 +219,7 @@ def _write_on_worker(
     schema = plan.tagged_schema if plan.pipeline is Pipeline.TAGGED_UPSERT else plan.arriving_schema
     with told_to_the_driver():
         result = run_task(plan, token, _conformed(plan, schema, key_column, batches))
+    forget_finders()  # for the next task of this process
     if not result.is_empty:
         result = replace(result, query_id=context.getLocalProperty(QUERY_ID_PROPERTY))
         yield pa.RecordBatch.from_pydict({"result": [result.encode()]})
@@ -231,6 +233,7 @@ def _tag_on_worker(
         for rows in tag_rows(plan, _conformed(plan, plan.arriving_schema, key_column, batches)):
             tasks = values[tasks_of(plan.routes, rows)]
             yield from rows.append_column(TASK_COLUMN, pa.array(tasks, pa.int32())).to_batches()
+    forget_finders()
 
 
 def _conformed(

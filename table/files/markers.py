@@ -4,8 +4,10 @@ Written are direct markers, one empty file per data file, below ``.hoodie/.temp/
 both encodings: direct ones, and the timeline server's ``MARKERS<n>`` lists (MarkerBasedRollbackUtils).
 """
 
+from collections.abc import Sequence
 from contextlib import suppress
 
+from table import threads
 from table.files.log.instants import is_written_by
 from table.files.names import MarkerName, parse_marker
 from table.storage.interface import METAFOLDER, Storage, join
@@ -61,6 +63,17 @@ def delete_announced(storage: Storage, instant_time: str, marker: MarkerName) ->
 def delete_marker(storage: Storage, instant_time: str, marker: MarkerName) -> None:
     """Removes one direct marker."""
     storage.delete_metafile(marker_path(instant_time, marker))
+
+
+def delete_some_markers(storage: Storage, instant_time: str, markers: Sequence[MarkerName]) -> None:
+    """Removes direct markers, side by side where the store answers requests over a network."""
+    if storage.calls_at_once == 1 or len(markers) < 2:
+        for marker in markers:
+            delete_marker(storage, instant_time, marker)
+        return
+    with threads.make_pool(min(storage.calls_at_once, len(markers)), "hudistream-markers") as pool:
+        for _ in pool.map(lambda marker: delete_marker(storage, instant_time, marker), markers):
+            pass  # the first failure is raised here
 
 
 def list_markers(storage: Storage, instant_time: str) -> list[MarkerName]:

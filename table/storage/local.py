@@ -7,9 +7,10 @@ a file. Where the file system has no links, ``O_EXCL`` is what is left.
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -36,6 +37,7 @@ STAGED_FOLDER = join(OWN_FOLDER, "staged")
 _NO_KERNEL_COPY = {errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EPERM, errno.EBADF}
 _COPY_BLOCK_BYTES = 1024 * 1024
 _WORTH_LETTING_GO_BYTES = 1024 * 1024
+_Made = TypeVar("_Made")
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
@@ -81,25 +83,21 @@ class LocalStorage(Storage):
     def create_exclusive(self, path: str, data: bytes, *, durable: bool = False) -> bool:  # noqa: D102
         full = self._full(path)
         try:
-            os.makedirs(os.path.dirname(full), exist_ok=True)
-            if not data and not durable:
-                # an empty file has no half
-                os.close(os.open(full, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
-                return True
-            return self._create_by_link(full, data, durable=durable)
+            if data or durable:
+                return self._create_by_link(full, data, durable=durable)
+            _with_folder(full, lambda: _create_empty(full))  # an empty file has no half
         except FileExistsError:
             return False
         except OSError as error:
             raise failed("create", path, error) from error
+        return True
 
     def _create_by_link(self, full: str, data: bytes, *, durable: bool) -> bool:
         # temporaries lie in .hoodie, whose listing finds (and sweeps) those of a dead process
-        folder = os.path.join(self.base_uri, METAFOLDER)
-        os.makedirs(folder, exist_ok=True)
-        temporary = os.path.join(folder, TEMPORARY_PREFIX + clock.fresh_uuid())
-        _write_file(temporary, data, durable=durable)
+        temporary = os.path.join(self.base_uri, METAFOLDER, TEMPORARY_PREFIX + clock.fresh_uuid())
+        _with_folder(temporary, lambda: _write_file(temporary, data, durable=durable))
         try:
-            os.link(temporary, full)
+            _with_folder(full, lambda: os.link(temporary, full))
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
@@ -169,6 +167,31 @@ class LocalStorage(Storage):
             raise failed("delete", path, error) from error
         return True
 
+    def delete_metafolder(self, path: str) -> None:
+        """As `Storage.delete_metafolder`; each folder is looked at once, and not anew for each file in it."""
+        inside = self._check_metapath(path)
+        self._check_no_link(self._full(inside), path)
+        try:
+            self._empty_folder(inside)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise failed("delete", path, error) from error
+
+    def _empty_folder(self, path: str) -> None:
+        with os.scandir(self._full(path)) as found:
+            entries = list(found)
+        for entry in entries:
+            inner = join(path, entry.name)
+            with suppress(FileNotFoundError):  # deleted while we looked
+                if entry.is_dir(follow_symlinks=False):
+                    self._empty_folder(inner)
+                    continue
+                if entry.is_symlink() and entry.is_dir():
+                    self._check_no_link(entry.path, inner)
+                os.unlink(entry.path)
+        self.remove_empty_dir(path)
+
     def _check_no_link(self, folder: str, path: str) -> None:
         """A folder that is a link to another place is not followed."""
         home = os.path.realpath(self.base_uri)
@@ -219,8 +242,7 @@ class LocalStorage(Storage):
         """A rename out of the instant's folder: it fails once the fence has moved that folder away."""
         full = self._full(path)
         try:
-            os.makedirs(os.path.dirname(full), exist_ok=True)
-            os.rename(self._staged(path, stage), full)
+            _with_folder(full, lambda: os.rename(self._staged(path, stage), full))
         except FileNotFoundError as error:
             raise StorageError(
                 f"{path!r} was not published: instant {stage.instant_time} was ended while it was being written"
@@ -328,6 +350,19 @@ def _let_go(source: int, copied_bytes: int) -> None:
     if copied_bytes >= _WORTH_LETTING_GO_BYTES and hasattr(os, "posix_fadvise"):
         with suppress(OSError):  # a hint
             os.posix_fadvise(source, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def _with_folder(full: str, act: Callable[[], _Made]) -> _Made:
+    """Does something that needs the folder of a path, which is made where it is missing: mostly it is there."""
+    try:
+        return act()
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        return act()
+
+
+def _create_empty(full: str) -> None:
+    os.close(os.open(full, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
 
 
 def _write_file(full: str, data: bytes, *, durable: bool) -> None:

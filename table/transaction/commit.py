@@ -14,7 +14,7 @@ from table.errors import (
     CommitOutcomeUnknownError,
     StorageError,
 )
-from table.files.markers import delete_announced, delete_marker, delete_markers, list_markers
+from table.files.markers import delete_announced, delete_marker, delete_markers, delete_some_markers, list_markers
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.storage.interface import Storage
@@ -348,9 +348,8 @@ def clean_up_commit(storage: Storage, instant_time: str, stats: tuple[WriteStat,
         delete_markers(storage, instant_time)
         return
     referenced = {stat.path for stat in stats}
-    for marker in list_markers(storage, instant_time):
-        if marker.data_file in referenced:
-            delete_marker(storage, instant_time, marker)
+    named = [marker for marker in list_markers(storage, instant_time) if marker.data_file in referenced]
+    delete_some_markers(storage, instant_time, named)
 
 
 def is_older_than_any_task(time: str, zone: str) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from engine import Engine, key_set, rows
 from upkeep import LAST_VERSION, NARROW, OPERATION, UPSERT, data_files, request_clean
 
-from streaming.batch import micro_batch
+from streaming.batch import marker_cleanup
 from table import CommitConflictError, InvalidConfigError, clock, read_table
 from table.hudi_table import HudiTable
 from table.options.groups import CleanSettings
@@ -133,7 +133,7 @@ def test_bad_rows_whose_commit_was_archived_before_they_were_published_are_publi
         raise PowerCut
 
     with monkeypatch.context() as patched:
-        patched.setattr(micro_batch, "clean_up_commit", cut)
+        patched.setattr(marker_cleanup, "clean_up_commit", cut)
         with pytest.raises(PowerCut):
             Engine(path, QUARANTINE, aside=LocalStorage(aside)).write(0, BAD)
     (staged,) = files_below(aside)

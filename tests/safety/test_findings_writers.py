@@ -11,7 +11,7 @@ from engine import Engine, key_set, rows
 from faults import dying_process
 from needs import require
 
-from streaming.batch import micro_batch
+from streaming.batch import marker_cleanup
 from table import CommitConflictError, clock, read_table
 from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
@@ -162,7 +162,7 @@ def test_a_sweep_keeps_the_files_of_a_batch_that_was_committed_while_it_looked(t
             if len(calls) == listing:
                 monkeypatch.setattr(LocalStorage, "list_dir", inner)
                 with monkeypatch.context() as now:
-                    now.setattr(micro_batch, "clean_up_commit", lambda *_args: None)  # its markers stay
+                    now.setattr(marker_cleanup, "clean_up_commit", lambda *_args: None)  # its markers stay
                     second.write(0, rows(range(30, 60)))
         return found
 

@@ -1,5 +1,7 @@
 """The meta columns that hold few values, repeated: as dictionaries on their way through memory (pure)."""
 
+from functools import lru_cache
+
 import numpy as np
 import pyarrow as pa
 
@@ -10,6 +12,7 @@ REPEATED_META_COLUMNS = (COMMIT_TIME, PARTITION_PATH, FILE_NAME)
 _REPEATED = pa.dictionary(pa.int32(), pa.string())
 
 
+@lru_cache(maxsize=64)
 def file_schema(schema: pa.Schema) -> pa.Schema:
     """Arrow schema of a base file's rows on their way through memory: repeated strings as dictionaries."""
     return pa.schema(

@@ -24,6 +24,7 @@ from table.options.groups import BaseFileSettings
 SIMPLE, DYNAMIC_V0 = "SIMPLE", "DYNAMIC_V0"
 
 _SPARSE = 32  # bits a new one, from which on it is cheaper not to touch the others
+_FEW_KEYS = 256
 _SAMPLE_BYTES = 32 * 1024  # hashes spread evenly: so many tell the share of bits set within a few tenths of a percent
 HEADER_BYTES = 13
 _MAX_BITS = 2**31 - 1
@@ -60,7 +61,7 @@ class BloomFilter:
             return self._with_few(keys)
         flags = np.zeros(8 * len(self.bitmap), np.uint8)  # a byte for each bit
         for _, rounds in hash_rounds(keys, self.hashes):
-            for values in rounds:
+            for values in _joined(rounds):
                 flags[remainder(values, self.bits)] = 1
         return replace(self, bitmap=np.packbits(flags, bitorder="little") | self.bitmap)
 
@@ -80,7 +81,7 @@ class BloomFilter:
     def _with_few(self, keys: pa.Array) -> "BloomFilter":
         bitmap = self.bitmap.copy()
         for _, rounds in hash_rounds(keys, self.hashes):
-            for values in rounds:
+            for values in _joined(rounds):
                 index = remainder(values, self.bits)
                 np.bitwise_or.at(bitmap, index >> 3, np.uint8(1) << (index & 7).astype(np.uint8))
         return replace(self, bitmap=bitmap)
@@ -221,6 +222,11 @@ class DynamicBloomFilter:
 
 
 AnyBloomFilter = BloomFilter | DynamicBloomFilter
+
+
+def _joined(rounds: list[npt.NDArray[np.uint32]]) -> list[npt.NDArray[np.uint32]]:
+    """The rounds of few keys in one array: a call of numpy costs more than their hashes."""
+    return [np.concatenate(rounds)] if rounds and len(rounds[0]) <= _FEW_KEYS else rounds
 
 
 def remainder(values: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.int64]:

@@ -97,9 +97,9 @@ def _hash_block(block: Bits, rounds: int) -> list[npt.NDArray[np.uint32]]:
     words ^= words >> np.uint32(24)
     words *= _M
     tail = _tail(block, length, whole) if length > whole else None
-    hashes = []
+    hashes = np.empty((rounds, count), np.uint32)
     h, shifted = np.zeros(count, np.uint32), np.empty(count, np.uint32)
-    for _ in range(rounds):
+    for number in range(rounds):
         h ^= np.uint32(length)  # seeded with the hash before
         for word in words:
             h *= _M
@@ -110,9 +110,11 @@ def _hash_block(block: Bits, rounds: int) -> list[npt.NDArray[np.uint32]]:
         h ^= np.right_shift(h, np.uint32(13), out=shifted)
         h *= _M
         h ^= np.right_shift(h, np.uint32(15), out=shifted)
-        # |v| of the signed value; the least one stays as it is, which is 2^31, as it should be
-        hashes.append(np.abs(h.view(np.int32)).view(np.uint32))
-    return hashes
+        hashes[number] = h
+    # |v| of the signed value; the least one stays as it is, which is 2^31, as it should be
+    signed = hashes.view(np.int32)
+    np.abs(signed, out=signed)
+    return list(hashes)
 
 
 def _tail(block: Bits, length: int, whole: int) -> npt.NDArray[np.uint32]:

@@ -22,6 +22,7 @@ from table.options.groups import BaseFileSettings
 from table.schema.avro_schema import COMMIT_SEQNO, META_COLUMNS, RECORD_KEY
 from table.storage.interface import OutputFile
 
+_GATHERED_BYTES = 16 * 1024
 _MOST_GROUP_ROWS = 64 * 1024 * 1024  # Arrow cuts larger row groups
 _NEVER_REPEATED = (RECORD_KEY, COMMIT_SEQNO)
 
@@ -41,11 +42,14 @@ class _Pass:
         self._footer: bytearray | None = None
 
     def write(self, data: Any) -> None:
-        if self.written and self._footer is None:
-            self._sink.write(data)
-        elif self._footer is not None:
+        length = len(data)
+        if self.written < len(MAGIC):  # what comes first is the magic
+            data = memoryview(data)[len(MAGIC) - self.written :]
+        if self._footer is not None:
             self._footer += data
-        self.written += len(data)  # what comes first is the magic
+        elif len(data):
+            self._sink.write(data)
+        self.written += length
 
     def end_rows(self) -> None:
         self._footer = bytearray()
@@ -82,10 +86,12 @@ class _Encoder:
         encodings: Mapping[str, str] | None = None,
     ) -> None:
         self._sink, self._pass = sink, _Pass(sink)
+        # a page of a few rows comes in several writes: Arrow gathers them, and passes large ones on
+        self._gathered = pa.BufferedOutputStream(pa.PythonFile(self._pass, mode="w"), _GATHERED_BYTES)
         self._shifts: list[int] = []
         self._extremes: list[dict[Path, Extremes]] = []  # of the row groups, where Arrow may leave out a bound
         self._writer = pq.ParquetWriter(
-            self._pass,
+            self._gathered,
             schema,
             compression=settings.codec,
             compression_level=settings.level,
@@ -97,14 +103,18 @@ class _Encoder:
 
     def write(self, rows: pa.Table) -> None:
         """Writes a row group."""
+        self._gathered.flush()
         self._shifts.append(self._sink.tell() - self._pass.written)
         self._writer.write_table(rows, row_group_size=len(rows))
+        self._gathered.flush()
         self._extremes += long_extremes(rows, len(rows))
 
     def finish(self) -> tuple[list[Struct], Footer]:
         """The row groups written, their offsets those in the file, and the footer Arrow would have written."""
+        self._gathered.flush()
         self._pass.end_rows()
         self._writer.close()
+        self._gathered.flush()
         footer = decode_footer(self._pass.footer)
         groups = [
             with_bounds(moved_group(group, by), as_bounds(extremes)) if extremes else moved_group(group, by)

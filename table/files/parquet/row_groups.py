@@ -141,6 +141,8 @@ def moved_group(group: Struct, by: int) -> Struct:
         group: the row group.
         by: bytes to add to each offset.
     """
+    if not by:
+        return group
     columns = [moved_chunk(chunk, by) for chunk in chunks_of(group)]
     moved = {**group, _COLUMNS: Field(LIST, Items(STRUCT, columns))}
     if _GROUP_OFFSET in moved:

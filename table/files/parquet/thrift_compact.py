@@ -17,6 +17,7 @@ _BOOLEANS = frozenset((TRUE, FALSE))
 _LISTS = frozenset((LIST, SET))
 MAX_DEPTH = 32
 _MAX_VARINT_BYTES = 10
+_make = tuple.__new__  # what a NamedTuple's own constructor calls: a footer has hundreds of fields
 
 
 class Field(NamedTuple):
@@ -91,12 +92,12 @@ def _read_struct(data: bytes | memoryview, at: int, depth: int, number: int = 0)
             at += 1
             if raw > 127:
                 raw, at = _read_varint(data, at - 1)
-            fields[number] = Field(kind, raw >> 1 ^ -(raw & 1))
+            fields[number] = _make(Field, (kind, raw >> 1 ^ -(raw & 1)))
         elif kind in _BOOLEANS:
             fields[number] = Field(kind, kind == TRUE)
         else:
             value, at = _read_value(data, at, kind, depth)
-            fields[number] = Field(kind, value)
+            fields[number] = _make(Field, (kind, value))
 
 
 def _read_value(data: bytes | memoryview, at: int, kind: int, depth: int) -> tuple[Any, int]:  # noqa: PLR0911 one a type

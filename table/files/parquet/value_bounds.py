@@ -157,7 +157,15 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 def _has_long(column: pa.ChunkedArray) -> bool:
-    return any(_longest(chunk) > _ARROW_KEEPS for chunk in column.chunks)
+    return any(_may_have_long(chunk) and _longest(chunk) > _ARROW_KEEPS for chunk in column.chunks)
+
+
+def _may_have_long(values: pa.Array) -> bool:
+    """Whether a long value fits into the bytes of a column at all: most columns of small files end here."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return _may_have_long(values.dictionary)
+    return bool(pa.types.is_nested(kind) or (_is_binary(kind) and values.nbytes > _ARROW_KEEPS))
 
 
 def _longest(values: pa.Array) -> int:

@@ -23,7 +23,7 @@ from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.groups import HeartbeatSettings
 from table.services.rollback.plan import plan_rollback
-from table.services.rollback.undone_files import list_undone
+from table.services.rollback.undone_files import find_referenced, list_undone
 from table.storage.interface import Storage
 from table.timeline.active_timeline import (
     begin_instant,
@@ -46,7 +46,7 @@ from table.timeline.metadata.rollback import (
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import batch_of_commit
 from table.transaction.commit import carry_out_commit, delete_strays, is_older_than_any_task
-from table.transaction.commit_facts import is_clustering, load_rolled_back_time
+from table.transaction.commit_facts import is_clustering
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, find_live_writer
 from table.transaction.lease import measure_now_ms
 from table.transaction.liveness import Beside, Standing, judge_writer
@@ -58,7 +58,12 @@ log = get_logger("hudistream.rollback")
 
 
 def roll_back_failed_writes(
-    table: HudiTable, identity: WriterIdentity, heartbeat: HeartbeatSettings, *, beside: Beside = Beside.NOBODY
+    table: HudiTable,
+    identity: WriterIdentity,
+    heartbeat: HeartbeatSettings,
+    *,
+    beside: Beside = Beside.NOBODY,
+    swept: frozenset[str] = frozenset(),
 ) -> Timeline:
     """Ends what dead writers left: carries out ends that were decided, rolls back the rest, sweeps late files.
 
@@ -70,6 +75,7 @@ def roll_back_failed_writes(
         identity: who we are.
         heartbeat: when a heartbeat counts as dead: of a writer that knows no leases, or of any where it is shared.
         beside: who else may be writing.
+        swept: completed instants whose markers the caller is deleting.
 
     Returns:
         The timeline afterwards.
@@ -80,7 +86,8 @@ def roll_back_failed_writes(
     """
     storage = table.storage
     # before the timeline, which tells what became of them
-    marked, staged = list_marked_instants(storage), storage.staged_instants()
+    marked = [time for time in list_marked_instants(storage) if time not in swept]
+    staged = storage.staged_instants()
     timeline = table.load_timeline()
     looked_at = frozenset(instant.time for instant in timeline.pending_of(*WRITES))
     alive = _find_alive(table, timeline, identity, heartbeat, beside) if looked_at else frozenset()
@@ -373,7 +380,7 @@ def sweep_late_files(table: HudiTable, timeline: Timeline, marked: list[str], st
         if time not in pending:
             storage.fence(time)
     for time in marked:
-        referenced = None if time in pending else _referenced_files(storage, timeline, time)
+        referenced = None if time in pending else find_referenced(storage, timeline, time)
         if referenced is None:
             continue
         delete_strays(storage, time, referenced)
@@ -383,18 +390,3 @@ def sweep_late_files(table: HudiTable, timeline: Timeline, marked: list[str], st
     for instant in timeline.completed_writes[-1:]:
         if instant.action is Action.REPLACE_COMMIT:
             delete_heartbeat(storage, instant.time)  # one that only took files away has no markers to be found by
-
-
-def _referenced_files(storage: Storage, timeline: Timeline, time: str) -> frozenset[str] | None:
-    """Files that the instant's commit names; none when it was undone; None when nobody can tell."""
-    for instant in timeline.completed_writes:
-        if instant.time == time:
-            data = find_instant(storage, instant)
-            if not data:
-                return None  # archived since the timeline was listed; or empty, which means that nothing is known
-            return frozenset(stat.path for stat in timeline.layout.decode_commit(data, instant.file_name).stats)
-    for rollback in timeline.completed_of(Action.ROLLBACK):
-        if rollback.time > time and load_rolled_back_time(storage, timeline, rollback) == time:
-            return frozenset()
-    first = timeline.first_active_time
-    return frozenset() if first is None or time > first else None

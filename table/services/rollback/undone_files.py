@@ -1,12 +1,15 @@
-"""Which files go with a commit that is undone, by a listing: its markers are not there any more."""
+"""Which files go with a commit that is undone, by a listing: its markers are not there any more; and which stay."""
 
 from collections.abc import Collection
 
 from table.hudi_table import HudiTable
 from table.services.rollback.undo_checks import check_written_alone, written_logs
+from table.storage.interface import Storage
+from table.timeline.active_timeline import find_instant
 from table.timeline.instant import Action
 from table.timeline.metadata.rollback import RollbackPlan, RollbackRequest
 from table.timeline.timeline import Timeline
+from table.transaction.commit_facts import load_rolled_back_time
 from table.view.file_group import parse_data_files
 from table.view.listing import StorageListing
 
@@ -53,3 +56,18 @@ def list_undone(table: HudiTable, time: str, written: Collection[str] = ()) -> t
             if log.base_instant_time == time or log.path in written
         ]
     return tuple(requests)
+
+
+def find_referenced(storage: Storage, timeline: Timeline, time: str) -> frozenset[str] | None:
+    """Files that the instant's commit names; none when it was undone; None when nobody can tell."""
+    for instant in timeline.completed_writes:
+        if instant.time == time:
+            data = find_instant(storage, instant)
+            if not data:
+                return None  # archived since the timeline was listed; or empty, which means that nothing is known
+            return frozenset(stat.path for stat in timeline.layout.decode_commit(data, instant.file_name).stats)
+    for rollback in timeline.completed_of(Action.ROLLBACK):
+        if rollback.time > time and load_rolled_back_time(storage, timeline, rollback) == time:
+            return frozenset()
+    first = timeline.first_active_time
+    return frozenset() if first is None or time > first else None

@@ -1,7 +1,17 @@
 import pytest
 
 from streaming.plan.bucket_assigner import AssignRules, LiveFile
-from streaming.plan.routes import SLOT_BYTES, Routes, hash_int, plan_routes, task_values
+from streaming.plan.routes import (
+    FILE_BYTES,
+    PLANNED_PATHS,
+    SLOT_BYTES,
+    SMALL_BATCH_BYTES,
+    Routes,
+    hash_int,
+    plan_change_routes,
+    plan_routes,
+    task_values,
+)
 from streaming.plan.write_profile import PathProfile, WriteProfile
 
 RULES = AssignRules(120 << 20, 100 << 20, 1024)
@@ -48,6 +58,42 @@ def test_a_path_has_no_more_slots_than_there_are_tasks():
 def test_unknown_paths_get_the_configured_slots():
     assert plan_routes(WriteProfile(), RULES, 4, default_slots=2).slots_of("new") == 2
     assert plan_routes(WriteProfile(), RULES, 1, default_slots=2).slots_of("new") == 1
+
+
+MANY_FILES = SMALL_BATCH_BYTES // FILE_BYTES  # as many are a small batch's work without any row
+
+
+def small_files(paths, share, rows=4.0):
+    return WriteProfile(batches=3, paths={f"p{n}": PathProfile((), rows, share) for n in range(paths)})
+
+
+@pytest.mark.parametrize(
+    ("paths", "share", "tasks"),
+    [
+        (1, 1.0, 1),
+        (MANY_FILES * 15 // 16, 1.0, 1),
+        (MANY_FILES, 1.0, 4),
+        (1000, 1.0, 4),
+        (5000, 1.0, 4),
+        (MANY_FILES, 0.5, 1),  # half of the batches write each
+        (1000, 1 / 32, 1),  # a backfill, five batches ago
+        (MANY_FILES, 0.0, 1),  # listed, and not written by this stream
+    ],
+)
+def test_files_of_a_few_rows_count_as_work(paths, share, tasks):
+    assert plan_routes(small_files(paths, share), RULES, 4).tasks == tasks
+    routes, apart = plan_change_routes(small_files(paths, share), RULES, 4, spread=False)
+    assert (routes.tasks, apart) == (tasks, False)
+
+
+def test_a_path_of_which_no_row_is_expected_any_more_counts_no_file():
+    assert plan_routes(small_files(1000, 1.0, rows=0.5), RULES, 4).tasks == 1
+
+
+def test_many_small_paths_fill_every_task():
+    routes = plan_routes(small_files(MANY_FILES, 1.0), RULES, 4)
+    used = [task for tasks in routes.planned.values() for task in tasks]
+    assert {used.count(task) for task in range(4)} == {PLANNED_PATHS // 4}
 
 
 @pytest.mark.parametrize("tasks", [1, 2, 3, 8, 200])

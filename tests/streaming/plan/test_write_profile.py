@@ -71,12 +71,12 @@ def test_own_commit_moves_the_small_files_without_a_listing():
 
 def test_a_file_that_filled_up_is_forgotten_and_the_path_stays_known():
     after = apply_commit(WriteProfile(), "2", [stat("p", "a", 900, 5)], 0, {"p": ()}, 800)
-    assert after.paths["p"] == PathProfile((), 5.0)
+    assert after.paths["p"] == PathProfile((), 5.0, 1.0)
 
 
 def test_a_path_that_was_written_without_being_looked_at_stays_unknown():
     after = apply_commit(WriteProfile(), "2", [stat("p", "a", 9, 5)], 0, {}, 800)
-    assert after.paths["p"] == PathProfile(None, 5.0)
+    assert after.paths["p"] == PathProfile(None, 5.0, 1.0)
 
 
 def test_expectation_halves_where_nothing_arrives():
@@ -128,3 +128,11 @@ def test_only_the_last_five_commits_make_the_average():
 def test_a_size_is_a_guess_only_where_nobody_said_anything_and_nothing_was_learned(sizes, options, wanted):
     rules = assign_rules(fresh_profile(frozenset(), sizes), WriteOptions(sizes=options))
     assert (rules.record_size_bytes, rules.is_guess) == wanted
+
+
+def test_the_share_of_batches_that_write_a_path_is_halved_by_each_that_does_not():
+    profile, shares = WriteProfile(), []
+    for number, path in enumerate("ppqqp"):
+        profile = apply_commit(profile, str(number), [stat(path, path, 10, 8)], 0, {}, 800)
+        shares.append({known: of_path.share for known, of_path in profile.paths.items()})
+    assert shares == [{"p": 1}, {"p": 1}, {"p": 0.5, "q": 1}, {"p": 0.25, "q": 1}, {"q": 0.5, "p": 0.625}]

@@ -1,0 +1,65 @@
+"""What a completed commit leaves to be deleted: at once where it is little, beside the next batch where it is much.
+
+Markers of a completed instant count for nothing: its fence is up, and its commit says which files belong to it. What
+a dead process leaves of them is swept when the next writer begins (`table.services.rollback.rollback`).
+"""
+
+from table import threads
+from table.errors import HudiError
+from table.log import get_logger
+from table.storage.interface import Storage
+from table.timeline.metadata.commit import WriteStat
+from table.transaction.commit import clean_up_commit
+from table.transaction.heartbeat import delete_heartbeat
+
+FEW_FILES = 64  # their markers are deleted in less time than a thread is worth
+
+log = get_logger("hudistream.sink")
+
+
+class MarkerCleanup:
+    """Deletes the markers of one commit after another, in a thread where there are many.
+
+    Args:
+        storage: the table's.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._time = ""
+        self._thread: threads.RunningThread | None = None
+
+    @property
+    def under_way(self) -> frozenset[str]:
+        """The instant whose markers are being deleted right now: nobody else in this process needs to."""
+        return frozenset((self._time,)) if self._thread is not None and self._thread.is_alive() else frozenset()
+
+    def run(self, instant_time: str, stats: tuple[WriteStat, ...]) -> None:
+        """Cleans up after a commit; of a large one the markers are left to a thread.
+
+        Args:
+            instant_time: the commit, completed.
+            stats: what it wrote.
+
+        Raises:
+            StorageError: the store fails. In the thread a failure is logged, and the next batch sweeps.
+        """
+        if len(stats) <= FEW_FILES:
+            clean_up_commit(self._storage, instant_time, stats)
+            return
+        delete_heartbeat(self._storage, instant_time)
+        self.wait()
+        self._time = instant_time
+        # not a daemon: the interpreter waits until it is done
+        self._thread = threads.start_thread(lambda: self._clean_up(instant_time, stats), "hudistream-markers")
+
+    def _clean_up(self, instant_time: str, stats: tuple[WriteStat, ...]) -> None:
+        try:
+            clean_up_commit(self._storage, instant_time, stats)
+        except HudiError as error:
+            log.warning("upkeep_failed", table=self._storage.base_uri, instant_time=instant_time, error=str(error))
+
+    def wait(self) -> None:
+        """Waits for what is under way."""
+        if self._thread is not None:
+            self._thread.join()

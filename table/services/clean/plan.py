@@ -292,20 +292,15 @@ def judge_replaced_group(
     if settings.policy != KEEP_LATEST_FILE_VERSIONS and (earliest is None or replaced_at >= earliest.time):
         kept = f"replaced by {replaced_at} only"
         return [FileFate(file, deleted=False, rule=kept) for found in group.slices for file in found.files]
-    fates = []
     arrived = protection.arrivals.get(replaced_at, replaced_at)
-    if settings.policy != KEEP_LATEST_FILE_VERSIONS and earliest is not None and arrived >= earliest.time:
-        seen = lifetimes(group, replaced_at, protection.arrivals)
-        return [
-            FileFate(file, deleted=False, rule=_CAME_LATE, seen=at, is_held=True)
-            for found, at in zip(group.slices, seen, strict=True)
-            for file in found.files
-        ]
+    is_late = settings.policy != KEEP_LATEST_FILE_VERSIONS and earliest is not None and arrived >= earliest.time
     is_used = protection.in_use is not None and replaced_at >= protection.in_use.time
+    fates = []
     for found, seen in zip(group.slices, lifetimes(group, replaced_at, protection.arrivals), strict=True):
-        guard = protection.rule(found) or (_IN_USE if is_used else None)
-        why = guard or f"its file group was replaced by {replaced_at}"
-        fates += [FileFate(file, guard is None, why, seen) for file in found.files]
+        kept = protection.rule(found) or (_IN_USE if is_used else None)
+        is_held = kept is None and is_late
+        why = kept or (_CAME_LATE if is_held else f"its file group was replaced by {replaced_at}")
+        fates += [FileFate(file, kept is None and not is_held, why, seen, is_held) for file in found.files]
     return fates
 
 

@@ -297,10 +297,10 @@ def judge_replaced_group(
     is_used = protection.in_use is not None and replaced_at >= protection.in_use.time
     fates = []
     for found, seen in zip(group.slices, lifetimes(group, replaced_at, protection.arrivals), strict=True):
-        kept = protection.rule(found) or (_IN_USE if is_used else None)
-        is_held = kept is None and is_late
-        why = kept or (_CAME_LATE if is_held else f"its file group was replaced by {replaced_at}")
-        fates += [FileFate(file, kept is None and not is_held, why, seen, is_held) for file in found.files]
+        guard = protection.rule(found) or (_IN_USE if is_used else None)
+        is_held = guard is None and is_late
+        why = guard or (_CAME_LATE if is_held else f"its file group was replaced by {replaced_at}")
+        fates += [FileFate(file, guard is None and not is_held, why, seen, is_held) for file in found.files]
     return fates
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from engine import OPTIONS, Engine
 from oracles import hudi_rs
-from oracles.hudi import Hudi
+from oracles.hudi import Hudi, HudiError
 from values import plain
 
 from table import HudiTable, InvalidConfigError, read_table
@@ -35,6 +35,8 @@ SCHEMA = pa.schema(
 )  # fmt: skip
 
 
+# 1.2.0 fails on partial updates, its own ones too, where columns are chosen and the meta columns are left out
+CANNOT_PROJECT = f"ArrayIndexOutOfBoundsException: Index {len(SCHEMA.names) - 1} out of bounds"
 SHOWN = ["_hoodie_commit_time", *SCHEMA.names]
 
 
@@ -105,7 +107,12 @@ def contents(path):
 
 
 def by_hudi(hudi, path, **options):
-    rows = hudi.read(path, options, columns=SCHEMA.names)
+    try:
+        rows = hudi.read(path, options, columns=SCHEMA.names)
+    except HudiError as error:
+        if CANNOT_PROJECT not in str(error):
+            raise
+        rows = hudi.read(path, options)
     return sorted(repr({name: row[name] for name in SCHEMA.names}) for row in rows)
 
 

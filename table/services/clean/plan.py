@@ -294,7 +294,7 @@ def judge_replaced_group(
         return [FileFate(file, deleted=False, rule=kept) for found in group.slices for file in found.files]
     arrived = protection.arrivals.get(replaced_at, replaced_at)
     is_late = settings.policy != KEEP_LATEST_FILE_VERSIONS and earliest is not None and arrived >= earliest.time
-    is_used = protection.in_use is not None and replaced_at >= protection.in_use.time
+    is_used = protection.in_use is not None and replaced_at > protection.in_use.time
     fates = []
     for found, seen in zip(group.slices, lifetimes(group, replaced_at, protection.arrivals), strict=True):
         guard = protection.rule(found) or (_IN_USE if is_used else None)

@@ -119,7 +119,7 @@ def test_counted_versions_stay_while_a_batch_may_read_them():
     # of 2, a batch that began when 3 was about to be completed still reads
     assert deleted(judge_file_group(group(1, 2, 3, 5, 6), once, None, Protection(in_use=used))) == [1]
     assert deleted(judge_replaced_group(group(1, 2), times(5)[0], once, None, Protection(in_use=used))) == []
-    assert deleted(judge_replaced_group(group(1, 2), times(2)[0], once, None, Protection(in_use=used))) == [1, 2]
+    assert deleted(judge_replaced_group(group(1, 2), times(3)[0], once, None, Protection(in_use=used))) == [1, 2]
 
 
 @pytest.mark.parametrize(

@@ -142,5 +142,6 @@ class _Task:
         return self.report.finish()
 
     def abandon(self) -> None:
+        self.report.abandon()
         if self._writer is not None:
             self._writer.abandon()

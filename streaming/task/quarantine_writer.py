@@ -1,5 +1,7 @@
 """Bad rows of one task on their way to the quarantine: Parquet files in the staging folder of their commit."""
 
+from contextlib import suppress
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -51,3 +53,12 @@ class QuarantineWriter:
         self._writer.close()
         self._sink.close()
         return self._name
+
+    def abandon(self) -> None:
+        """Lets go of the open file after a failure; its batch's rollback sweeps the folder."""
+        if self._writer is None:
+            return
+        with suppress(Exception):  # the failure that is under way counts
+            self._writer.close()
+        with suppress(Exception):
+            self._quarantine.storage.discard(join(self._quarantine.staging_folder, self._name), None, self._sink)

@@ -107,6 +107,11 @@ class TaskReport:
         self._parts.append(TaskResult(bad_rows=len(rows), examples=examples))
         self._examples += len(examples)
 
+    def abandon(self) -> None:
+        """After a failure: bad rows are not put aside."""
+        if self._bad is not None:
+            self._bad.abandon()
+
     def finish(self) -> TaskResult:
         """All of it."""
         put_aside = self._bad.close() if self._bad is not None else None

@@ -57,10 +57,14 @@ def write_changes(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordB
         task = _UpsertTask(plan, write_token)
         if plan.pipeline is Pipeline.UPSERT:  # else those that looked for the keys have looked at the text, too
             batches = task.report.without_bad_text(batches)
-        for (path, slot), pieces in groupby(group_by_slot(batches, plan.memory_bytes), itemgetter(0, 1)):
-            with failing_at(partition_path=None if path == NO_PATH else path):
-                task.write(path, slot, (rows for _, _, rows in pieces))
-        return task.report.finish()
+        try:
+            for (path, slot), pieces in groupby(group_by_slot(batches, plan.memory_bytes), itemgetter(0, 1)):
+                with failing_at(partition_path=None if path == NO_PATH else path):
+                    task.write(path, slot, (rows for _, _, rows in pieces))
+            return task.report.finish()
+        except BaseException:
+            task.report.abandon()
+            raise
 
 
 def required_for_changes(plan: TaskPlan) -> Mapping[str, str]:

@@ -325,8 +325,8 @@ class Storage(VersionedFiles, ABC):
             StorageError: the instant's fence is up, or the store fails.
         """
 
-    def discard(self, path: str, stage: Stage, output: OutputFile) -> None:
-        """Lets go of a file that is not to be published."""
+    def discard(self, path: str, stage: Stage | None, output: OutputFile) -> None:
+        """Lets go of a file that is not to be published, or not to be closed: nothing is written when it is freed."""
 
     @abstractmethod
     def open_copy(self, source: str, ranges: Sequence[ByteRange], path: str, stage: Stage | None = None) -> OutputFile:

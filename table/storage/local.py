@@ -250,7 +250,7 @@ class LocalStorage(Storage):
         except OSError as error:
             raise failed("publish", path, error) from error
 
-    def discard(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: ARG002, D102
+    def discard(self, path: str, stage: Stage | None, output: OutputFile) -> None:  # noqa: ARG002, D102
         with suppress(OSError):
             os.unlink(self._staged(path, stage))
 

@@ -13,13 +13,14 @@ memory      ``pipe_file(mode="create")``                                     non
 import errno
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 import fsspec
 import pyarrow as pa
+from fsspec.spec import AbstractBufferedFile
 
 from table import clock
 from table.errors import HudiError, StorageError
@@ -234,26 +235,36 @@ class FsspecStorage(Storage):
         pieces = joined_ranges(ranges)
         sink = self.open_output(path, stage)
         try:
-            with _told("copy", source):
-                if isinstance(sink, S3Upload) and sum(piece.length for piece in pieces) >= MIN_PART_BYTES:
-                    sink.copy_from(self._full(source), pieces)
-                    return sink
-                for piece in pieces:
-                    for block in read_blocks(self._fs, self._full(source), piece):
-                        sink.write(block)
-        except FileNotFoundError as error:
-            raise failed("copy", source, error) from error
+            self._copy_pieces(source, pieces, sink)
+        except BaseException as error:
+            with suppress(StorageError):
+                self.discard(path, stage, sink)
+            if isinstance(error, FileNotFoundError):
+                raise failed("copy", source, error) from error
+            raise
         return sink
+
+    def _copy_pieces(self, source: str, pieces: Sequence[ByteRange], sink: OutputFile) -> None:
+        with _told("copy", source):
+            if isinstance(sink, S3Upload) and sum(piece.length for piece in pieces) >= MIN_PART_BYTES:
+                sink.copy_from(self._full(source), pieces)
+                return
+            for piece in pieces:
+                for block in read_blocks(self._fs, self._full(source), piece):
+                    sink.write(block)
 
     def publish(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: ARG002, D102
         if isinstance(output, S3Upload):
             with _told("publish", path):
                 output.complete()
 
-    def discard(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: ARG002, D102
+    def discard(self, path: str, stage: Stage | None, output: OutputFile) -> None:  # noqa: ARG002, D102
         try:
             if isinstance(output, S3Upload):
                 output.abort()
+            elif isinstance(output, AbstractBufferedFile):
+                output.closed = True  # else it uploads what it holds when the collector frees it, in whatever thread
+                output.discard()
         except Exception as error:
             raise failed("abort the upload of", path, error) from error
 

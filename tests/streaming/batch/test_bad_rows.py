@@ -13,7 +13,8 @@ from faults import FaultyStorage, Fuse, PowerCut
 from streaming import BatchSummary, HudiSink, NullShare, RowCount, Unique
 from streaming.plan.bucket_assigner import AssignRules, LiveFile, drop_costly
 from streaming.plan.quarantine import STAGING
-from table import BatchRefusedError, InvalidConfigError, read_table
+from table import BatchRefusedError, InvalidConfigError, TaskFailedError, read_table
+from table.files.base.writer import BaseFileWriter
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import load_timeline
 from table.timeline.instant import Action
@@ -46,6 +47,35 @@ def build(path, aside, fuse=None):
     if fuse is not None:
         table, quarantine = FaultyStorage(table, fuse), FaultyStorage(quarantine, fuse)
     return Engine(table, {"hudistream.bad.rows": "quarantine"}, aside=quarantine)
+
+
+class Watched(LocalStorage):
+    """Knows which files were opened, and which let go of."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        object.__setattr__(self, "opened", [])
+        object.__setattr__(self, "let_go", [])
+
+    def open_output(self, path, stage=None):
+        self.opened.append(path)
+        return super().open_output(path, stage)
+
+    def discard(self, path, stage, output):
+        self.let_go.append(path)
+        super().discard(path, stage, output)
+
+
+@pytest.mark.parametrize("operation", ["insert", "upsert"])
+def test_a_task_that_fails_lets_go_of_its_bad_rows(tmp_path, monkeypatch, operation):
+    aside = Watched(str(tmp_path / "aside"))
+    options = {"hudistream.bad.rows": "quarantine", "hoodie.datasource.write.operation": operation}
+    engine = Engine(str(tmp_path / "t"), options, aside=aside)
+    monkeypatch.setattr(BaseFileWriter, "write", lambda *_, **__: 1 / 0)
+    with pytest.raises(TaskFailedError):
+        engine.write(0, mixed(range(10), range(6)))
+    assert aside.opened
+    assert aside.let_go == aside.opened
 
 
 def test_bad_rows_go_aside_with_reason_batch_and_time(tmp_path):

@@ -1,5 +1,6 @@
 """The sink on S3, over HTTP: a real client against moto's server."""
 
+import gc
 import random
 import threading
 
@@ -140,6 +141,20 @@ def test_a_copy_is_made_by_the_store_itself(s3, monkeypatch):
     with pytest.raises((StorageError, FileNotFoundError)):
         storage.open_copy("missing", [ByteRange(0, 10)], "d")
     assert not storage.exists("d")
+
+
+def test_a_file_that_was_let_go_of_is_not_uploaded_when_it_is_freed(s3):
+    storage = open_storage("s3://lake/let-go", s3)
+    storage.put("short", b"1234")
+    output = storage.open_output("a")
+    output.write(b"half")
+    storage.discard("a", None, output)
+    with pytest.raises(StorageError):
+        storage.open_copy("short", [ByteRange(0, 9)], "b")
+    del output
+    gc.collect()
+    assert not storage.exists("a")
+    assert not storage.exists("b")
 
 
 @pytest.mark.parametrize(

@@ -252,7 +252,7 @@ class LocalStorage(Storage):
 
     def discard(self, path: str, stage: Stage | None, output: OutputFile) -> None:  # noqa: ARG002, D102
         with suppress(OSError):
-            os.unlink(self._staged(path, stage))
+            os.unlink(self._full(path) if stage is None else self._staged(path, stage))
 
     def make_dir(self, path: str) -> None:  # noqa: D102
         try:

@@ -148,12 +148,14 @@ def find_arrivals(completed: Mapping[str, int]) -> dict[str, str]:
     Returns:
         Time of such a write -> time of the newest one that was there when it came.
     """
-    order = sorted(completed, key=lambda time: (completed[time], time))
-    newest_by_ms: dict[int, str] = {}
+    found: dict[str, str] = {}
     newest = ""
-    for time in order:
-        newest = newest_by_ms[completed[time]] = max(newest, time)
-    return {time: newest for time in order if (newest := newest_by_ms[completed[time]]) > time}
+    # of what a store of whole seconds says to be of one moment, the order is that of the times
+    for time in sorted(completed, key=lambda time: (completed[time], time)):
+        if newest > time:
+            found[time] = newest
+        newest = max(newest, time)
+    return found
 
 
 def _last_before(commits: Sequence[Instant], pending: Instant) -> Instant | None:

@@ -1,6 +1,8 @@
 """Writers that share a table: what conflicts, what is written again, and what is not."""
 
 import os
+import random
+import uuid
 
 import pyarrow as pa
 import pytest
@@ -117,7 +119,9 @@ def test_inserts_that_lose_their_small_file_are_written_apart_and_no_task_runs_a
     assert_clean(str(tmp_path))
 
 
-def test_writers_that_know_of_each_other_fill_small_files_of_their_own(tmp_path):
+def test_writers_that_know_of_each_other_fill_small_files_of_their_own(tmp_path, monkeypatch):
+    ids = random.Random(3)  # whose a file is, its id decides
+    monkeypatch.setattr(clock, "fresh_uuid", lambda: str(uuid.UUID(int=ids.getrandbits(128))))
     options = {**SHARED, **ONCE, "hoodie.parquet.small.file.limit": "1000000"}
     a, b = writer(tmp_path, "a", options), writer(tmp_path, "b", options)
     a.write(0, in_one(range(5)))

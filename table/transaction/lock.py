@@ -2,7 +2,8 @@
 
 Hudi's writers take the table's lock around three steps (TransactionManager, BaseHoodieWriteClient): the request of an
 instant, the look at the timeline with the completion that follows from it, and the planning of a service with its
-request. Hudi 1.0.2 chooses the instant's time in an earlier hold of the lock; here both are one step. Writing data files and carrying out a plan are outside of it.
+request. Hudi 1.0.2 chooses the instant's time in an earlier hold of the lock; here both are one step. Writing data
+files and carrying out a plan are outside of it.
 
 The lock keeps writers of other engines out. Among writers of hudistream nothing rests on it: one writer holds the table
 by its lease (`table.transaction.lease`), several take places in the commit order (`table.transaction.commit_order`); an

@@ -155,11 +155,10 @@ def live_files(name, spark, table):
     if name.startswith("iceberg"):
         row = spark.sql(f"SELECT count(*), sum(file_size_in_bytes) FROM {ICEBERG_TABLE}.files").first()
         return row[0], row[1]
-    from table.hudi_table import HudiTable
-    from table.scan.read_table import list_snapshot_files
+    from table import HudiTable
 
-    files = list_snapshot_files(HudiTable.open(table))
-    return len(files), sum(file.size_bytes for file in files)
+    sizes = [file.size_bytes for one in HudiTable.open(table).scan().plan().slices for file in one.files]
+    return len(sizes), sum(sizes)
 
 
 def read_back(name, spark, table):

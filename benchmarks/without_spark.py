@@ -2,8 +2,8 @@
 
 Each write is a process of its own, so that its peak memory is its own; it holds the rows that are written. Rounds go
 through all writers in turn. Half of the rows of an upsert are new, and the upserts of a writer change one table, which
-grows alike for all. A write that takes longer than the limit is stopped, and its writer is asked for no more upserts.
-Writes ``benchmarks/results/without-spark.json`` and the page ``benchmarks/without_spark.md``.
+grows alike for all. A write that takes longer than the limit is stopped, and its writer is asked for no more
+upserts; nor is one that crashed. Writes ``benchmarks/results/without-spark.json`` and the page ``benchmarks/without_spark.md``.
 
 The interpreter of `--python` has hudistream's dependencies, deltalake, pyiceberg[sql-sqlite,pyarrow], duckdb and
 duckdb-extension-ducklake.
@@ -12,6 +12,7 @@ duckdb-extension-ducklake.
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -198,6 +199,11 @@ def child(writer, place, what, rows, size, number):
     print(json.dumps({"seconds": seconds, "peak_mb": peak_mb, "before_mb": before_mb}))
 
 
+def _deep_stack():
+    """pyiceberg makes one condition of all keys of an upsert, which Arrow walks by recursion: 8 MB end in a crash."""
+    resource.setrlimit(resource.RLIMIT_STACK, (4 << 30, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+
+
 def run(given, place, writer, what, size=0, number=0):
     """One reading; None where it took longer than the limit."""
     facts = [writer, place, what, str(given.rows), str(size), str(number)]
@@ -205,9 +211,12 @@ def run(given, place, writer, what, size=0, number=0):
     try:
         done = subprocess.run(
             [given.python, __file__, "--child", *facts],
-            capture_output=True, text=True, check=False, timeout=given.limit, env=environment,
+            capture_output=True, text=True, check=False, timeout=given.limit, env=environment, preexec_fn=_deep_stack,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
+        return None
+    if done.returncode < 0:
+        print(f"{writer}, {what}: killed by signal {-done.returncode}", flush=True)
         return None
     if done.returncode:
         sys.exit(f"{writer}, {what}: {done.stderr[-2000:]}")

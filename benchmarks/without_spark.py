@@ -3,7 +3,8 @@
 Each write is a process of its own, so that its peak memory is its own; it holds the rows that are written. Rounds go
 through all writers in turn. Half of the rows of an upsert are new, and the upserts of a writer change one table, which
 grows alike for all. A write that takes longer than the limit is stopped, and its writer is asked for no more
-upserts; nor is one that crashed. Writes ``benchmarks/results/without-spark.json`` and the page ``benchmarks/without_spark.md``.
+upserts; nor is one that crashed. Writes ``benchmarks/results/without-spark.json`` and
+``benchmarks/without_spark.md``.
 
 The interpreter of `--python` has hudistream's dependencies, deltalake, pyiceberg[sql-sqlite,pyarrow], duckdb and
 duckdb-extension-ducklake.

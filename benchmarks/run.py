@@ -64,8 +64,11 @@ CANDIDATES["upserts"] = {
 APPENDS = "every version of a row appended"
 MERGE_ON_READ = "hoodie.datasource.write.table.type=MERGE_ON_READ"
 BUCKET = ("hoodie.index.type=BUCKET", "hoodie.bucket.index.num.buckets=4")
+NO_COMPACTION = "hoodie.datasource.compaction.async.enable=false"
 CANDIDATES["merge-on-read"] = {
-    "hudistream merge-on-read, BUCKET, Avro blocks": ("hudistream", UPSERT, MERGE_ON_READ, *BUCKET),
+    # as Hudi, which compacts nothing in foreachBatch
+    "hudistream merge-on-read, BUCKET, no compaction": ("hudistream", UPSERT, MERGE_ON_READ, *BUCKET, NO_COMPACTION),
+    "hudistream merge-on-read, BUCKET, compaction beside": ("hudistream", UPSERT, MERGE_ON_READ, *BUCKET),
     "hudistream merge-on-read, BLOOM, Avro blocks": ("hudistream", UPSERT, MERGE_ON_READ),
     "hudistream copy-on-write, BLOOM (zstd 1)": ("hudistream", UPSERT),
     # small files are not looked for, so that it writes log files

@@ -80,17 +80,22 @@ class PinFacts:
         committed: which files count, those of replaced groups included.
         replaced: partition path -> file id -> instant that replaced it.
         needs: the pins.
+        arrivals: see `find_arrivals`.
     """
 
     committed: CommittedInstants
     replaced: dict[str, dict[str, str]]
     needs: ReaderNeeds
+    arrivals: dict[str, str]
 
     @staticmethod
     def load(table: HudiTable, timeline: Timeline, settings: CleanSettings) -> "PinFacts":
         """As they are now: pins that were written since the plan are among them."""
         needs = replace(load_reader_needs(table, settings), recent=None)
-        return PinFacts(_replaced_included(timeline), load_replaced(table, timeline) if needs.pins else {}, needs)
+        if not needs.pins:
+            return PinFacts(_replaced_included(timeline), {}, needs, {})
+        arrivals = _load_arrivals(table, timeline)
+        return PinFacts(_replaced_included(timeline), load_replaced(table, timeline), needs, arrivals)
 
 
 def plan_clean(
@@ -320,7 +325,7 @@ def find_pinned(path: str, groups: Sequence[FileGroup], facts: PinFacts, names: 
     fates = [
         FileFate(file, deleted=True, rule="", seen=seen)
         for group in groups
-        for found, seen in zip(group.slices, lifetimes(group, replaced.get(group.file_id)), strict=True)
+        for found, seen in zip(group.slices, lifetimes(group, replaced.get(group.file_id), facts.arrivals), strict=True)
         for file in found.files
         if file.name in names
     ]

@@ -221,10 +221,15 @@ def lifetimes(
     further = 2 if group.log_files else 1
     found = []
     for time in times:
-        end = _superseded(times, time, 1, replaced_at)
-        came = (arrivals or {}).get(end, end) if end is not None else None
-        found.append(Lifetime(time, came, _superseded(times, time, further, replaced_at)))
+        end, needed = (_superseded(times, time, count, replaced_at) for count in (1, further))
+        found.append(Lifetime(time, _arrived(end, arrivals), _arrived(needed, arrivals)))
     return found
+
+
+def _arrived(time: str | None, arrivals: Mapping[str, str] | None) -> str | None:
+    """Until when snapshots lack a write: one that came late is lacked by that of the newest write before it, too."""
+    late = (arrivals or {}).get(time) if time is not None else None
+    return f"{late}~" if late is not None else time
 
 
 def _superseded(times: Sequence[str], time: str, count: int, replaced_at: str | None) -> str | None:

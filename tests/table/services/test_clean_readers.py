@@ -95,3 +95,12 @@ def test_a_partition_is_passed_over_until_something_can_go():
     assert not known.may_skip("held", at(4), at(6))  # the grace period is over
     assert not known.may_skip("held", at(4), None)
     assert not known.may_skip("never seen", "", at(5))
+
+
+def test_who_pinned_the_newest_snapshot_before_a_late_write_keeps_what_that_superseded():
+    """Another writer's commit of an earlier time, or a compaction, became visible after the reader began."""
+    found = lifetimes(group("1", "3"), None, {at("3"): at("5")})
+    older = next(life for life in found if life.since == at("1"))
+    fate = FileFate(group("1").slices[0].files[0], deleted=True, rule="", seen=older)
+    assert ReaderNeeds((at("5"),)).reason(fate)
+    assert ReaderNeeds((at("6"),)).reason(fate) is None

@@ -30,6 +30,9 @@ class Lifetime:
         superseded_at: instant of the next version, or of the commit that replaced the group, or the newest instant
             when it became visible; None without one.
         needed_until: readers of snapshots before this instant need it; None: readers of the newest one may.
+
+    Both are instant times, or one with `~` behind it, which sorts after that instant and before the next: a write that
+    came late (`find_arrivals`) is missing from the snapshot of that instant, too.
     """
 
     since: str

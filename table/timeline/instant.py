@@ -7,6 +7,7 @@ How an instant's file is named is said by the timeline's layout (`table.timeline
 import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import lru_cache
 from typing import Protocol
 
 from table.errors import BrokenInvariantError
@@ -92,7 +93,6 @@ class RequestTimeNames:
     """
 
     folder = METAFOLDER
-    _pattern = re.compile(r"^(\d{14,})\.(?:([a-z]+)(?:\.(requested|inflight))?|(inflight))$")
 
     def format(self, instant: "Instant") -> str:
         """File name of an instant."""
@@ -102,15 +102,7 @@ class RequestTimeNames:
 
     def parse(self, file_name: str) -> "Instant | None":
         """The instant that a file name stands for, or None when it is none."""
-        match = self._pattern.match(file_name)
-        if match is None:
-            return None
-        time, action, state, bare_inflight = match.groups()
-        if bare_inflight or action == "inflight":
-            return Instant(time, Action.COMMIT, State.INFLIGHT, names=self)
-        if action not in _ACTIONS or action == Action.CLUSTERING.value:
-            return None
-        return Instant(time, _ACTIONS[action], State(state.upper()) if state else State.COMPLETED, names=self)
+        return _parse_one_time(file_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,21 +132,41 @@ class CompletionTimeNames:
 
     def parse(self, file_name: str) -> "Instant | None":
         """The instant that a file name stands for, or None when it is none."""
-        match = _TWO_TIMES.match(file_name)
-        if match is None:
-            return None
-        time, completed_at, action, state = match.groups()
-        if action == "inflight" and not (state or completed_at):
-            return Instant(time, Action.COMMIT, State.INFLIGHT, names=self)
-        if action not in _ACTIONS or (state and completed_at):
-            return None
-        found = State(state.upper()) if state else State.COMPLETED
-        return Instant(time, _ACTIONS[action], found, completed_at, names=self)
+        return _parse_two_times(file_name, self)
 
 
+_NAMES_KEPT = 16_384  # a timeline is listed several times a batch, and its names are the same ones nearly always
+_ONE_TIME = re.compile(r"^(\d{14,})\.([a-z]+)(?:\.(requested|inflight))?$")
 _TWO_TIMES = re.compile(r"^(\d{14,})(?:_(\d{14,}))?\.([a-z]+)(?:\.(requested|inflight))?$")
 _ACTIONS = {action.value: action for action in Action}
 REQUEST_TIME_NAMES = RequestTimeNames()
+
+
+@lru_cache(_NAMES_KEPT)
+def _parse_one_time(file_name: str) -> "Instant | None":
+    match = _ONE_TIME.match(file_name)
+    if match is None:
+        return None
+    time, action, state = match.groups()
+    if action == "inflight":
+        return Instant(time, Action.COMMIT, State.INFLIGHT)
+    if action not in _ACTIONS or action == Action.CLUSTERING.value:
+        return None
+    return Instant(time, _ACTIONS[action], State(state.upper()) if state else State.COMPLETED)
+
+
+@lru_cache(_NAMES_KEPT)
+def _parse_two_times(file_name: str, names: CompletionTimeNames) -> "Instant | None":
+    match = _TWO_TIMES.match(file_name)
+    if match is None:
+        return None
+    time, completed_at, action, state = match.groups()
+    if action == "inflight" and not (state or completed_at):
+        return Instant(time, Action.COMMIT, State.INFLIGHT, names=names)
+    if action not in _ACTIONS or (state and completed_at):
+        return None
+    found = State(state.upper()) if state else State.COMPLETED
+    return Instant(time, _ACTIONS[action], found, completed_at, names=names)
 
 
 def _pending_name(instant: "Instant") -> str:

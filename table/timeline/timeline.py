@@ -5,6 +5,7 @@ What is ordered or judged by visibility asks the layout: layout 1 knows the time
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from table.timeline.instant import COMPLETED_AS, STATE_ORDER, WRITE_ACTIONS, Action, Instant, State
 from table.timeline.layout import LAYOUT_1, TimelineLayout, name_instant
@@ -30,12 +31,12 @@ class Timeline:
     def __len__(self) -> int:
         return len(self.instants)
 
-    @property
+    @cached_property
     def last_time(self) -> str | None:
         """The greatest instant time in any state."""
         return max((instant.time for instant in self.instants), default=None)
 
-    @property
+    @cached_property
     def completed_writes(self) -> tuple[Instant, ...]:
         """Completed commits, delta commits and replace commits, in the order in which they became visible."""
         return self.completed_of(*WRITE_ACTIONS)
@@ -45,7 +46,7 @@ class Timeline:
         since = self.layout.visible_since(instant)
         return tuple(i for i in self.completed_writes if self.layout.visible_since(i) > since)
 
-    @property
+    @cached_property
     def visible_times(self) -> Mapping[str, str]:
         """Since when completed writes are visible, by the time of their request: what changes are ordered by."""
         return {i.time: self.layout.visible_since(i) for i in self.completed_writes}
@@ -61,7 +62,7 @@ class Timeline:
         after = (i for i in self.completed_writes if since < visible[i.time])
         return tuple(i for i in after if until is None or visible[i.time] <= until)
 
-    @property
+    @cached_property
     def pending(self) -> tuple[Instant, ...]:
         """Instants that are requested or inflight, oldest first."""
         return tuple(i for i in self.instants if not i.is_completed)
@@ -75,7 +76,7 @@ class Timeline:
         found = (i for i in self.instants if i.is_completed and i.action in actions)
         return tuple(sorted(found, key=self.layout.visible_since))
 
-    @property
+    @cached_property
     def committed_times(self) -> frozenset[str]:
         """Times of all completed writes."""
         return frozenset(i.time for i in self.completed_writes)

@@ -160,9 +160,11 @@ def s3():
         yield address, {"key": "test", "secret": "test", "client_kwargs": {"endpoint_url": address}}
 
 
-@pytest.fixture(scope="module", params=["1.2.0"])
+@pytest.fixture(scope="module", params=["1.0.2", "1.2.0"])
 def real_on_s3(request, s3, tmp_path_factory):
+    """The first release that has the storage-based lock, and the newest."""
     real = hudi_on_s3(request.param, s3[0], tmp_path_factory.mktemp("scala"))
+    real.version = request.param
     yield real
     real.stop()
 
@@ -172,8 +174,13 @@ def storage_lock():
     return {**SHARED, "hoodie.write.lock.provider": f"{PROVIDERS}.StorageBasedLockProvider"}
 
 
+# 1.0.2 takes the seconds of the option for milliseconds: the default of 300 would end before its first renewal
+VALIDITY = {"1.0.2": {"hoodie.write.lock.storage.validity.timeout.secs": "300000"}}
+
+
 def write_on_s3(hudi, address, path, made, options):
-    hudi.write(path, made, {**THEIRS, **options, "test.s3.endpoint": address})
+    given = {**THEIRS, **options, **VALIDITY.get(hudi.version, {}), "test.s3.endpoint": address}
+    hudi.write(path, made, given)
 
 
 @pytest.mark.slow
@@ -220,7 +227,8 @@ def test_each_waits_for_the_storage_based_lock_of_the_other(real_on_s3, s3, stor
     assert not other.is_alive()
     assert len(table.load_timeline().completed_writes) == len(seen) + 1
 
-    real_on_s3.make_lock("s3", {**storage_lock, "hoodie.base.path": path, "test.s3.endpoint": s3[0]})
+    given = {**storage_lock, **VALIDITY.get(real_on_s3.version, {})}
+    real_on_s3.make_lock("s3", {**given, "hoodie.base.path": path, "test.s3.endpoint": s3[0]})
     assert real_on_s3.try_lock("s3", 1_000)
     ours = threading.Thread(target=lambda: engine.write(1, rows(range(SIZE), ts=1, v="ours")))
     ours.start()

@@ -16,7 +16,7 @@ help:
 	@echo "make docs      the site, into build/site"
 	@echo "make bench     measure against Hudi, Iceberg, Delta and bare Parquet (hours)"
 	@echo "make profile   where the time of a steady batch goes (a minute; WORKLOAD=A)"
-	@echo "make soak      2,000 batches: does anything grow? (a quarter of an hour; TABLE_TYPE=mor: with log files)"
+	@echo "make soak      2,000 batches, or BATCHES=…: does anything grow? (a quarter of an hour; TABLE_TYPE=mor: with log files)"
 	@echo "make torture   an hour of simulated worlds: two actors at once, crashes, late tasks (MINUTES=60)"
 	@echo "make setup     make .venv (the others do it by themselves)"
 
@@ -96,7 +96,7 @@ profile: setup
 
 # 2,000 batches with cleaning and archival on; figures and pictures go to docs/soak
 soak: setup
-	$(RUN) $(BIN)/python benchmarks/soak.py --table-type $(TABLE_TYPE)
+	$(RUN) $(BIN)/python benchmarks/soak.py --table-type $(TABLE_TYPE) --batches $(BATCHES)
 
 # worlds as long as time allows, then each rule of the protocol taken out; benchmarks/results/torture.json
 MINUTES ?= 60

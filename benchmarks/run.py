@@ -66,12 +66,12 @@ MERGE_ON_READ = "hoodie.datasource.write.table.type=MERGE_ON_READ"
 BUCKET = ("hoodie.index.type=BUCKET", "hoodie.bucket.index.num.buckets=4")
 NO_COMPACTION = "hoodie.datasource.compaction.async.enable=false"
 CANDIDATES["merge-on-read"] = {
-    # as Hudi, which compacts nothing in foreachBatch
+    # what a batch of log files costs by itself, as the median of Hudi's batches between its compactions tells it
     "hudistream merge-on-read, BUCKET, no compaction": ("hudistream", UPSERT, MERGE_ON_READ, *BUCKET, NO_COMPACTION),
     "hudistream merge-on-read, BUCKET, compaction beside": ("hudistream", UPSERT, MERGE_ON_READ, *BUCKET),
     "hudistream merge-on-read, BLOOM, Avro blocks": ("hudistream", UPSERT, MERGE_ON_READ),
     "hudistream copy-on-write, BLOOM (zstd 1)": ("hudistream", UPSERT),
-    # small files are not looked for, so that it writes log files
+    # small files are not looked for, so that it writes log files; it compacts within every fifth batch
     "Hudi 1.0.2 merge-on-read, BUCKET, no metadata table": ("hudi", UPSERT, MERGE_ON_READ, *BUCKET, *UNPACKED),
     "Iceberg 1.10 MERGE, merge-on-read (zstd, its default)": ("iceberg-merge", "mode=merge-on-read"),
     f"bare partitioned Parquet, {APPENDS}": ("parquet",),

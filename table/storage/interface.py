@@ -107,7 +107,17 @@ class Storage(VersionedFiles, ABC):
 
     @abstractmethod
     def list_dir(self, path: str) -> list[FileInfo]:
-        """Entries of a folder, in no order; none where there is no such folder."""
+        """Entries of a folder, in no order; none where there is no such folder.
+
+        What is deleted meanwhile may be there or not, one entry without the other.
+        """
+
+    def list_names(self, path: str) -> list[str]:
+        """Names of the files in a folder, in no order; none where there is no such folder.
+
+        Those of a folder of a few hundred files are of one moment: nothing is asked of each file.
+        """
+        return [entry.name for entry in self.list_dir(path) if not entry.is_dir]
 
     @abstractmethod
     def exists(self, path: str) -> bool:

@@ -77,6 +77,15 @@ class LocalStorage(Storage):
             raise failed("list", path, error) from error
         return found
 
+    def list_names(self, path: str) -> list[str]:  # noqa: D102
+        try:
+            with os.scandir(self._full(path)) as entries:
+                return [entry.name for entry in entries if not entry.is_dir()]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise failed("list", path, error) from error
+
     def exists(self, path: str) -> bool:  # noqa: D102
         return os.path.exists(self._full(path))
 

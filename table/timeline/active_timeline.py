@@ -15,18 +15,37 @@ from table.timeline.timeline import Timeline, build_timeline
 
 _STALE_MS = 600_000
 _TRIES = 5
+# a local folder is read in pieces of 32 KiB, in which deletions wait for the reader; an object store's page has 1,000
+_NAMES_OF_ONE_MOMENT = 300
 
 
 def load_timeline(storage: Storage, layout: TimelineLayout = LAYOUT_1) -> Timeline:
-    """The active timeline, from one listing of its folder.
+    """The active timeline, from one listing of its folder; a long one is listed again until it is known to be whole.
+
+    While a long folder is listed, archival may delete an instant that was listed and a later one that was not yet:
+    what the later one wrote would seem not to be committed. Archival deletes the oldest instants first. So a listing
+    has no such gap if nothing completed that it shows is missing from the next one.
 
     Args:
         storage: the table's.
         layout: the table's: `HudiTable.load_timeline` gives it.
     """
-    names = layout.names
-    found = (names.parse(entry.name) for entry in storage.list_dir(names.folder) if not entry.is_dir)
-    return build_timeline((instant for instant in found if instant is not None), layout)
+    timeline, names = _list_timeline(storage, layout)
+    for _ in range(_TRIES):
+        if names <= _NAMES_OF_ONE_MOMENT:
+            break
+        again, names = _list_timeline(storage, layout)
+        if all(again.contains(file) for file in timeline.files if file.is_completed):
+            break
+        timeline = again
+    return timeline
+
+
+def _list_timeline(storage: Storage, layout: TimelineLayout) -> tuple[Timeline, int]:
+    """The timeline as one listing shows it, and how many files were listed."""
+    names = storage.list_names(layout.names.folder)
+    found = map(layout.names.parse, names)
+    return build_timeline((instant for instant in found if instant is not None), layout), len(names)
 
 
 def list_temporaries(storage: Storage, now_ms: int, layout: TimelineLayout = LAYOUT_1) -> list[str]:

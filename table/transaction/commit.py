@@ -95,7 +95,7 @@ def begin_commit(
             if lease.is_shared:
                 now = settle_compactions(table, now)
             else:
-                _check_alone(now, instant)
+                _check_alone(timeline, now, instant)
             lease.confirm()
             _check_compactions(now, instant.time)
         profile = CommitMetadata(operation=operation, extra={WRITER_KEY: identity.encode().decode()})
@@ -110,9 +110,13 @@ def begin_commit(
     return PendingCommit(begun, operation, seen, table.config, now.pending_of(Action.COMPACTION))
 
 
-def _check_alone(now: Timeline, instant: Instant) -> None:
-    """Refuses to write beside somebody else: both listed the timeline before either requested (rule 7)."""
-    others = [i for i in now.pending_of(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT) if i != instant]
+def _check_alone(before: Timeline, now: Timeline, instant: Instant) -> None:
+    """Refuses to write beside somebody else: both listed the timeline before either requested (rule 7).
+
+    What was completed before is being archived: a listing that is not of one moment may show its inflight file alone.
+    """
+    pending = now.pending_of(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+    others = [i for i in pending if i != instant and not before.contains(i.at(State.COMPLETED))]
     if others:
         raise CommitConflictError(
             f"{others[0].file_name} was requested while this batch began: one writer per table; the batch can be run "

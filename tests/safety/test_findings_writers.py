@@ -152,15 +152,16 @@ def test_a_sweep_keeps_the_files_of_a_batch_that_was_committed_while_it_looked(t
     stream(path, "a").writer.stop()
     first, second = stream(path, "a"), stream(path, "b")
     first.write(0, rows(range(10)))
-    calls, inner = [], LocalStorage.list_dir
+    calls, looks = [], {name: getattr(LocalStorage, name) for name in ("list_dir", "list_names")}
 
-    def list_dir(storage, folder):
+    def look(name, storage, folder):
         """A process that is taken for dead is stopped between its looks; another one commits meanwhile."""
-        found = inner(storage, folder)
+        found = looks[name](storage, folder)
         if folder in (".hoodie/.temp", ".hoodie"):
             calls.append(folder)
             if len(calls) == listing:
-                monkeypatch.setattr(LocalStorage, "list_dir", inner)
+                for each, inner in looks.items():
+                    monkeypatch.setattr(LocalStorage, each, inner)
                 with monkeypatch.context() as now:
                     now.setattr(marker_cleanup, "clean_up_commit", lambda *_args: None)  # its markers stay
                     second.write(0, rows(range(30, 60)))
@@ -169,7 +170,8 @@ def test_a_sweep_keeps_the_files_of_a_batch_that_was_committed_while_it_looked(t
     with dying_process():
         first.writer.stop()
         first.writer.lease.hold(WriterIdentity("a", "a", first.writer.lease.owner))
-    monkeypatch.setattr(LocalStorage, "list_dir", list_dir)
+    for name in looks:
+        monkeypatch.setattr(LocalStorage, name, lambda storage, folder, name=name: look(name, storage, folder))
     rollback.roll_back_failed_writes(
         HudiTable(LocalStorage(path), HudiTable.open(path).config),
         WriterIdentity("a", "a", first.writer.lease.owner),
@@ -252,6 +254,10 @@ def test_the_renewal_of_a_lease_goes_on_after_any_exception_and_lists_nothing(tm
         def list_dir(self, path):
             listed.append(threading.current_thread().name)
             return super().list_dir(path)
+
+        def list_names(self, path):
+            listed.append(threading.current_thread().name)
+            return super().list_names(path)
 
     lease = Lease(Flaky(str(tmp_path)), HeartbeatSettings(interval_ms=5))
     identity = WriterIdentity("a", "a", lease.owner)

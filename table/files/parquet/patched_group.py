@@ -4,7 +4,7 @@ An update changes few columns of a row group: never its key, often not much else
 leaves alone need not be encoded again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
@@ -23,6 +23,8 @@ from table.files.parquet.row_groups import (
 from table.files.parquet.thrift_compact import Struct
 from table.options.groups import BaseFileSettings
 from table.storage.interface import ByteRange, OutputFile, joined_ranges
+
+GAP_BYTES = 1024  # are read and left out rather than read around: before version 18 Arrow describes chunks behind them
 
 
 def write_patched_group(
@@ -60,10 +62,33 @@ def write_patched_group(
     # the skipped one stays described where it was
     chunks = [{**moved, **encoded}.get(chunk_path(chunk), chunk) for chunk in chunks_of(group)]
     ranges = [ByteRange(*extent) for extent in distinct_extents(map(chunk_extent, copied))]
-    for start, length in joined_ranges(ranges):
-        for piece in stored.read_bytes(start, length):
-            sink.write(piece)
+    for near in near_ranges(joined_ranges(ranges)):
+        _copy(stored, near, sink)
     return with_chunks(group, chunks), sum(length for _, length in ranges)
+
+
+def near_ranges(ranges: Iterable[ByteRange]) -> list[list[ByteRange]]:
+    """Ranges in file order, those together that are read at once because little lies between them."""
+    near: list[list[ByteRange]] = []
+    end = 0
+    for piece in ranges:
+        if near and piece.start - end <= GAP_BYTES:
+            near[-1].append(piece)
+        else:
+            near.append([piece])
+        end = piece.start + piece.length
+    return near
+
+
+def _copy(stored: StoredBaseFile, ranges: Sequence[ByteRange], sink: OutputFile) -> None:
+    """Copies ranges that are read at once, without what lies between them."""
+    at = ranges[0].start
+    for piece in stored.read_bytes(at, ranges[-1].start + ranges[-1].length - at):
+        for start, length in ranges:
+            wanted = memoryview(piece)[max(0, start - at) : max(0, start + length - at)]
+            if len(wanted):
+                sink.write(wanted)
+        at += len(piece)
 
 
 def _new_places(extents: Sequence[tuple[int, int]], at: int) -> dict[int, int]:

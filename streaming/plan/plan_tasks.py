@@ -205,7 +205,7 @@ def plan_tasks(
         schema=relaxed(schema),
         required=required_columns(schema),
         avro_schema=schema_json(with_meta_columns(schema), config.name),
-        settings=options.base_file,
+        settings=options.file_settings,
         log_settings=options.log_files,
         merge=merge_rules(options, config),
         key_column=find_key_column(config, schema),

@@ -120,13 +120,13 @@ def record_size(sizes: Iterable[CommitSize], options: WriteOptions) -> int | Non
         sizes: of the newest commits, newest first.
         options: with Hudi's threshold set, only commits above it count, footers included
             (AverageRecordSizeEstimator); else every commit counts. Footers are left out then, but for what grows with
-            the rows: the bloom filter.
+            the rows: the bloom filter, which counts as the one of a full file, whatever room it has now.
 
     Returns:
         Rounded up, at least 1; None where nothing counts.
     """
     threshold = options.sizes.record_size_threshold
-    filter_bytes = filter_bytes_per_key(options.base_file)
+    filter_bytes = filter_bytes_per_key(options.file_settings)
     total_bytes = rows = 0
     for size in sizes:
         if threshold is not None:

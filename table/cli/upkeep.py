@@ -168,7 +168,7 @@ def _compact(given: argparse.Namespace) -> int:
         requested = request_compaction(table, options.compaction)
         say([f"requested compaction {instant.time}" for instant in requested] or ["nothing to compact"])
         return 0
-    done = compact(table, options.compaction, options.base_file, schedules=not given.execute)
+    done = compact(table, options.compaction, options.file_settings, schedules=not given.execute)
     say([f"compaction {instant.time} completed" for instant in done] or ["nothing to compact"])
     return 0
 

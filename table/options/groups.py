@@ -35,6 +35,8 @@ class BaseFileSettings(Settings):
         bloom_fpp: false positive rate of the filter.
         bloom_max_entries: bound of a DYNAMIC_V0 filter in keys.
         bloom_headroom: a fitted filter is sized for this many times the file's keys.
+        full_bytes: size at which a file takes no more keys: a fitted filter has no room for more than it holds then.
+            Sinks give `SizeSettings.max_file_bytes`. None: files have no such size.
         dictionary: whether columns of the table are dictionary-encoded.
         delta_encodings: columns without a dictionary that are stored as differences where that pays: none, whole
             numbers and times, or text as well. Some readers know no such text.
@@ -50,6 +52,7 @@ class BaseFileSettings(Settings):
     bloom_fpp: float = option(1e-6, Number(0, 1))
     bloom_max_entries: int = option(100_000, Whole(1))
     bloom_headroom: float = option(2.0, Number(0, 1e6))
+    full_bytes: int | None = option(None, Whole(1))
     dictionary: bool = option(default=True, kind=Flag())
     delta_encodings: DeltaEncodings = option(DeltaEncodings.NONE, OneOf(DeltaEncodings, what="delta encodings"))
     shared_key_chunk: bool = option(default=False, kind=Flag())

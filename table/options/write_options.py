@@ -6,7 +6,7 @@ Old, new and Flink spellings are accepted. Any other key is an error with the ne
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, cast
 
 from table.columns.near_name import did_you_mean
@@ -114,6 +114,11 @@ class WriteOptions:
     def effective_operation(self) -> Operation:
         """The operation that was named, else Hudi's default."""
         return self.operation or DEFAULT_OPERATION
+
+    @property
+    def file_settings(self) -> BaseFileSettings:
+        """How base files are encoded that are filled up to the size that was given."""
+        return replace(self.base_file, full_bytes=self.sizes.max_file_bytes)
 
 
 def _as_group(name: str, given: Any) -> Any:

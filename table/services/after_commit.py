@@ -18,7 +18,7 @@ def services_of(options: WriteOptions) -> tuple[TableService[Any], ...]:
     compacts = options.compaction.asynchronous or options.compaction.inline
     return (
         CompactionService(
-            options.compaction, options.base_file, options.clean.on_failure, options.concurrency.is_shared
+            options.compaction, options.file_settings, options.clean.on_failure, options.concurrency.is_shared
         ),
         CleaningService(options.clean, archives=options.archive.automatic, compacts=compacts),
         ArchivalService(options.archive, options.clean, options.compaction),

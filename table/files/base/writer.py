@@ -261,10 +261,10 @@ class BaseFileWriter:
         first = len(self._copied)
         new = [encode_group(group, first + number, FILE_NAME) for number, group in enumerate(added)]
         groups = [*self._renamed(self._sink), *new]
-        bloom, bounds = self._summarize_keys()
+        data_end = self._sink.tell()
+        bloom, bounds = self._summarize_keys(data_end)
         entries = encode_entries(self._avro_schema, bloom, bounds)
         end = join_footer(groups, like, entries, self._settings.codec)
-        data_end = self._sink.tell()
         self._sink.write(end)
         if self._announced is not None and not self._storage.has_fence:
             self._announced.check_not_ended()
@@ -318,7 +318,7 @@ class BaseFileWriter:
         """Whether this file is read whole: a share of all, chosen by name, the same for each attempt."""
         return zlib.crc32(self._path.encode()) < self._settings.verify_share * 2**32
 
-    def _summarize_keys(self) -> tuple[AnyBloomFilter, tuple[str, str] | None]:
+    def _summarize_keys(self, data_bytes: int) -> tuple[AnyBloomFilter, tuple[str, str] | None]:
         """The filter and the range of all keys."""
         new = pa.chunked_array(self._new_keys, pa.string()).combine_chunks()
         carried = self._carried_filter
@@ -331,7 +331,7 @@ class BaseFileWriter:
         else:
             known = self._load_carried_keys()
             every = pa.chunked_array([*known, new], pa.string())
-            bloom = bloom_filter.fitted_filter(self._settings, len(every)).added(every.combine_chunks())
+            bloom = bloom_filter.fitted_filter(self._settings, len(every), data_bytes).added(every.combine_chunks())
         keys = pa.chunked_array([*known, new], pa.string())
         return bloom, key_range(keys) if len(keys) else None
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from table.errors import CorruptFileError
+from table.files.bloom.filter_size import bytes_per_entry, entries_per_key, fitted_entries
 from table.files.bloom.key_hashes import Bits, hash_rounds
 from table.options.groups import BaseFileSettings
 
@@ -259,23 +260,25 @@ def build_filter(keys: pa.Array, entries: int, fpp: float) -> BloomFilter:
     return sized_filter(entries, fpp).added(keys)
 
 
-def fitted_filter(settings: BaseFileSettings, keys: int) -> AnyBloomFilter:
-    """An empty filter for a file with that many keys, with room to grow unless its size is fixed."""
+def fitted_filter(settings: BaseFileSettings, keys: int, data_bytes: int = 0) -> AnyBloomFilter:
+    """An empty filter for a file with that many keys, with room to grow unless its size is fixed.
+
+    Args:
+        settings: what is wanted.
+        keys: of the file.
+        data_bytes: what they take in it (`fitted_entries`); 0: not known.
+    """
     if settings.bloom_type == DYNAMIC_V0:
         entries = settings.bloom_entries or DEFAULT_ENTRIES
         return sized_dynamic_filter(entries, settings.bloom_fpp, settings.bloom_max_entries)
-    return sized_filter(settings.bloom_entries or int(keys * settings.bloom_headroom), settings.bloom_fpp)
+    return sized_filter(settings.bloom_entries or fitted_entries(settings, keys, data_bytes), settings.bloom_fpp)
 
 
 def filter_bytes_per_key(settings: BaseFileSettings) -> float:
-    """How many bytes the text of a file's filter grows by with each key; 0 where its size is fixed.
-
-    A filter that is fitted has room for more keys than the file has. So this is the most that a key takes.
-    """
+    """How many bytes each key of a full file takes in the text of its filter; 0 where its size is fixed."""
     if settings.bloom_type == DYNAMIC_V0 or settings.bloom_entries:
         return 0.0
-    bits = settings.bloom_headroom * -math.log(settings.bloom_fpp) / math.log(2) ** 2
-    return bits / 6  # of a digit of base64
+    return entries_per_key(settings) * bytes_per_entry(settings.bloom_fpp)
 
 
 def can_extend(carried: AnyBloomFilter, settings: BaseFileSettings, keys: int) -> bool:

@@ -32,9 +32,9 @@ def stat(path, file_id, size, inserts, rows=None):
     [
         ([], None, None),
         ([CommitSize(1000, 10)], None, 100),
-        # 28.8 bits for each of twice as many keys, six bits in a digit: 95 of the footer's bytes are the filter's
-        ([CommitSize(1000, 10, 500)], None, 60),
-        ([CommitSize(1000, 10, 60)], None, 100),  # a footer that has no such filter
+        # 28.8 bits for each key, six bits in a digit: 47 of the footer's bytes are the filter's of a full file
+        ([CommitSize(1000, 10, 500)], None, 55),
+        ([CommitSize(1000, 10, 40)], None, 100),  # a footer that has no such filter
         ([CommitSize(1000, 10), CommitSize(5000, 10)], None, 300),
         ([CommitSize(0, 0)], None, None),
         ([CommitSize(3, 10)], None, 1),

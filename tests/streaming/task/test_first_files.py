@@ -1,11 +1,13 @@
 """The first batch of a table is sized by what its rows take, not by a guess; what is said or learned stands."""
 
+import os
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from engine import SCHEMA, Engine
+from engine import SCHEMA, Engine, rows
+from snapshots import live_files
 
 OPERATION = "hoodie.datasource.write.operation"
 OPERATIONS = ["insert", "upsert", "bulk_insert"]
@@ -78,3 +80,17 @@ def test_the_next_batch_goes_by_what_was_learned(tmp_path):
     one.write(0, narrow(1000))
     one.write(1, narrow(1000, 1000))
     assert [plan.rules.is_guess for plan in one.plans] == [True, False]
+
+
+@pytest.mark.parametrize("operation", ["insert", "upsert"])
+def test_files_that_are_topped_up_end_at_their_size(tmp_path, operation):
+    most, limit = 500_000, 416_000
+    options = {OPERATION: operation, "hoodie.parquet.max.file.size": str(most)}
+    one = engine(tmp_path, **options, **{"hoodie.parquet.small.file.limit": str(limit)})
+    first = 0
+    for number, count in enumerate([9_000, 3_000, 12_000, 700, 15_000, 8_000, 20_000, 5_000, 11_000]):
+        one.write(number, rows(range(first, first + count), lambda _: "p"))
+        first += count
+    sizes = [os.path.getsize(file) for file in live_files(tmp_path)]
+    assert max(sizes) < 1.05 * most, sizes
+    assert sum(size < limit for size in sizes) <= 1, sizes

@@ -107,10 +107,7 @@ class Storage(VersionedFiles, ABC):
 
     @abstractmethod
     def list_dir(self, path: str) -> list[FileInfo]:
-        """Entries of a folder, in no order; none where there is no such folder.
-
-        What is deleted meanwhile may be there or not, one entry without the other.
-        """
+        """Entries of a folder, in no order, if there is one; what is deleted meanwhile may be there or not."""
 
     def list_names(self, path: str) -> list[str]:
         """Names of the files in a folder, in no order; none where there is no such folder.

@@ -135,7 +135,9 @@ def merge_rows(
     keep = np.ones(len(stored), np.bool_)
     keep[outcome.rows] = ~outcome.lost
     deleted = int(outcome.lost.sum())
-    return MergedRows(_replaced(stored, outcome, keep if deleted else None), outcome.updated, deleted)
+    # of the other rows no more than is needed here: they may be many times the stored ones
+    fresh = outcome.fresh.select(stored.column_names).take(pa.array(outcome.chosen[outcome.wins]))
+    return MergedRows(_replaced(stored, outcome, fresh, keep if deleted else None), outcome.updated, deleted)
 
 
 def decide_merge(
@@ -181,17 +183,23 @@ def changed_columns(stored: pa.Table, outcome: MergeOutcome) -> pa.Table:
     names = [
         name for name in stored.column_names if not same_column(stored.column(name).take(rows), fresh.column(name))
     ]
-    return _replaced(stored.select(names), outcome)
+    return _replaced(stored.select(names), outcome, fresh.select(names))
 
 
-def _replaced(stored: pa.Table, outcome: MergeOutcome, keep: Flags | None = None) -> pa.Table:
-    """The stored rows with the winners in their places."""
+def _replaced(stored: pa.Table, outcome: MergeOutcome, fresh: pa.Table, keep: Flags | None = None) -> pa.Table:
+    """The stored rows with the winners, `fresh`, in their places."""
     take = np.arange(len(stored))
     take[outcome.rows[outcome.wins]] = len(stored) + np.arange(int(outcome.wins.sum()))
-    # of the other rows no more than is needed here: they may be many times the stored ones
-    fresh = outcome.fresh.select(stored.column_names).take(pa.array(outcome.chosen[outcome.wins]))
-    both = pa.concat_tables([stored, fresh]).unify_dictionaries()
+    both = pa.concat_tables([stored, _encoded_like(fresh, stored.schema)]).unify_dictionaries()
     return _gathered(both, take if keep is None else take[keep])
+
+
+def _encoded_like(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows of the same columns, as dictionaries where the schema has them so."""
+    for number, (own, field) in enumerate(zip(rows.schema, schema, strict=True)):
+        if pa.types.is_dictionary(field.type) and not pa.types.is_dictionary(own.type):
+            rows = rows.set_column(number, own.with_type(field.type), rows.column(number).dictionary_encode())
+    return rows
 
 
 def _gathered(rows: pa.Table, positions: Positions) -> pa.Table:

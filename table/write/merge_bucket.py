@@ -19,8 +19,10 @@ from table.files.base.repeated_columns import file_schema, restamp_carried_rows
 from table.files.base.stored_file import StoredBaseFile
 from table.files.base.summary import NEW, Announced, BaseFileSummary, Carrying
 from table.files.base.writer import BaseFileWriter
+from table.files.parquet.carried_dictionaries import settled_dictionaries, with_dictionaries
 from table.files.parquet.copy_checks import why_encoded_anew
 from table.records.merge import changed_columns, decide_merge, delete_flags, merge_rows
+from table.records.present_columns import PRESENT_COLUMN
 from table.schema.avro_schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from table.timeline.metadata.commit import WriteStat
 from table.write.bucket_file import BucketFile
@@ -209,12 +211,16 @@ class FileMerge:
         if decisive != names and outcome.wins.any():
             rest = self._read(group, [name for name in names if name not in decisive])
             rows = pa.table({name: (rows if name in decisive else rest).column(name) for name in names})
-        writer.patch(group, changed_columns(rows, outcome))
+        writer.patch(group, settled_dictionaries(changed_columns(rows, outcome)))
         self.updated += outcome.updated
 
     def _read(self, group: int, names: Sequence[str]) -> pa.Table:
-        schema = file_schema(self._file.schema)
+        schema, rules = file_schema(self._file.schema), self._context.merge
         wanted = pa.schema([schema.field(name) for name in names])
+        # who compares or fills values wants them as they are
+        if self._context.settings.dictionary and not (rules.fills or PRESENT_COLUMN in self._stamped.column_names):
+            held = self._stored.columns_in_dictionaries(group) - {rules.ordering_field}
+            wanted = with_dictionaries(wanted, held)
         return pa.concat_tables(self._stored.read_batches(wanted, [group]))
 
     def _merge(self, writer: BaseFileWriter, group: int) -> None:

@@ -1,6 +1,6 @@
 """A stored base file: opened once, its footer read once, its rows in pieces of bounded size."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 
@@ -13,7 +13,15 @@ from table.columns.conform import conform
 from table.errors import CorruptFileError
 from table.files.base.repeated_columns import REPEATED_META_COLUMNS
 from table.files.parquet.footer import MAGIC, TAIL_BYTES, Footer, decode_footer, find_footer
-from table.files.parquet.row_groups import chunk_memory_bytes, chunks_of, fields_of_known_types, rows_of
+from table.files.parquet.row_groups import (
+    chunk_memory_bytes,
+    chunk_path,
+    chunks_of,
+    fields_of_known_types,
+    has_places_only,
+    rows_of,
+)
+from table.files.parquet.thrift_compact import decode_struct
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import Storage, failed
 
@@ -86,7 +94,8 @@ class StoredBaseFile:
         except BaseException:
             self.close()
             raise
-        self._opened: pq.ParquetFile | None = None
+        self._metadata: pq.FileMetaData | None = None
+        self._opened: dict[frozenset[str], pq.ParquetFile] = {}  # by the columns that come as dictionaries
 
     def __enter__(self) -> "StoredBaseFile":  # noqa: PYI034 typing.Self is younger than Python 3.10
         return self
@@ -100,20 +109,21 @@ class StoredBaseFile:
         """Closes the file."""
         self._source.close()
 
-    def _file(self) -> pq.ParquetFile:
-        if self._opened is None:
+    def _file(self, dictionaries: Collection[str] = ()) -> pq.ParquetFile:
+        wanted = frozenset((*REPEATED_META_COLUMNS, *dictionaries))
+        if wanted not in self._opened:
             try:
-                # Arrow gets the footer that is in memory: it is not read a second time
-                tail = len(self._raw).to_bytes(4, "little") + MAGIC
-                metadata = pq.read_metadata(pa.BufferReader(b"".join((MAGIC, self._raw, tail))))
-                self._opened = pq.ParquetFile(
-                    self._source, metadata=metadata, read_dictionary=list(REPEATED_META_COLUMNS)
-                )
-                self._names = frozenset(self._opened.schema_arrow.names)
+                if self._metadata is None:
+                    # Arrow gets the footer that is in memory: it is not read a second time
+                    tail = len(self._raw).to_bytes(4, "little") + MAGIC
+                    self._metadata = pq.read_metadata(pa.BufferReader(b"".join((MAGIC, self._raw, tail))))
+                opened = pq.ParquetFile(self._source, metadata=self._metadata, read_dictionary=sorted(wanted))
+                self._names = frozenset(opened.schema_arrow.names)
+                self._opened[wanted] = opened
             # KeyError: older Arrow's for a missing column; ValueError: names that are no text
             except (pa.ArrowException, OSError, KeyError, ValueError) as error:
                 raise CorruptFileError(f"{self._name} is not a Parquet file of a Hudi table: {error}") from error
-        return self._opened
+        return self._opened[wanted]
 
     @property
     def group_rows(self) -> list[int]:
@@ -139,20 +149,36 @@ class StoredBaseFile:
         except CorruptFileError as error:
             raise CorruptFileError(f"{self._name} is not a whole Parquet file: {error}") from error
 
+    def columns_in_dictionaries(self, group: int) -> frozenset[str]:
+        """The top-level columns of a row group whose values are all in the dictionary of their chunk; of sealed files.
+
+        Raises:
+            CorruptFileError: when the footer does not say it.
+        """
+        assert self.footer.groups is not None
+        with fields_of_known_types():
+            found = [
+                chunk_path(chunk)
+                for chunk in chunks_of(decode_struct(self.footer.groups[group].raw))
+                if has_places_only(chunk)
+            ]
+            return frozenset(path[0].decode() for path in found if len(path) == 1)
+
     def read_batches(
         self, schema: pa.Schema, groups: Sequence[int] | None = None, batch_rows: int = READ_BATCH_ROWS
     ) -> Iterator[pa.Table]:
         """Rows, some ten thousand at a time.
 
         Args:
-            schema: the columns wanted; ones that the file lacks come as nulls.
+            schema: the columns wanted; ones that the file lacks come as nulls, text of a dictionary type in dictionaries.
             groups: numbers of the row groups wanted; None means all.
             batch_rows: most rows of a piece.
 
         Raises:
             CorruptFileError, StorageError: when they cannot be decoded or read.
         """
-        for rows in self.read_stored(schema.names, groups, batch_rows):
+        dictionaries = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+        for rows in self.read_stored(schema.names, groups, batch_rows, dictionaries=dictionaries):
             with self._damage_named():
                 conformed = conform(rows, schema)
             yield conformed
@@ -193,6 +219,7 @@ class StoredBaseFile:
         batch_rows: int = READ_BATCH_ROWS,
         *,
         use_threads: bool = False,
+        dictionaries: Collection[str] = (),
     ) -> Iterator[pa.Table]:
         """Rows with the types that the file has, some ten thousand at a time.
 
@@ -201,11 +228,12 @@ class StoredBaseFile:
             groups: numbers of the row groups wanted; None means all.
             batch_rows: most rows of a piece.
             use_threads: decode columns on all cores.
+            dictionaries: top-level columns of text that come as dictionaries, besides the meta columns that repeat.
 
         Raises:
             CorruptFileError, StorageError: when they cannot be decoded or read.
         """
-        file = self._file()
+        file = self._file(dictionaries)
         columns = [name for name in names if name in self._names]
         try:
             for batch in file.iter_batches(batch_rows, row_groups=groups, columns=columns, use_threads=use_threads):

@@ -40,11 +40,26 @@ def columns_with_dictionary(rows: pa.Table, parts: int = 1) -> list[str]:
         if pa.types.is_dictionary(column.type) or (len(rows) < _ENOUGH and not pa.types.is_nested(column.type)):
             found.append(name)
             continue
-        sample = column.take(spread).combine_chunks()
-        chunk = pa.concat_arrays(sample.chunks) if isinstance(sample, pa.ChunkedArray) else sample
+        chunk = _sampled(column, spread)
         scale = len(rows) / max(1, len(spread)) / parts
         found += [path for path, values in leaves(name, chunk) if _repeat(values.drop_null(), scale)]
     return found
+
+
+def keeps_dictionary(column: pa.ChunkedArray) -> bool:
+    """Whether a column that is a dictionary would get one, had it come without, and Arrow would not give it up."""
+    if sum(chunk.dictionary.nbytes for chunk in column.chunks) >= DICTIONARY_BYTES:
+        return False
+    if len(column) < _ENOUGH:
+        return True
+    spread = _spread(len(column))
+    values = _sampled(column, spread).cast(column.type.value_type)
+    return _repeat(values.drop_null(), len(column) / len(spread))
+
+
+def _sampled(column: pa.ChunkedArray, spread: pa.Array) -> pa.Array:
+    sample = column.take(spread).combine_chunks()
+    return pa.concat_arrays(sample.chunks) if isinstance(sample, pa.ChunkedArray) else sample
 
 
 def _spread(count: int) -> pa.Array:

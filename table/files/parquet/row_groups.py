@@ -38,6 +38,9 @@ _BYTE_ARRAY = 6
 _NULLS, _UPPER, _LOWER, _UPPER_EXACT, _LOWER_EXACT = 3, 5, 6, 7, 8
 # physical type -> bytes of a value: booleans, numbers, and fixed arrays, of which decimals are the common ones
 _WIDTHS = {0: 1, 1: 4, 2: 8, 3: 8, 4: 4, 5: 8, 7: 16}
+# field ids of PageEncodingStats; DATA_PAGE and DATA_PAGE_V2; PLAIN_DICTIONARY and RLE_DICTIONARY
+_PAGE_TYPE, _PAGE_ENCODING = 1, 2
+_DATA_PAGE_TYPES, _PLACES = (0, 3), (2, 8)
 _PAGE_OFFSETS = (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE)
 
 
@@ -106,6 +109,14 @@ def chunk_extent(chunk: Struct) -> tuple[int, int]:
     meta = field_value(chunk, _CHUNK_META)
     start = min(int(meta[number].value) for number in (_DATA_PAGE, _DICTIONARY_PAGE) if number in meta)
     return start, int(field_value(meta, _CHUNK_BYTES))
+
+
+def has_places_only(chunk: Struct) -> bool:
+    """Whether all values of a chunk are in its dictionary, as far as its writer says (``encoding_stats``)."""
+    meta = field_value(chunk, _CHUNK_META)
+    counts = meta[_ENCODING_STATISTICS].value.values if _ENCODING_STATISTICS in meta else []
+    used = [field_value(one, _PAGE_ENCODING) for one in counts if field_value(one, _PAGE_TYPE) in _DATA_PAGE_TYPES]
+    return bool(used) and all(encoding in _PLACES for encoding in used)
 
 
 def chunk_memory_bytes(chunk: Struct, repeated: Collection[str]) -> int:

@@ -18,7 +18,7 @@ from table.files.parquet.row_groups import (
     chunk_path,
     chunks_of,
     fields_of_known_types,
-    has_places_only,
+    has_small_dictionary,
     rows_of,
 )
 from table.files.parquet.thrift_compact import decode_struct
@@ -28,6 +28,7 @@ from table.storage.interface import Storage, failed
 READ_BATCH_ROWS = 65_536
 _TAKEN_ROWS = 16_384  # of a piece, where a few rows of it are wanted
 _FIRST_READ_BYTES = 64 * 1024
+_SMALL_DICTIONARY_BYTES = 32 * 1024  # compressed: some thousand values
 _PIECE_BYTES = 4 * 1024 * 1024
 
 Positions = npt.NDArray[np.int64]
@@ -150,7 +151,9 @@ class StoredBaseFile:
             raise CorruptFileError(f"{self._name} is not a whole Parquet file: {error}") from error
 
     def columns_in_dictionaries(self, group: int) -> frozenset[str]:
-        """The top-level columns of a row group whose values are all in the dictionary of their chunk; of sealed files.
+        """The top-level columns of a row group whose values are all in a small dictionary; of sealed files.
+
+        To join large dictionaries costs more than to make their strings.
 
         Raises:
             CorruptFileError: when the footer does not say it.
@@ -160,7 +163,7 @@ class StoredBaseFile:
             found = [
                 chunk_path(chunk)
                 for chunk in chunks_of(decode_struct(self.footer.groups[group].raw))
-                if has_places_only(chunk)
+                if has_small_dictionary(chunk, _SMALL_DICTIONARY_BYTES)
             ]
             return frozenset(path[0].decode() for path in found if len(path) == 1)
 
@@ -170,7 +173,8 @@ class StoredBaseFile:
         """Rows, some ten thousand at a time.
 
         Args:
-            schema: the columns wanted; ones that the file lacks come as nulls, text of a dictionary type in dictionaries.
+            schema: the columns wanted; ones that the file lacks come as nulls, ones of a dictionary type as
+                dictionaries.
             groups: numbers of the row groups wanted; None means all.
             batch_rows: most rows of a piece.
 

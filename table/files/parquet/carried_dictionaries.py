@@ -23,9 +23,7 @@ def with_dictionaries(schema: pa.Schema, names: Collection[str | None]) -> pa.Sc
         schema: of rows.
         names: the columns that may be.
     """
-    return pa.schema(
-        [f.with_type(_CARRIED) if f.name in names and pa.types.is_string(f.type) else f for f in schema]
-    )
+    return pa.schema([f.with_type(_CARRIED) if f.name in names and pa.types.is_string(f.type) else f for f in schema])
 
 
 def settled_dictionaries(rows: pa.Table) -> pa.Table:
@@ -38,9 +36,8 @@ def settled_dictionaries(rows: pa.Table) -> pa.Table:
         if pa.types.is_dictionary(field.type) and field.name not in REPEATED_META_COLUMNS:
             whole = rows.column(number).unify_dictionaries().combine_chunks()  # Arrow writes no second dictionary
             column = pa.chunked_array([_without_unused(whole)], field.type)
-            if not keeps_dictionary(column):
-                field, column = field.with_type(field.type.value_type), column.cast(field.type.value_type)
-            rows = rows.set_column(number, field, column)
+            kind = field.type if keeps_dictionary(column) else field.type.value_type
+            rows = rows.set_column(number, field.with_type(kind), column.cast(kind))
     return rows
 
 
@@ -51,4 +48,6 @@ def _without_unused(values: pa.DictionaryArray) -> pa.DictionaryArray:
     if used.all():
         return values
     moved = np.cumsum(used, dtype=np.int32) - 1
-    return pa.DictionaryArray.from_arrays(pa.array(moved[places], mask=places < 0), values.dictionary.filter(pa.array(used)))
+    return pa.DictionaryArray.from_arrays(
+        pa.array(moved[places], mask=places < 0), values.dictionary.filter(pa.array(used))
+    )

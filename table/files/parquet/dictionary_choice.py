@@ -21,6 +21,7 @@ _GOLDEN = (5**0.5 - 1) / 2
 _ENOUGH = 10_000  # fewer values than these are not worth a look
 _WORTH = 0.6  # a dictionary pays when it takes less than this share of the values alone, which compress better
 _HALVINGS = 40
+_CHEAP_VALUES = 1000  # of a dictionary that is encoded as it is
 
 
 def columns_with_dictionary(rows: pa.Table, parts: int = 1) -> list[str]:
@@ -47,8 +48,13 @@ def columns_with_dictionary(rows: pa.Table, parts: int = 1) -> list[str]:
 
 
 def keeps_dictionary(column: pa.ChunkedArray) -> bool:
-    """Whether a column that is a dictionary would get one, had it come without, and Arrow would not give it up."""
-    if sum(chunk.dictionary.nbytes for chunk in column.chunks) >= DICTIONARY_BYTES:
+    """Whether a column that is a dictionary is best encoded as such: it would get one, had it come without.
+
+    Arrow counts which values of a dictionary occur in each thousand rows. From so many values on that costs more than
+    strings do, and a dictionary that is too large for Arrow would not be given up half way.
+    """
+    held = [chunk.dictionary for chunk in column.chunks]
+    if sum(map(len, held)) > _CHEAP_VALUES or sum(values.nbytes for values in held) >= DICTIONARY_BYTES:
         return False
     if len(column) < _ENOUGH:
         return True

@@ -111,9 +111,16 @@ def chunk_extent(chunk: Struct) -> tuple[int, int]:
     return start, int(field_value(meta, _CHUNK_BYTES))
 
 
-def has_places_only(chunk: Struct) -> bool:
-    """Whether all values of a chunk are in its dictionary, as far as its writer says (``encoding_stats``)."""
+def has_small_dictionary(chunk: Struct, most_bytes: int) -> bool:
+    """Whether all values of a chunk are in its dictionary, as its writer says (``encoding_stats``), and it is small.
+
+    Args:
+        chunk: the chunk.
+        most_bytes: of the dictionary as it is stored, compressed.
+    """
     meta = field_value(chunk, _CHUNK_META)
+    if _DICTIONARY_PAGE not in meta or meta[_DATA_PAGE].value - meta[_DICTIONARY_PAGE].value > most_bytes:
+        return False
     counts = meta[_ENCODING_STATISTICS].value.values if _ENCODING_STATISTICS in meta else []
     used = [field_value(one, _PAGE_ENCODING) for one in counts if field_value(one, _PAGE_TYPE) in _DATA_PAGE_TYPES]
     return bool(used) and all(encoding in _PLACES for encoding in used)

@@ -46,7 +46,7 @@ def test_a_dictionary_stays_where_its_strings_would_get_one(kinds, width):
     numbers = np.random.default_rng(1).integers(0, kinds, 30_000)
     texts = pa.chunked_array([pa.array([f"{number:0{width}}" for number in numbers])])
     settled = settled_dictionaries(pa.table({"v": texts.dictionary_encode()}))
-    wanted = columns_with_dictionary(pa.table({"v": texts})) == ["v"]
+    wanted = kinds <= 1000 and columns_with_dictionary(pa.table({"v": texts})) == ["v"]
     assert pa.types.is_dictionary(settled.schema.field(0).type) == wanted
     assert settled.column(0).cast(pa.string()).equals(texts)
 

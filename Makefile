@@ -35,6 +35,7 @@ RUN = JAVA_HOME="$$($(BIN)/python .ci/java_home.py)" PYSPARK_PYTHON="$(CURDIR)/$
 
 # cow: copy-on-write; mor: merge-on-read
 TABLE_TYPE ?= cow
+BATCHES ?= 2000
 demo: setup
 	@$(RUN) $(BIN)/python examples/flights.py --table-type $(TABLE_TYPE)
 

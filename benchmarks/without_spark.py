@@ -2,15 +2,16 @@
 
 Each write is a process of its own, so that its peak memory is its own; it holds the rows that are written. Rounds go
 through all writers in turn. Half of the rows of an upsert are new, and the upserts of a writer change one table, which
-grows alike for all. A write that takes longer than the limit is stopped, and its writer is asked for no more
-upserts; nor is one that crashed. Writes ``benchmarks/results/without-spark.json`` and
-``benchmarks/without_spark.md``.
+grows alike for all. An upsert that takes longer than the limit is stopped, and its writer is asked for no more
+upserts; nor is one that crashed. Small batches go to one partition path each, or to eight. Writes
+``benchmarks/results/without-spark.json`` and ``benchmarks/without_spark.md``.
 
 The interpreter of `--python` has hudistream's dependencies, deltalake, pyiceberg[sql-sqlite,pyarrow], duckdb and
 duckdb-extension-ducklake.
 """
 
 import argparse
+import itertools
 import json
 import os
 import resource
@@ -33,11 +34,11 @@ PACKAGES = {"hudistream": "pyarrow", "deltalake": "deltalake", "pyiceberg": "pyi
 # ---- rows
 
 
-def made(numbers, ts, texts=3, columns=5):
+def made(numbers, ts, texts=3, columns=5, partitions=PARTITIONS):
     """Rows with these numbers as keys, in this order."""
     numbers = np.asarray(numbers, np.int64)
     random = np.random.default_rng(ts)
-    told = {"id": pa.array(numbers).cast(pa.string()), "p": pa.array(numbers % PARTITIONS).cast(pa.string())}
+    told = {"id": pa.array(numbers).cast(pa.string()), "p": pa.array(numbers % partitions).cast(pa.string())}
     told["ts"] = pa.array(np.full(len(numbers), ts, np.int64))
     for n in range(texts):
         told[f"c{n}"] = pa.array(random.integers(0, 1 << 60, len(numbers))).cast(pa.string())
@@ -58,8 +59,8 @@ def changes(rows, size, number):
     return made(random.permutation(np.concatenate([old, new])), number + 1)
 
 
-def small(number):
-    return made(np.arange(number * 10, number * 10 + 10), number, texts=10, columns=20)
+def small(number, partitions):
+    return made(np.arange(number * 10, number * 10 + 10), number, texts=10, columns=20, partitions=partitions)
 
 
 # ---- writers: each makes a table, upserts rows, appends many small batches
@@ -187,7 +188,7 @@ WRITERS = {"hudistream": Ours, "deltalake": Delta, "pyiceberg": Iceberg, "duckla
 def child(writer, place, what, rows, size, number):
     """In the child: seconds, and the peak of this process's memory; rows are made before the time is taken."""
     if what == "small":
-        given = [small(n) for n in range(size)]
+        given = [small(n, rows) for n in range(size)]
     else:
         given = first_rows(rows) if what == "build" else changes(rows, size, number)
     one = WRITERS[writer](os.path.join(place, writer))
@@ -206,13 +207,14 @@ def _deep_stack():
 
 
 def run(given, place, writer, what, size=0, number=0):
-    """One reading; None where it took longer than the limit."""
-    facts = [writer, place, what, str(given.rows), str(size), str(number)]
+    """One reading; None where an upsert took longer than the limit."""
+    facts = [writer, place, what, str(number if what == "small" else given.rows), str(size), str(number)]
     environment = {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    limit = given.limit if what == "upsert" else None
     try:
         done = subprocess.run(
             [given.python, __file__, "--child", *facts],
-            capture_output=True, text=True, check=False, timeout=given.limit, env=environment, preexec_fn=_deep_stack,
+            capture_output=True, text=True, check=False, timeout=limit, env=environment, preexec_fn=_deep_stack,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return None
@@ -228,7 +230,8 @@ def measure(given, place):
     """Case -> writer -> readings; None for one that was stopped."""
     names = [name for name in given.writers.split(",") if name]
     found = {f"upsert of {size:,}": {name: [] for name in names} for size in SIZES}
-    found[f"{given.batches:,} batches of 10"] = {name: [] for name in names}
+    smalls = {f"{given.batches:,} batches of 10, into {paths}": paths for paths in (1, PARTITIONS)}
+    found |= {case: {name: [] for name in names} for case in smalls}
     stopped = set()
     for name in names:
         run(given, place, name, "build")
@@ -241,11 +244,11 @@ def measure(given, place):
                 if told is None:
                     stopped.add(name)
                 print(name, size, told, flush=True)
-        for name in names:
+        for (case, paths), name in itertools.product(smalls.items(), names):
             with tempfile.TemporaryDirectory() as fresh:
-                told = run(given, fresh, name, "small", given.batches)
-            found[f"{given.batches:,} batches of 10"][name].append(told)
-            print(name, "small", told, flush=True)
+                told = run(given, fresh, name, "small", given.batches, paths)
+            found[case][name].append(told)
+            print(name, case, told, flush=True)
     return found
 
 

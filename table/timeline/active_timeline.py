@@ -30,22 +30,17 @@ def load_timeline(storage: Storage, layout: TimelineLayout = LAYOUT_1) -> Timeli
         storage: the table's.
         layout: the table's: `HudiTable.load_timeline` gives it.
     """
-    timeline, names = _list_timeline(storage, layout)
+    parse, folder = layout.names.parse, layout.names.folder
+    names = storage.list_names(folder)
     for _ in range(_TRIES):
-        if names <= _NAMES_OF_ONE_MOMENT:
+        if len(names) <= _NAMES_OF_ONE_MOMENT:
             break
-        again, names = _list_timeline(storage, layout)
-        if all(again.contains(file) for file in timeline.files if file.is_completed):
+        again = storage.list_names(folder)
+        gone = map(parse, set(names).difference(again))
+        if not any(instant is not None and instant.is_completed for instant in gone):
             break
-        timeline = again
-    return timeline
-
-
-def _list_timeline(storage: Storage, layout: TimelineLayout) -> tuple[Timeline, int]:
-    """The timeline as one listing shows it, and how many files were listed."""
-    names = storage.list_names(layout.names.folder)
-    found = map(layout.names.parse, names)
-    return build_timeline((instant for instant in found if instant is not None), layout), len(names)
+        names = again
+    return build_timeline((instant for instant in map(parse, names) if instant is not None), layout)
 
 
 def list_temporaries(storage: Storage, now_ms: int, layout: TimelineLayout = LAYOUT_1) -> list[str]:

@@ -67,11 +67,12 @@ def small(number, partitions):
 
 
 class Ours:
+    """Small batches as they come, with cleaning and archival beside them; no upkeep for a process of one upsert."""
+
     def __init__(self, place):
         from hudistream import ArrowSink
 
-        options = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
-        self.make = lambda name, operation: ArrowSink(
+        self.make = lambda name, operation, **options: ArrowSink(
             os.path.join(place, name), options, key="id", partition_by="p", order_by="ts", operation=operation
         )
 
@@ -79,7 +80,7 @@ class Ours:
         self.make("table", "bulk_insert").write(rows)
 
     def upsert(self, rows):
-        self.make("table", "upsert").write(rows)
+        self.make("table", "upsert", **{"hoodie.clean.automatic": "false"}).write(rows)
 
     def append_all(self, batches):
         with self.make("small", "insert") as sink:

@@ -135,7 +135,7 @@ class CompletionTimeNames:
         return _parse_two_times(file_name, self)
 
 
-_NAMES_KEPT = 16_384  # a timeline is listed several times a batch, and its names are the same ones nearly always
+_NAMES_KEPT = 4_096  # a timeline is listed several times a batch, and nearly all of its names are the same
 _ONE_TIME = re.compile(r"^(\d{14,})\.([a-z]+)(?:\.(requested|inflight))?$")
 _TWO_TIMES = re.compile(r"^(\d{14,})(?:_(\d{14,}))?\.([a-z]+)(?:\.(requested|inflight))?$")
 _ACTIONS = {action.value: action for action in Action}

@@ -24,7 +24,8 @@ def load_timeline(storage: Storage, layout: TimelineLayout = LAYOUT_1) -> Timeli
 
     While a long folder is listed, archival may delete an instant that was listed and a later one that was not yet:
     what the later one wrote would seem not to be committed. Archival deletes the oldest instants first. So a listing
-    has no such gap if nothing completed that it shows is missing from the next one.
+    has no such gap if nothing completed that it shows is missing from the next one. Behind an archival that goes on for
+    longer than some tries, the last listing is taken as it is: to wait could stop writers and readers for minutes.
 
     Args:
         storage: the table's.

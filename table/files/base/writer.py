@@ -243,7 +243,7 @@ class BaseFileWriter:
             StorageError: what was written cannot be trusted, and there is too much of it to try again here.
         """
         summary, footer = self._finish()
-        if self._way != COPIED or not self._kept:  # all that it holds was encoded here, as in a new file
+        if self._way != COPIED:
             return summary
         doubt = self._find_doubt(summary, footer)
         if doubt is None:

@@ -67,8 +67,8 @@ test-all: lint
 # the least versions that pyproject.toml promises, on a Python that still has them (3.10 or 3.11)
 test-floors: setup
 	$(PYTHON) -m venv --clear .venv-floors
-	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --constraint .ci/floors.txt --editable '.[spark,cli,metrics,s3,zookeeper,dynamodb]' 'pyspark<3.6' 'moto[server]' hypothesis psutil 'pytest<9'
-	PYSPARK_PYTHON="$(CURDIR)/.venv-floors/bin/python" JAVA_HOME="$$($(BIN)/python .ci/java_home.py)" .venv-floors/bin/python -m pytest -m "not hudi and not slow" --deselect tests/streaming/spark/test_connect.py --deselect tests/pyspark_hudistream/test_data_source.py --deselect tests/pyspark_hudistream/test_chain.py
+	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --constraint .ci/floors.txt --editable '.[spark,cli,metrics,s3,polars,duckdb,zookeeper,dynamodb]' 'pyspark<3.6' 'moto[server]' hypothesis psutil 'pytest<9' pytest-xdist
+	PYSPARK_PYTHON="$(CURDIR)/.venv-floors/bin/python" JAVA_HOME="$$($(BIN)/python .ci/java_home.py)" .venv-floors/bin/python -m pytest --numprocesses $(PROCESSES) --max-worker-restart 0 -q -m "not hudi and not slow" --deselect tests/streaming/spark/test_connect.py --deselect tests/pyspark_hudistream/test_data_source.py --deselect tests/pyspark_hudistream/test_chain.py
 
 # the site; it fails on every warning: broken links, names that do not exist
 DOCS := .venv-docs

@@ -19,7 +19,7 @@ import pytest
 from environments import make_environment
 
 VERSION = "476"
-START_SECONDS = 180
+START_SECONDS, NODE_SECONDS = 180, 60
 FORMATS = {
     "serde": "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
     "inputFormat": "org.apache.hudi.hadoop.HoodieParquetInputFormat",
@@ -134,6 +134,17 @@ class Trino:
 
     def ask(self, query):
         """Rows of a query, as Trino's protocol has them in JSON; an error of Trino is an AssertionError."""
+        end = time.monotonic() + NODE_SECONDS
+        while True:
+            error, rows = self._ask_once(query)
+            if error is None:
+                return rows
+            # a server that has just come up finds itself as a node a little later
+            assert error["errorName"] == "NO_NODES_AVAILABLE", error["message"]
+            assert time.monotonic() < end, error["message"]
+            time.sleep(0.5)
+
+    def _ask_once(self, query):
         # without the capability, times are cut to milliseconds
         settings = {"User": "tests", "Catalog": "hudi", "Schema": "s", "Client-Capabilities": "PARAMETRIC_DATETIME"}
         headers = {f"X-Trino-{name}": value for name, value in settings.items()}
@@ -142,16 +153,17 @@ class Trino:
         while request is not None:
             with urllib.request.urlopen(request, timeout=60) as answer:
                 said = json.load(answer)
-            assert "error" not in said, said["error"]["message"]
+            if "error" in said:
+                return said["error"], rows
             rows += said.get("data", [])
             request = said.get("nextUri")
-        return rows
+        return None, rows
 
 
 def _is_up(trino):
-    """Whether a server answers, and has found itself as a node for its queries."""
+    """Whether a server answers queries. It may not know yet that it is a node which carries them out."""
     try:
-        return bool(trino.ask("SELECT * FROM system.runtime.nodes"))
+        return bool(trino.ask("SELECT 1"))
     except (OSError, AssertionError):
         return False
 

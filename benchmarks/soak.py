@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -106,7 +107,17 @@ def processor_s():
 
 
 def read(table):
-    """How long a snapshot takes, most log files of one of its slices, and its rows."""
+    """How long a snapshot takes, most log files of one of its slices, and its rows.
+
+    Another process reads it: what a reader of a table that grows needs is not memory of the sink.
+    """
+    read = [sys.executable, __file__, "--read", table]
+    done = subprocess.run(read, stdout=subprocess.PIPE, check=True, cwd=Path(__file__).parent.parent)
+    return json.loads(done.stdout)
+
+
+def read_here(table):
+    """What `read` gives, in this process."""
     from table import HudiTable
 
     started = time.perf_counter()
@@ -159,7 +170,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batches", type=int, default=2000)
     parser.add_argument("--table-type", choices=("cow", "mor"), default="cow")
+    parser.add_argument("--read", metavar="TABLE", help="read it once, and say how long that took")
     given = parser.parse_args()
+    if given.read:
+        print(json.dumps(read_here(given.read)))
+        return
     batches, has_logs = given.batches, given.table_type == "mor"
     docs = DOCS / "mor" if has_logs else DOCS
     import logging
@@ -170,7 +185,7 @@ def main():
     place = tempfile.mkdtemp()
     try:
         keys = generate(os.path.join(place, "in"), batches, has_logs)
-        samples = stream(place, has_logs, keys, max(7, batches // 300))
+        samples = stream(place, has_logs, keys, max(7, batches // 100))
     finally:
         shutil.rmtree(place, ignore_errors=True)
     columns = dict(

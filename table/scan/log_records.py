@@ -84,7 +84,7 @@ def find_blocks(storage: Storage, file_slice: FileSlice, committed: CommittedIns
 def _list_places(storage: Storage, file: LogFile, committed: CommittedInstants) -> list[ScannedBlock]:
     """The places of a file; none where it is gone, and no write that the snapshot shows wrote it."""
     try:
-        with storage.open_input(file.path) as stream:
+        with storage.open_input(file.path, file.size_bytes) as stream:
             return list(scan_blocks(stream, with_content=False))
     except FileNotFoundError:
         if was_not_needed(storage, file, committed):
@@ -162,7 +162,7 @@ def read_records(
     whole, wanted = log_schema(schema), log_schema(schema, partial=partial)
     ordering = schema.field(ordering_field).type if ordering_field is not None else pa.null()
     for found in blocks:
-        with storage.open_input(found.file.path) as stream:
+        with storage.open_input(found.file.path, found.file.size_bytes) as stream:
             block = read_block(stream, found.place)
         if block.type is BlockType.DELETE:
             deletes = _delete_rows(read_deletes(block, ordering, found.file.path), whole, ordering_field)

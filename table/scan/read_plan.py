@@ -117,14 +117,14 @@ def open_slices(plan: ScanPlan, window: Sequence[FileSlice], needed: pa.Schema, 
         if found.base_file is None or found.log_files:
             return _Opened(found, None), None
         with deletion_named(storage):
-            source = storage.open_input(found.base_file.path)
-        fragment = PARQUET.make_fragment(source)
-        try:
-            with _damage_named(plan, [_Opened(found, None)]):
-                fits = reads_as(fragment.physical_schema, needed)
-        except BaseException:
-            source.close()
-            raise
+            source = storage.open_input(found.base_file.path, found.base_file.size_bytes)
+            fragment = PARQUET.make_fragment(source)
+            try:
+                with _damage_named(plan, [_Opened(found, None)]):
+                    fits = reads_as(fragment.physical_schema, needed)
+            except BaseException:
+                source.close()
+                raise
         return _Opened(found, fragment if fits else None), source
 
     opened = []

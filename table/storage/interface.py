@@ -253,8 +253,8 @@ class Storage(VersionedFiles, ABC):
         """Makes a folder, where the backend has folders."""
 
     @abstractmethod
-    def open_input(self, path: str) -> pa.NativeFile:
-        """The file, open for random reads by Arrow."""
+    def open_input(self, path: str, size: int | None = None) -> pa.NativeFile:
+        """The file, open for random reads by Arrow. Its size, from a listing, spares object stores a request."""
 
     @property
     def calls_at_once(self) -> int:

@@ -269,7 +269,7 @@ class LocalStorage(Storage):
         except OSError as error:
             raise failed("make the folder", path, error) from error
 
-    def open_input(self, path: str) -> pa.NativeFile:  # noqa: D102
+    def open_input(self, path: str, size: int | None = None) -> pa.NativeFile:  # noqa: ARG002, D102
         try:
             return pa.OSFile(self._full(path), "rb")
         except FileNotFoundError:

@@ -7,12 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import fsspec
-
 from table.errors import InvalidConfigError
 from table.storage.interface import Storage
 from table.storage.local import LocalStorage
-from table.storage.remote import FsspecStorage
+from table.storage.remote import FsspecStorage, open_backend
 
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs", "abfss": "abfs"}
 
@@ -36,7 +34,7 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
         return LocalStorage(os.path.abspath(local))
     protocol = _SCHEMES.get(scheme, scheme)
     try:
-        fs = fsspec.filesystem(protocol, **(options or {}))
+        fs = open_backend(protocol, options or {})
     except (ValueError, ImportError) as error:
         raise InvalidConfigError(
             f"nothing here can open {text!r}: {error}; install the fsspec backend of the scheme {scheme!r}"

@@ -34,6 +34,21 @@ _LISTINGS_AT_ONCE = 16
 _S3 = ("s3", "s3a")
 
 
+def open_backend(protocol: str, options: Mapping[str, Any]) -> Any:
+    """The file system of fsspec, which keeps one instance per process, and in older versions one per thread.
+
+    Listings are not cached: one that another thread, process or instance outdated hides files from `open` and `ls`.
+
+    Args:
+        protocol: fsspec's name of the backend.
+        options: what its constructor gets.
+
+    Raises:
+        ValueError, ImportError: nothing here opens the protocol.
+    """
+    return fsspec.filesystem(protocol, **{**options, "use_listings_cache": False})
+
+
 @contextmanager
 def _told(verb: str, path: str) -> Iterator[None]:
     """Turns every error of the backend into one of hudistream (botocore's and aiohttp's are no OSError).
@@ -68,7 +83,7 @@ class FsspecStorage(Storage):
 
     @property
     def _fs(self) -> Any:
-        return fsspec.filesystem(self.protocol, **self.options)  # fsspec keeps one instance per process
+        return open_backend(self.protocol, self.options)
 
     def _full(self, path: str) -> str:
         return join(self.root, path)
@@ -85,7 +100,6 @@ class FsspecStorage(Storage):
         fs, full = self._fs, self._full(path)
         try:
             with _told("list", path):
-                fs.invalidate_cache(full)
                 entries = fs.ls(full, detail=True)
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -101,7 +115,6 @@ class FsspecStorage(Storage):
         fs, full = self._fs, self._full(path)
         try:
             with _told("list", path):
-                fs.invalidate_cache(full)
                 entries = fs.find(full, detail=True)
         except FileNotFoundError:
             return {}
@@ -114,10 +127,8 @@ class FsspecStorage(Storage):
         return found
 
     def exists(self, path: str) -> bool:  # noqa: D102
-        fs = self._fs
         with _told("look for", path):
-            fs.invalidate_cache(self._full(path))
-            return bool(fs.exists(self._full(path)))
+            return bool(self._fs.exists(self._full(path)))
 
     def create_exclusive(self, path: str, data: bytes, *, durable: bool = False) -> bool:  # noqa: ARG002, D102
         for _ in range(_CONFLICT_RETRIES):
@@ -200,9 +211,14 @@ class FsspecStorage(Storage):
     def make_dir(self, path: str) -> None:
         """Object stores have no folders."""
 
-    def open_input(self, path: str) -> pa.NativeFile:  # noqa: D102
+    def open_input(self, path: str, size: int | None = None) -> pa.NativeFile:  # noqa: D102
         with _told("open", path):
-            return pa.PythonFile(self._fs.open(self._full(path), "rb"), mode="r")
+            full = self._full(path)
+            if not (self._is_s3 and size):
+                return pa.PythonFile(self._fs.open(full, "rb"), mode="r")
+            source = self._fs.open(full, "rb", size=size)
+            source.details = {"name": full, "size": size, "type": "file"}  # else the first read asks for them
+            return pa.PythonFile(source, mode="r")
 
     @property
     def calls_at_once(self) -> int:  # noqa: D102

@@ -69,7 +69,6 @@ def delete_objects(fs: Any, paths: Sequence[str]) -> frozenset[str]:
             failed.update(some)
         else:
             failed.update(by_key[error["Key"]] for error in said.get("Errors", ()))
-    fs.invalidate_cache()
     return frozenset(failed)
 
 
@@ -173,7 +172,6 @@ class S3Upload:
             UploadId=self._upload,
             MultipartUpload={"Parts": self._parts},
         )
-        self._fs.invalidate_cache(self._path)
 
     def abort(self) -> None:
         """Ends the upload without an object."""

@@ -70,8 +70,6 @@ def put_version(fs: Any, target: str, data: bytes, etag: str | None, timeout_s: 
         if isinstance(error, FileNotFoundError):
             raise _no_bucket(bucket) from error
         raise
-    finally:
-        fs.invalidate_cache(target)
 
 
 def _check_known(client: Any, header: str) -> None:

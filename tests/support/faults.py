@@ -130,8 +130,8 @@ class FaultyStorage(Storage):
     def make_dir(self, path):
         return self._call("make_dir", path)
 
-    def open_input(self, path):
-        return self._call("open_input", path)
+    def open_input(self, path, size=None):
+        return self._call("open_input", path, size)
 
     def open_output(self, path, stage=None):
         return FaultyOutput(self._call("open_output", path, stage), self._fuse, path)

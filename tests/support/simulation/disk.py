@@ -183,7 +183,7 @@ class SimStorage(Storage):
     def make_dir(self, path):
         pass
 
-    def open_input(self, path):
+    def open_input(self, path, size=None):
         return pa.BufferReader(self.read(path))
 
     def open_output(self, path, stage=None):

@@ -15,6 +15,8 @@ from table import StorageError, archive, clean, read_table
 from table.clock import parse_instant_time
 from table.hudi_table import HudiTable
 from table.options.groups import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
+from table.scan.read_plan import read_rows
+from table.scan.scan import make_scan
 from table.storage.interface import ByteRange
 from table.storage.opening import open_storage
 from table.timeline.instant import Action
@@ -48,6 +50,44 @@ def test_only_one_of_two_puts_creates_an_object_empty_ones_too(s3):
     assert storage.read("raced") == str(won[0]).encode()
     assert {entry.name for entry in storage.list_dir("")} == {"full", "empty", "raced"}
     assert all(entry.modified_ms > 0 for entry in storage.list_dir(""))
+
+
+def test_what_another_process_wrote_is_seen_whatever_was_listed_before(s3):
+    path = "s3a://lake/seen"
+    here, elsewhere = open_storage(path, s3), open_storage(path, {**s3, "default_block_size": 6 << 20})
+    assert here._fs is not elsewhere._fs  # each knows of its own writes alone, as in two processes
+    here.put("p/a", b"1")
+    assert [entry.name for entry in here.list_dir("p")] == ["a"]
+    assert set(here.list_tree("")) == {"p/a"}
+    elsewhere.put("p/a", b"longer")
+    elsewhere.put("p/b", b"2")
+    assert here.open_input("p/b").read() == b"2"
+    assert here.open_input("p/a").read() == b"longer"
+    assert here._fs.exists(here._full("p/b"))
+    assert {entry["name"].rsplit("/")[-1] for entry in here._fs.ls(here._full("p"), detail=True)} == {"a", "b"}
+
+
+def test_a_file_of_a_known_size_is_not_asked_for_it(s3, monkeypatch):
+    storage = open_storage("s3a://lake/sized", s3)
+    engine = Engine(storage)
+    engine.write(0, rows(range(30)))
+    asked = []
+    kind = type(storage._fs)
+    call = kind._call_s3
+    monkeypatch.setattr(
+        kind,
+        "_call_s3",
+        lambda self, method, *a, **k: asked.append((method, k.get("Key"))) or call(self, method, *a, **k),
+    )
+    assert read_table("s3a://lake/sized", storage_options=s3).num_rows == 30
+    assert [key for method, key in asked if method == "head_object" and key.endswith(".parquet")] == []
+    assert any(key.endswith(".parquet") for method, key in asked if method == "get_object")
+    monkeypatch.undo()
+    plan = make_scan(HudiTable.open("s3a://lake/sized", s3)).plan()
+    for found in plan.slices:
+        storage.delete(found.base_file.path)
+    with pytest.raises(StorageError, match="was deleted while it was read"):
+        read_rows(plan)
 
 
 def test_batches_rollback_and_replay_on_s3(s3):

@@ -13,6 +13,7 @@ from table.keys.arrow_times import format_times
 from table.keys.keygen import DEFAULT_PARTITION, EMPTY_KEY, NULL_KEY, KeyRules, url_encode_text
 
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+_LAST_PLAIN_SCALE = 6  # Java writes decimals without an exponent up to here
 
 
 def compute_keys(rules: KeyRules, rows: pa.Table) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
@@ -94,7 +95,10 @@ def _text_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
         return pc.replace_substring_regex(column.cast(pa.string()), r"^(\d{5,})", r"+\1")
     if pa.types.is_floating(kind):
         return cast_column(column, pa.string())
-    return column.cast(pa.string())
+    texts = column.cast(pa.string())
+    has_exponents = pa.types.is_decimal(kind) and not 0 <= kind.scale <= _LAST_PLAIN_SCALE
+    # pyarrow 17 writes 1.E-7, newer ones and Java 1E-7
+    return pc.replace_substring(texts, ".E", "E") if has_exponents else texts
 
 
 def _hex(values: pa.BinaryArray) -> pa.Array:

@@ -111,6 +111,21 @@ def test_times_of_any_zone_make_the_same_paths_as_in_sql(spark, tmp_path):
     agree(spark, tmp_path, rows, list(time_cases()))
 
 
+@pytest.mark.pure
+def test_decimals_are_spelled_as_java_spells_them():
+    import decimal
+
+    def texts(scale, *numbers):
+        values = [decimal.Decimal(number).scaleb(-scale) for number in numbers]
+        rows = pa.table({"d": pa.array([None, *values], pa.decimal128(20, scale))})
+        rules = expressions(("SimpleKeyGenerator", "d", "", {}), rows.schema).rules
+        return compute_keys(rules, rows)[0].to_pylist()[1:]
+
+    assert texts(18, 0, 1, -1, 12, 1000) == ["0E-18", "1E-18", "-1E-18", "1.2E-17", "1.000E-15"]
+    assert texts(7, 0, 1, -1, 12, 10**7) == ["0E-7", "1E-7", "-1E-7", "0.0000012", "1.0000000"]
+    assert texts(6, 0, 1, 10**6) == ["0.000000", "0.000001", "1.000000"]
+
+
 @pytest.mark.spark
 def test_odd_values_are_spelled_as_in_sql(spark, tmp_path):
     import datetime as dt

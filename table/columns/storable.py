@@ -17,13 +17,12 @@ _SAME = {
     pa.uint32(): pa.int64(),
     pa.float16(): pa.float32(),
     pa.large_string(): pa.string(),
-    pa.string_view(): pa.string(),
     pa.large_binary(): pa.binary(),
-    pa.binary_view(): pa.binary(),
     pa.date64(): pa.date32(),
 }
+_VIEWS = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 _KEPT = (pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.string(), pa.binary(), pa.date32())
-_SAME |= {kept: kept for kept in _KEPT}
+_SAME |= _VIEWS | {kept: kept for kept in _KEPT}
 
 
 def storable_schema(schema: pa.Schema) -> pa.Schema:
@@ -110,6 +109,25 @@ def _cast(column: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
     if isinstance(column.type, pa.BaseExtensionType):
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
     if pa.types.is_dictionary(column.type):  # Arrow takes no values from dictionaries of views
-        chunks = [chunk.dictionary.cast(arrow).take(chunk.indices) for chunk in column.chunks]
-        return pa.chunked_array(chunks, arrow)
-    return column.cast(arrow)
+        chunks = [_cast_chunk(chunk.dictionary, arrow).take(chunk.indices) for chunk in column.chunks]
+    else:
+        chunks = [_cast_chunk(chunk, arrow) for chunk in column.chunks]
+    return pa.chunked_array(chunks, arrow)
+
+
+def _cast_chunk(array: pa.Array, arrow: pa.DataType) -> pa.Array:
+    try:
+        return array.cast(arrow)
+    except pa.ArrowNotImplementedError:  # older versions, such as 17, cast no views, which Polars' strings are
+        return pa.array(array.to_pylist(), _without_views(array.type)).cast(arrow)
+
+
+def _without_views(arrow: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(arrow):
+        fields = [arrow.field(number) for number in range(arrow.num_fields)]
+        return pa.struct([field.with_type(_without_views(field.type)) for field in fields])
+    if _is_list(arrow):
+        return pa.list_(arrow.value_field.with_type(_without_views(arrow.value_type)))
+    if pa.types.is_map(arrow):
+        return pa.map_(_without_views(arrow.key_type), _without_views(arrow.item_type))
+    return _VIEWS.get(arrow, arrow)

@@ -5,6 +5,7 @@ to the scan, which skips partitions, files and row groups by them. Polars' whole
 are left. So a condition that is not understood costs time, and nothing else.
 """
 
+import inspect
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -64,7 +65,10 @@ def scan_hudi(source: str | os.PathLike[str] | Scan, storage_options: Mapping[st
             if left is not None and left <= 0:
                 return
 
-    return register_io_source(read, schema=empty.schema, explain_name="hudistream", is_pure=scan.as_of is not None)
+    options: dict[str, Any] = {"schema": empty.schema, "is_pure": scan.as_of is not None}
+    if "explain_name" in inspect.signature(register_io_source).parameters:  # not in older versions
+        options["explain_name"] = "hudistream"
+    return register_io_source(read, **options)
 
 
 def _narrowed(scan: Scan, columns: list[str] | None, terms: list[Term], limit: int | None) -> Scan:

@@ -19,15 +19,25 @@ CASES = [
     (pa.list_(pa.int8(), 2), [[1, 2], None], pa.list_(pa.int32())),
     (pa.struct([("a", pa.large_string()), ("b", pa.list_(pa.int16()))]), [{"a": "x", "b": [1]}, None],
      pa.struct([("a", pa.string()), ("b", pa.list_(pa.int32()))])),
+    (pa.struct([("a", pa.string_view()), ("b", pa.list_(pa.binary_view()))]), [{"a": "x", "b": [b"y", None]}, None],
+     pa.struct([("a", pa.string()), ("b", pa.list_(pa.binary()))])),
+    (pa.map_(pa.string_view(), pa.string_view()), [[("a", "x"), ("b", None)], None], pa.map_(pa.string(), pa.string())),
     (pa.map_(pa.large_string(), pa.int16()), [[("a", 1)], None], pa.map_(pa.string(), pa.int32())),
     (pa.dictionary(pa.int8(), pa.large_string()), ["a", None, "a"], pa.string()),
     (pa.date64(), [dt.date(2024, 2, 29)], pa.date32()),
 ]  # fmt: skip
 
 
+def made_array(values, kind):
+    """pyarrow 17 makes no dictionaries of large strings from values."""
+    if not pa.types.is_dictionary(kind):
+        return pa.array(values, kind)
+    return pa.array(values, pa.string()).dictionary_encode().cast(kind)
+
+
 @pytest.mark.parametrize(("given", "values", "stored"), CASES, ids=[str(case[0]) for case in CASES])
 def test_other_types_become_those_that_are_stored_with_the_same_values(given, values, stored):
-    rows = pa.table({"c": pa.array(values, given)})
+    rows = pa.table({"c": made_array(values, given)})
     made = as_storable(rows, storable_schema(rows.schema))
     assert made.schema.field("c").type == stored
     assert made["c"].to_pylist() == values
@@ -82,5 +92,9 @@ def test_what_cannot_be_stored_is_named_with_a_way_out(kind, way_out):
 
 def test_a_value_that_does_not_fit_is_named():
     rows = pa.table({"c": pa.array([1001], pa.timestamp("ns", "UTC"))})
+    with pytest.raises(InvalidRecordError, match="'c' .*1001.*round it"):
+        as_storable(rows, storable_schema(rows.schema))
+    kind = pa.struct([("text", pa.string_view()), ("time", pa.timestamp("ns", "UTC"))])
+    rows = pa.table({"c": pa.array([{"text": "x", "time": 1001}], kind)})
     with pytest.raises(InvalidRecordError, match="'c' .*1001.*round it"):
         as_storable(rows, storable_schema(rows.schema))

@@ -16,7 +16,7 @@ from table.files.parquet.row_groups import (
     chunk_path,
     chunks_of,
     distinct_extents,
-    lone_chunk,
+    moved_chunk,
     rows_of,
     with_chunks,
 )
@@ -58,7 +58,7 @@ def write_patched_group(
         encoded = {chunk_path(chunk): chunk for chunk in chunks_of(written)}
     copied = [chunk for chunk in chunks_of(group) if chunk_path(chunk) not in {*encoded, (skipped.encode(),)}]
     places = _new_places(list(map(chunk_extent, copied)), sink.tell())
-    moved = {chunk_path(chunk): lone_chunk(chunk, places[sum(chunk_extent(chunk))]) for chunk in copied}
+    moved = {chunk_path(chunk): moved_chunk(chunk, places[sum(chunk_extent(chunk))]) for chunk in copied}
     # the skipped one stays described where it was
     chunks = [{**moved, **encoded}.get(chunk_path(chunk), chunk) for chunk in chunks_of(group)]
     ranges = [ByteRange(*extent) for extent in distinct_extents(map(chunk_extent, copied))]

@@ -159,8 +159,6 @@ def moved_group(group: Struct, by: int) -> Struct:
         group: the row group.
         by: bytes to add to each offset.
     """
-    if not by:
-        return group
     columns = [moved_chunk(chunk, by) for chunk in chunks_of(group)]
     moved = {**group, _COLUMNS: Field(LIST, Items(STRUCT, columns))}
     if _GROUP_OFFSET in moved:
@@ -169,21 +167,16 @@ def moved_group(group: Struct, by: int) -> Struct:
 
 
 def moved_chunk(chunk: Struct, by: int) -> Struct:
-    """A chunk whose bytes lie elsewhere than its writer thought, by so many bytes."""
+    """A chunk whose bytes lie elsewhere than its writer thought, by so many bytes.
+
+    It is described in the footer alone. Arrow before version 18 does so behind the chunk, too: what it says there of
+    places is outdated, or was left out.
+    """
     meta = dict(field_value(chunk, _CHUNK_META))
     for number in _PAGE_OFFSETS:
         if number in meta:
             meta[number] = Field(I64, meta[number].value + by)
-    moved = {**chunk, _CHUNK_META: Field(STRUCT, meta)}
-    # 0 where the chunk is described in the footer alone; before version 18 Arrow does so behind the chunk, too
-    if moved.get(_CHUNK_OFFSET, Field(I64, 0)).value:
-        moved[_CHUNK_OFFSET] = Field(I64, moved[_CHUNK_OFFSET].value + by)
-    return moved
-
-
-def lone_chunk(chunk: Struct, by: int) -> Struct:
-    """A chunk that was moved without what its writer may have put behind it."""
-    return {**moved_chunk(chunk, by), _CHUNK_OFFSET: Field(I64, 0)}
+    return {**chunk, _CHUNK_OFFSET: Field(I64, 0), _CHUNK_META: Field(STRUCT, meta)}
 
 
 def with_statistics_replaced(chunk: Struct, old: bytes, new: bytes) -> Struct:
@@ -316,7 +309,7 @@ def named_again(chunk: Struct, name: str, lead_bytes: int, lead_memory_bytes: in
         # PageEncodingStats: type of the page, encoding, how many: without it readers could take all pages for encoded
         lead: Struct = {1: Field(I32, 2), 2: Field(I32, 0), 3: Field(I32, 1)}
         meta[_ENCODING_STATISTICS] = Field(LIST, Items(STRUCT, [lead, *meta[_ENCODING_STATISTICS].value.values]))
-    return {**lone_chunk(chunk, 0), _CHUNK_META: Field(STRUCT, dict(sorted(meta.items())))}
+    return {**moved_chunk(chunk, 0), _CHUNK_META: Field(STRUCT, dict(sorted(meta.items())))}
 
 
 def encode_group(group: Struct, number: int, column: str) -> RowGroup:

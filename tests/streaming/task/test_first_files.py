@@ -49,7 +49,8 @@ def test_they_fill_files_of_the_size_that_is_asked_for(tmp_path, operation):
     engine(tmp_path, **options).write(0, narrow(100_000))
     full = sizes_of(tmp_path)[1:]  # the smallest has what was left
     assert len(full) >= 2
-    assert all(0.9 * limit < size < 1.1 * limit for size in full), full
+    # of the same rows, Arrow 17 makes files that are some percent smaller than those of newer versions
+    assert all(0.88 * limit < size < 1.1 * limit for size in full), full
 
 
 @pytest.mark.parametrize("operation", ["insert", "upsert"])

@@ -106,4 +106,4 @@ torture: setup
 	$(BIN)/python tests/support/simulation/torture.py --minutes $(MINUTES) --first $(FIRST) --rules
 
 clean:
-	rm -rf $(VENV) $(DOCS) .venv-connect .venv-spark4 .venv-readers .venv-floors build *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-* build *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache

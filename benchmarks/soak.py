@@ -111,8 +111,8 @@ def read(table):
 
     Another process reads it: what a reader of a table that grows needs is not memory of the sink.
     """
-    read = [sys.executable, __file__, "--read", table]
-    done = subprocess.run(read, stdout=subprocess.PIPE, check=True, cwd=Path(__file__).parent.parent)
+    command = [sys.executable, __file__, "--read", table]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=Path(__file__).parent.parent)
     return json.loads(done.stdout)
 
 

@@ -50,7 +50,8 @@ def test_they_fill_files_of_the_size_that_is_asked_for(tmp_path, operation):
     full = sizes_of(tmp_path)[1:]  # the smallest has what was left
     assert len(full) >= 2
     # of the same rows, Arrow 17 makes files that are some percent smaller than those of newer versions
-    assert all(0.88 * limit < size < 1.1 * limit for size in full), full
+    least = 0.9 if int(pa.__version__.partition(".")[0]) > 17 else 0.88
+    assert all(least * limit < size < 1.1 * limit for size in full), full
 
 
 @pytest.mark.parametrize("operation", ["insert", "upsert"])

@@ -15,6 +15,7 @@ from table import hudi_table
 from table.config.table_config import TableConfig
 from table.inspect.contents import load_files, load_history, load_partitions
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
+from table.options.write_options import WriteOptions
 from table.scan.as_of import AsOf
 from table.scan.change_range import EARLIEST, newest_settled
 from table.scan.lookup import lookup
@@ -202,8 +203,8 @@ class HudiTable(hudi_table.HudiTable):
     def compact(
         self, settings: CompactionSettings | None = None, base_file: BaseFileSettings | None = None
     ) -> tuple[str, ...]:
-        """Folds log files into base files: `hudistream.compact`, with defaults for None. Returns the instant times."""
-        done = compact(self, settings or CompactionSettings(), base_file or BaseFileSettings())
+        """Folds log files into base files as a sink does by default: `hudistream.compact`. Returns instant times."""
+        done = compact(self, settings or CompactionSettings(), base_file or WriteOptions().file_settings)
         return tuple(instant.time for instant in done)
 
     def archive(

@@ -10,7 +10,7 @@ from faults import FaultyStorage, Fuse, PowerCut, dying_process
 from instants import completed
 from snapshots import assert_clean, base_files, contents
 
-from table import CommitConflictError, InvalidConfigError, UnsupportedTableError, read_table
+from table import CommitConflictError, InvalidConfigError, UnsupportedTableError, read_table, user_table
 from table.config.table_config import load_table_config
 from table.files.names import parse_base_file, parse_log_file
 from table.hudi_table import HudiTable
@@ -171,6 +171,16 @@ def test_rows_keep_their_commits_and_a_clean_takes_the_log_files(path):
     assert files_of(path, parse_log_file) == []
     assert contents(path) == after([*BATCHES, more])
     assert compact(HudiTable.open(path), SETTINGS, FILES) == []
+
+
+def test_a_compaction_without_settings_is_that_of_a_sink(path, monkeypatch):
+    given = []
+    monkeypatch.setattr(user_table, "compact", lambda *parts: given.append(parts) or [])
+    table = user_table.HudiTable.open(path)
+    assert table.compact() == ()
+    options = parse_options({}).options
+    assert given == [(table, options.compaction, options.file_settings)]
+    assert options.file_settings.full_bytes, "filters have no room for more keys than a full file has"
 
 
 def test_what_is_written_beside_a_compaction_stays_above_it(path):

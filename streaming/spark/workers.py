@@ -2,7 +2,8 @@
 
 One action per batch; one exchange, or two where keys are looked for apart. DataFrame API alone, so that the same
 plan runs on classic Spark and under Spark Connect. Spark analyses the whole plan anew at each step, so that each
-pipeline has few.
+pipeline has few. Columns are SQL text: PySpark looks up a Java class for each column that is made by a function, which
+takes a millisecond of every batch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -55,7 +56,7 @@ class SparkWorkers:
 
     def list_partition_paths(self, keys: KeyExpressions) -> list[str]:
         """The partition paths of the rows, each once."""
-        paths = self._rows.select(_named(keys.partition_path, "path")).distinct()
+        paths = self._rows.selectExpr(_named(keys.partition_path, "path")).distinct()
         return [row.path for row in paths.collect() if row.path]
 
     def write(self, keys: KeyExpressions, plan: TaskPlan) -> list[TaskResult]:
@@ -80,7 +81,7 @@ def _bulk(rows: DataFrame, keys: KeyExpressions, plan: TaskPlan) -> DataFrame:
     """Rows arranged as ``hoodie.bulkinsert.sort.mode`` says; every task opens files of its own, one at a time."""
     assert plan.sort_mode is not None
     key, path = _named(keys.record_key, RECORD_KEY), _named(keys.partition_path, PARTITION_PATH)
-    rows, tasks = rows.select("*", key, path, F.lit(0).alias(SLOT_COLUMN)), plan.routes.tasks
+    rows, tasks = rows.selectExpr("*", key, path, _named("0", SLOT_COLUMN)), plan.routes.tasks
     if plan.sort_mode == "GLOBAL_SORT":
         rows = rows.repartitionByRange(tasks, PARTITION_PATH, RECORD_KEY)
     elif plan.sort_mode.startswith("PARTITION_PATH_REPARTITION"):
@@ -112,8 +113,7 @@ def _tagged_upsert(rows: DataFrame, keys: KeyExpressions, plan: TaskPlan) -> Dat
     assert plan.changes is not None
     key_column = None if plan.needs_keys_only else keys.key_column
     if plan.changes.is_global:  # a key may be in any partition path: its own hash says who looks for it
-        columns = [*_columns(keys, plan, None), F.lit(0).alias(SLOT_COLUMN), *_arrival(plan)]
-        rows = rows.select(*columns)
+        rows = rows.selectExpr(*_columns(keys, plan, None), _named("0", SLOT_COLUMN), *_arrival(plan))
         rows = rows.coalesce(1) if plan.routes.tasks == 1 else rows.repartition(plan.routes.tasks, RECORD_KEY)
         rows = _dropped(rows, [RECORD_KEY] if key_column else [])
     else:
@@ -129,8 +129,8 @@ def _written(rows: DataFrame, plan: TaskPlan, key_column: str | None) -> DataFra
     return rows.mapInArrow(partial(_write_on_worker, plan, key_column), RESULT)
 
 
-def _columns(keys: KeyExpressions, plan: TaskPlan, key_column: str | None) -> list[str | Column]:
-    """The columns of rows on their way; a record key that is a column as it stands need not travel twice."""
+def _columns(keys: KeyExpressions, plan: TaskPlan, key_column: str | None) -> list[str]:
+    """The columns (SQL) of rows on their way; a record key that is a column as it stands need not travel twice."""
     return [
         *([] if plan.needs_keys_only else ["*"]),
         *([] if key_column else [_named(keys.record_key, RECORD_KEY)]),
@@ -138,10 +138,10 @@ def _columns(keys: KeyExpressions, plan: TaskPlan, key_column: str | None) -> li
     ]
 
 
-def _arrival(plan: TaskPlan) -> list[Column]:
+def _arrival(plan: TaskPlan) -> list[str]:
     """Ties go by order of arrival, which no exchange keeps: rows are numbered before it."""
     numbered = plan.keeps_order or plan.numbers_rows
-    return [F.monotonically_increasing_id().alias(ARRIVAL_COLUMN)] if numbered else []
+    return [_named("monotonically_increasing_id()", ARRIVAL_COLUMN)] if numbered else []
 
 
 def _dropped(rows: DataFrame, names: Sequence[str]) -> DataFrame:
@@ -163,9 +163,9 @@ def _at_slots(rows: DataFrame, keys: KeyExpressions, plan: TaskPlan, key_column:
     routes, slot = plan.routes, _slot_sql(plan.routes, keys)
     columns = [*_columns(keys, plan, key_column), _named(slot, SLOT_COLUMN), *_arrival(plan)]
     if routes.tasks == 1:
-        return rows.select(*columns).coalesce(1)
+        return rows.selectExpr(*columns).coalesce(1)
     task = _named(_task_sql(routes, keys, slot), TASK_COLUMN)
-    return rows.select(*columns, task).repartition(routes.tasks, TASK_COLUMN)
+    return rows.selectExpr(*columns, task).repartition(routes.tasks, TASK_COLUMN)
 
 
 def _order_within_slot(plan: TaskPlan) -> list[str | Column]:
@@ -206,8 +206,8 @@ def _look_up(by_path: Mapping[str, str], path: str, otherwise: str) -> str:
     return found if otherwise == "NULL" else f"coalesce({found}, {otherwise})"
 
 
-def _named(sql: str, name: str) -> Column:
-    return F.expr(sql).alias(name)
+def _named(sql: str, name: str) -> str:
+    return f"{sql} AS {name}"
 
 
 def _write_on_worker(

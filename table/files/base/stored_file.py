@@ -21,7 +21,6 @@ from table.files.parquet.row_groups import (
     has_small_dictionary,
     rows_of,
 )
-from table.files.parquet.thrift_compact import decode_struct
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import Storage, failed
 
@@ -162,7 +161,7 @@ class StoredBaseFile:
         with fields_of_known_types():
             found = [
                 chunk_path(chunk)
-                for chunk in chunks_of(decode_struct(self.footer.groups[group].raw))
+                for chunk in chunks_of(self.footer.groups[group].decoded)
                 if has_small_dictionary(chunk, _SMALL_DICTIONARY_BYTES)
             ]
             return frozenset(path[0].decode() for path in found if len(path) == 1)

@@ -32,7 +32,6 @@ from table.files.parquet.name_chunk import encode_name_chunk
 from table.files.parquet.patched_group import write_patched_group
 from table.files.parquet.row_group_writer import RowGroupWriter
 from table.files.parquet.row_groups import RowGroup, encode_group, shifted_group, with_chunk
-from table.files.parquet.thrift_compact import decode_struct
 from table.log import get_logger
 from table.options.groups import BaseFileSettings
 from table.schema.avro_schema import FILE_NAME, RECORD_KEY
@@ -142,7 +141,7 @@ class BaseFileWriter:
         assert not self._pending, "row groups that are copied come first"
         sink = self._sink or self._begin()
         self._replay = None  # a second attempt here would lack these rows
-        stored_group = decode_struct(group_with_bounds(self._stored, number, self._schema).raw)
+        stored_group = group_with_bounds(self._stored, number, self._schema).decoded
         patched, copied_bytes = write_patched_group(sink, self._stored, stored_group, rows, self._settings, FILE_NAME)
         self._copied.append(encode_group(patched, len(self._copied), FILE_NAME))
         self._kept.append(number)

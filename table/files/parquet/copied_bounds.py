@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from table.files.base.stored_file import StoredBaseFile
 from table.files.parquet.row_groups import RowGroup, chunk_path, chunks_of, encode_group, lacks_bounds, with_bounds
-from table.files.parquet.thrift_compact import decode_struct
 from table.files.parquet.value_bounds import as_bounds, find_extremes
 from table.schema.avro_schema import FILE_NAME
 
@@ -29,7 +28,7 @@ def group_with_bounds(stored: StoredBaseFile, number: int, schema: pa.Schema) ->
     assert groups is not None, "only sealed files are copied"
     if stored.footer.has_all_bounds:
         return groups[number]
-    group = decode_struct(groups[number].raw)
+    group = groups[number].decoded
     lacking = {chunk_path(chunk)[0].decode() for chunk in chunks_of(group) if lacks_bounds(chunk)}
     if not lacking:
         return groups[number]

@@ -158,7 +158,7 @@ class Footer:
         if not rows:
             return None
         at = rows.index(max(rows))
-        return self.row_groups[at] if self.groups is None else decode_struct(self.groups[at].raw)
+        return self.row_groups[at] if self.groups is None else self.groups[at].decoded
 
 
 def decode_footer(raw: bytes) -> Footer:

@@ -7,6 +7,7 @@ totals above them. Everything else passes through untouched.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from table.errors import CorruptFileError
@@ -48,7 +49,7 @@ _PAGE_OFFSETS = (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE)
 Bounds = tuple[tuple[bytes, bool], tuple[bytes, bool]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RowGroup:
     """A row group as it stands in a footer, cut where the chunk of one column may be exchanged.
 
@@ -70,8 +71,17 @@ class RowGroup:
 
     @property
     def raw(self) -> bytes:
-        """The struct."""
+        """The bytes of the struct."""
         return self.before + self.chunk + self.after + self.totals
+
+    @cached_property
+    def decoded(self) -> Struct:
+        """The struct, decoded once for all who ask; nobody changes it.
+
+        Raises:
+            CorruptFileError: when the bytes are not one.
+        """
+        return decode_struct(self.raw)
 
 
 @contextmanager
@@ -352,6 +362,7 @@ def shifted_group(group: RowGroup, by: int, number: int, column: str) -> RowGrou
         number: its number in the new file.
         column: top-level column whose chunk may be exchanged.
     """
+    # decoded for this alone: `decoded` would keep the descriptions of all row groups as long as the file is read
     return encode_group(moved_group(decode_struct(group.raw), by), number, column) if by else group
 
 

@@ -35,24 +35,24 @@ def find_problem(metadata: pq.FileMetaData, rows: int, data_end: int) -> str | N
     found = sum(group.num_rows for group in groups)
     if (found, metadata.num_rows) != (rows, rows):
         return f"{found} rows instead of {rows}"
-    chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
-    total, parts = (
-        sum(group.total_byte_size for group in groups),
-        sum(chunk.total_uncompressed_size for chunk in chunks),
-    )
+    chunks = [[group.column(number) for number in range(group.num_columns)] for group in groups]
+    total = sum(group.total_byte_size for group in groups)
+    parts = sum(chunk.total_uncompressed_size for of_group in chunks for chunk in of_group)
     if total != parts:
         return f"chunks of {parts} bytes in row groups of {total}"
     end_before = len(MAGIC)
-    for start, length in sorted(extent for group in groups for extent in _extents(group)):
+    for start, length in sorted(extent for of_group in chunks for extent in _extents(of_group)):
         if start < end_before or length < 0:
             return f"a chunk at {start} begins before {end_before}"
         end_before = start + length
     return f"a chunk ends at {end_before}, the data at {data_end}" if end_before > data_end else None
 
 
-def _extents(group: pq.RowGroupMetaData) -> list[tuple[int, int]]:
+def _extents(chunks: list[pq.ColumnChunkMetaData]) -> list[tuple[int, int]]:
     """Where the chunks of a row group lie. The one that ends the chunk of the record key is left out, as it may be."""
-    chunks = [group.column(number) for number in range(group.num_columns)]
+    extents = [_extent(chunk) for chunk in chunks]
+    if len({start + length for start, length in extents}) == len(extents):
+        return extents  # nothing is shared: no two of them end at the same place
     key = next((chunk for chunk in chunks if chunk.path_in_schema == RECORD_KEY), None)
     pages = _pages(key) if key is not None else None
     shared = [chunk for chunk in chunks if chunk is not key and _pages(chunk) == pages][:1]

@@ -6,14 +6,15 @@
 import posixpath
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
 from table.errors import InvalidConfigError, StorageError
+from table.storage.byte_ranges import ByteRange
 from table.storage.versions import VersionedFiles
 
 METAFOLDER = ".hoodie"
@@ -63,38 +64,17 @@ def join(*parts: str) -> str:
     return "/".join(part for part in parts if part)
 
 
-class ByteRange(NamedTuple):
-    """A piece of a file.
-
-    Attributes:
-        start: offset of its first byte.
-        length: how many.
-    """
-
-    start: int
-    length: int
-
-
-def joined_ranges(ranges: Iterable[ByteRange]) -> list[ByteRange]:
-    """The same bytes in the same order, neighbours made one."""
-    joined: list[ByteRange] = []
-    for piece in ranges:
-        if joined and joined[-1].start + joined[-1].length == piece.start:
-            joined[-1] = ByteRange(joined[-1].start, joined[-1].length + piece.length)
-        elif piece.length:
-            joined.append(piece)
-    return joined
-
-
 class Storage(VersionedFiles, ABC):
     """Files of one table. Small and picklable: it goes to the workers.
 
     Attributes:
         base_uri: the table's address as Hudi writes it into plans: an absolute path for local
             tables, the user's own scheme elsewhere.
+        waits_for_disk: whether `sync` takes the time of a disk, so that it is worth a thread.
     """
 
     base_uri: str
+    waits_for_disk: ClassVar[bool] = False
 
     @abstractmethod
     def read(self, path: str) -> bytes:

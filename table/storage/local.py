@@ -16,27 +16,24 @@ import pyarrow as pa
 
 from table import clock
 from table.errors import InvalidConfigError, StorageError
+from table.storage.byte_ranges import ByteRange
 from table.storage.interface import (
     METAFOLDER,
     OWN_FOLDER,
     TEMPORARY_PREFIX,
-    ByteRange,
     FileInfo,
     OutputFile,
     Stage,
     Storage,
     failed,
     join,
-    joined_ranges,
 )
+from table.storage.local_copy import copy_into
 from table.storage.local_versions import guarded_exchange, read_version
 from table.storage.versions import REQUEST_TIMEOUT_S, VersionedFile
 
 STAGED_FOLDER = join(OWN_FOLDER, "staged")
 
-_NO_KERNEL_COPY = {errno.ENOSYS, errno.EXDEV, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EPERM, errno.EBADF}
-_COPY_BLOCK_BYTES = 1024 * 1024
-_WORTH_LETTING_GO_BYTES = 1024 * 1024
 _Made = TypeVar("_Made")
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
@@ -46,6 +43,7 @@ class LocalStorage(Storage):
     """Files of a table on a local (or mounted) file system."""
 
     base_uri: str
+    waits_for_disk = True
 
     def _full(self, path: str) -> str:
         return os.path.join(self.base_uri, path) if path else self.base_uri
@@ -303,19 +301,12 @@ class LocalStorage(Storage):
         try:
             sink = open(full, "wb")  # noqa: SIM115 the caller closes it
             try:
-                with open(self._full(source), "rb") as file:
-                    at = 0
-                    for piece in joined_ranges(ranges):
-                        _copy_bytes(file.fileno(), sink.fileno(), piece, at)
-                        at += piece.length
-                    _let_go(file.fileno(), at)
-                sink.seek(at)
+                return copy_into(sink, self._full(source), ranges, source)
             except BaseException:
                 sink.close()
                 raise
         except OSError as error:
             raise failed("copy", source, error) from error
-        return sink
 
     def sync(self, path: str) -> None:  # noqa: D102
         try:
@@ -326,39 +317,6 @@ class LocalStorage(Storage):
                 os.close(descriptor)
         except OSError as error:
             raise failed("flush", path, error) from error
-
-
-def _copy_bytes(source: int, target: int, piece: ByteRange, at: int) -> None:
-    """Copies bytes of one open file to a place in another: shared blocks where the file system can."""
-    start, length = piece
-    done = 0
-    by_kernel = hasattr(os, "copy_file_range")
-    while done < length:
-        if by_kernel:
-            try:
-                count = os.copy_file_range(source, target, length - done, start + done, at + done)
-            except OSError as error:
-                if error.errno not in _NO_KERNEL_COPY:
-                    raise
-                by_kernel = False
-                continue
-        else:
-            block = os.pread(source, min(_COPY_BLOCK_BYTES, length - done), start + done)
-            count = os.pwrite(target, block, at + done) if block else 0
-        if count == 0:
-            raise OSError(errno.EIO, f"the file ends after {start + done} bytes, {start + length} were to be read")
-        done += count
-
-
-def _let_go(source: int, copied_bytes: int) -> None:
-    """Takes a copied file out of the page cache: what is read from now on is the copy, which is in it.
-
-    A table whose large files are continued batch by batch would fill the machine's memory with versions
-    that nobody reads any more; and taking fresh pages costs a virtual machine more than the copying.
-    """
-    if copied_bytes >= _WORTH_LETTING_GO_BYTES and hasattr(os, "posix_fadvise"):
-        with suppress(OSError):  # a hint
-            os.posix_fadvise(source, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def _with_folder(full: str, act: Callable[[], _Made]) -> _Made:

@@ -24,7 +24,8 @@ from fsspec.spec import AbstractBufferedFile
 
 from table import clock
 from table.errors import HudiError, StorageError
-from table.storage.interface import ByteRange, FileInfo, OutputFile, Stage, Storage, failed, join, joined_ranges
+from table.storage.byte_ranges import ByteRange, joined_ranges
+from table.storage.interface import FileInfo, OutputFile, Stage, Storage, failed, join
 from table.storage.s3_copy import MIN_PART_BYTES, S3Upload, abort_upload, begin_upload, delete_objects, read_blocks
 from table.storage.s3_versions import get_version, put_version
 from table.storage.versions import REQUEST_TIMEOUT_S, VersionedFile

@@ -7,7 +7,7 @@ import errno
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from table.storage.interface import ByteRange
+from table.storage.byte_ranges import ByteRange
 
 MIN_PART_BYTES = 5 * 1024 * 1024  # S3's least size of a part that is not the last
 _UPLOAD_PART_BYTES = 8 * 1024 * 1024

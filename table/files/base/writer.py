@@ -35,7 +35,8 @@ from table.files.parquet.row_groups import RowGroup, encode_group, shifted_group
 from table.log import get_logger
 from table.options.groups import BaseFileSettings
 from table.schema.avro_schema import FILE_NAME, RECORD_KEY
-from table.storage.interface import ByteRange, OutputFile, Stage, Storage
+from table.storage.byte_ranges import ByteRange
+from table.storage.interface import OutputFile, Stage, Storage
 
 log = get_logger("hudistream.base_file")
 

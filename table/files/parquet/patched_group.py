@@ -22,7 +22,8 @@ from table.files.parquet.row_groups import (
 )
 from table.files.parquet.thrift_compact import Struct
 from table.options.groups import BaseFileSettings
-from table.storage.interface import ByteRange, OutputFile, joined_ranges
+from table.storage.byte_ranges import ByteRange, joined_ranges
+from table.storage.interface import OutputFile
 
 GAP_BYTES = 1024  # are read and left out rather than read around: before version 18 Arrow describes chunks behind them
 

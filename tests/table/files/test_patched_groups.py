@@ -28,7 +28,7 @@ from table.files.parquet.row_groups import with_chunks
 from table.files.parquet.thrift_compact import decode_struct
 from table.options.groups import BaseFileSettings
 from table.records.merge import MergeRules, changed_columns, decide_merge
-from table.storage.interface import ByteRange
+from table.storage.byte_ranges import ByteRange
 from table.storage.local import LocalStorage
 from table.write.merge_plan import MergePlan, plan_merge
 

@@ -29,7 +29,7 @@ from table.files.parquet.row_group_writer import RowGroupWriter
 from table.files.parquet.row_groups import chunks_of
 from table.options.groups import BaseFileSettings
 from table.schema.avro_schema import META_COLUMNS, with_meta_columns
-from table.storage.interface import ByteRange
+from table.storage.byte_ranges import ByteRange
 from table.storage.local import LocalStorage
 
 

@@ -17,7 +17,7 @@ from table.hudi_table import HudiTable
 from table.options.groups import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from table.scan.read_plan import read_rows
 from table.scan.scan import make_scan
-from table.storage.interface import ByteRange
+from table.storage.byte_ranges import ByteRange
 from table.storage.opening import open_storage
 from table.timeline.instant import Action
 

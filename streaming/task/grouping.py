@@ -25,6 +25,8 @@ NO_PATH = "\0"  # rows of which no partition path can be made
 LOTS = 32  # parts of what is too large for memory
 
 _SLOTS = 1 << 32
+_ROWS_OF_A_LARGE_GROUP = 256  # in a piece: fewer are better brought together once all are there
+_MOST_PARTS = 4096  # of groups, in all pieces: more are better brought together row by row
 
 Numbers = npt.NDArray[np.int64]
 Numbered = tuple[pa.Table, Numbers]  # rows, and the number of each one's group
@@ -47,26 +49,26 @@ def group_rows(pieces: Iterable[Numbered], memory_bytes: int) -> Iterator[tuple[
     passing: int | None = None
     with ExitStack() as stack:
         runs: list[SpilledRun[int]] = []
-        for rows, numbers in pieces:
-            held.append((rows, numbers))
-            held_bytes += rows_bytes(rows)
+        for piece in pieces:
+            held.append(_sorted_early(piece))
+            held_bytes += rows_bytes(held[-1][0])
             if held_bytes >= memory_bytes:
                 groups = _grouped(held)
                 if passing is None:
                     passing = max(groups, key=lambda group: len(groups[group]))
                 if passing in groups:
-                    yield passing, groups.pop(passing)
+                    yield passing, groups.pop(passing).combine_chunks()
                 if groups:
                     runs.append(stack.enter_context(SpilledRun(groups.items())))
                 held, held_bytes = [], 0
         last = _grouped(held) if held else {}
         if passing is not None and passing in last:
-            yield passing, last.pop(passing)
+            yield passing, last.pop(passing).combine_chunks()
         for group in dict.fromkeys([*(group for run in runs for group in run.groups), *last]):
             for run in runs:
                 yield from ((group, rows) for rows in run.read(group))
             if group in last:
-                yield group, last.pop(group)
+                yield group, last.pop(group).combine_chunks()
 
 
 def group_by_slot(batches: Iterable[pa.RecordBatch], memory_bytes: int) -> Iterator[tuple[str, int, pa.Table]]:
@@ -160,14 +162,37 @@ class _Slots:
         return self._names[number // _SLOTS], number % _SLOTS
 
 
+def _sorted_early(piece: Numbered) -> Numbered:
+    """A piece with the rows of each group together, where its groups are few: done while the next is on its way."""
+    rows, numbers = piece
+    if _are_together(numbers):
+        return piece
+    order = np.argsort(numbers, kind="stable")
+    numbers = numbers[order]
+    few = len(_starts(numbers)) * _ROWS_OF_A_LARGE_GROUP <= len(numbers)
+    return (rows.take(pa.array(order)), numbers) if few else piece
+
+
+def _are_together(numbers: Numbers) -> bool:
+    return not (numbers[1:] < numbers[:-1]).any()
+
+
+def _starts(numbers: Numbers) -> npt.NDArray[np.int64]:
+    """Where the rows of each group begin, in rows that lie together."""
+    return np.flatnonzero(np.diff(numbers, prepend=-1))
+
+
 def _grouped(held: list[Numbered]) -> dict[int, pa.Table]:
-    rows, numbers = pa.concat_tables([part for part, _ in held]), np.concatenate([part for _, part in held])
-    if len(numbers) and (numbers[1:] < numbers[:-1]).any():
+    """Rows by the number of their group, in the order of the numbers; the rows of a group are those of all pieces."""
+    parts = sum(len(_starts(numbers)) for _, numbers in held)
+    if (len(held) > 1 and parts > _MOST_PARTS) or not all(_are_together(numbers) for _, numbers in held):
+        rows, numbers = pa.concat_tables([part for part, _ in held]), np.concatenate([part for _, part in held])
         order = np.argsort(numbers, kind="stable")
-        numbers, rows = numbers[order], rows.take(pa.array(order))
-    starts = np.flatnonzero(np.diff(numbers, prepend=-1))
-    ends = [*starts[1:], len(numbers)]
-    return {
-        int(number): rows.slice(start, end - start)
-        for number, start, end in zip(numbers[starts], starts, ends, strict=True)
-    }
+        held = [(rows.take(pa.array(order)), numbers[order])]
+    groups: dict[int, list[pa.Table]] = {}
+    for rows, numbers in held:
+        starts = _starts(numbers)
+        ends = [*starts[1:], len(numbers)][: len(starts)]
+        for number, start, end in zip(numbers[starts].tolist(), starts, ends, strict=True):
+            groups.setdefault(number, []).append(rows.slice(start, end - start))
+    return {number: pa.concat_tables(groups[number]) for number in sorted(groups)}

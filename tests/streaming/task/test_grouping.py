@@ -1,9 +1,12 @@
+from unittest import mock
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.plan.columns import SLOT_COLUMN
+from streaming.task import grouping
 from streaming.task.grouping import NO_PATH, group_by_slot, split_in_order
 from table.schema.avro_schema import PARTITION_PATH
 
@@ -34,12 +37,19 @@ def numbers_by_group(pieces):
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(ROW, max_size=60), st.integers(1, 9), st.sampled_from([1, 300, 2000, 10**9]))
-def test_rows_come_together_in_order_of_arrival_however_little_memory_there_is(rows, size, memory_bytes):
+@given(
+    st.lists(ROW, max_size=60),
+    st.integers(1, 9),
+    st.sampled_from([1, 300, 2000, 10**9]),
+    st.sampled_from([1, 3, 256]),
+    st.sampled_from([1, 10, 4096]),
+)
+def test_rows_come_together_in_order_of_arrival_whenever_they_are_sorted(rows, size, memory_bytes, large, parts):
     wanted = {}
     for number, (path, slot) in enumerate(rows):
         wanted.setdefault((NO_PATH if path is None else path, slot), []).append(number)
-    assert numbers_by_group(group_by_slot(batches_of(rows, size), memory_bytes)) == wanted
+    with mock.patch.multiple(grouping, _ROWS_OF_A_LARGE_GROUP=large, _MOST_PARTS=parts):
+        assert numbers_by_group(group_by_slot(batches_of(rows, size), memory_bytes)) == wanted
 
 
 @settings(max_examples=50, deadline=None)

@@ -46,6 +46,7 @@ def write_apart(plan: TaskPlan, result: TaskResult, conflict: CommitConflictErro
         raise conflict
     attempt = Attempt(build_write_token(plan.routes.tasks, 0, int(clock.now_ms()) % 1_000_000))
     apart = [_write_file(plan, stat, attempt) for stat in lost]
+    attempt.flushes.wait()
     kept = tuple(stat for stat in result.stats if stat not in lost)
     return replace(result, stats=(*kept, *apart))
 

@@ -139,6 +139,7 @@ class _Task:
 
     def finish(self) -> TaskResult:
         self._end_slot()
+        self._attempt.flushes.wait()
         return self.report.finish()
 
     def abandon(self) -> None:

@@ -61,7 +61,7 @@ def write_changes(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordB
             for (path, slot), pieces in groupby(group_by_slot(batches, plan.memory_bytes), itemgetter(0, 1)):
                 with failing_at(partition_path=None if path == NO_PATH else path):
                     task.write(path, slot, (rows for _, _, rows in pieces))
-            return task.report.finish()
+            return task.finish()
         except BaseException:
             task.report.abandon()
             raise
@@ -107,6 +107,10 @@ class _UpsertTask:
         spilled = group_rows((part for one in placed_ones for part in placer.spill(one)), self._plan.memory_bytes)
         for number, rows in whole_groups(spilled):
             self._write_file(placer.restore(number, rows, self._locator))
+
+    def finish(self) -> TaskResult:
+        self._attempt.flushes.wait()
+        return self.report.finish()
 
     def _place(self, rows: pa.Table, files: Sequence[BaseFile], placer: Placer) -> Iterator[Placed]:
         """Rows by the file that they go into; those of a key are all here."""

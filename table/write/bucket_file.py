@@ -69,6 +69,14 @@ class BucketFile:
         """
         check_not_ended(self.context, self.path)
 
+    def flush(self, size_bytes: int) -> None:
+        """Has the published file, of that size, flushed to the disk before the attempt ends.
+
+        Raises:
+            StorageError: the store fails.
+        """
+        self._attempt.flushes.begin(self.context.storage, self.path, size_bytes)
+
     def _open_stored(self) -> StoredBaseFile | None:
         bucket = self.bucket
         if bucket.type is BucketType.INSERT:

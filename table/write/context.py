@@ -9,6 +9,7 @@ from table.files.names import BaseFileName
 from table.options.groups import BaseFileSettings, LogFileSettings
 from table.records.merge import MergeRules
 from table.storage.interface import Storage
+from table.write.flushes import Flushes
 
 
 class BucketType(str, Enum):
@@ -64,11 +65,13 @@ class Attempt:
     Attributes:
         write_token: the token.
         task: the task, as sequence numbers have it.
+        flushes: its files on their way to the disk.
     """
 
     def __init__(self, write_token: str) -> None:
         self.write_token = write_token
         self.task = int(write_token.split("-", 1)[0])
+        self.flushes = Flushes()
         self._numbered = 0
 
     def take_numbers(self, count: int) -> int:

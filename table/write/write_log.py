@@ -23,6 +23,7 @@ from table.storage.interface import join
 from table.timeline.metadata.commit import WriteStat
 from table.write.announce import announce, check_not_ended, check_still_wanted
 from table.write.context import Attempt, LogSlot, WriteContext
+from table.write.flushes import Flushes
 from table.write.meta_columns import stamp_new_rows
 
 Flags = npt.NDArray[np.bool_]
@@ -76,6 +77,7 @@ def write_log(
             if log is None:
                 log = _LogFile(
                     context,
+                    attempt.flushes,
                     changes,
                     LogFileName(changes.file_id, changes.slot.base_instant_time, version, token),
                     before,
@@ -138,6 +140,7 @@ class _LogFile:
     """One log file that a commit writes: announced before it is opened, published when it is whole."""
 
     context: WriteContext
+    flushes: Flushes
     changes: LogChanges
     log_name: LogFileName
     before: tuple[str, ...]
@@ -169,7 +172,7 @@ class _LogFile:
             check_not_ended(self.context, self.path)
         self._sink.close()
         storage.publish(self.path, self._stage, self._sink)
-        storage.sync(self.path)
+        self.flushes.begin(storage, self.path, self.size_bytes)
         check_still_wanted(self.context, self.path)
         return self._stat(), BaseFileSummary(0, self.size_bytes, 0)
 

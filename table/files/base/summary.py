@@ -75,3 +75,6 @@ class Announced(Protocol):
 
     def check_not_ended(self) -> None:
         """Whether it is still wanted; raises when it is not."""
+
+    def flush(self, size_bytes: int) -> None:
+        """Has the published file, of that size, flushed to the disk before anybody reports it."""

@@ -271,9 +271,12 @@ class BaseFileWriter:
         self._sink.close()
         if self._stage is not None:
             self._storage.publish(self._path, self._stage, self._sink)
-        self._storage.sync(self._path)
-        contents = FileContents(bounds, bloom, self._kept_rows(), tuple(self._written))
         size = data_end + len(end)
+        if self._announced is not None:
+            self._announced.flush(size)
+        else:
+            self._storage.sync(self._path)
+        contents = FileContents(bounds, bloom, self._kept_rows(), tuple(self._written))
         return BaseFileSummary(self._rows, size, len(end), self._way, self._copied_bytes, contents), end
 
     def _kept_rows(self) -> tuple[tuple[int, int], ...]:

@@ -56,6 +56,10 @@ class CompactedFile:
         """Whether it is still wanted; raises when it is not."""
         check_not_ended(self.context, self.path)
 
+    def flush(self, size_bytes: int) -> None:  # noqa: ARG002 of any size
+        """Flushes the published file to the disk."""
+        self.context.storage.sync(self.path)
+
     def stamp(self, rows: pa.Table) -> pa.Table:
         """Rows as the file has them: they keep their commit times and sequence numbers.
 

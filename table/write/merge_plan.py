@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from table.files.base.tail_merge import CHEAP_GROUP_BYTES, is_settled, plan_tail_merge
 
 # row groups from this part of a full one on are kept apart for the sake of what is copied; smaller ones grow together
-_WORTH_PART = 16
+_WORTH_PART = 8
 _MOST_FULL = 2  # a patched row group is in memory whole: one that was written by a larger bound is taken in pieces
 
 

@@ -221,7 +221,8 @@ class FileMerge:
         if self._context.settings.dictionary and not (rules.fills or PRESENT_COLUMN in self._stamped.column_names):
             held = self._stored.columns_in_dictionaries(group) - {rules.ordering_field}
             wanted = with_dictionaries(wanted, held)
-        return pa.concat_tables(self._stored.read_batches(wanted, [group]))
+        # in one piece: each piece would have a dictionary of its own, to be joined with the others
+        return pa.concat_tables(self._stored.read_batches(wanted, [group], max(1, self._stored.group_rows[group])))
 
     def _merge(self, writer: BaseFileWriter, group: int) -> None:
         at = int(self._starts[group])

@@ -12,22 +12,16 @@ import pyarrow.parquet as pq
 from table.columns.conform import conform
 from table.errors import CorruptFileError
 from table.files.base.repeated_columns import REPEATED_META_COLUMNS
+from table.files.parquet.chunk_statistics import chunk_memory_bytes
 from table.files.parquet.footer import MAGIC, TAIL_BYTES, Footer, decode_footer, find_footer
-from table.files.parquet.row_groups import (
-    chunk_memory_bytes,
-    chunk_path,
-    chunks_of,
-    fields_of_known_types,
-    has_small_dictionary,
-    rows_of,
-)
+from table.files.parquet.row_groups import chunk_path, chunks_of, fields_of_known_types, has_small_dictionary, rows_of
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import Storage, failed
 
 READ_BATCH_ROWS = 65_536
 _TAKEN_ROWS = 16_384  # of a piece, where a few rows of it are wanted
 _FIRST_READ_BYTES = 64 * 1024
-_SMALL_DICTIONARY_BYTES = 32 * 1024  # compressed: some thousand values
+_SMALL_DICTIONARY_BYTES = 256 * 1024  # compressed: some ten thousand values
 _PIECE_BYTES = 4 * 1024 * 1024
 
 Positions = npt.NDArray[np.int64]

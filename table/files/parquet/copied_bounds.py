@@ -8,7 +8,8 @@ its bounds (`Footer.has_all_bounds`). To encode the whole row group again would 
 import pyarrow as pa
 
 from table.files.base.stored_file import StoredBaseFile
-from table.files.parquet.row_groups import RowGroup, chunk_path, chunks_of, encode_group, lacks_bounds, with_bounds
+from table.files.parquet.chunk_statistics import lacks_bounds, with_bounds
+from table.files.parquet.row_groups import RowGroup, chunk_path, chunks_of, encode_group
 from table.files.parquet.value_bounds import as_bounds, find_extremes
 from table.schema.avro_schema import FILE_NAME
 

@@ -21,7 +21,9 @@ _GOLDEN = (5**0.5 - 1) / 2
 _ENOUGH = 10_000  # fewer values than these are not worth a look
 _WORTH = 0.6  # a dictionary pays when it takes less than this share of the values alone, which compress better
 _HALVINGS = 40
-_CHEAP_VALUES = 1000  # of a dictionary that is encoded as it is
+TOLD_ROWS = 16_384  # of a row group, from which on statistics of dictionaries are made here, and not by Arrow
+_CHEAP_VALUES = 1000  # of a dictionary that is encoded as it is, however few rows there are
+_CHEAP_SHARE = 2  # rows to a value of a larger one
 
 
 def columns_with_dictionary(rows: pa.Table, parts: int = 1) -> list[str]:
@@ -50,17 +52,20 @@ def columns_with_dictionary(rows: pa.Table, parts: int = 1) -> list[str]:
 def keeps_dictionary(column: pa.ChunkedArray) -> bool:
     """Whether a column that is a dictionary is best encoded as such: it would get one, had it come without.
 
-    Arrow counts which values of a dictionary occur in each thousand rows. From so many values on that costs more than
-    strings do, and a dictionary that is too large for Arrow would not be given up half way.
+    Arrow hashes each value of a dictionary, but looks up strings row by row: where few rows have the same value
+    strings cost less. Where Arrow makes the statistics, it counts which values occur in each thousand rows. And a
+    dictionary that is too large for Arrow would not be given up half way.
     """
     held = [chunk.dictionary for chunk in column.chunks]
-    if sum(map(len, held)) > _CHEAP_VALUES or sum(values.nbytes for values in held) >= DICTIONARY_BYTES:
+    values = sum(map(len, held))
+    most = max(_CHEAP_VALUES, len(column) // _CHEAP_SHARE) if len(column) >= TOLD_ROWS else _CHEAP_VALUES
+    if values > most or sum(dictionary.nbytes for dictionary in held) >= DICTIONARY_BYTES:
         return False
     if len(column) < _ENOUGH:
         return True
     spread = _spread(len(column))
-    values = _sampled(column, spread).cast(column.type.value_type)
-    return _repeat(values.drop_null(), len(column) / len(spread))
+    sample = _sampled(column, spread).cast(column.type.value_type)
+    return _repeat(sample.drop_null(), len(column) / len(spread))
 
 
 def _sampled(column: pa.ChunkedArray, spread: pa.Array) -> pa.Array:

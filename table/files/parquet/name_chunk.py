@@ -11,9 +11,10 @@ from functools import lru_cache
 import pyarrow as pa
 
 from table.files.base.repeated_columns import constant_column
+from table.files.parquet.chunk_statistics import with_statistics_replaced
 from table.files.parquet.footer import MAGIC
 from table.files.parquet.row_group_writer import RowGroupWriter
-from table.files.parquet.row_groups import chunks_of, moved_chunk, with_statistics_replaced
+from table.files.parquet.row_groups import chunks_of, moved_chunk
 from table.files.parquet.thrift_compact import Struct
 from table.options.choices import Codec
 from table.options.groups import BaseFileSettings

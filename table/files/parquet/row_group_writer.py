@@ -11,10 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from table.files.parquet.chunk_statistics import TextStatistics, with_bounds, with_text_statistics
 from table.files.parquet.delta_choice import NUMBERS, choose_deltas, has_small_steps
 from table.files.parquet.dictionary_choice import DICTIONARY_BYTES, columns_with_dictionary
+from table.files.parquet.dictionary_statistics import as_write_statistics, columns_told_here, tell_dictionaries
 from table.files.parquet.footer import MAGIC, TAIL_BYTES, Footer, decode_footer
-from table.files.parquet.row_groups import moved_group, with_bounds
+from table.files.parquet.row_groups import moved_group
 from table.files.parquet.shared_chunk import encode_lead_page, find_shared_column, share_chunk
 from table.files.parquet.thrift_compact import Struct
 from table.files.parquet.value_bounds import Extremes, Path, as_bounds, long_extremes
@@ -84,12 +86,15 @@ class _Encoder:
         settings: BaseFileSettings,
         with_dictionary: Sequence[str] = (),
         encodings: Mapping[str, str] | None = None,
+        told_here: Sequence[str] = (),
     ) -> None:
         self._sink, self._pass = sink, _Pass(sink)
         # a page of a few rows comes in several writes: Arrow gathers them, and passes large ones on
         self._gathered = pa.BufferedOutputStream(pa.PythonFile(self._pass, mode="w"), _GATHERED_BYTES)
         self._shifts: list[int] = []
         self._extremes: list[dict[Path, Extremes]] = []  # of the row groups, where Arrow may leave out a bound
+        self._told_here = told_here
+        self._told: list[Mapping[Path, TextStatistics]] = []  # of the row groups, where Arrow gives no statistics
         self._writer = pq.ParquetWriter(
             self._gathered,
             schema,
@@ -99,6 +104,7 @@ class _Encoder:
             column_encoding=dict(encodings or {}) or None,
             dictionary_pagesize_limit=DICTIONARY_BYTES,
             store_schema=False,
+            write_statistics=as_write_statistics(schema, told_here),
         )
 
     def write(self, rows: pa.Table) -> None:
@@ -107,7 +113,8 @@ class _Encoder:
         self._shifts.append(self._sink.tell() - self._pass.written)
         self._writer.write_table(rows, row_group_size=len(rows))
         self._gathered.flush()
-        self._extremes += long_extremes(rows, len(rows))
+        self._extremes += long_extremes(rows.drop_columns(self._told_here), len(rows))
+        self._told.append(tell_dictionaries(rows, self._told_here))
 
     def finish(self) -> tuple[list[Struct], Footer]:
         """The row groups written, their offsets those in the file, and the footer Arrow would have written."""
@@ -116,11 +123,13 @@ class _Encoder:
         self._writer.close()
         self._gathered.flush()
         footer = decode_footer(self._pass.footer)
+        groups = [moved_group(group, by) for group, by in zip(footer.row_groups, self._shifts, strict=True)]
         groups = [
-            with_bounds(moved_group(group, by), as_bounds(extremes)) if extremes else moved_group(group, by)
-            for group, by, extremes in zip(footer.row_groups, self._shifts, self._extremes, strict=True)
+            with_bounds(group, as_bounds(found)) if found else group
+            for group, found in zip(groups, self._extremes, strict=True)
         ]
-        return groups, footer
+        told = zip(groups, self._told, strict=True)
+        return [with_text_statistics(group, found) if found else group for group, found in told], footer
 
 
 class _Stretch:
@@ -144,7 +153,9 @@ class _Stretch:
         with_dictionary = _with_dictionary(rows.select(self._others), parts, settings)
         plain = [name for name in self._others if name not in with_dictionary]
         self._encodings = choose_deltas(rows, plain, settings.delta_encodings)
-        self._encoder = _Encoder(sink, _part_of(rows.schema, self._others), settings, with_dictionary, self._encodings)
+        schema = _part_of(rows.schema, self._others)
+        told_here = columns_told_here(schema, len(rows) // parts)
+        self._encoder = _Encoder(sink, schema, settings, with_dictionary, self._encodings, told_here)
         self._keys: _Encoder | None = None
         if shared is not None:
             encodings = choose_deltas(rows, [shared], settings.delta_encodings)

@@ -4,22 +4,43 @@ Only what it takes to place bytes elsewhere is known here: where the chunks of a
 totals above them. Everything else passes through untouched.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from table.errors import CorruptFileError
+from table.files.parquet.field_ids import (
+    CHUNK_BYTES,
+    CHUNK_META,
+    CHUNK_OFFSET,
+    COLUMNS,
+    COMPRESSED,
+    DATA_PAGE,
+    DATA_PAGE_TYPES,
+    DICTIONARY_PAGE,
+    ENCODING_STATISTICS,
+    GROUP_OFFSET,
+    GROUP_ROWS,
+    NUM_VALUES,
+    ORDINAL,
+    PAGE_ENCODING,
+    PAGE_OFFSETS,
+    PAGE_TYPE,
+    PATH,
+    PLACES,
+    TOTAL_BYTES,
+    TOTALS,
+    UNCOMPRESSED,
+)
 from table.files.parquet.thrift_compact import (
     BINARY,
-    FALSE,
     I16,
     I32,
     I64,
     LIST,
     STRUCT,
-    TRUE,
     Field,
     Items,
     Struct,
@@ -27,26 +48,6 @@ from table.files.parquet.thrift_compact import (
     encode_list_header,
     encode_struct,
 )
-
-# field ids: RowGroup, ColumnChunk, ColumnMetaData
-_COLUMNS, _TOTAL_BYTES, _GROUP_ROWS, _GROUP_OFFSET, _COMPRESSED, _ORDINAL = 1, 2, 3, 5, 6, 7
-_CHUNK_OFFSET, _CHUNK_META = 2, 3
-_TYPE, _PATH, _NUM_VALUES, _UNCOMPRESSED, _CHUNK_BYTES = 1, 3, 5, 6, 7
-_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE, _STATISTICS, _ENCODING_STATISTICS = 9, 10, 11, 12, 13
-_TOTALS = ((_TOTAL_BYTES, _UNCOMPRESSED), (_COMPRESSED, _CHUNK_BYTES))
-_BYTE_ARRAY = 6
-# field ids of Statistics
-_NULLS, _UPPER, _LOWER, _UPPER_EXACT, _LOWER_EXACT = 3, 5, 6, 7, 8
-# physical type -> bytes of a value: booleans, numbers, and fixed arrays, of which decimals are the common ones
-_WIDTHS = {0: 1, 1: 4, 2: 8, 3: 8, 4: 4, 5: 8, 7: 16}
-# field ids of PageEncodingStats; DATA_PAGE and DATA_PAGE_V2; PLAIN_DICTIONARY and RLE_DICTIONARY
-_PAGE_TYPE, _PAGE_ENCODING = 1, 2
-_DATA_PAGE_TYPES, _PLACES = (0, 3), (2, 8)
-_PAGE_OFFSETS = (_DATA_PAGE, _INDEX_PAGE, _DICTIONARY_PAGE)
-
-
-# the lower and the upper bound of a chunk, each with whether it is exact
-Bounds = tuple[tuple[bytes, bool], tuple[bytes, bool]]
 
 
 @dataclass(frozen=True)
@@ -111,14 +112,14 @@ def field_value(fields: Struct, number: int) -> Any:
 
 def chunk_path(chunk: Struct) -> tuple[bytes, ...]:
     """Path of a chunk's column in the schema."""
-    return tuple(field_value(field_value(chunk, _CHUNK_META), _PATH).values)
+    return tuple(field_value(field_value(chunk, CHUNK_META), PATH).values)
 
 
 def chunk_extent(chunk: Struct) -> tuple[int, int]:
     """Where a chunk begins, and how many bytes it has."""
-    meta = field_value(chunk, _CHUNK_META)
-    start = min(int(meta[number].value) for number in (_DATA_PAGE, _DICTIONARY_PAGE) if number in meta)
-    return start, int(field_value(meta, _CHUNK_BYTES))
+    meta = field_value(chunk, CHUNK_META)
+    start = min(int(meta[number].value) for number in (DATA_PAGE, DICTIONARY_PAGE) if number in meta)
+    return start, int(field_value(meta, CHUNK_BYTES))
 
 
 def has_small_dictionary(chunk: Struct, most_bytes: int) -> bool:
@@ -128,37 +129,17 @@ def has_small_dictionary(chunk: Struct, most_bytes: int) -> bool:
         chunk: the chunk.
         most_bytes: of the dictionary as it is stored, compressed.
     """
-    meta = field_value(chunk, _CHUNK_META)
-    if _DICTIONARY_PAGE not in meta or meta[_DATA_PAGE].value - meta[_DICTIONARY_PAGE].value > most_bytes:
+    meta = field_value(chunk, CHUNK_META)
+    if DICTIONARY_PAGE not in meta or meta[DATA_PAGE].value - meta[DICTIONARY_PAGE].value > most_bytes:
         return False
-    counts = meta[_ENCODING_STATISTICS].value.values if _ENCODING_STATISTICS in meta else []
-    used = [field_value(one, _PAGE_ENCODING) for one in counts if field_value(one, _PAGE_TYPE) in _DATA_PAGE_TYPES]
-    return bool(used) and all(encoding in _PLACES for encoding in used)
-
-
-def chunk_memory_bytes(chunk: Struct, repeated: Collection[str]) -> int:
-    """About how many bytes of memory (Arrow) the values of a chunk take: a dictionary hides their width.
-
-    Args:
-        chunk: the chunk.
-        repeated: top-level columns whose values are kept as a dictionary.
-    """
-    meta = field_value(chunk, _CHUNK_META)
-    count, stored = int(field_value(meta, _NUM_VALUES)), int(field_value(meta, _UNCOMPRESSED))
-    width = _WIDTHS.get(field_value(meta, _TYPE))
-    if width is not None:
-        return width * count
-    bounds = field_value(meta, _STATISTICS) if _STATISTICS in meta else {}
-    path = b".".join(chunk_path(chunk)).decode()
-    # a few long values whose bounds were cut say nothing of the others
-    if path in repeated or has_inexact_bound(chunk) or not (_UPPER in bounds and _LOWER in bounds):
-        return max(stored, 4 * count)
-    return max(stored, (4 + (len(bounds[_LOWER].value) + len(bounds[_UPPER].value)) // 2) * count)
+    counts = meta[ENCODING_STATISTICS].value.values if ENCODING_STATISTICS in meta else []
+    used = [field_value(one, PAGE_ENCODING) for one in counts if field_value(one, PAGE_TYPE) in DATA_PAGE_TYPES]
+    return bool(used) and all(encoding in PLACES for encoding in used)
 
 
 def chunks_of(group: Struct) -> list[Struct]:
     """The chunks of a row group."""
-    found: list[Struct] = field_value(group, _COLUMNS).values
+    found: list[Struct] = field_value(group, COLUMNS).values
     return found
 
 
@@ -170,9 +151,9 @@ def moved_group(group: Struct, by: int) -> Struct:
         by: bytes to add to each offset.
     """
     columns = [moved_chunk(chunk, by) for chunk in chunks_of(group)]
-    moved = {**group, _COLUMNS: Field(LIST, Items(STRUCT, columns))}
-    if _GROUP_OFFSET in moved:
-        moved[_GROUP_OFFSET] = Field(I64, moved[_GROUP_OFFSET].value + by)
+    moved = {**group, COLUMNS: Field(LIST, Items(STRUCT, columns))}
+    if GROUP_OFFSET in moved:
+        moved[GROUP_OFFSET] = Field(I64, moved[GROUP_OFFSET].value + by)
     return moved
 
 
@@ -182,76 +163,16 @@ def moved_chunk(chunk: Struct, by: int) -> Struct:
     It is described in the footer alone. Arrow before version 18 does so behind the chunk, too: what it says there of
     places is outdated, or was left out.
     """
-    meta = dict(field_value(chunk, _CHUNK_META))
-    for number in _PAGE_OFFSETS:
+    meta = dict(field_value(chunk, CHUNK_META))
+    for number in PAGE_OFFSETS:
         if number in meta:
             meta[number] = Field(I64, meta[number].value + by)
-    return {**chunk, _CHUNK_OFFSET: Field(I64, 0), _CHUNK_META: Field(STRUCT, meta)}
-
-
-def with_statistics_replaced(chunk: Struct, old: bytes, new: bytes) -> Struct:
-    """A chunk with one string in the place of another in its statistics."""
-    meta = dict(field_value(chunk, _CHUNK_META))
-    if _STATISTICS in meta:
-        held = meta[_STATISTICS].value
-        changed = {number: Field(kind, new if value == old else value) for number, (kind, value) in held.items()}
-        meta[_STATISTICS] = Field(STRUCT, changed)
-    return {**chunk, _CHUNK_META: Field(STRUCT, meta)}
-
-
-def _statistics_of(chunk: Struct) -> Struct:
-    meta = field_value(chunk, _CHUNK_META)
-    held: Struct = meta[_STATISTICS].value if _STATISTICS in meta else {}
-    return held
-
-
-def lacks_bounds(chunk: Struct) -> bool:
-    """Whether the chunk of a string or binary column has values, and its statistics not both bounds of them."""
-    meta, held = field_value(chunk, _CHUNK_META), _statistics_of(chunk)
-    if field_value(meta, _TYPE) != _BYTE_ARRAY or (_LOWER in held and _UPPER in held):
-        return False
-    return _NULLS not in held or int(held[_NULLS].value) < int(field_value(meta, _NUM_VALUES))
-
-
-def has_inexact_bound(chunk: Struct) -> bool:
-    """Whether a bound in the statistics of a chunk is said not to be one of its values."""
-    held = _statistics_of(chunk)
-    return any(number in held and held[number].value is False for number in (_UPPER_EXACT, _LOWER_EXACT))
-
-
-def with_bounds(group: Struct, bounds: Mapping[tuple[bytes, ...], Bounds]) -> Struct:
-    """A row group in which chunks that lack bounds have these; ones that are there stay.
-
-    Args:
-        group: the row group.
-        bounds: by the path of their column.
-    """
-    chunks = [
-        _bounded(chunk, bounds[chunk_path(chunk)]) if chunk_path(chunk) in bounds and lacks_bounds(chunk) else chunk
-        for chunk in chunks_of(group)
-    ]
-    return {**group, _COLUMNS: Field(LIST, Items(STRUCT, chunks))}
-
-
-def _bounded(chunk: Struct, bounds: Bounds) -> Struct:
-    (lower, is_lower_exact), (upper, is_upper_exact) = bounds
-    ours: Struct = {
-        _UPPER: Field(BINARY, upper),
-        _LOWER: Field(BINARY, lower),
-        _UPPER_EXACT: Field(TRUE if is_upper_exact else FALSE, is_upper_exact),
-        _LOWER_EXACT: Field(TRUE if is_lower_exact else FALSE, is_lower_exact),
-    }
-    held = _statistics_of(chunk)
-    for bound, exact in ((_UPPER, _UPPER_EXACT), (_LOWER, _LOWER_EXACT)):
-        if bound in held:
-            del ours[bound], ours[exact]
-    meta = {**field_value(chunk, _CHUNK_META), _STATISTICS: Field(STRUCT, dict(sorted({**held, **ours}.items())))}
-    return {**chunk, _CHUNK_META: Field(STRUCT, dict(sorted(meta.items())))}
+    return {**chunk, CHUNK_OFFSET: Field(I64, 0), CHUNK_META: Field(STRUCT, meta)}
 
 
 def rows_of(group: Struct) -> int:
     """Rows of a row group."""
-    return int(field_value(group, _GROUP_ROWS))
+    return int(field_value(group, GROUP_ROWS))
 
 
 def with_chunks(group: Struct, chunks: Sequence[Struct]) -> Struct:
@@ -271,20 +192,20 @@ def with_columns(group: Struct, chunks: Sequence[Struct]) -> Struct:
     Bytes that two chunks share count once where the group says how many it has in the file. Readers place the group
     by that. They count twice where it says how many come out of it.
     """
-    changed = {**group, _COLUMNS: Field(LIST, Items(STRUCT, list(chunks)))}
-    if _TOTAL_BYTES in changed:
-        held = sum(int(field_value(field_value(chunk, _CHUNK_META), _UNCOMPRESSED)) for chunk in chunks)
-        changed[_TOTAL_BYTES] = Field(I64, held)
-    if _COMPRESSED in changed:
+    changed = {**group, COLUMNS: Field(LIST, Items(STRUCT, list(chunks)))}
+    if TOTAL_BYTES in changed:
+        held = sum(int(field_value(field_value(chunk, CHUNK_META), UNCOMPRESSED)) for chunk in chunks)
+        changed[TOTAL_BYTES] = Field(I64, held)
+    if COMPRESSED in changed:
         # chunks that share bytes share all their data pages
         stored: dict[tuple[int, int], int] = {}
         for chunk in chunks:
             start, length = chunk_extent(chunk)
-            place = int(field_value(field_value(chunk, _CHUNK_META), _DATA_PAGE)), start + length
+            place = int(field_value(field_value(chunk, CHUNK_META), DATA_PAGE)), start + length
             stored[place] = max(length, stored.get(place, 0))
-        changed[_COMPRESSED] = Field(I64, sum(stored.values()))
-    if _GROUP_OFFSET in changed:
-        changed[_GROUP_OFFSET] = Field(I64, chunk_extent(chunks[0])[0])
+        changed[COMPRESSED] = Field(I64, sum(stored.values()))
+    if GROUP_OFFSET in changed:
+        changed[GROUP_OFFSET] = Field(I64, chunk_extent(chunks[0])[0])
     return changed
 
 
@@ -309,17 +230,17 @@ def named_again(chunk: Struct, name: str, lead_bytes: int, lead_memory_bytes: in
         lead_bytes: bytes of the page, its header included.
         lead_memory_bytes: the same without compression.
     """
-    meta = dict(field_value(chunk, _CHUNK_META))
+    meta = dict(field_value(chunk, CHUNK_META))
     start, length = chunk_extent(chunk)
-    meta[_PATH] = Field(LIST, Items(BINARY, [name.encode()]))
-    meta[_DICTIONARY_PAGE] = Field(I64, start - lead_bytes)
-    meta[_CHUNK_BYTES] = Field(I64, length + lead_bytes)
-    meta[_UNCOMPRESSED] = Field(I64, int(field_value(meta, _UNCOMPRESSED)) + lead_memory_bytes)
-    if _ENCODING_STATISTICS in meta:
+    meta[PATH] = Field(LIST, Items(BINARY, [name.encode()]))
+    meta[DICTIONARY_PAGE] = Field(I64, start - lead_bytes)
+    meta[CHUNK_BYTES] = Field(I64, length + lead_bytes)
+    meta[UNCOMPRESSED] = Field(I64, int(field_value(meta, UNCOMPRESSED)) + lead_memory_bytes)
+    if ENCODING_STATISTICS in meta:
         # PageEncodingStats: type of the page, encoding, how many: without it readers could take all pages for encoded
         lead: Struct = {1: Field(I32, 2), 2: Field(I32, 0), 3: Field(I32, 1)}
-        meta[_ENCODING_STATISTICS] = Field(LIST, Items(STRUCT, [lead, *meta[_ENCODING_STATISTICS].value.values]))
-    return {**moved_chunk(chunk, 0), _CHUNK_META: Field(STRUCT, dict(sorted(meta.items())))}
+        meta[ENCODING_STATISTICS] = Field(LIST, Items(STRUCT, [lead, *meta[ENCODING_STATISTICS].value.values]))
+    return {**moved_chunk(chunk, 0), CHUNK_META: Field(STRUCT, dict(sorted(meta.items())))}
 
 
 def encode_group(group: Struct, number: int, column: str) -> RowGroup:
@@ -339,16 +260,16 @@ def encode_group(group: Struct, number: int, column: str) -> RowGroup:
         raise CorruptFileError(f"a row group lacks the column {column!r}")
     at = paths.index((column.encode(),))
     encoded = [encode_struct(chunk) for chunk in chunks]
-    header = bytes([_COLUMNS << 4 | LIST]) + encode_list_header(STRUCT, len(chunks))
-    rest = {field: held for field, held in group.items() if field != _COLUMNS}
-    if _ORDINAL in rest:
-        rest[_ORDINAL] = Field(I16, number)
+    header = bytes([COLUMNS << 4 | LIST]) + encode_list_header(STRUCT, len(chunks))
+    rest = {field: held for field, held in group.items() if field != COLUMNS}
+    if ORDINAL in rest:
+        rest[ORDINAL] = Field(I16, number)
     return RowGroup(
         rows=rows_of(group),
         before=header + b"".join(encoded[:at]),
         chunk=encoded[at],
         after=b"".join(encoded[at + 1 :]),
-        totals=encode_struct(rest, _COLUMNS),
+        totals=encode_struct(rest, COLUMNS),
         data_end=max(sum(chunk_extent(chunk)) for chunk in [*chunks[:at], *chunks[at + 1 :]]),
     )
 
@@ -373,12 +294,12 @@ def with_chunk(group: RowGroup, chunk: Struct) -> RowGroup:
         CorruptFileError: when the chunk is of another column, or has another number of values.
     """
     old_chunk = decode_struct(group.chunk)
-    old, new = field_value(old_chunk, _CHUNK_META), field_value(chunk, _CHUNK_META)
-    if chunk_path(chunk) != chunk_path(old_chunk) or field_value(old, _NUM_VALUES) != field_value(new, _NUM_VALUES):
+    old, new = field_value(old_chunk, CHUNK_META), field_value(chunk, CHUNK_META)
+    if chunk_path(chunk) != chunk_path(old_chunk) or field_value(old, NUM_VALUES) != field_value(new, NUM_VALUES):
         raise CorruptFileError("a chunk does not fit into the place of another")
-    totals = decode_struct(group.totals, _COLUMNS)
-    for total, part in _TOTALS:
+    totals = decode_struct(group.totals, COLUMNS)
+    for total, part in TOTALS:
         if total in totals:
             changed = totals[total].value - field_value(old, part) + field_value(new, part)
             totals[total] = Field(I64, changed)
-    return replace(group, chunk=encode_struct(chunk), totals=encode_struct(totals, _COLUMNS))
+    return replace(group, chunk=encode_struct(chunk), totals=encode_struct(totals, COLUMNS))

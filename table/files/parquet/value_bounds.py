@@ -10,15 +10,16 @@ or character is the next greater one.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from table.files.parquet.chunk_statistics import Bounds
 from table.files.parquet.dictionary_choice import leaves
-from table.files.parquet.row_groups import Bounds
 
 BOUND_BYTES = 256
 MOST_BOUND_BYTES = 1024 * 1024  # readers refuse footers with strings of 100 MB
-_ARROW_KEEPS = 4096
+ARROW_KEEPS = 4096
 
 _GREATEST = "\U0010ffff"
 _BEFORE_SURROGATES, _AFTER_SURROGATES = 0xD7FF, 0xE000
@@ -145,7 +146,11 @@ def _extremes_of(name: str, column: pa.ChunkedArray) -> Iterator[tuple[Path, Ext
 
 def _used(values: pa.DictionaryArray) -> pa.Array:
     """The values of a dictionary that occur."""
-    return values.dictionary.take(pc.unique(values.indices).drop_null())
+    if len(values.dictionary) == 1 and values.null_count < len(values):
+        return values.dictionary
+    places = values.indices.drop_null().to_numpy()
+    used = np.bincount(places, minlength=len(values.dictionary)) > 0
+    return values.dictionary if used.all() else values.dictionary.filter(pa.array(used))
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -157,7 +162,7 @@ def _is_binary(kind: pa.DataType) -> bool:
 
 
 def _has_long(column: pa.ChunkedArray) -> bool:
-    return any(_may_have_long(chunk) and _longest(chunk) > _ARROW_KEEPS for chunk in column.chunks)
+    return any(_may_have_long(chunk) and _longest(chunk) > ARROW_KEEPS for chunk in column.chunks)
 
 
 def _may_have_long(values: pa.Array) -> bool:
@@ -165,7 +170,7 @@ def _may_have_long(values: pa.Array) -> bool:
     kind = values.type
     if pa.types.is_dictionary(kind):
         return _may_have_long(values.dictionary)
-    return bool(pa.types.is_nested(kind) or (_is_binary(kind) and values.nbytes > _ARROW_KEEPS))
+    return bool(pa.types.is_nested(kind) or (_is_binary(kind) and values.nbytes > ARROW_KEEPS))
 
 
 def _longest(values: pa.Array) -> int:

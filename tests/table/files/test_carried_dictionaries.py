@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from snapshots import live_files
 
 import table.files.parquet.dictionary_choice as choice_module
+import table.files.parquet.dictionary_statistics as statistics_module
 import table.files.parquet.row_group_writer as writer_module
 import table.write.merge_bucket as merge_module
 from table import read_table
@@ -46,7 +47,7 @@ def test_a_dictionary_stays_where_its_strings_would_get_one(kinds, width):
     numbers = np.random.default_rng(1).integers(0, kinds, 30_000)
     texts = pa.chunked_array([pa.array([f"{number:0{width}}" for number in numbers])])
     settled = settled_dictionaries(pa.table({"v": texts.dictionary_encode()}))
-    wanted = kinds <= 1000 and columns_with_dictionary(pa.table({"v": texts})) == ["v"]
+    wanted = kinds <= 30_000 // 2 and columns_with_dictionary(pa.table({"v": texts})) == ["v"]
     assert pa.types.is_dictionary(settled.schema.field(0).type) == wanted
     assert settled.column(0).cast(pa.string()).equals(texts)
 
@@ -132,8 +133,9 @@ SHAPE = st.tuples(
     share=st.sampled_from([1, 10, 300, ROWS]),
     limit=st.sampled_from([4 << 20, 20_000, 2_000]),  # of a dictionary: smaller ones are given up half way
     late=st.booleans(),
+    told=st.sampled_from([1, 16_384]),  # rows from which on we make the statistics of dictionaries
 )
-def test_a_merge_writes_what_it_writes_of_strings(seed, shapes, payload, share, limit, late):
+def test_a_merge_writes_what_it_writes_of_strings(seed, shapes, payload, share, limit, late, told):
     rng = np.random.default_rng(seed)
     stored, fresh = [first for first, _ in shapes], [second for _, second in shapes]
     batches = [batch_of(seed, range(ROWS), 5, stored)]
@@ -144,6 +146,8 @@ def test_a_merge_writes_what_it_writes_of_strings(seed, shapes, payload, share, 
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(choice_module, "DICTIONARY_BYTES", limit)
         patch.setattr(writer_module, "DICTIONARY_BYTES", limit)
+        patch.setattr(choice_module, "TOLD_ROWS", told)
+        patch.setattr(statistics_module, "TOLD_ROWS", told)
         rows, chunks = merge(str(Path(folder) / "carried"), payload, batches, carried=True)
         expected, expected_chunks = merge(str(Path(folder) / "plain"), payload, batches, carried=False)
     assert rows.equals(expected)

@@ -19,9 +19,10 @@ import table.files.parquet.row_group_writer as group_writer_module
 import table.files.parquet.value_bounds as bounds_module
 from table import read_table
 from table.files.base.stored_file import StoredBaseFile
+from table.files.parquet.chunk_statistics import has_inexact_bound, lacks_bounds
 from table.files.parquet.footer import MAGIC, decode_footer, find_footer
 from table.files.parquet.row_group_writer import RowGroupWriter
-from table.files.parquet.row_groups import chunk_path, chunks_of, has_inexact_bound, lacks_bounds
+from table.files.parquet.row_groups import chunk_path, chunks_of
 from table.files.parquet.thrift_compact import decode_struct
 from table.files.parquet.value_bounds import (
     BOUND_BYTES,
@@ -265,7 +266,7 @@ def test_bounds_that_an_older_file_lacks_are_found_when_it_is_copied(tmp_path, o
     monkeypatch.setattr(
         StoredBaseFile,
         "read_batches",
-        lambda stored, schema, groups=None: decoded.append((schema.names, groups)) or read(stored, schema, groups),
+        lambda stored, schema, *rest: decoded.append((schema.names, *rest[:1])) or read(stored, schema, *rest),
     )
     operation = {"copied": "insert", "deleted": "delete"}.get(way, "upsert")
     batch = {

@@ -1,0 +1,137 @@
+"""The statistics of column chunks as they stand in Parquet footers: bounds and nulls (pure)."""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from table.files.parquet.field_ids import (
+    BYTE_ARRAY,
+    CHUNK_META,
+    COLUMNS,
+    LOWER,
+    LOWER_EXACT,
+    NULLS,
+    NUM_VALUES,
+    STATISTICS,
+    TYPE,
+    UNCOMPRESSED,
+    UPPER,
+    UPPER_EXACT,
+    WIDTHS,
+)
+from table.files.parquet.row_groups import chunk_path, chunks_of, field_value
+from table.files.parquet.thrift_compact import BINARY, FALSE, I64, LIST, STRUCT, TRUE, Field, Items, Struct
+
+# the lower and the upper bound of a chunk, each with whether it is exact
+Bounds = tuple[tuple[bytes, bool], tuple[bytes, bool]]
+
+
+def chunk_memory_bytes(chunk: Struct, repeated: Collection[str]) -> int:
+    """About how many bytes of memory (Arrow) the values of a chunk take: a dictionary hides their width.
+
+    Args:
+        chunk: the chunk.
+        repeated: top-level columns whose values are kept as a dictionary.
+    """
+    meta = field_value(chunk, CHUNK_META)
+    count, stored = int(field_value(meta, NUM_VALUES)), int(field_value(meta, UNCOMPRESSED))
+    width = WIDTHS.get(field_value(meta, TYPE))
+    if width is not None:
+        return width * count
+    bounds = field_value(meta, STATISTICS) if STATISTICS in meta else {}
+    path = b".".join(chunk_path(chunk)).decode()
+    # a few long values whose bounds were cut say nothing of the others
+    if path in repeated or has_inexact_bound(chunk) or not (UPPER in bounds and LOWER in bounds):
+        return max(stored, 4 * count)
+    return max(stored, (4 + (len(bounds[LOWER].value) + len(bounds[UPPER].value)) // 2) * count)
+
+
+def with_statistics_replaced(chunk: Struct, old: bytes, new: bytes) -> Struct:
+    """A chunk with one string in the place of another in its statistics."""
+    meta = dict(field_value(chunk, CHUNK_META))
+    if STATISTICS in meta:
+        held = meta[STATISTICS].value
+        changed = {number: Field(kind, new if value == old else value) for number, (kind, value) in held.items()}
+        meta[STATISTICS] = Field(STRUCT, changed)
+    return {**chunk, CHUNK_META: Field(STRUCT, meta)}
+
+
+def _statistics_of(chunk: Struct) -> Struct:
+    meta = field_value(chunk, CHUNK_META)
+    held: Struct = meta[STATISTICS].value if STATISTICS in meta else {}
+    return held
+
+
+class TextStatistics(NamedTuple):
+    """What the values of a chunk of text are.
+
+    Attributes:
+        nulls: how many are null.
+        bounds: of the others; None where there are none, or where bounds would be too long.
+    """
+
+    nulls: int
+    bounds: Bounds | None
+
+
+def with_text_statistics(group: Struct, told: Mapping[tuple[bytes, ...], TextStatistics]) -> Struct:
+    """A row group whose chunks of text have these statistics.
+
+    Args:
+        group: the row group, whose writer made no statistics of them.
+        told: by the path of their column.
+    """
+    chunks = [
+        _told(chunk, told[chunk_path(chunk)]) if chunk_path(chunk) in told else chunk for chunk in chunks_of(group)
+    ]
+    return {**group, COLUMNS: Field(LIST, Items(STRUCT, chunks))}
+
+
+def _told(chunk: Struct, statistics: TextStatistics) -> Struct:
+    held: Struct = {NULLS: Field(I64, statistics.nulls)}
+    meta = {**field_value(chunk, CHUNK_META), STATISTICS: Field(STRUCT, held)}
+    counted = {**chunk, CHUNK_META: Field(STRUCT, dict(sorted(meta.items())))}
+    return counted if statistics.bounds is None else _bounded(counted, statistics.bounds)
+
+
+def lacks_bounds(chunk: Struct) -> bool:
+    """Whether the chunk of a string or binary column has values, and its statistics not both bounds of them."""
+    meta, held = field_value(chunk, CHUNK_META), _statistics_of(chunk)
+    if field_value(meta, TYPE) != BYTE_ARRAY or (LOWER in held and UPPER in held):
+        return False
+    return NULLS not in held or int(held[NULLS].value) < int(field_value(meta, NUM_VALUES))
+
+
+def has_inexact_bound(chunk: Struct) -> bool:
+    """Whether a bound in the statistics of a chunk is said not to be one of its values."""
+    held = _statistics_of(chunk)
+    return any(number in held and held[number].value is False for number in (UPPER_EXACT, LOWER_EXACT))
+
+
+def with_bounds(group: Struct, bounds: Mapping[tuple[bytes, ...], Bounds]) -> Struct:
+    """A row group in which chunks that lack bounds have these; ones that are there stay.
+
+    Args:
+        group: the row group.
+        bounds: by the path of their column.
+    """
+    chunks = [
+        _bounded(chunk, bounds[chunk_path(chunk)]) if chunk_path(chunk) in bounds and lacks_bounds(chunk) else chunk
+        for chunk in chunks_of(group)
+    ]
+    return {**group, COLUMNS: Field(LIST, Items(STRUCT, chunks))}
+
+
+def _bounded(chunk: Struct, bounds: Bounds) -> Struct:
+    (lower, is_lower_exact), (upper, is_upper_exact) = bounds
+    ours: Struct = {
+        UPPER: Field(BINARY, upper),
+        LOWER: Field(BINARY, lower),
+        UPPER_EXACT: Field(TRUE if is_upper_exact else FALSE, is_upper_exact),
+        LOWER_EXACT: Field(TRUE if is_lower_exact else FALSE, is_lower_exact),
+    }
+    held = _statistics_of(chunk)
+    for bound, exact in ((UPPER, UPPER_EXACT), (LOWER, LOWER_EXACT)):
+        if bound in held:
+            del ours[bound], ours[exact]
+    meta = {**field_value(chunk, CHUNK_META), STATISTICS: Field(STRUCT, dict(sorted({**held, **ours}.items())))}
+    return {**chunk, CHUNK_META: Field(STRUCT, dict(sorted(meta.items())))}

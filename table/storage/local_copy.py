@@ -56,14 +56,14 @@ class _FileBeingCopied:
 
     def __init__(self, sink: BinaryIO, source: BinaryIO, pieces: Sequence[ByteRange], name: str) -> None:
         self._sink, self._name = sink, name
-        self._error: OSError | None = None
+        self._error: BaseException | None = None
         self._thread = threads.start_thread(lambda: self._run(source, pieces), "hudistream-copy")
 
     def _run(self, source: BinaryIO, pieces: Sequence[ByteRange]) -> None:
         try:
             with source:
                 _copy_all(source, self._sink, pieces)
-        except OSError as error:
+        except BaseException as error:  # noqa: BLE001 `close` raises it: a file with a hole must not be published
             self._error = error
 
     def write(self, data: Any, /) -> Any:
@@ -82,8 +82,10 @@ class _FileBeingCopied:
         """
         self._thread.join()
         self._sink.close()
-        if self._error is not None:
+        if isinstance(self._error, OSError):
             raise failed("copy", self._name, self._error) from self._error
+        if self._error is not None:
+            raise self._error
 
 
 def _check_length(source: BinaryIO, pieces: Sequence[ByteRange]) -> None:

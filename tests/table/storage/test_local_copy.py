@@ -38,14 +38,23 @@ def test_what_comes_behind_is_written_while_the_bytes_are_copied(storage, tmp_pa
     assert (tmp_path / "b").read_bytes() == (tmp_path / "a").read_bytes()[10:] + b"behind"
 
 
-def test_a_file_whose_bytes_cannot_be_copied_is_not_closed_without_saying_so(storage, monkeypatch):
+@pytest.mark.parametrize(
+    ("raised", "expected", "said"),
+    [
+        (OSError(errno.EIO, "the disk is broken"), StorageError, "'a'.*the disk is broken"),
+        (MemoryError("no room"), MemoryError, "no room"),
+    ],
+)
+def test_a_file_whose_bytes_cannot_be_copied_is_not_closed_without_saying_so(
+    storage, monkeypatch, raised, expected, said
+):
     def fails(*_arguments):
-        raise OSError(errno.EIO, "the disk is broken")
+        raise raised
 
     monkeypatch.setattr(os, "copy_file_range", fails)
     sink = storage.open_copy("a", [ByteRange(0, LARGE)], "b")
     sink.write(b"behind")
-    with pytest.raises(StorageError, match="'a'.*the disk is broken"):
+    with pytest.raises(expected, match=said):
         sink.close()
 
 

@@ -80,6 +80,13 @@ class CommitConflictError(HudiError):
     file_groups: frozenset[tuple[str, str]] = frozenset()
 
 
+class TimelineMovedError(CommitConflictError):
+    """A file of the timeline was deleted between its listing and the look at it: what was to be decided is open.
+
+    Retried within hudistream. It leaves the library only where the timeline changes faster than it can be read.
+    """
+
+
 class CommitOutcomeUnknownError(HudiError):
     """The store did not say whether the commit file was created, and could not be asked.
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from table.errors import HudiError, TaskFailedError
+from table.errors import CommitConflictError, HudiError, TaskFailedError
 
 
 @contextmanager
@@ -12,7 +12,8 @@ def failing_at(
 ) -> Iterator[None]:
     """Errors that pass through say where they happened.
 
-    An error of hudistream keeps its class and what an inner block attached already; any other error becomes a
+    An error of hudistream keeps its class and what an inner block attached already. A file that does not exist any more
+    becomes a `CommitConflictError`: the batch was planned from it, and is to be planned anew. Any other error becomes a
     `TaskFailedError` with the original as its cause.
 
     Args:
@@ -29,9 +30,18 @@ def failing_at(
         _tell(error, instant_time, partition_path, file_group)
         raise
     except Exception as error:
-        failed = TaskFailedError(describe(error))
+        failed = _translate(error)
         _tell(failed, instant_time, partition_path, file_group)
         raise failed from error
+
+
+def _translate(error: Exception) -> HudiError:
+    if isinstance(error, FileNotFoundError):
+        return CommitConflictError(
+            f"a file that the batch was planned from does not exist any more ({describe(error)}): another writer "
+            "replaced it, and a clean deleted it; the batch is not visible and can be run again"
+        )
+    return TaskFailedError(describe(error))
 
 
 def describe(error: BaseException) -> str:

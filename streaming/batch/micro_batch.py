@@ -246,7 +246,7 @@ class MicroBatchWriter:
             self._profiles.drop()
             raise
         except BaseException:
-            self._undo(job)
+            self._undo(job.table, job.pending)
             raise
         return result
 
@@ -256,22 +256,35 @@ class MicroBatchWriter:
     def _begin(self, table: HudiTable, timeline: Timeline, batch: Batch, identity: WriterIdentity) -> BatchJob:
         """Agrees with the table about the batch, then begins its commit and plans its tasks."""
         options, columns = self._options, batch.workers.schema
-        schema = choose_schema(options, table.config, columns, table.load_schema(timeline, self._commits))
-        keys = build_keys(options, table.config, columns)
-        check_ordering(options, table.config, schema)
+        schema, keys, profile = self._agree(table, timeline, columns)  # errors of the batch come before any request
         leaving = self._find_leaving(table, keys, batch.workers)
-        profile, operation = self._profiles.load(timeline), options.effective_operation
+        operation = options.effective_operation
         action = action_of(operation, table.config.table_type)
         pending = begin_commit(table, timeline, operation.hudi_name, identity, self.lease, action)
-        self.lease.beat_for(pending.time, identity)
-        scene = self._look_around(table, pending.seen, profile, pending)
-        plan = plan_tasks(options, table.config, profile, schema, scene, batch.workers.parallelism)
+        self.lease.beat_for(pending.time, identity, pending.sight)
+        try:
+            if pending.seen.committed_times != timeline.committed_times:  # others committed, or archived, meanwhile
+                schema, keys, profile = self._agree(table, pending.seen, columns)
+            scene = self._look_around(table, pending.seen, profile, pending)
+            plan = plan_tasks(options, table.config, profile, schema, scene, batch.workers.parallelism)
+        except BaseException:
+            self._undo(table, pending)
+            raise
         pending = replace(pending, looks=plan.changes is not None or operation.replaces)
         if self._quarantine is not None:
             key = self._table_key(table)
             aside = Quarantine(self._quarantine, key, pending.time, batch.batch_id, identity.sink_id, now_us())
             plan = replace(plan, quarantine=aside)
         return BatchJob(table, batch.batch_id, identity, keys, schema, leaving, profile, pending, plan)
+
+    def _agree(
+        self, table: HudiTable, timeline: Timeline, columns: pa.Schema
+    ) -> tuple[pa.Schema, KeyExpressions, WriteProfile]:
+        """The schema that the commit will have, the keys, and what is known of the table: all as of one timeline."""
+        schema = choose_schema(self._options, table.config, columns, table.load_schema(timeline, self._commits))
+        keys = build_keys(self._options, table.config, columns)
+        check_ordering(self._options, table.config, schema)
+        return schema, keys, self._profiles.load(timeline)
 
     def _look_around(
         self, table: HudiTable, timeline: Timeline, profile: WriteProfile, pending: PendingCommit
@@ -333,19 +346,19 @@ class MicroBatchWriter:
         self.progress.is_visible = True
         return True
 
-    def _undo(self, job: BatchJob) -> None:
+    def _undo(self, table: HudiTable, pending: PendingCommit) -> None:
         """Rolls back at once what the batch began; if that fails, the next batch does it."""
         self._profiles.drop()
         self.lease.beat_for(None)
-        time = job.pending.time
+        time = pending.time
         try:
-            timeline = job.table.load_timeline()
-            found = timeline.find(time, job.pending.instant.action)
+            timeline = table.load_timeline()
+            found = timeline.find(time, pending.instant.action)
             if found is not None and not found.is_completed:
-                end_pending(job.table, timeline, found, self.lease.owner)
+                end_pending(table, timeline, found, self.lease.owner)
             if self._quarantine is not None:
-                key = self._table_key(job.table)
-                finish_quarantine(self._quarantine, key, job.table, job.table.load_timeline(), self._commits)
+                key = self._table_key(table)
+                finish_quarantine(self._quarantine, key, table, table.load_timeline(), self._commits)
         except HudiError as error:
             log.warning("rollback_left_to_next_batch", table=self.table, instant_time=time, error=str(error))
 

@@ -21,7 +21,8 @@ from table.timeline.end_record import find_end
 from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
 from table.transaction.heartbeat import find_live_writer
-from table.transaction.lease import find_holder, is_dead_here, read_age_ms
+from table.transaction.lease import find_holder, read_age_ms
+from table.transaction.lease_record import describe_holder, is_dead_here
 from table.transaction.membership import is_open
 from table.transaction.unnamed_operation import check_goes_on
 
@@ -168,11 +169,11 @@ def _examine_pending(table: HudiTable, timeline: Timeline, options: WriteOptions
 
 def _examine_lease(table: HudiTable, options: WriteOptions) -> list[Finding]:
     holder = find_holder(table.storage)
-    if holder is None or holder.identity is None:
+    if holder is None or holder.is_released:
         return []
-    who, settings = holder.identity, options.heartbeat
-    age_ms = read_age_ms(table.storage, who.owner)
-    text = f"sink {who.sink_id!r}, query {who.query_id!r} (process {holder.process}) holds the table"
+    settings = options.heartbeat
+    age_ms = read_age_ms(table.storage, holder.identity.owner if holder.identity is not None else None)
+    text = f"{describe_holder(holder)} holds the table"
     if age_ms is None or age_ms > settings.expiry_ms or is_dead_here(holder):
         return [Finding("ok", f"{text}, but is dead: the next writer takes over")]
     left_s = max(0.0, (settings.expiry_ms - age_ms) / 1000)
@@ -182,7 +183,7 @@ def _examine_lease(table: HudiTable, options: WriteOptions) -> list[Finding]:
             return [Finding("ok", f"{text}: the sink joins them")]
         way_in = f"set hoodie.write.concurrency.mode={ConcurrencyMode.OPTIMISTIC} to join them"
         return [Finding("stop", f"{text}: {way_in}, or wait {left_s:.0f} s after the last one has stopped")]
-    if who.query_id is None:
+    if holder.identity is None or holder.identity.query_id is None:
         return [Finding("stop", f"{text}: others may write after it has ended, or in {left_s:.0f} s if it is dead")]
     said = f"if it is dead, the same query may start again at once, and others in {left_s:.0f} s"
     return [Finding("note", f"{text}: {said}; while it lives, others are refused")]

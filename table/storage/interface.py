@@ -16,6 +16,7 @@ import pyarrow as pa
 from table.errors import InvalidConfigError, StorageError
 from table.storage.byte_ranges import ByteRange
 from table.storage.versions import VersionedFiles
+from table.version import SIGN
 
 METAFOLDER = ".hoodie"
 TEMPORARY_PREFIX = ".hudistream-"
@@ -257,7 +258,7 @@ class Storage(VersionedFiles, ABC):
         Raises:
             StorageError: when the store fails.
         """
-        self.create_exclusive(join(OPEN_FOLDER, instant_time), b"")
+        self.create_exclusive(join(OPEN_FOLDER, instant_time), SIGN)
 
     def is_open(self, instant_time: str) -> bool:
         """Whether an instant is open: the look of a task (rule 4).

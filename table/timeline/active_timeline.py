@@ -7,7 +7,7 @@ may or may not have created is read back before the caller gets an answer.
 from typing import Protocol
 
 from table import clock
-from table.errors import CommitOutcomeUnknownError, CorruptFileError, StorageError
+from table.errors import CommitOutcomeUnknownError, CorruptFileError, StorageError, TimelineMovedError
 from table.storage.interface import METAFOLDER, TEMPORARY_PREFIX, Storage, join
 from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import LAYOUT_1, TimelineLayout, check_is_written, name_instant
@@ -85,6 +85,21 @@ def find_instant(storage: Storage, instant: Instant) -> bytes | None:
         return storage.read(instant.path)
     except FileNotFoundError:
         return None
+
+
+def read_current(storage: Storage, instant: Instant) -> bytes:
+    """Content of an instant's file that a decision rests on: an absent file proves nothing.
+
+    Raises:
+        TimelineMovedError: the file was deleted since the timeline was listed.
+    """
+    data = find_instant(storage, instant)
+    if data is None:
+        raise TimelineMovedError(
+            f"{instant.path} of {storage.base_uri!r} was archived or undone before it was read: nothing was decided; "
+            "try again"
+        )
+    return data
 
 
 class TimeClaim(Protocol):

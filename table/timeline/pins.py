@@ -1,6 +1,6 @@
 """Pins: a reader says which snapshot it reads, so that cleaning leaves its files alone for a while.
 
-A pin is an empty file whose name says an instant and a lifetime. It ends when the reader deletes it, or when it is as
+A pin is a file whose name says an instant and a lifetime. It ends when the reader deletes it, or when it is as
 old as its lifetime. Its age is the difference of two times of the store, that of the pin and that of a file just
 written, so no machine's clock matters. Hudi passes over the folder, and its cleaner over the pins.
 """
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from table import clock
 from table.storage.interface import OWN_FOLDER, FileInfo, Storage, join
+from table.version import SIGN
 
 PINS_FOLDER = join(OWN_FOLDER, "pins")
 LONGEST_S = 86_400
@@ -65,7 +66,7 @@ def write_pin(storage: Storage, pin: Pin) -> None:
     Raises:
         StorageError: the store fails, or the reader may not write.
     """
-    storage.put(pin.path, b"")
+    storage.put(pin.path, SIGN)
 
 
 def delete_pin(storage: Storage, pin: Pin) -> None:
@@ -81,7 +82,7 @@ def load_live_pins(storage: Storage) -> tuple[Pin, ...]:
     """
     if not any(parse_pin(entry.name) for entry in storage.list_dir(PINS_FOLDER)):
         return ()
-    storage.put(join(PINS_FOLDER, _NOW), b"")
+    storage.put(join(PINS_FOLDER, _NOW), SIGN)
     entries = storage.list_dir(PINS_FOLDER)
     now_ms = next((entry.modified_ms for entry in entries if entry.name == _NOW), clock.now_ms())
     live, expired = sort_pins(entries, now_ms - storage.time_granularity_ms)

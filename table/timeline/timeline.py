@@ -86,6 +86,20 @@ class Timeline:
         """The first completed write: files of older instants were retired to the archive, hence count."""
         return min(self.committed_times, default=None)
 
+    @cached_property
+    def unseen_from(self) -> str | None:
+        """The least time of a write that is completed after this timeline was listed; None on an empty timeline.
+
+        Such a write is pending here, or is requested later: then its time is greater than that of every write that is
+        completed here (`table.timeline.active_timeline.request_and_list`).
+        """
+        times = [instant.time for instant in self.pending]
+        return min([*times, *sorted(self.committed_times)[-1:]], default=None)
+
+    def last_write_until(self, time: str) -> str | None:
+        """The last completed write that is not later than a time; None where there is none."""
+        return max((written for written in self.committed_times if written <= time), default=None)
+
     def is_committed(self, time: str) -> bool:
         """Whether files of that instant are visible (BaseHoodieTimeline.containsOrBeforeTimelineStarts)."""
         committed = self.committed_times

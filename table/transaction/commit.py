@@ -13,6 +13,7 @@ from table.errors import (
     CommitConflictError,
     CommitOutcomeUnknownError,
     StorageError,
+    TimelineMovedError,
 )
 from table.files.markers import delete_announced, delete_marker, delete_markers, delete_some_markers, list_markers
 from table.hudi_table import HudiTable
@@ -30,9 +31,15 @@ from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import name_instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.timeline import Timeline
-from table.transaction.commit_facts import PendingCommit, load_facts, load_rolled_back_time, rollbacks_after
+from table.transaction.commit_facts import (
+    PendingCommit,
+    is_clustering,
+    load_facts,
+    load_rolled_back_time,
+    rollbacks_after,
+)
 from table.transaction.commit_order import Place, find_last_place, take_next_place
-from table.transaction.conflicts import find_conflict
+from table.transaction.conflicts import CommitFacts, find_conflict
 from table.transaction.heartbeat import WriterIdentity, begin_heartbeat, delete_heartbeat
 from table.transaction.lease import Lease
 from table.transaction.lock import Step, guarded
@@ -42,6 +49,7 @@ from table.transaction.store_clock import wait_past_completed, wait_until_reache
 WRITER_KEY = "hudistream.writer"
 LONGEST_TASK_MS = 24 * 3_600_000
 _TRIES = 100  # others may take the next place so often
+_MOVES = 5  # of the timeline while it is read
 _LOOKS = 6  # at a commit of another writer that has its place and has not ended: three seconds
 
 log = get_logger("hudistream.commit")
@@ -70,7 +78,9 @@ def begin_commit(
 ) -> PendingCommit:
     """Requests a commit, and moves it to inflight with the writer's name in it.
 
-    Its heartbeat is there before the request is: nobody sees a write without one.
+    Its heartbeat is there before the request is, so no writer sees a pending write without one. The batch is planned
+    from the timeline that is listed after the request (`PendingCommit.seen`). From the request on, archival keeps what
+    the batch has not seen: the heartbeat says from which time on (rule 15).
 
     Args:
         table: the table.
@@ -91,6 +101,7 @@ def begin_commit(
     try:
         with guarded(table, Step.BEGIN):
             newest = table.load_timeline() if lease.is_shared else timeline
+            claim.sight = newest.unseen_from
             instant, now = request_and_list(storage, newest, action, table.config.timezone, claim=claim)
             if lease.is_shared:
                 now = settle_compactions(table, now)
@@ -98,6 +109,7 @@ def begin_commit(
                 _check_alone(timeline, now, instant)
             lease.confirm()
             _check_compactions(now, instant.time)
+            _check_clusterings(storage, timeline, now)
         profile = CommitMetadata(operation=operation, extra={WRITER_KEY: identity.encode().decode()})
         storage.open_staging(instant.time)
         begun = begin_instant(storage, instant, table.layout.encode_commit(profile))
@@ -105,9 +117,7 @@ def begin_commit(
         _withdraw_begin(table, claim.time, action)
         raise
     log.debug("commit_begun", table=storage.base_uri, instant_time=instant.time, operation=operation)
-    # beside others, commits that the caller's plan does not know may have come with the end of the compaction
-    seen = now if not lease.is_shared and _compactions_ended(timeline, now) else timeline
-    return PendingCommit(begun, operation, seen, table.config, now.pending_of(Action.COMPACTION))
+    return PendingCommit(begun, operation, now, table.config, now.pending_of(Action.COMPACTION), sight=claim.sight)
 
 
 def _check_alone(before: Timeline, now: Timeline, instant: Instant) -> None:
@@ -138,10 +148,14 @@ def _check_compactions(timeline: Timeline, time: str) -> None:
             )
 
 
-def _compactions_ended(before: Timeline, now: Timeline) -> bool:
-    """Whether a compaction beside the stream was completed meanwhile: the batch goes on from what it made."""
-    ended = (now.find(pending.time, Action.COMPACTION) for pending in before.pending_of(Action.COMPACTION))
-    return any(found is not None and found.is_completed for found in ended)
+def _check_clusterings(storage: Storage, before: Timeline, now: Timeline) -> None:
+    """Refuses to write beside a clustering that was requested since the caller looked: it will not know our files."""
+    for pending in now.pending_of(Action.REPLACE_COMMIT):
+        if before.find(pending.time, pending.action) is None and is_clustering(storage, now, pending):
+            raise CommitConflictError(
+                f"the clustering {pending.file_name} was requested while this batch began: let its writer finish it; "
+                "the batch can be run again"
+            )
 
 
 class _HeartbeatClaim:
@@ -149,14 +163,16 @@ class _HeartbeatClaim:
 
     Attributes:
         time: the one that is claimed.
+        sight: the least time of a write that the batch may not see.
     """
 
     def __init__(self, storage: Storage, identity: WriterIdentity) -> None:
         self._storage, self._identity = storage, identity
         self.time: str | None = None
+        self.sight: str | None = None
 
     def take(self, time: str) -> bool:
-        if begin_heartbeat(self._storage, time, self._identity):
+        if begin_heartbeat(self._storage, time, self._identity, self.sight):
             self.time = time
         return self.time == time
 
@@ -222,8 +238,8 @@ def complete_commit(
     with guarded(table, Step.COMPLETE) as held:
         for _ in range(_TRIES):
             last = _settle_last(table, lease.owner) if lease.is_shared else None
-            timeline = table.load_timeline()
-            conflict = find_conflict(load_facts(table.storage, timeline, pending, written, schema))
+            timeline, facts = _look_again(table, pending, written, schema)
+            conflict = find_conflict(facts)
             if conflict is not None:
                 error = CommitConflictError(f"{conflict.reason}; the batch is not visible and can be run again")
                 error.file_groups = conflict.file_groups
@@ -237,6 +253,18 @@ def complete_commit(
         completed = _decide_and_complete(table, pending, table.layout.encode_commit(metadata), lease)
     log.debug("commit_completed", table=table.storage.base_uri, instant_time=pending.time, files=len(written.stats))
     return CompletedCommit(completed, metadata)
+
+
+def _look_again(
+    table: HudiTable, pending: PendingCommit, written: CommitMetadata, schema: str
+) -> tuple[Timeline, CommitFacts]:
+    """The timeline as it is now, and what it says; listed again where it changed while its files were read."""
+    for _ in range(_MOVES):
+        timeline = table.load_timeline()
+        with suppress(TimelineMovedError):
+            return timeline, load_facts(table.storage, timeline, pending, written, schema)
+    timeline = table.load_timeline()
+    return timeline, load_facts(table.storage, timeline, pending, written, schema)
 
 
 def _settle_last(table: HudiTable, owner: str) -> Place:

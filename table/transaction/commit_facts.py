@@ -1,9 +1,11 @@
 """What a commit looks at before it becomes visible, read from the store; `conflicts` beside it judges."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from table.config.table_config import TableConfig, load_table_config
-from table.errors import CorruptFileError, InvalidConfigError
+from table.errors import CommitConflictError, InvalidConfigError, TimelineMovedError
 from table.storage.interface import Storage, join
 from table.timeline.active_timeline import find_instant, read_instant
 from table.timeline.instant import Action, Instant, State
@@ -22,10 +24,11 @@ class PendingCommit:
     Attributes:
         instant: inflight.
         operation: ``INSERT`` …
-        seen: completed writes and services of the timeline that it was planned from.
+        seen: the timeline that it is planned from, listed after its request.
         config: the table's properties when it began.
         compactions: those that are pending beside it.
         looks: whether the batch looks for rows of the table, to change or to replace them.
+        sight: what its heartbeat says: the least time of a write that the batch may not have seen.
     """
 
     instant: Instant
@@ -34,6 +37,7 @@ class PendingCommit:
     config: TableConfig
     compactions: tuple[Instant, ...] = ()
     looks: bool = True
+    sight: str | None = None
 
     @property
     def time(self) -> str:
@@ -63,14 +67,14 @@ def load_facts(
     for instant in timeline:
         is_new = (instant.time, instant.action) not in known and instant.time not in waiting
         if instant.action is Action.CLEAN and is_new:
-            cleaned.update(load_cleaned(storage, timeline, instant))
+            cleaned.update(load_cleaned(storage, instant))
     return CommitFacts(
         instant_time=pending.time,
         file_groups=metadata.file_groups,
         inputs=frozenset(join(stat.partition_path, name) for stat in stats if (name := _base_file_of(stat))),
         schema=schema,
         inflight_exists=timeline.contains(pending.instant.at(State.INFLIGHT)),
-        rolled_back=frozenset(load_rolled_back_time(storage, timeline, i) for i in new_rollbacks),
+        rolled_back=frozenset(_load_undone(storage, timeline, i) for i in new_rollbacks),
         restored=any(i.action is Action.RESTORE and (i.time, i.action) not in known for i in timeline),
         seen=seen.committed_times,
         missing=missing_since(seen, timeline),
@@ -82,6 +86,9 @@ def load_facts(
         config_before=pending.config,
         config_now=load_table_config(storage),
         looks=pending.looks,
+        unseen_from=seen.unseen_from,
+        line_then=seen.first_active_time,
+        line_now=timeline.first_active_time,
     )
 
 
@@ -125,18 +132,40 @@ def missing_since(before: Timeline, now: Timeline) -> frozenset[str]:
     return frozenset(time for time in lost if time > first)
 
 
-def load_cleaned(storage: Storage, timeline: Timeline, clean: Instant) -> frozenset[str]:
-    """Paths that a clean deletes or has deleted, relative to the table; none where its file was archived since."""
-    try:
-        if clean.is_completed:
-            deleted = decode_clean_metadata(read_instant(storage, clean)).deleted
-            return frozenset(join(path, name) for path, names in deleted.items() for name in names)
-        plan = clean.at(State.REQUESTED)
-        data = read_instant(storage, plan) if timeline.contains(plan) else b""
-        files = decode_clean_plan(data).files.values() if data else ()
-        return frozenset(storage.relative(file) for names in files for file in names)
-    except (CorruptFileError, InvalidConfigError):
-        return frozenset()
+def load_cleaned(storage: Storage, clean: Instant) -> frozenset[str]:
+    """Paths that a clean deletes or has deleted, relative to the table.
+
+    Args:
+        storage: the table's.
+        clean: in any state.
+
+    Raises:
+        TimelineMovedError: a pending clean was completed or withdrawn since the timeline was listed.
+        CommitConflictError: a completed clean was archived since, or does not tell what it deleted.
+    """
+    if clean.is_completed:
+        data = find_instant(storage, clean)
+        if not data:
+            gone = "was archived" if data is None else "is empty"
+            raise CommitConflictError(
+                f"{clean.file_name} {gone}, so that it is not known what the clean deleted while the batch ran; the "
+                "batch can be run again"
+            )
+        deleted = decode_clean_metadata(data, clean.file_name).deleted
+        return frozenset(join(path, name) for path, names in deleted.items() for name in names)
+    contents = (find_instant(storage, clean.at(state)) for state in (State.REQUESTED, State.INFLIGHT))
+    found = [data for data in contents if data is not None]
+    if not found:
+        raise TimelineMovedError(f"{clean.file_name} ended while the timeline was read: run the batch again")
+    plan = next((data for data in found if data), None)  # a clean that died before it had a plan deletes nothing
+    files = decode_clean_plan(plan, clean.file_name).files if plan is not None else {}
+    return frozenset(_inside(storage, (file for names in files.values() for file in names)))
+
+
+def _inside(storage: Storage, files: Iterable[str]) -> Iterator[str]:
+    for file in files:
+        with suppress(InvalidConfigError):  # no batch continues a file outside of the table
+            yield storage.relative(file)
 
 
 def load_rolled_back_time(storage: Storage, timeline: Timeline, rollback: Instant) -> str:
@@ -147,6 +176,18 @@ def load_rolled_back_time(storage: Storage, timeline: Timeline, rollback: Instan
     plan = rollback.at(State.REQUESTED)
     data = find_instant(storage, plan) if timeline.contains(plan) else None
     return decode_rollback_plan(data, plan.file_name).instant_time if data else ""
+
+
+def _load_undone(storage: Storage, timeline: Timeline, rollback: Instant) -> str:
+    """As `load_rolled_back_time`, of a rollback that the batch has not seen: it must tell what it undoes.
+
+    Raises:
+        TimelineMovedError: it ended since the timeline was listed.
+    """
+    time = load_rolled_back_time(storage, timeline, rollback)
+    if not time and not any(storage.exists(file.path) for file in timeline.files_of(rollback.time, Action.ROLLBACK)):
+        raise TimelineMovedError(f"{rollback.file_name} ended while the timeline was read: run the batch again")
+    return time
 
 
 def rollbacks_after(timeline: Timeline, time: str) -> tuple[Instant, ...]:

@@ -18,6 +18,7 @@ from table.errors import CorruptFileError, StorageError
 from table.storage.interface import OWN_FOLDER, Storage, join
 from table.timeline.active_timeline import create_settled
 from table.timeline.instant import Action, Instant
+from table.version import VERSION
 
 ORDER_FOLDER = join(OWN_FOLDER, "order")
 _TRIES = 20
@@ -46,7 +47,8 @@ class Place:
 
     def encode(self) -> bytes:
         """JSON."""
-        return json.dumps({"time": self.time, "action": self.action, "owner": self.owner}).encode()
+        told = {"time": self.time, "action": self.action, "owner": self.owner, "version": VERSION}
+        return json.dumps(told).encode()
 
 
 def decode_place(number: int, data: bytes) -> Place:

@@ -39,6 +39,9 @@ class CommitFacts:
         config_before: the table's properties when we started.
         config_now: and now.
         looks: whether we looked for rows of the table; who only adds rows misses none.
+        unseen_from: the least time of a write that may have completed since we started (`Timeline.unseen_from`).
+        line_then: the first active write when we started.
+        line_now: and now: archival has taken every write before it.
     """
 
     instant_time: str
@@ -58,6 +61,9 @@ class CommitFacts:
     config_before: TableConfig
     config_now: TableConfig | None
     looks: bool = True
+    unseen_from: str | None = None
+    line_then: str | None = None
+    line_now: str | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,13 @@ class Conflict:
 
 def find_conflict(facts: CommitFacts) -> Conflict | None:
     """Why the commit must not become visible, or None when it may."""
-    reason = _find_undone(facts) or _find_changed(facts) or _find_rescheduled(facts) or _find_other_schema(facts)
+    reason = (
+        _find_undone(facts)
+        or _find_archived(facts)
+        or _find_changed(facts)
+        or _find_rescheduled(facts)
+        or _find_other_schema(facts)
+    )
     return Conflict(reason) if reason is not None else _find_overlap(facts)
 
 
@@ -89,6 +101,17 @@ def _find_undone(facts: CommitFacts) -> str | None:
     if undone:
         return f"commit {min(undone)} was undone while the batch ran, which was planned from it"
     return "a restore began while the batch ran" if facts.restored else None
+
+
+def _find_archived(facts: CommitFacts) -> str | None:
+    """Archival that moved past what the batch has not seen: the active timeline does not tell all that happened."""
+    unseen_from, line = facts.unseen_from, facts.line_now
+    if unseen_from is None or line is None or line <= max(unseen_from, facts.line_then or ""):
+        return None
+    return (
+        f"commits up to {line} were archived while the batch ran, which has not seen those from {unseen_from} on: the "
+        "timeline does not tell any more what they changed"
+    )
 
 
 def _find_changed(facts: CommitFacts) -> str | None:

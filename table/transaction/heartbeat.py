@@ -1,7 +1,7 @@
 """Heartbeats: a file whose modification time says that an instant's writer is alive (HoodieHeartbeatClient).
 
-Hudi's file is empty. Ours holds who the writer is, so that a stream that was killed and started
-again is told from a second stream.
+Hudi's file is empty. Ours says who the writer is, so that a stream that was killed and started again is told from a
+second stream. It says, too, what the writer has not seen yet (`Sight`): archival keeps that on the active timeline.
 """
 
 import json
@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 
 from table.options.groups import HeartbeatSettings
 from table.storage.interface import METAFOLDER, Storage, join
+from table.version import VERSION
 
 HEARTBEAT_FOLDER = join(METAFOLDER, ".heartbeat")
 
@@ -34,7 +35,7 @@ class WriterIdentity:
 
     def encode(self) -> bytes:
         """JSON."""
-        return json.dumps(asdict(self)).encode()
+        return json.dumps({**asdict(self), "version": VERSION}).encode()
 
 
 def decode_identity(data: bytes) -> WriterIdentity | None:
@@ -46,19 +47,52 @@ def decode_identity(data: bytes) -> WriterIdentity | None:
         return None
 
 
+def decode_sight(data: bytes) -> str | None:
+    """The oldest time that the writer of a heartbeat may not have seen; None where the file does not tell."""
+    try:
+        sight = json.loads(data).get("sight")
+    except (ValueError, AttributeError):
+        return None
+    return sight if isinstance(sight, str) and sight else None
+
+
 def heartbeat_path(instant_time: str) -> str:
     """Path of an instant's heartbeat, relative to the table."""
     return join(HEARTBEAT_FOLDER, instant_time)
 
 
-def write_heartbeat(storage: Storage, instant_time: str, identity: WriterIdentity) -> None:
-    """Beats once."""
-    storage.put(heartbeat_path(instant_time), identity.encode())
+def write_heartbeat(storage: Storage, instant_time: str, identity: WriterIdentity, sight: str | None = None) -> None:
+    """Beats once.
+
+    Args:
+        storage: the table's.
+        instant_time: of the write.
+        identity: the writer.
+        sight: see `decode_sight`.
+    """
+    storage.put(heartbeat_path(instant_time), _encode(identity, sight))
 
 
-def begin_heartbeat(storage: Storage, instant_time: str, identity: WriterIdentity) -> bool:
-    """Beats for the first time. Returns False where somebody else has a heartbeat of that instant."""
-    return storage.create_exclusive(heartbeat_path(instant_time), identity.encode())
+def begin_heartbeat(storage: Storage, instant_time: str, identity: WriterIdentity, sight: str | None = None) -> bool:
+    """Beats for the first time; the arguments are those of `write_heartbeat`.
+
+    Returns:
+        False where another writer has a heartbeat of that instant.
+    """
+    return storage.create_exclusive(heartbeat_path(instant_time), _encode(identity, sight))
+
+
+def find_sight(storage: Storage, instant_time: str) -> str | None:
+    """What the heartbeat of a pending write tells of its `decode_sight`; None without a heartbeat that tells."""
+    try:
+        return decode_sight(storage.read(heartbeat_path(instant_time)))
+    except FileNotFoundError:
+        return None
+
+
+def _encode(identity: WriterIdentity, sight: str | None) -> bytes:
+    told = json.loads(identity.encode())
+    return json.dumps({**told, "sight": sight} if sight is not None else told).encode()
 
 
 def delete_heartbeat(storage: Storage, instant_time: str) -> None:

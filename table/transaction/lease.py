@@ -10,12 +10,10 @@ wakes up late cannot take back what it has lost. Ages are the difference between
 one just made, so no machine's clock matters.
 """
 
-import json
-import os
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NoReturn
 
@@ -26,49 +24,21 @@ from table.options.groups import HeartbeatSettings
 from table.storage.interface import OWN_FOLDER, Storage, join
 from table.timeline.active_timeline import create_settled
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat
-from table.version import VERSION
+from table.transaction.lease_record import (
+    LeaseRecord,
+    decode_lease,
+    describe_holder,
+    is_dead_here,
+    this_machine,
+    this_process,
+)
+from table.version import SIGN
 
 LEASE_FOLDER = join(OWN_FOLDER, "lease")
 ALIVE_FOLDER = join(OWN_FOLDER, "alive")
 _TRIES, _FORGOTTEN_AFTER = 20, 10  # times the time of a lease
 
 log = get_logger("hudistream.lease")
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseRecord:
-    """Who holds a table.
-
-    Attributes:
-        number: the greatest counts.
-        identity: who; None: it was released.
-        machine: where its process runs, if that can be told.
-        process: its number there.
-        version: of hudistream.
-    """
-
-    number: int
-    identity: WriterIdentity | None
-    machine: str = ""
-    process: int = 0
-    version: str = VERSION
-
-    def encode(self) -> bytes:
-        """JSON."""
-        who = asdict(self.identity) if self.identity is not None else None
-        told = {"identity": who, "machine": self.machine, "process": self.process, "version": self.version}
-        return json.dumps(told).encode()
-
-
-def decode_lease(number: int, data: bytes) -> LeaseRecord:
-    """The inverse of `LeaseRecord.encode`. One that cannot be read counts as released: its maker is dead."""
-    try:
-        document = json.loads(data)
-        who = document["identity"]
-        identity = WriterIdentity(**who) if who is not None else None
-        return LeaseRecord(number, identity, document["machine"], document["process"], document["version"])
-    except (ValueError, KeyError, TypeError):
-        return LeaseRecord(number, None)
 
 
 def find_holder(storage: Storage) -> LeaseRecord | None:
@@ -88,18 +58,28 @@ def _numbers(storage: Storage) -> list[int]:
     return [int(entry.name) for entry in storage.list_dir(LEASE_FOLDER) if entry.name.isdigit()]
 
 
-def measure_age_ms(storage: Storage, owner: str, me: str) -> int | None:
-    """How long ago an owner was alive, by the store's clock alone; None where it left no sign."""
-    storage.put(join(ALIVE_FOLDER, me), b"")
+def measure_age_ms(storage: Storage, owner: str | None, me: str) -> int | None:
+    """How long ago an owner was alive, by the store's clock alone.
+
+    Args:
+        storage: the table's.
+        owner: a writer; None: any writer but this one.
+        me: this writer.
+
+    Returns:
+        Milliseconds; None where the owner left no sign.
+    """
+    storage.put(join(ALIVE_FOLDER, me), SIGN)
     times = {entry.name: entry.modified_ms for entry in storage.list_dir(ALIVE_FOLDER)}
-    if owner not in times or me not in times:
-        return None
-    return max(0, times[me] - times[owner])
+    now_ms = times.pop(me, None)
+    signs = times.values() if owner is None else [times[owner]] if owner in times else []
+    newest = max(signs, default=None)
+    return None if newest is None or now_ms is None else max(0, now_ms - newest)
 
 
 def measure_now_ms(storage: Storage, me: str) -> int:
     """The store's time: that of a file just written."""
-    storage.put(join(ALIVE_FOLDER, me), b"")
+    storage.put(join(ALIVE_FOLDER, me), SIGN)
     times = {entry.name: entry.modified_ms for entry in storage.list_dir(ALIVE_FOLDER)}
     return times.get(me, clock.now_ms())
 
@@ -107,24 +87,30 @@ def measure_now_ms(storage: Storage, me: str) -> int:
 def may_take_over(
     holder: LeaseRecord | None,
     me: WriterIdentity,
-    age_ms: Callable[[str], int | None],
+    age_ms: Callable[[str | None], int | None],
     expiry_ms: int,
     is_over: Callable[[WriterIdentity], bool] = lambda _: False,
 ) -> bool:
     """Whether a table is free for a writer (pure but for what it is given to ask).
 
-    It is when nobody holds it, when the holder has given no sign for the time of its lease, when the
-    holder's process is known to be dead, when it is an earlier run of the same streaming query (the end
+    A table is free when nobody holds it, when the holder has given no sign for the time of its lease, when the
+    holder's process is known to be dead, when the holder is an earlier run of the same streaming query (the end
     records protect from what is left of it), or a sink of this process that does nothing and whose query is over.
+    A record that cannot be read may be that of a later version. Its holder lives as long as any writer gives a sign.
 
     Args:
         holder: who holds the table, or nobody.
         me: who wants it.
-        age_ms: how long ago an owner gave a sign.
+        age_ms: how long ago an owner gave a sign; asked for None: how long ago any other writer did.
         expiry_ms: how long a lease lasts.
         is_over: whether the streaming query of a writer in this process has ended.
     """
-    if holder is None or holder.identity is None or holder.identity.owner == me.owner:
+    if holder is None or holder.is_released:
+        return True
+    if holder.identity is None:
+        youngest = age_ms(None)
+        return youngest is None or youngest > expiry_ms
+    if holder.identity.owner == me.owner:
         return True
     if holder.identity.is_same_stream(me) or is_dead_here(holder):
         return True
@@ -135,31 +121,17 @@ def may_take_over(
     return age is None or age > expiry_ms
 
 
-def read_age_ms(storage: Storage, owner: str) -> int | None:
-    """About how long ago an owner was alive, for people: by this machine's clock, writing nothing."""
+def read_age_ms(storage: Storage, owner: str | None) -> int | None:
+    """About how long ago an owner was alive, for people: by this machine's clock, writing nothing.
+
+    Args:
+        storage: the table's.
+        owner: a writer; None: any writer.
+    """
     times = {entry.name: entry.modified_ms for entry in storage.list_dir(ALIVE_FOLDER)}
-    return max(0, clock.now_ms() - times[owner]) if owner in times else None
-
-
-def is_dead_here(holder: LeaseRecord) -> bool:
-    """Whether the holder's process ran on this machine and is not there any more."""
-    if not holder.machine or holder.machine != this_machine() or holder.process == this_process():
-        return False
-    return not os.path.exists(f"/proc/{holder.process}")
-
-
-def this_process() -> int:
-    """Number of this process."""
-    return os.getpid()
-
-
-def this_machine() -> str:
-    """This boot of this machine, and this space of process numbers; "" where that cannot be told."""
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return f"{file.read().strip()}/{os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return ""
+    signs = times.values() if owner is None else [times[owner]] if owner in times else []
+    newest = max(signs, default=None)
+    return max(0, clock.now_ms() - newest) if newest is not None else None
 
 
 # owner -> the lease, for writers of this process
@@ -193,7 +165,7 @@ class Lease:
         self.is_shared = False
         self._stopped: threads.Signal | None = None
         self._thread: threads.RunningThread | None = None
-        self._beating: tuple[str, WriterIdentity] | None = None
+        self._beating: tuple[str, WriterIdentity, str | None] | None = None
 
     @property
     def is_held(self) -> bool:
@@ -240,9 +212,9 @@ class Lease:
             if not may_take_over(holder, identity, ages, expiry_ms, self.is_over):
                 assert holder is not None
                 raise CommitConflictError(
-                    f"the table {storage.base_uri!r} is being written by a live writer, {_describe(holder)}; this is "
-                    f"sink {identity.sink_id!r}, query {identity.query_id!r}: one writer per table; stop the other one "
-                    f"(HudiSink.stop()), or wait {self._settings.expiry_ms / 1000:.0f} s after it has died"
+                    f"the table {storage.base_uri!r} is being written by a live writer, {describe_holder(holder)}; "
+                    f"this is sink {identity.sink_id!r}, query {identity.query_id!r}: one writer per table; stop the "
+                    f"other one (HudiSink.stop()), or wait {self._settings.expiry_ms / 1000:.0f} s after it has died"
                 )
             number = holder.number + 1 if holder is not None else 1
             record = LeaseRecord(number, identity, this_machine(), this_process())
@@ -258,7 +230,7 @@ class Lease:
             self._delete_older(number)
             self._sweep_signs()
             if holder is not None and holder.identity is not None and holder.identity.owner != self.owner:
-                log.info("lease_taken_over", table=storage.base_uri, before=_describe(holder))
+                log.info("lease_taken_over", table=storage.base_uri, before=describe_holder(holder))
                 storage.delete_metafile(join(ALIVE_FOLDER, holder.identity.owner))
             return record
         raise CommitConflictError(f"the table {storage.base_uri!r} changes hands too fast: run the batch again")
@@ -290,7 +262,7 @@ class Lease:
     def _lose(self) -> NoReturn:
         self._forget()
         holder = find_holder(self._storage)
-        who = _describe(holder) if holder is not None else "nobody"
+        who = describe_holder(holder) if holder is not None else "nobody"
         raise CommitConflictError(
             f"the table {self._storage.base_uri!r} was taken over by {who} while this writer gave no sign: what it was "
             "about to do has no effect, and can be run again"
@@ -326,9 +298,17 @@ class Lease:
                 ) from error
             self.confirm()
 
-    def beat_for(self, instant_time: str | None, identity: WriterIdentity | None = None) -> None:
-        """Renewals touch the heartbeat of this instant, too: what other engines know a live writer by."""
-        self._beating = (instant_time, identity) if instant_time is not None and identity is not None else None
+    def beat_for(
+        self, instant_time: str | None, identity: WriterIdentity | None = None, sight: str | None = None
+    ) -> None:
+        """Renewals touch the heartbeat of this instant, too: what other engines know a live writer by.
+
+        Args:
+            instant_time: of the batch; None: it has ended.
+            identity: the writer.
+            sight: as the heartbeat was begun with.
+        """
+        self._beating = None if instant_time is None or identity is None else (instant_time, identity, sight)
 
     def _keep(self, stopped: threads.Signal) -> None:
         while not stopped.wait(self._settings.interval_ms / 1000):
@@ -345,7 +325,7 @@ class Lease:
 
     def _renew(self) -> None:
         started_s = clock.monotonic_s()
-        self._storage.put(join(ALIVE_FOLDER, self.owner), b"")
+        self._storage.put(join(ALIVE_FOLDER, self.owner), SIGN)
         self._renewed_s = started_s
 
     def _forget(self) -> None:
@@ -389,12 +369,3 @@ def hold_table(storage: Storage, name: str, settings: HeartbeatSettings | None =
         yield lease
     finally:
         lease.release()
-
-
-def _describe(holder: LeaseRecord) -> str:
-    who = holder.identity
-    if who is None:
-        return "a writer that has released it since"
-    if not holder.process:  # of the lease that several hold
-        return "several writers that share it (hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL)"
-    return f"sink {who.sink_id!r}, query {who.query_id!r} (process {holder.process}, hudistream {holder.version})"

@@ -24,7 +24,9 @@ from table.options.groups import HeartbeatSettings
 from table.storage.interface import OWN_FOLDER, Storage, join
 from table.timeline.active_timeline import create_settled
 from table.transaction.heartbeat import WriterIdentity
-from table.transaction.lease import ALIVE_FOLDER, LEASE_FOLDER, Lease, LeaseRecord, find_holder
+from table.transaction.lease import ALIVE_FOLDER, LEASE_FOLDER, Lease, find_holder
+from table.transaction.lease_record import LeaseRecord
+from table.version import SIGN
 
 SHARED = "several-writers"
 TURNS_FOLDER = join(OWN_FOLDER, "turns")
@@ -141,7 +143,7 @@ class Membership(Lease):
 
     def ask_for_turn(self) -> None:
         """Asks the others to begin no batch until this one is written: the fast ones would win again and again."""
-        self._storage.put(join(TURNS_FOLDER, self.owner), b"")
+        self._storage.put(join(TURNS_FOLDER, self.owner), SIGN)
         self._asked = True
 
     def wait_for_turn(self) -> None:
@@ -167,7 +169,7 @@ class Membership(Lease):
     def _renew(self) -> None:
         super()._renew()
         if self._is_member:
-            self._storage.put(join(ALIVE_FOLDER, SHARED), b"")
+            self._storage.put(join(ALIVE_FOLDER, SHARED), SIGN)
 
     def _forget(self) -> None:
         super()._forget()
@@ -182,7 +184,7 @@ class Membership(Lease):
         self._forget()
         storage = self._storage
         try:
-            storage.put(join(ALIVE_FOLDER, SHARED), b"")  # what others' signs are compared with
+            storage.put(join(ALIVE_FOLDER, SHARED), SIGN)  # what others' signs are compared with
             storage.delete_metafile(join(ALIVE_FOLDER, self.owner))
             if not self._find_alive() and find_holder(storage) == record:
                 # whoever joins right now looks whether the table is still open before it counts itself in

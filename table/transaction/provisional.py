@@ -2,7 +2,7 @@
 
 ::
 
-    .hoodie/.hudistream/plans/<instant>   ``kept`` or ``withdrawn``; created if absent
+    .hoodie/.hudistream/plans/<instant>   the word, ``kept`` or ``withdrawn``, as JSON; created if absent
 
 The planner requests the compaction, and looks whether somebody wrote meanwhile, whose log files it does not know. A
 batch that begins in between sees the request. Were it to write log files above that compaction, nobody could withdraw
@@ -10,15 +10,18 @@ it any more. So the plan says that it is provisional, and the batch waits for th
 gives the word itself: withdrawn. Of the two, one is first, and both obey it.
 """
 
+import json
 from collections.abc import Iterable
 
 from table import clock
+from table.errors import CorruptFileError
 from table.hudi_table import HudiTable
 from table.storage.interface import OWN_FOLDER, Storage, join
 from table.timeline.active_timeline import create_settled, delete_instant_file, find_instant
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.compaction import decode_compaction_plan
 from table.timeline.timeline import Timeline
+from table.version import VERSION
 
 PLANS_FOLDER = join(OWN_FOLDER, "plans")
 KEPT, WITHDRAWN = "kept", "withdrawn"
@@ -39,7 +42,31 @@ def decide_plan(storage: Storage, time: str, wanted: str) -> str:
     Raises:
         CommitOutcomeUnknownError: the store does not say which word counts.
     """
-    return create_settled(storage, join(PLANS_FOLDER, time), wanted.encode()).decode()
+    return decode_word(time, create_settled(storage, join(PLANS_FOLDER, time), encode_word(wanted)))
+
+
+def encode_word(word: str) -> bytes:
+    """The record of a word: JSON."""
+    return json.dumps({"word": word, "version": VERSION}).encode()
+
+
+def decode_word(time: str, data: bytes) -> str:
+    """The inverse of `encode_word`; the first records held the bare word.
+
+    Args:
+        time: the compaction's.
+        data: of its record.
+
+    Raises:
+        CorruptFileError: the record holds neither word: nothing may be concluded from it.
+    """
+    try:
+        word = data.decode() if data in (KEPT.encode(), WITHDRAWN.encode()) else json.loads(data)["word"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CorruptFileError(f"{PLANS_FOLDER}/{time} is no word on a compaction: {error!r}") from error
+    if word not in (KEPT, WITHDRAWN):
+        raise CorruptFileError(f"{PLANS_FOLDER}/{time} says {word!r}: neither {KEPT} nor {WITHDRAWN}")
+    return str(word)
 
 
 def is_kept(storage: Storage, compaction: Instant) -> bool:
@@ -98,6 +125,6 @@ def _is_provisional(storage: Storage, compaction: Instant) -> bool:
 
 def _find_word(storage: Storage, time: str) -> str | None:
     try:
-        return storage.read(join(PLANS_FOLDER, time)).decode()
+        return decode_word(time, storage.read(join(PLANS_FOLDER, time)))
     except FileNotFoundError:
         return None

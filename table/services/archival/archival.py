@@ -3,27 +3,36 @@
 An instant is in the archive before any of its files is deleted, and its completed file goes last: half an
 instant would look like a write that failed. A crash in between leaves an instant in both places; the
 next run retires it again, and readers of the archive take it once.
+
+Archival is a writer: it moves the line below which files count as committed, and deletes files that no commit names.
+So one archival runs at a time (`turn`), everything that it deletes is proven by records that it has read (`retired`),
+and a plan that is outdated is made anew.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
-from table import clock
 from table.config.writable import check_version_written
+from table.errors import CommitConflictError, TimelineMovedError
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.choices import TableType
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
 from table.services.archival.carried import find_uncarried
 from table.services.archival.plan import ArchivalPlan, plan_archival
+from table.services.archival.retired import Retired, read_retired
+from table.services.archival.turn import Turn, hold_turn
+from table.services.archival.unseen import load_unseen
 from table.services.compaction.due import first_that_counts
 from table.services.rollback.leftovers import delete_leftovers, find_held
 from table.timeline.active_timeline import delete_instant_file
-from table.timeline.archived_timeline import RetiredFile
 from table.timeline.end_record import ENDS_FOLDER, delete_end
 from table.timeline.instant import DECIDED_ACTIONS, Action, Instant, State
 from table.timeline.timeline import Timeline
 from table.transaction.lock import Step, guarded
 from table.transaction.provisional import forget_plans
+
+_TRIES = 5  # to plan from a timeline that moves
 
 log = get_logger("hudistream.archival")
 
@@ -57,6 +66,7 @@ def archive(
         compaction: when a merge-on-read table is compacted: the delta commits stay that count for the next one.
 
     Raises:
+        CommitConflictError: another archival is under way, or the timeline changes faster than it can be read.
         HudiError: what was retired so far is in the archive.
     """
     scheduled = schedule_archival(table, settings, compaction)
@@ -70,10 +80,12 @@ class ScheduledArchival:
     Attributes:
         plan: which instants.
         timeline: that it was planned from.
+        compaction: when a merge-on-read table is compacted; None: as by default.
     """
 
     plan: ArchivalPlan
     timeline: Timeline
+    compaction: CompactionSettings | None = None
 
 
 def schedule_archival(
@@ -88,19 +100,35 @@ def schedule_archival(
 
     Raises:
         UnsupportedTableError: the table is of another version than 6.
+        CommitConflictError: the timeline changes faster than it can be read.
     """
     check_version_written(table.config, "archive instants of")
-    with guarded(table, Step.SCHEDULE):
-        timeline = table.load_timeline()
-        needed = _needed_to_compact(table, timeline, compaction or CompactionSettings())
-        plan = plan_archival(timeline, settings, needed)
-        if not plan.instants:
-            return None
-        held = find_held(table, timeline, plan) | find_uncarried(table, timeline, plan)
-        if held:
-            log.debug("archival_held", table=table.storage.base_uri, instants=sorted(held))
-            plan = plan_archival(timeline, settings, held | needed)
-    return ScheduledArchival(plan, timeline) if plan.instants else None
+    for _ in range(_TRIES):
+        with suppress(TimelineMovedError), guarded(table, Step.SCHEDULE):
+            return _plan(table, settings, compaction)
+    raise _moves_too_fast(table)
+
+
+def _plan(
+    table: HudiTable, settings: ArchiveSettings, compaction: CompactionSettings | None
+) -> ScheduledArchival | None:
+    timeline = table.load_timeline()
+    needed = _needed_to_compact(table, timeline, compaction or CompactionSettings())
+    plan = plan_archival(timeline, settings, needed)
+    if not plan.instants:
+        return None
+    held = find_held(table, timeline, plan) | find_uncarried(table, timeline, plan)
+    if held:
+        log.debug("archival_held", table=table.storage.base_uri, instants=sorted(held))
+    plan = plan_archival(timeline, settings, held | needed, load_unseen(table, timeline))
+    return ScheduledArchival(plan, timeline, compaction) if plan.instants else None
+
+
+def _moves_too_fast(table: HudiTable) -> CommitConflictError:
+    return CommitConflictError(
+        f"the timeline of {table.storage.base_uri!r} changed {_TRIES} times while an archival read it: nothing was "
+        "archived; try again"
+    )
 
 
 def _needed_to_compact(table: HudiTable, timeline: Timeline, settings: CompactionSettings) -> frozenset[str]:
@@ -113,21 +141,48 @@ def _needed_to_compact(table: HudiTable, timeline: Timeline, settings: Compactio
 def carry_out_archival(
     table: HudiTable, scheduled: ScheduledArchival, settings: ArchiveSettings, clean: CleanSettings
 ) -> ArchivalOutcome:
-    """Retires what was planned.
+    """Retires what is due, alone: what was planned, or what is due by now where the timeline has moved since.
 
     Args:
         table: the table.
         scheduled: by `schedule_archival`.
-        settings: how many instants go together.
+        settings: the bounds, and how many instants go together.
         clean: how many files are deleted at a time.
 
     Raises:
+        CommitConflictError: another archival is under way, or the timeline changes faster than it can be read.
         HudiError: what was retired so far is in the archive.
     """
+    with hold_turn(table.storage) as turn:
+        current: ScheduledArchival | None = scheduled
+        if table.load_timeline().files != scheduled.timeline.files:
+            current = schedule_archival(table, settings, scheduled.compaction)
+        for _ in range(_TRIES):
+            if current is None:
+                return ArchivalOutcome()
+            try:
+                retired = read_retired(table, current.timeline, current.plan, turn.check)
+            except TimelineMovedError:
+                current = schedule_archival(table, settings, scheduled.compaction)
+                continue
+            return _retire(table, current, retired, settings, clean, turn)
+    raise _moves_too_fast(table)
+
+
+def _retire(
+    table: HudiTable,
+    scheduled: ScheduledArchival,
+    retired: Retired,
+    settings: ArchiveSettings,
+    clean: CleanSettings,
+    turn: Turn,
+) -> ArchivalOutcome:
     storage, plan, timeline = table.storage, scheduled.plan, scheduled.timeline
-    orphans = delete_leftovers(table, timeline, plan, clean)
-    path = _append(table, timeline, plan, settings.batch)
+    orphans = delete_leftovers(table, timeline, plan, retired, clean)
+    turn.check()
+    path = table.archived_timeline.append(retired.files, settings.batch)
     for instant in plan.instants:
+        turn.check()
         # the completed file last: a request without it looks like a write that failed
         for file in timeline.files_of(instant.time, instant.action):
             if file.state is not State.COMPLETED:
@@ -135,7 +190,7 @@ def carry_out_archival(
         delete_instant_file(storage, instant)
     _forget_ends(table, timeline, plan)
     if orphans:
-        orphans += delete_leftovers(table, timeline, plan, clean)
+        orphans += delete_leftovers(table, timeline, plan, retired, clean)
     log.debug(
         "instants_archived",
         table=table.storage.base_uri,
@@ -157,15 +212,3 @@ def _forget_ends(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> No
         if time < line and time not in pending and action in DECIDED_NAMES:
             delete_end(table.storage, time, Action(action))
     forget_plans(table.storage, line, pending)
-
-
-def _append(table: HudiTable, timeline: Timeline, plan: ArchivalPlan, batch: int) -> str:
-    storage = table.storage
-    modified = {entry.name: entry.modified_ms for entry in storage.list_dir(timeline.layout.names.folder)}
-    files = []
-    for instant in plan.instants:
-        for file in timeline.files_of(instant.time, instant.action):
-            moved_ms = modified.get(file.file_name, clock.now_ms())
-            moved_at = clock.format_instant_time(moved_ms, table.config.timezone)
-            files.append(RetiredFile(file, storage.read(file.path), moved_at))
-    return table.archived_timeline.append(files, batch)

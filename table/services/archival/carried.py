@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from table.hudi_table import HudiTable
 from table.services.archival.plan import ArchivalPlan
-from table.timeline.active_timeline import find_instant
+from table.timeline.active_timeline import read_current
 from table.timeline.instant import WRITE_ACTIONS, Instant
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import OUR_KEY, batch_of_commit, decode_checkpoints
@@ -31,6 +31,7 @@ def find_uncarried(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> 
 
     Raises:
         CorruptFileError: a commit's file is damaged.
+        TimelineMovedError: a commit was archived or undone since the timeline was listed.
     """
     if not table.storage.list_dir(ORDER_FOLDER):
         return frozenset()
@@ -58,5 +59,4 @@ def _without_carried(missing: Mapping[str, tuple[str, int]], extra: Mapping[str,
 
 
 def _load_extra(table: HudiTable, instant: Instant) -> Mapping[str, str]:
-    data = find_instant(table.storage, instant)
-    return table.layout.decode_commit(data, instant.file_name).extra if data else {}
+    return table.layout.decode_commit(read_current(table.storage, instant), instant.file_name).extra

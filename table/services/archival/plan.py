@@ -1,7 +1,7 @@
 """Which instants leave the active timeline (pure; TimelineArchiverV1)."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from table.options.groups import ArchiveSettings
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
@@ -21,42 +21,62 @@ class ArchivalPlan:
     first_active: str | None = None
 
 
+@dataclass(frozen=True)
+class Unseen:
+    """What pending writes may not have seen, and will look for before they complete (rule 15 of safety.md).
+
+    Attributes:
+        sights: time of a pending write -> the least time of a write that it may not have seen.
+        cleans: times of cleans that were completed after the request of a pending write.
+    """
+
+    sights: Mapping[str, str] = field(default_factory=dict)
+    cleans: frozenset[str] = frozenset()
+
+
 _WRITING = WRITE_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION}
 
 
-def plan_archival(timeline: Timeline, settings: ArchiveSettings, held: Collection[str] = ()) -> ArchivalPlan:
+def plan_archival(
+    timeline: Timeline, settings: ArchiveSettings, held: Collection[str] = (), unseen: Unseen = Unseen()
+) -> ArchivalPlan:
     """What can be retired now.
 
     Commits go when there are more than the most, down to the least, oldest first. The walk stops at the first that a
     savepoint holds, at the first pending service, at the first that is held, and at the last commit before the first
-    pending write or compaction: what is older than the first commit counts as completed. Cleans and rollbacks go by the
-    same bounds, each action counted for itself; of the rollbacks only those that are older than the first commit that
-    stays.
+    pending write or compaction: what is older than the first commit counts as completed. It stops, too, at the last
+    commit before what a pending write has not seen: the write looks for conflicts there. Cleans and rollbacks go by the
+    same bounds, each action counted for itself. Cleans that a pending write may not have seen stay. Of the rollbacks
+    only those go that are older than the first commit that stays.
 
     Args:
         timeline: the active one.
         settings: the bounds.
         held: instants that must not leave: replace commits whose replaced files are still there, for one; the delta
             commits by which the next compaction is due.
+        unseen: what pending writes may not have seen.
     """
     commits = timeline.completed_writes
     retired: list[Instant] = []
     if len(commits) > settings.max_commits:
-        stop = _first_to_stay(timeline, held)
+        stop = _first_to_stay(timeline, held, unseen)
         for commit in commits[: len(commits) - settings.min_commits]:
             if stop is not None and commit.time >= stop:
                 break
             retired.append(commit)
     first = commits[len(retired)].time if retired else None
     start = first or timeline.first_active_time or ""
-    for action in (Action.CLEAN, Action.ROLLBACK):
-        retired += _surplus(timeline.completed_of(action), settings, start)
+    cleans = [clean for clean in timeline.completed_of(Action.CLEAN) if not _may_be_unseen(timeline, clean, unseen)]
+    stays = len(timeline.completed_of(Action.CLEAN)) - len(cleans)
+    retired += _surplus(cleans, settings, start, stays)
+    retired += _surplus(timeline.completed_of(Action.ROLLBACK), settings, start)
     return ArchivalPlan(tuple(sorted(retired, key=lambda instant: instant.time)), first)
 
 
-def _first_to_stay(timeline: Timeline, held: Collection[str]) -> str | None:
+def _first_to_stay(timeline: Timeline, held: Collection[str], unseen: Unseen) -> str | None:
     pending = [instant for instant in timeline.pending if instant.action is not Action.SAVEPOINT]
     bounds = [_last_before(timeline, i.time) if i.action in _WRITING else i.time for i in pending]
+    bounds += [timeline.last_write_until(sight) or sight for sight in unseen.sights.values()]
     bounds += [instant.time for instant in timeline if instant.action is Action.SAVEPOINT]
     bounds += list(held)
     return min(bounds, default=None)
@@ -67,8 +87,23 @@ def _last_before(timeline: Timeline, time: str) -> str:
     return max((i.time for i in timeline.completed_writes if i.time < time), default=time)
 
 
-def _surplus(instants: Sequence[Instant], settings: ArchiveSettings, start: str) -> list[Instant]:
-    if len(instants) <= settings.max_commits:
+def _may_be_unseen(timeline: Timeline, clean: Instant, unseen: Unseen) -> bool:
+    if clean.time in unseen.cleans:
+        return True
+    writing = [instant.time for instant in timeline.pending_of(*_WRITING)]
+    return any(clean.time >= unseen.sights.get(time, _last_before(timeline, time)) for time in writing)
+
+
+def _surplus(instants: Sequence[Instant], settings: ArchiveSettings, start: str, stays: int = 0) -> list[Instant]:
+    """The oldest of the instants that may leave.
+
+    Args:
+        instants: of one action, oldest first.
+        settings: the bounds.
+        start: the first commit that stays.
+        stays: how many more instants of the action are on the timeline, which stay.
+    """
+    if len(instants) + stays <= settings.max_commits:
         return []
-    surplus = instants[: len(instants) - settings.min_commits]
+    surplus = instants[: max(0, len(instants) + stays - settings.min_commits)]
     return [instant for instant in surplus if instant.action is not Action.ROLLBACK or instant.time < start]

@@ -3,12 +3,16 @@
 from dataclasses import dataclass, field
 
 from table.config.table_config import TableConfig
+from table.errors import CommitConflictError
 from table.hudi_table import HudiTable
+from table.log import get_logger
 from table.options.choices import CleanFailure
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
 from table.services.archival.archival import ScheduledArchival, carry_out_archival, schedule_archival
 from table.services.service import ServiceOutcome, Spread, Trigger
 from table.timeline.timeline import Timeline
+
+log = get_logger("hudistream.archival")
 
 
 @dataclass(frozen=True)
@@ -45,5 +49,9 @@ class ArchivalService:
 
     def execute(self, table: HudiTable, plan: ScheduledArchival, spread: Spread | None = None) -> ServiceOutcome:  # noqa: ARG002
         """Retires them."""
-        done = carry_out_archival(table, plan, self.settings, self.clean)
+        try:
+            done = carry_out_archival(table, plan, self.settings, self.clean)
+        except CommitConflictError as conflict:  # another archival is under way: the next commit looks again
+            log.debug("archival_left_to_another", table=table.storage.base_uri, why=str(conflict))
+            return ServiceOutcome()
         return ServiceOutcome(instants_archived=len(done.instants))

@@ -6,11 +6,11 @@ each file that was listed was there before the file was, so a timeline loaded la
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from table import clock
-from table.errors import CorruptFileError, HudiError
+from table.errors import CorruptFileError, HudiError, TimelineMovedError
 from table.files.log.instants import LogInstants, read_instants
 from table.files.markers import list_marked_instants, list_marker_names
 from table.files.names import BASE_FILE_EXTENSION, parse_log_file, parse_marker
@@ -19,7 +19,7 @@ from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
 from table.services.rollback.rollback import WRITES
 from table.storage.interface import METAFOLDER, Storage, join
-from table.timeline.active_timeline import find_instant, list_temporaries
+from table.timeline.active_timeline import find_instant, list_temporaries, read_current
 from table.timeline.end_record import ENDS_FOLDER, EndRecord, decode_end
 from table.timeline.instant import Action
 from table.timeline.metadata.commit import CommitMetadata
@@ -28,7 +28,8 @@ from table.timeline.timeline import Timeline
 from table.transaction.commit import is_older_than_any_task
 from table.transaction.commit_facts import is_clustering, load_rolled_back_time
 from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer
-from table.transaction.lease import LeaseRecord, find_holder, is_dead_here, read_age_ms
+from table.transaction.lease import find_holder, read_age_ms
+from table.transaction.lease_record import LeaseRecord, is_dead_here
 from table.transaction.membership import is_open
 from table.view.file_group import (
     BaseFile,
@@ -42,6 +43,9 @@ from table.view.file_group import (
 )
 
 Group = tuple[str, str]  # partition path, file id
+
+
+_TRIES = 5  # to look at a timeline that moves
 
 
 @dataclass(frozen=True)
@@ -199,14 +203,14 @@ class Look:
 def find_standing_holder(storage: Storage, settings: HeartbeatSettings) -> Holder:
     """Who holds the table, and whether that counts; writes nothing."""
     record = find_holder(storage)
-    if record is None or record.identity is None:
+    if record is None or record.is_released:
         return Holder(record)
-    age_ms = read_age_ms(storage, record.identity.owner)
+    age_ms = read_age_ms(storage, record.identity.owner if record.identity is not None else None)
     return Holder(record, age_ms is not None and age_ms <= settings.expiry_ms and not is_dead_here(record))
 
 
 def take_look(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> Look:
-    """Looks at the table once.
+    """Looks at the table; once more where commits were archived meanwhile, whose files would look like strays.
 
     Args:
         table: the table.
@@ -214,8 +218,15 @@ def take_look(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> 
         settings: when a heartbeat counts as expired.
 
     Raises:
-        HudiError: the store fails. Damaged files are findings.
+        HudiError: the store fails, or the timeline changes faster than it can be read. Damaged files are findings.
     """
+    for _ in range(_TRIES):
+        with suppress(TimelineMovedError):
+            return _look_once(table, holder, settings)
+    return _look_once(table, holder, settings)
+
+
+def _look_once(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> Look:
     storage = table.storage
     leftovers = _list_leftovers(table)
     folders = {folder.path: folder for folder in _list_folders(storage, "")}
@@ -258,9 +269,8 @@ def _load_commits(storage: Storage, timeline: Timeline, notes: dict[str, str]) -
     commits: dict[str, CommitMetadata] = {}
     for instant in timeline.completed_writes:
         with _damage_noted(notes, instant.file_name):
-            data = find_instant(storage, instant)
-            if data is not None:  # else it was archived since
-                commits[instant.time] = replace(timeline.layout.decode_commit(data, instant.file_name), extra={})
+            data = read_current(storage, instant)
+            commits[instant.time] = replace(timeline.layout.decode_commit(data, instant.file_name), extra={})
     return commits
 
 

@@ -8,7 +8,7 @@ and so does a file group whose replace commit is archived while its files are st
 from collections.abc import Collection, Iterable, Mapping
 
 from table import threads
-from table.errors import StorageError
+from table.errors import CommitConflictError, StorageError
 from table.files.log.instants import read_instants
 from table.files.markers import list_marked_instants
 from table.files.names import parse_base_file
@@ -17,13 +17,13 @@ from table.log import get_logger
 from table.options.choices import TableType
 from table.options.groups import CleanSettings
 from table.services.archival.plan import ArchivalPlan
+from table.services.archival.retired import Retired
 from table.services.rollback.rollback import goes_with
 from table.storage.interface import join
-from table.timeline.active_timeline import find_instant
+from table.timeline.active_timeline import read_current
+from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.end_record import ENDS_FOLDER
-from table.timeline.instant import WRITE_ACTIONS, Action, Instant
-from table.timeline.metadata.commit import CommitMetadata
-from table.timeline.metadata.rollback import decode_rollback_metadata
+from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
 from table.transaction.commit import is_older_than_any_task
 from table.view.file_group import parse_data_files
@@ -37,11 +37,15 @@ def find_held(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> froze
 
     Held are replace commits whose replaced files are still there; and, where the store has no fence, instants
     with markers as long as a task of them may live.
+
+    Raises:
+        TimelineMovedError: a replace commit was archived or undone since the timeline was listed.
     """
     storage, held = table.storage, set()
     for instant in plan.instants:
         if instant.action is Action.REPLACE_COMMIT:
-            replaced = _load_commit(table, instant).replaced
+            data = read_current(storage, instant)
+            replaced = table.layout.decode_commit(data, instant.file_name).replaced
             if any(_holds_groups(table, path, ids) for path, ids in replaced.items()):
                 held.add(instant.time)
     if not storage.has_fence:
@@ -58,53 +62,69 @@ def _holds_groups(table: HudiTable, path: str, file_ids: Iterable[str]) -> bool:
     return not wanted.isdisjoint([*(base.file_id for base in bases), *(log.file_id for log in logs)])
 
 
-def _load_commit(table: HudiTable, instant: Instant) -> CommitMetadata:
-    data = find_instant(table.storage, instant)
-    return table.layout.decode_commit(data, instant.file_name) if data is not None else CommitMetadata()
-
-
-def delete_leftovers(table: HudiTable, timeline: Timeline, plan: ArchivalPlan, clean: CleanSettings) -> tuple[str, ...]:
+def delete_leftovers(
+    table: HudiTable, timeline: Timeline, plan: ArchivalPlan, retired: Retired, clean: CleanSettings
+) -> tuple[str, ...]:
     """Deletes files that would become visible when a plan's commits leave the active timeline.
 
-    Looked at are the partitions of commits and rollbacks that no end record of ours protects: those of other
-    engines, and all of them where the store has no fence.
+    Looked at are the partitions of commits that no end record of ours protects: those of other engines, and all of them
+    where the store has no fence. Where another engine rolled back an instant, all partitions are looked at: the
+    rollback names the files that it found, and without markers Hudi finds no log file of ours.
+
+    Args:
+        table: the table.
+        timeline: that the plan was made from.
+        plan: what is to be retired.
+        retired: the records of the plan's instants and of the timeline's rollbacks.
+        clean: how many files are deleted at a time.
 
     Raises:
+        CommitConflictError: a file that no commit names is of an instant in the archive: nothing may be archived.
         StorageError: one cannot be deleted: nothing may be archived.
     """
     line, first = plan.first_active, timeline.first_active_time
     if line is None or first is None:
         return ()
     protected = _protected(table)
-    named: dict[str, frozenset[str]] = {}
-    paths: set[str] = set()
-    for instant in plan.instants:
-        if instant.action in WRITE_ACTIONS:
-            metadata = _load_commit(table, instant)
-            named[instant.time] = frozenset(stat.path for stat in metadata.stats)
-            if instant.time not in protected:
-                paths.update(stat.partition_path for stat in metadata.stats)
-    for rollback in timeline.completed_of(Action.ROLLBACK):
-        data = find_instant(table.storage, rollback)
-        undone = decode_rollback_metadata(data) if data else None
-        if undone is not None and undone.instant_time < line and undone.instant_time not in protected:
-            paths.update(undone.deleted)
-    strays = [path for of in sorted(paths) for path in find_strays(table, of, named, first, line)]
+    paths = {path for time, written in retired.paths.items() if time not in protected for path in written}
+    undone = {done.instant_time for done in retired.rollbacks.values()}
+    if any(first <= time < line and time not in protected for time in undone):
+        paths.update(StorageListing(table.storage).list_partition_paths())
+    strays = [path for of in sorted(paths) for path in find_strays(table, of, retired.named, first, line)]
+    of_instants = {base.instant_time for path in strays if (base := parse_base_file(path.rpartition("/")[2]))}
     if table.config.table_type == TableType.MERGE_ON_READ:
-        known = timeline.committed_times, frozenset[str]().union(*named.values())
-        strays += [path for of in sorted(paths) for path in find_stray_logs(table, of, known, first, line)]
-    strays += [file for file in _undone_files(table, timeline, plan) if table.storage.exists(file)]
+        known = timeline.committed_times, frozenset[str]().union(*retired.named.values())
+        for of in sorted(paths):
+            found = find_stray_logs(table, of, known, first, line)
+            strays += found
+            of_instants.update(time for times in found.values() for time in times)
+    _check_not_archived(table, of_instants - retired.named.keys() - undone)
+    strays += [file for file in _undone_files(table, plan, retired) if table.storage.exists(file)]
     _delete(table, strays, clean.parallelism)
     return tuple(strays)
 
 
-def _undone_files(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> list[str]:
-    """What rollbacks deleted whose instants the line is about to pass: nobody but they knows these names."""
+def _check_not_archived(table: HudiTable, times: Collection[str]) -> None:
+    """An instant that is neither on the timeline nor undone may have been archived: then its files are no strays.
+
+    Raises:
+        CommitConflictError: one is in the archive.
+    """
+    if not times:
+        return
+    for commit in read_archived_commits(table.archived_timeline):
+        if commit.time in times:
+            raise CommitConflictError(
+                f"commit {commit.time} is in the archive, and its files look like those of no commit: nothing is "
+                "archived, and nothing was deleted; `hudistream check` examines the table"
+            )
+
+
+def _undone_files(table: HudiTable, plan: ArchivalPlan, retired: Retired) -> list[str]:
+    """The files that rollbacks deleted whose instants the line is about to pass: no other record has these names."""
     files: list[str] = []
-    for rollback in timeline.completed_of(Action.ROLLBACK):
-        data = find_instant(table.storage, rollback)
-        metadata = decode_rollback_metadata(data, rollback.file_name) if data else None
-        if metadata is not None and (rollback in plan.instants or metadata.instant_time < (plan.first_active or "")):
+    for rollback, metadata in retired.rollbacks.items():
+        if rollback in plan.instants or metadata.instant_time < (plan.first_active or ""):
             named = (table.storage.relative(file) for names in metadata.deleted.values() for file in names)
             files += [file for file in named if goes_with(table.storage, file, metadata)]
     return files
@@ -137,7 +157,7 @@ def find_strays(table: HudiTable, path: str, named: Mapping[str, frozenset[str]]
 
 def find_stray_logs(
     table: HudiTable, path: str, known: tuple[Collection[str], Collection[str]], first: str, line: str
-) -> list[str]:
+) -> Mapping[str, frozenset[str]]:
     """Log files of a partition whose blocks would count once the line has moved, and that no commit wrote.
 
     A block counts once its instant is older than the line. One that a rollback block takes back never does.
@@ -149,6 +169,9 @@ def find_stray_logs(
         first: where the line is now.
         line: where it is to be.
 
+    Returns:
+        Path of each log file -> the instants whose blocks would count.
+
     Raises:
         StorageError: such a block stands in one file with blocks of commits: nothing may be archived.
     """
@@ -159,7 +182,7 @@ def find_stray_logs(
     taken_back: dict[str, set[str]] = {}
     for log, found in instants.items():
         taken_back.setdefault(log.file_id, set()).update(found.targets)
-    strays = []
+    strays = {}
     for log, found in instants.items():
         lost = {time for time in found.writers if first <= time < line and time not in completed}
         if not lost - taken_back[log.file_id]:
@@ -169,7 +192,7 @@ def find_stray_logs(
                 f"{log.path} holds blocks of {min(lost)}, which is not on the timeline, beside those of others: let "
                 "Hudi compact its file group (`compaction`); until then nothing is archived"
             )
-        strays.append(log.path)
+        strays[log.path] = frozenset(lost)
     return strays
 
 

@@ -132,7 +132,10 @@ def _find_hole(table: HudiTable, before: Timeline, chosen: Instant, files: Mappi
     known = {i.time for i in before.completed_of(Action.CLEAN)}
     for instant in now:
         if instant.action is Action.CLEAN and instant.time not in known:
-            taken = load_cleaned(storage, now, instant)
+            try:
+                taken = load_cleaned(storage, instant)
+            except CommitConflictError as error:  # it ended, or was archived, since: what it took is not known
+                return str(error)
             lost = [join(path, name) for path, names in files.items() for name in names if join(path, name) in taken]
             if lost:
                 return f"the clean {instant.time} deletes {lost[0]}"

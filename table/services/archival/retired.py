@@ -1,0 +1,86 @@
+"""What an archival has read before it decides which files may be deleted.
+
+Everything that leads to a deletion rests on these records. A record that is missing means that the plan is outdated. It
+never means that a commit wrote nothing, or that a rollback deleted nothing.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from table import clock
+from table.errors import CorruptFileError
+from table.hudi_table import HudiTable
+from table.services.archival.plan import ArchivalPlan
+from table.timeline.active_timeline import read_current
+from table.timeline.archived_timeline import RetiredFile
+from table.timeline.instant import WRITE_ACTIONS, Action, Instant
+from table.timeline.metadata.rollback import RollbackMetadata, decode_rollback_metadata
+from table.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class Retired:
+    """The records of what is to be retired.
+
+    Attributes:
+        files: every file of the plan's instants, by instant, lowest state first.
+        named: time of each commit of the plan -> the paths of the files that it wrote.
+        paths: time of each commit of the plan -> the partition paths that it wrote to.
+        rollbacks: every completed rollback of the timeline, and what it did.
+    """
+
+    files: tuple[RetiredFile, ...]
+    named: Mapping[str, frozenset[str]]
+    paths: Mapping[str, frozenset[str]]
+    rollbacks: Mapping[Instant, RollbackMetadata]
+
+
+def read_retired(
+    table: HudiTable, timeline: Timeline, plan: ArchivalPlan, check: Callable[[], None] = lambda: None
+) -> Retired:
+    """Reads every file of a plan, and every completed rollback.
+
+    Args:
+        table: the table.
+        timeline: that the plan was made from.
+        plan: what is to be retired.
+        check: called before each read; may raise.
+
+    Raises:
+        TimelineMovedError: a file is not there any more: the plan is outdated.
+        CorruptFileError: a file is damaged, or a completed write or rollback is empty: it proves nothing.
+    """
+    storage = table.storage
+    modified = {entry.name: entry.modified_ms for entry in storage.list_dir(timeline.layout.names.folder)}
+    files, named, paths = [], dict[str, frozenset[str]](), dict[str, frozenset[str]]()
+    for instant in plan.instants:
+        for file in timeline.files_of(instant.time, instant.action):
+            check()
+            data = read_current(storage, file)
+            moved_ms = modified.get(file.file_name, clock.now_ms())
+            files.append(RetiredFile(file, data, clock.format_instant_time(moved_ms, table.config.timezone)))
+            if file.is_completed and file.action in WRITE_ACTIONS:
+                stats = timeline.layout.decode_commit(_filled(file, data), file.file_name).stats
+                named[file.time] = frozenset(stat.path for stat in stats)
+                paths[file.time] = frozenset(stat.partition_path for stat in stats)
+    return Retired(tuple(files), named, paths, _read_rollbacks(table, timeline, check))
+
+
+def _read_rollbacks(
+    table: HudiTable, timeline: Timeline, check: Callable[[], None]
+) -> Mapping[Instant, RollbackMetadata]:
+    rollbacks = {}
+    for rollback in timeline.completed_of(Action.ROLLBACK):
+        check()
+        data = _filled(rollback, read_current(table.storage, rollback))
+        rollbacks[rollback] = decode_rollback_metadata(data, rollback.file_name)
+    return rollbacks
+
+
+def _filled(instant: Instant, data: bytes) -> bytes:
+    if not data.strip():
+        raise CorruptFileError(
+            f"{instant.file_name} is empty, so that it is not known what it did: nothing is archived until it is whole "
+            "or undone (`hudistream check`)"
+        )
+    return data

@@ -1,0 +1,90 @@
+"""A numbered register: files that are created if they are absent, of which the greatest number counts.
+
+::
+
+    <folder>/<n>   who has the nth turn; created if absent; the greatest n counts
+
+Of two processes that want the next number, one succeeds. No file that counts is written over, so a process that wakes
+up late cannot take back what it has lost. Who has the greatest number deletes the files of lesser ones.
+"""
+
+from dataclasses import dataclass
+
+from table.errors import StorageError
+from table.storage.interface import Storage, join
+from table.timeline.active_timeline import create_settled
+
+_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a register.
+
+    Attributes:
+        number: from 1.
+        data: its content.
+    """
+
+    number: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Register:
+    """The register in one folder.
+
+    Attributes:
+        storage: the table's.
+        folder: relative to the table.
+    """
+
+    storage: Storage
+    folder: str
+
+    def find_last(self) -> Entry | None:
+        """The entry that counts; None where there never was one.
+
+        Raises:
+            StorageError: the register changes faster than it can be read.
+        """
+        for _ in range(_TRIES):
+            number = max(self._numbers(), default=0)
+            if number == 0:
+                return None
+            try:
+                return Entry(number, self.storage.read(self._path(number)))
+            except FileNotFoundError:
+                continue  # the next entry was made between the two calls
+        raise StorageError(f"{self.folder} of {self.storage.base_uri!r} changes faster than it can be read")
+
+    def append(self, last: Entry | None, data: bytes) -> Entry | None:
+        """Makes the entry after the last one.
+
+        Args:
+            last: as `find_last` gave it before the caller decided.
+            data: unlike that of any other process.
+
+        Returns:
+            The entry; None where another process made one first: what the caller decided from is outdated.
+
+        Raises:
+            CommitOutcomeUnknownError: the store does not say whose the entry is.
+        """
+        number = last.number + 1 if last is not None else 1
+        if create_settled(self.storage, self._path(number), data) != data:
+            return None
+        numbers = self._numbers()
+        if max(numbers, default=number) != number:
+            self.storage.delete_metafile(self._path(number))  # the number had been taken, and deleted, long ago
+            return None
+        for older in numbers:
+            if older < number:
+                self.storage.delete_metafile(self._path(older))
+        return Entry(number, data)
+
+    def _path(self, number: int) -> str:
+        return join(self.folder, str(number))
+
+    def _numbers(self) -> list[int]:
+        return [int(entry.name) for entry in self.storage.list_dir(self.folder) if entry.name.isdigit()]

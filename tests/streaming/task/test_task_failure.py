@@ -8,7 +8,15 @@ import pytest
 from engine import Engine, key_set, rows
 
 from streaming.task.failure import MARK, WorkerError, encode_failure, read_failure, told_to_the_driver
-from table import CommitOutcomeUnknownError, CorruptFileError, HudiError, StorageError, TaskFailedError, read_table
+from table import (
+    CommitConflictError,
+    CommitOutcomeUnknownError,
+    CorruptFileError,
+    HudiError,
+    StorageError,
+    TaskFailedError,
+    read_table,
+)
 from table.failures import failing_at
 from table.files.names import parse_base_file
 from table.hudi_table import HudiTable
@@ -215,3 +223,9 @@ def test_an_error_of_the_jvm_is_told_without_the_words_around_it():
         "Lost task 1.0 in stage 1.0 (TID 2) (executor driver): java.util.IllegalFormatConversionException: "
         "d != java.lang.Double (instant 7)"
     )
+
+
+def test_a_file_that_is_gone_is_a_conflict_and_the_batch_can_be_planned_anew():
+    with pytest.raises(CommitConflictError, match="does not exist any more") as found, failing_at(partition_path="p"):
+        raise FileNotFoundError("p/f.parquet")
+    assert found.value.partition_path == "p"

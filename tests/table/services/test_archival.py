@@ -14,7 +14,7 @@ from table.hudi_table import HudiTable
 from table.options.groups import ArchiveSettings, CleanSettings
 from table.options.write_options import parse_options
 from table.services.archival.archival import archive
-from table.services.archival.plan import plan_archival
+from table.services.archival.plan import Unseen, plan_archival
 from table.services.clean.clean import clean
 from table.timeline.active_timeline import load_timeline
 from table.timeline.archived_timeline import read_archived_commits
@@ -59,6 +59,40 @@ def line(commits, pending=(), cleans=(), rollbacks=(), savepoints=(), replaces=(
 )
 def test_what_is_retired(timeline, held, retired):
     plan = plan_archival(timeline, SETTINGS, times(held))
+    assert [instant.time for instant in plan.instants] == times(retired)
+
+
+@pytest.mark.parametrize(
+    ("timeline", "sights", "retired"),
+    [
+        # the pending write 8 was requested when 2 was the newest write that it saw: 2 stays, as the last one before
+        (line([0, 1, 2, 3, 4, 5, 6, 7], pending=[8]), {8: 2}, [0, 1]),
+        (line([0, 1, 2, 3, 4, 5, 6, 7], pending=[8]), {}, [0, 1, 2, 3, 4]),
+        # it had seen that 1 was pending, which was completed since
+        (line([0, 1, 2, 3, 4, 5, 6, 7], pending=[8]), {8: 1}, [0]),
+        (line([1, 2, 3, 4, 5, 6, 7], pending=[8]), {8: 0}, []),
+        (line([0, 1, 2, 3, 4, 5, 6, 7], pending=[8, 9]), {8: 3, 9: 2}, [0, 1]),
+    ],
+)
+def test_what_a_pending_write_has_not_seen_stays(timeline, sights, retired):
+    unseen = Unseen({f"2026010100000{time:04d}": f"2026010100000{sight:04d}" for time, sight in sights.items()})
+    plan = plan_archival(timeline, SETTINGS, (), unseen)
+    assert [instant.time for instant in plan.instants] == times(retired)
+
+
+@pytest.mark.parametrize(
+    ("pending", "sights", "late", "retired"),
+    [
+        ([], {}, [], [10, 11, 12]),
+        ([30], {}, [], [10, 11, 12]),  # a write without a heartbeat that tells: by the last write before it
+        ([30], {30: 12}, [], [10, 11]),
+        ([30], {30: 20}, [10], [11, 12, 13]),  # requested early, and completed after the request of the write
+    ],
+)
+def test_cleans_that_a_pending_write_has_not_seen_stay(pending, sights, late, retired):
+    unseen = Unseen({times([t])[0]: times([s])[0] for t, s in sights.items()}, frozenset(times(late)))
+    timeline = line([20], pending=pending, cleans=range(10, 16))
+    plan = plan_archival(timeline, SETTINGS, (), unseen)
     assert [instant.time for instant in plan.instants] == times(retired)
 
 

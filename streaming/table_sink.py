@@ -25,6 +25,7 @@ from table.options.short_names import ColumnNames, with_short_names
 from table.options.write_groups import OPERATION
 from table.options.write_options import WriteOptions, parse_options
 from table.storage.opening import open_storage
+from table.transaction.lease_record import this_process
 
 Callback = Callable[[BatchSummary], None]
 FailureHook = Callable[[FailedBatch], None]
@@ -92,6 +93,7 @@ class TableSink:
         self._lock = threads.make_lock()
         self._busy: object | None = None  # the thread whose batch is under way
         self._stopping = False
+        self._process = this_process()
         self._default_name = self._path.rstrip("/").rsplit("/", 1)[-1]
         self._writer = self._make_writer(self._options)
         self._writer.services.listeners.append(self._tell_upkeep)
@@ -104,6 +106,21 @@ class TableSink:
         storage = open_storage(self._path, self._storage_options)
         return MicroBatchWriter(storage, options, self._default_name, self._validators, quarantine)
 
+    def _own_after_fork(self) -> None:
+        """A forked child goes on with a writer of its own, as a sink does that was pickled: identity is a process's.
+
+        Raises:
+            InvalidConfigError: a batch of the parent was under way when the child was forked.
+        """
+        if self._process == this_process():
+            return
+        if self._busy is not None:
+            raise InvalidConfigError(
+                f"process {this_process()} was forked from process {self._process} while a batch of this sink was under "
+                f"way: make another {type(self).__name__} in the child; the batch goes on in the parent"
+            )
+        self._start()
+
     def __getstate__(self) -> dict[str, Any]:
         kept = ("_path", "_options", "_storage_options", "_validators", "_callbacks", "_on_failure")
         return {name: self.__dict__[name] for name in kept}
@@ -115,6 +132,7 @@ class TableSink:
     @contextmanager
     def _one_batch(self) -> Iterator[None]:
         """One batch at a time. A callback that writes through its own sink would wait for itself: it is refused."""
+        self._own_after_fork()
         if self._busy == threads.current_thread():
             raise InvalidConfigError(
                 "a validator or callback of this sink writes through the same sink: the batch that called it is not "
@@ -149,14 +167,18 @@ class TableSink:
     @property
     def services(self) -> TableServices:
         """Cleaning and archival of the table: whether they run, and how often they failed."""
+        self._own_after_fork()
         return self._writer.services
 
     def stop(self) -> None:
         """Waits for the batch and the clean under way, starts no other clean, and releases the table.
 
         The interpreter's exit waits for them, too; a driver that lives on without this sink calls this method. A
-        callback of this sink may call it: nothing is waited for then, and the clean under way is the last one.
+        callback of this sink may call it: nothing is waited for then, and the clean under way is the last one. In a
+        forked child it does nothing to what the parent holds.
         """
+        if self._process != this_process():
+            return
         if self._busy == threads.current_thread():
             self._writer.services.start_no_more()
             self._stopping = True

@@ -18,7 +18,7 @@ from functools import partial
 from typing import NoReturn
 
 from table import clock, threads
-from table.errors import CommitConflictError, CommitOutcomeUnknownError, StorageError
+from table.errors import CommitConflictError, CommitOutcomeUnknownError, InvalidConfigError, StorageError
 from table.log import get_logger
 from table.options.groups import HeartbeatSettings
 from table.storage.interface import OWN_FOLDER, Storage, join
@@ -115,7 +115,7 @@ def may_take_over(
     if holder.identity.is_same_stream(me) or is_dead_here(holder):
         return True
     here = _OF_THIS_PROCESS.get(holder.identity.owner)
-    if here is not None and not here.is_busy and is_over(holder.identity):
+    if here is not None and not here.is_of_parent and not here.is_busy and is_over(holder.identity):
         return True
     age = age_ms(holder.identity.owner)
     return age is None or age > expiry_ms
@@ -156,6 +156,7 @@ class Lease:
     def __init__(self, storage: Storage, settings: HeartbeatSettings) -> None:
         self._storage, self._settings = storage, settings
         self.owner = clock.fresh_uuid()
+        self._process = this_process()
         self.missed = 0
         self.is_busy = False
         self.is_over: Callable[[WriterIdentity], bool] = lambda _: False
@@ -169,8 +170,13 @@ class Lease:
 
     @property
     def is_held(self) -> bool:
-        """Whether this writer took it and has not released it."""
-        return self._record is not None
+        """Whether this writer took it and has not released it. A forked child holds nothing."""
+        return self._record is not None and not self.is_of_parent
+
+    @property
+    def is_of_parent(self) -> bool:
+        """Whether this process is a forked child of the one that made the lease."""
+        return self._process != this_process()
 
     def hold(self, identity: WriterIdentity) -> None:
         """Takes the lease, or makes sure that it is still held.
@@ -180,7 +186,13 @@ class Lease:
 
         Raises:
             CommitConflictError: another live writer holds the table, or has taken it over.
+            InvalidConfigError: the process that made the lease is another one, which was forked.
         """
+        if self.is_of_parent:
+            raise InvalidConfigError(
+                f"this writer belongs to process {self._process}, and this is its forked child {this_process()}: make a "
+                "sink in the child; the table is as it was"
+            )
         record = self._record
         if record is not None and (identity.query_id is None or record.identity == identity):
             # a write beside the stream of the same sink takes nothing over from it
@@ -335,9 +347,9 @@ class Lease:
         self._thread = self._stopped = None
 
     def release(self) -> None:
-        """Releases the table, if it is held. If that fails, the lease expires."""
+        """Releases the table, if this process holds it. If that fails, the lease expires."""
         record = self._record
-        if record is None:
+        if record is None or self.is_of_parent:
             return
         self._forget()
         try:

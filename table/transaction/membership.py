@@ -178,7 +178,7 @@ class Membership(Lease):
     def release(self) -> None:
         """Leaves. The last member releases the table; if that fails, the lease expires."""
         record = self._record
-        if record is None or not self.is_shared:
+        if record is None or self.is_of_parent or not self.is_shared:
             super().release()
             return
         self._forget()

@@ -24,6 +24,7 @@ from table.options.operation import Operation, OperationName
 from table.options.short_names import ColumnNames, with_short_names
 from table.options.write_groups import OPERATION
 from table.options.write_options import WriteOptions, parse_options
+from table.secret_names import shown_value
 from table.storage.opening import open_storage
 from table.transaction.lease_record import this_process
 
@@ -116,8 +117,8 @@ class TableSink:
             return
         if self._busy is not None:
             raise InvalidConfigError(
-                f"process {this_process()} was forked from process {self._process} while a batch of this sink was under "
-                f"way: make another {type(self).__name__} in the child; the batch goes on in the parent"
+                f"process {this_process()} was forked from process {self._process} while a batch of this sink was "
+                f"under way: make another {type(self).__name__} in the child; the batch goes on in the parent"
             )
         self._start()
 
@@ -239,7 +240,7 @@ def _read_options(options: Mapping[str, Any] | WriteOptions | None, path: str) -
         return options
     parsed = parse_options(options or {}, path)
     for key, reason in parsed.without_effect.items():
-        log.info("option_without_effect", key=key, value=str((options or {})[key]), reason=reason)
+        log.info("option_without_effect", key=key, value=shown_value(key, (options or {})[key]), reason=reason)
     return parsed.options
 
 

@@ -26,7 +26,7 @@ from streaming.batch.workers import Batch, Workers
 from streaming.batch.write_apart import write_apart
 from streaming.plan.plan_tasks import Scene, check_ordering, looks_everywhere, plan_tasks, remembered_below
 from streaming.plan.quarantine import Quarantine, table_key
-from streaming.plan.replacement import action_of, matching_paths
+from streaming.plan.replacement import action_of, existing_paths, matching_paths
 from streaming.plan.task_plan import LogPlan, TaskPlan
 from streaming.plan.task_result import TaskResult, sum_results
 from streaming.plan.write_profile import WriteProfile
@@ -303,8 +303,10 @@ class MicroBatchWriter:
         options = self._options
         if not options.effective_operation.removes_partitions:
             return None
-        asked = options.overwrite.partitions_to_delete or workers.list_partition_paths(keys)
-        return matching_paths(asked, table.listing.list_partition_paths())
+        patterns, existing = options.overwrite.partitions_to_delete, table.listing.list_partition_paths()
+        if patterns:
+            return matching_paths(patterns, existing)
+        return existing_paths(workers.list_partition_paths(keys), existing)
 
     def _list_replaced(self, job: BatchJob, result: TaskResult) -> Mapping[str, tuple[str, ...]]:
         operation = self._options.effective_operation

@@ -1,7 +1,7 @@
 """Overwrites and deleted partitions: what their commits are called, and which partition paths are meant (pure)."""
 
+import re
 from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
 
 from table.errors import InvalidConfigError
 from table.options.choices import TableType
@@ -19,16 +19,42 @@ def action_of(operation: Operation, table_type: str) -> Action:
 def matching_paths(wanted: Iterable[str], existing: Sequence[str]) -> tuple[str, ...]:
     """Partition paths of a table by name, or by patterns in which ``*`` stands for anything.
 
+    Args:
+        wanted: as the option ``hoodie.datasource.write.partitions.to.delete`` holds them.
+        existing: partition paths of the table.
+
     Raises:
         InvalidConfigError: names what matches nothing.
     """
     found: dict[str, None] = {}
     for pattern in wanted:
-        matches = [path for path in existing if path == pattern or ("*" in pattern and fnmatchcase(path, pattern))]
+        meant = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+        matches = [path for path in existing if meant.fullmatch(path)]
         if not matches:
-            shown = ", ".join(existing[:5]) or "none"
-            raise InvalidConfigError(
-                f"delete_partition: the table has no partition path {pattern!r}; among those it has are: {shown}"
-            )
+            raise _no_such_path(pattern, existing)
         found.update(dict.fromkeys(matches))
     return tuple(found)
+
+
+def existing_paths(wanted: Iterable[str], existing: Sequence[str]) -> tuple[str, ...]:
+    """Partition paths of rows: each is meant as it is, also where it holds a ``*``.
+
+    Args:
+        wanted: the partition paths of rows.
+        existing: partition paths of the table.
+
+    Raises:
+        InvalidConfigError: names a path that the table does not have.
+    """
+    there, chosen = frozenset(existing), tuple(dict.fromkeys(wanted))
+    for path in chosen:
+        if path not in there:
+            raise _no_such_path(path, existing)
+    return chosen
+
+
+def _no_such_path(path: str, existing: Sequence[str]) -> InvalidConfigError:
+    shown = ", ".join(existing[:5]) or "none"
+    return InvalidConfigError(
+        f"delete_partition: the table has no partition path {path!r}; among those it has are: {shown}"
+    )

@@ -16,6 +16,7 @@ from table.errors import InvalidConfigError
 from table.options.keys import ALIASES, HONOURED, REFUSED
 from table.options.values import Flag, OneOf
 from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
+from table.secret_names import shown_value
 
 Time = str | date | datetime
 
@@ -201,7 +202,7 @@ def _refusal(key: str, value: str) -> list[str]:
         return []
     allowed = " or ".join(choice for choice in harmless if choice)
     way_out = f"leave it out, or set {allowed}" if allowed else "leave it out"
-    return [f"{key}={value} is refused: {reason}; {way_out}"]
+    return [f"{key}={shown_value(key, value)} is refused: {reason}; {way_out}"]
 
 
 def _reason_without_effect(key: str) -> str | None:

@@ -17,6 +17,7 @@ from table.config.merge_mode import MergeMode, merge_mode_of
 from table.config.table_config import KEYGEN_CLASSES, keygen_type_of
 from table.errors import InvalidConfigError
 from table.options.choices import SchemaMode
+from table.secret_names import HIDDEN, is_secret
 
 
 class Kind(Protocol):
@@ -44,7 +45,7 @@ def refuse(name: str, value: Any, reason: str) -> NoReturn:
     Raises:
         InvalidConfigError: always.
     """
-    shown = value if isinstance(value, str) else repr(value)
+    shown = HIDDEN if is_secret(name) else value if isinstance(value, str) else repr(value)
     raise InvalidConfigError(f"{name}={shown}: {reason}")
 
 

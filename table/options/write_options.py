@@ -42,6 +42,7 @@ from table.options.write_groups import (
     TableSettings,
     TaskSettings,
 )
+from table.secret_names import shown_value
 
 DEFAULT_OPERATION = Operation.UPSERT  # Hudi's
 SPLIT_SIZE = 500_000  # rows; Hudi's default
@@ -165,7 +166,8 @@ def parse_options(options: Mapping[str, Any], base_path: str | None = None) -> P
         if name in HONOURED or name in REFUSED:
             if name in values and values[name][1] != value:
                 raise InvalidConfigError(
-                    f"{values[name][0]}={values[name][1]} and {key}={value} say different things: keep one"
+                    f"{values[name][0]}={shown_value(name, values[name][1])} and {key}={shown_value(key, value)} say "
+                    "different things: keep one"
                 )
             values[name] = (key, value)
             continue
@@ -193,7 +195,7 @@ def _refusal(key: str, value: str, harmless: tuple[str, ...], reason: str) -> st
         return ""
     allowed = " or ".join(choice for choice in harmless if choice)
     way_out = f"leave it out, or set {allowed}" if allowed else "leave it out"
-    return f"{key}={value} is refused: {reason}; {way_out}"
+    return f"{key}={shown_value(key, value)} is refused: {reason}; {way_out}"
 
 
 def _reason_without_effect(key: str) -> str | None:
@@ -241,8 +243,10 @@ def _read(values: Mapping[str, tuple[str, str]]) -> tuple[dict[str, Any], dict[s
             timebased[name] = found
             continue
         if parsed.setdefault(honoured.path, found) != found:
-            raise InvalidConfigError(f"{said[honoured.path]} and {key}={value} say different things: keep one")
-        said[honoured.path] = f"{key}={value}"
+            raise InvalidConfigError(
+                f"{said[honoured.path]} and {key}={shown_value(key, value)} say different things: keep one"
+            )
+        said[honoured.path] = f"{key}={shown_value(key, value)}"
     check_clean_spellings(parsed, said)
     return parsed, timebased
 

@@ -5,9 +5,10 @@ import os
 import re
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from table.errors import InvalidConfigError
+from table.secret_names import is_secret
 from table.storage.interface import Storage
 from table.storage.local import LocalStorage
 from table.storage.remote import FsspecStorage, open_backend
@@ -32,6 +33,7 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
     if scheme in ("", "file"):
         local = unquote(urlsplit(text).path) if scheme else text
         return LocalStorage(os.path.abspath(local))
+    _check_no_secrets(text)
     protocol = _SCHEMES.get(scheme, scheme)
     try:
         fs = open_backend(protocol, options or {})
@@ -44,6 +46,24 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
         text.replace(f"{scheme}://", f"{protocol}://", 1)
     ).rstrip("/")
     return FsspecStorage(text.rstrip("/"), protocol, root, dict(options or {}))
+
+
+def _check_no_secrets(text: str) -> None:
+    """Refuses an address that holds a password or a key: addresses stand in logs, errors and summaries.
+
+    Raises:
+        InvalidConfigError: without the address.
+    """
+    address = urlsplit(text)
+    before, at, host = address.netloc.rpartition("@")
+    held = "a password" if at and ":" in before else ""
+    if any(is_secret(name) for name, _ in parse_qsl(address.query, keep_blank_values=True)):
+        held = "a secret"
+    if held:
+        raise InvalidConfigError(
+            f"the table's address {address.scheme}://…{host or address.netloc}{address.path} holds {held}, and addresses "
+            "are logged: give credentials as storage_options, or by the environment"
+        )
 
 
 def _check_exclusive_create(fs: Any, protocol: str) -> None:

@@ -190,8 +190,8 @@ class Lease:
         """
         if self.is_of_parent:
             raise InvalidConfigError(
-                f"this writer belongs to process {self._process}, and this is its forked child {this_process()}: make a "
-                "sink in the child; the table is as it was"
+                f"this writer belongs to process {self._process}, and this is its forked child {this_process()}: make "
+                "a sink in the child; the table is as it was"
             )
         record = self._record
         if record is not None and (identity.query_id is None or record.identity == identity):

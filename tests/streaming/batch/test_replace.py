@@ -5,14 +5,14 @@ import shutil
 
 import pyarrow as pa
 import pytest
-from engine import OPTIONS, Engine, rows
+from engine import OPTIONS, Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut
 from oracles import hudi_rs
 from snapshots import assert_clean, contents
 from values import tuples
 
-from streaming.plan.replacement import matching_paths
-from table import InvalidConfigError, clean
+from streaming.plan.replacement import existing_paths, matching_paths
+from table import InvalidConfigError, clean, read_table
 from table.hudi_table import HudiTable
 from table.options.groups import CleanSettings
 from table.storage.local import LocalStorage
@@ -149,3 +149,27 @@ def test_hudi_reads_our_replacements_and_goes_on(hudi, tmp_path):
     engine(path, "insert_overwrite_table").write(None, rows(range(3)))
     agree()
     assert len(contents(path)) == 3
+
+
+def test_characters_of_other_patterns_mean_themselves():
+    assert matching_paths(["a?*"], ["a?1", "ab1"]) == ("a?1",)
+    assert matching_paths(["[ab]*"], ["a", "[ab]c"]) == ("[ab]c",)
+
+
+def test_the_partition_path_of_a_row_is_no_pattern():
+    assert existing_paths(["*", "*"], ["*", "a", "b"]) == ("*",)
+    assert existing_paths(["a*"], ["a*", "ab"]) == ("a*",)
+    with pytest.raises(InvalidConfigError, match=r"no partition path 'a\*'"):
+        existing_paths(["a*"], ["ab"])
+
+
+@pytest.mark.parametrize("value", ["*", "a*"])
+def test_rows_delete_their_own_partition_path_alone(tmp_path, value):
+    path = str(tmp_path / "t")
+    engine = Engine(path)
+    engine.write(0, rows(range(4), lambda number: [value, "ab", "ac", "b"][number]))
+    delete = Engine(path, {"hoodie.datasource.write.operation": "delete_partition"})
+    engine.writer.stop()
+    delete.write(1, rows([0], lambda _: value))
+    assert key_set(read_table(path)) == ["k1", "k2", "k3"]
+    delete.writer.stop()

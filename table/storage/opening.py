@@ -61,8 +61,8 @@ def _check_no_secrets(text: str) -> None:
         held = "a secret"
     if held:
         raise InvalidConfigError(
-            f"the table's address {address.scheme}://…{host or address.netloc}{address.path} holds {held}, and addresses "
-            "are logged: give credentials as storage_options, or by the environment"
+            f"the table's address {address.scheme}://…{host or address.netloc}{address.path} holds {held}, and "
+            "addresses are logged: give credentials as storage_options, or by the environment"
         )
 
 

@@ -339,7 +339,7 @@ class Storage(VersionedFiles, ABC):
 
     def absolute(self, path: str) -> str:
         """The path as Hudi writes it into plans: below `base_uri`."""
-        return join(self.base_uri, path)
+        return join(self.base_uri, stay_inside(path, self.base_uri))
 
     def relative(self, path: str) -> str:
         """A path from a plan, relative to the table.
@@ -357,6 +357,17 @@ class Storage(VersionedFiles, ABC):
         if marker in theirs:
             return check_inside(theirs.split(marker, 1)[1], self.base_uri)
         raise InvalidConfigError(f"the path {path!r} does not lie in the table {self.base_uri!r}")
+
+
+def stay_inside(path: str, base_uri: str) -> str:
+    """A path relative to the table, before it is joined to the table's address; it may have come from any record.
+
+    Raises:
+        InvalidConfigError: it leads out of the table; the message names both.
+    """
+    if path.startswith("/") or (".." in path and ".." in path.split("/")):
+        raise InvalidConfigError(f"the path {path!r} does not lie in the table {base_uri!r}")
+    return path
 
 
 def check_inside(path: str, base_uri: str) -> str:

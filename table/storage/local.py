@@ -7,6 +7,7 @@ a file. Where the file system has no links, ``O_EXCL`` is what is left.
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from table.storage.interface import (
     Storage,
     failed,
     join,
+    stay_inside,
 )
 from table.storage.local_copy import copy_into
 from table.storage.local_versions import guarded_exchange, read_version
@@ -46,7 +48,27 @@ class LocalStorage(Storage):
     waits_for_disk = True
 
     def _full(self, path: str) -> str:
-        return os.path.join(self.base_uri, path) if path else self.base_uri
+        return os.path.join(self.base_uri, stay_inside(path, self.base_uri)) if path else self.base_uri
+
+    def _unlinked(self, path: str) -> str:
+        """As `_full`, of a path where something is to be made: no folder of the table leads to another place.
+
+        Raises:
+            InvalidConfigError: a folder below the table's own, or the file, is a symbolic link; nothing was made.
+        """
+        full = self.base_uri
+        for part in path.split("/"):
+            full = os.path.join(full, part)
+            try:
+                mode = os.lstat(full).st_mode
+            except OSError:
+                break  # nothing is there yet
+            if stat.S_ISLNK(mode):
+                raise InvalidConfigError(
+                    f"{full!r} is a symbolic link: nothing is written below it, since it may lead out of the table; "
+                    "put a folder in its place (the folder of the whole table may be a link)"
+                )
+        return self._full(path)
 
     def read(self, path: str) -> bytes:  # noqa: D102
         try:
@@ -88,7 +110,7 @@ class LocalStorage(Storage):
         return os.path.exists(self._full(path))
 
     def create_exclusive(self, path: str, data: bytes, *, durable: bool = False) -> bool:  # noqa: D102
-        full = self._full(path)
+        full = self._unlinked(path)
         try:
             if data or durable:
                 return self._create_by_link(full, data, durable=durable)
@@ -118,7 +140,7 @@ class LocalStorage(Storage):
         return True
 
     def put(self, path: str, data: bytes) -> None:  # noqa: D102
-        full = self._full(path)
+        full = self._unlinked(path)
         swept = os.path.join(self.base_uri, METAFOLDER)  # where a dead process's temporaries are found
         folder = swept if os.path.isdir(swept) else os.path.dirname(full)
         temporary = os.path.join(folder, TEMPORARY_PREFIX + clock.fresh_uuid())
@@ -221,7 +243,7 @@ class LocalStorage(Storage):
         return True
 
     def _staged(self, path: str, stage: Stage) -> str:
-        return self._full(join(STAGED_FOLDER, stage.instant_time, path.rsplit("/", 1)[-1]))
+        return self._unlinked(join(STAGED_FOLDER, stage.instant_time, path.rsplit("/", 1)[-1]))
 
     def open_staging(self, instant_time: str) -> None:  # noqa: D102
         self.make_dir(join(STAGED_FOLDER, instant_time))
@@ -231,7 +253,7 @@ class LocalStorage(Storage):
 
     def fence(self, instant_time: str) -> None:
         """The folder is renamed away, so that no path leads into it, and emptied, so that no open call finds a file."""
-        folder = self._full(join(STAGED_FOLDER, instant_time))
+        folder = self._unlinked(join(STAGED_FOLDER, instant_time))
         try:
             os.rename(folder, f"{folder}.over-{clock.fresh_uuid()}")
         except FileNotFoundError:
@@ -247,7 +269,7 @@ class LocalStorage(Storage):
 
     def publish(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: ARG002
         """A rename out of the instant's folder: it fails once the fence has moved that folder away."""
-        full = self._full(path)
+        full = self._unlinked(path)
         try:
             _with_folder(full, lambda: os.rename(self._staged(path, stage), full))
         except FileNotFoundError as error:
@@ -263,7 +285,7 @@ class LocalStorage(Storage):
 
     def make_dir(self, path: str) -> None:  # noqa: D102
         try:
-            os.makedirs(self._full(path), exist_ok=True)
+            os.makedirs(self._unlinked(path), exist_ok=True)
         except OSError as error:
             raise failed("make the folder", path, error) from error
 
@@ -287,7 +309,7 @@ class LocalStorage(Storage):
         """Where a new file is written. The folder of waiting files is never made here: the fence took it away."""
         if stage is not None:
             return self._staged(path, stage)
-        full = self._full(path)
+        full = self._unlinked(path)
         try:
             os.makedirs(os.path.dirname(full), exist_ok=True)
         except OSError as error:

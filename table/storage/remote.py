@@ -25,7 +25,7 @@ from fsspec.spec import AbstractBufferedFile
 from table import clock
 from table.errors import HudiError, StorageError
 from table.storage.byte_ranges import ByteRange, joined_ranges
-from table.storage.interface import FileInfo, OutputFile, Stage, Storage, failed, join
+from table.storage.interface import FileInfo, OutputFile, Stage, Storage, failed, join, stay_inside
 from table.storage.s3_copy import MIN_PART_BYTES, S3Upload, abort_upload, begin_upload, delete_objects, read_blocks
 from table.storage.s3_versions import get_version, put_version
 from table.storage.versions import REQUEST_TIMEOUT_S, VersionedFile
@@ -87,7 +87,7 @@ class FsspecStorage(Storage):
         return open_backend(self.protocol, self.options)
 
     def _full(self, path: str) -> str:
-        return join(self.root, path)
+        return join(self.root, stay_inside(path, self.base_uri))
 
     @property
     def _is_s3(self) -> bool:

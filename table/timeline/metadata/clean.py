@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from table.timeline.metadata.avro_record import decode_record, encode_record, read_as, text_of, texts_of
+from table.timeline.metadata.places import partition_of
 
 SAVEPOINTED_KEY = "savepointed_timestamps"
 LEFT_KEY = "hudistream.left"
@@ -116,19 +117,19 @@ def decode_clean_plan(data: bytes, file: str = "") -> CleanPlan:
     record = decode_record("clean_plan", data, file)
     with read_as("clean_plan", file):
         files = {
-            text_of(path): texts_of(info["filePath"] for info in infos)
+            partition_of(path): texts_of(info["filePath"] for info in infos)
             for path, infos in (record.get("filePathsToBeDeletedPerPartition") or {}).items()
         }
         # plans of version 1 name files within their partition
         for path, names in (record.get("filesToBeDeletedPerPartition") or {}).items():
-            files.setdefault(text_of(path), texts_of(names))
+            files.setdefault(partition_of(path), texts_of(names))
         earliest = record.get("earliestInstantToRetain")
         return CleanPlan(
             text_of(record["policy"]),
             (text_of(earliest["timestamp"]), text_of(earliest["action"])) if earliest else None,
             text_of(record.get("lastCompletedCommitTimestamp") or ""),
             files,
-            texts_of(record.get("partitionsToBeDeleted")),
+            tuple(map(partition_of, record.get("partitionsToBeDeleted") or ())),
             _savepoints(record.get("extraMetadata")),
             _paths(record.get("extraMetadata"), LEFT_KEY),
             _paths(record.get("extraMetadata"), EMPTIED_KEY),
@@ -183,7 +184,7 @@ def decode_clean_metadata(data: bytes, file: str = "") -> CleanMetadata:
             text_of(next((entry["policy"] for entry in partitions.values()), "")),
             (earliest, "commit") if earliest else None,
             text_of(record.get("lastCompletedCommitTimestamp") or ""),
-            partitions=tuple(text_of(path) for path, entry in partitions.items() if entry.get("isPartitionDeleted")),
+            partitions=tuple(partition_of(path) for path, one in partitions.items() if one.get("isPartitionDeleted")),
             savepoints=_savepoints(record.get("extraMetadata")),
             left=_paths(record.get("extraMetadata"), LEFT_KEY),
             emptied=_paths(record.get("extraMetadata"), EMPTIED_KEY),
@@ -192,6 +193,6 @@ def decode_clean_metadata(data: bytes, file: str = "") -> CleanMetadata:
             text_of(record["startCleanTime"]),
             int(record["timeTakenInMillis"]),
             plan,
-            {text_of(path): texts_of(entry["successDeleteFiles"]) for path, entry in partitions.items()},
-            {text_of(path): texts_of(entry["failedDeleteFiles"]) for path, entry in partitions.items()},
+            {partition_of(path): texts_of(entry["successDeleteFiles"]) for path, entry in partitions.items()},
+            {partition_of(path): texts_of(entry["failedDeleteFiles"]) for path, entry in partitions.items()},
         )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from table.timeline.metadata.avro_record import decode_record, encode_record, read_as, text_of, texts_of
+from table.timeline.metadata.places import name_of, partition_of
 
 _PROVISIONAL = "hudistream.provisional"
 _VERSION = 2  # files are named without their folders
@@ -83,8 +84,8 @@ def decode_compaction_plan(data: bytes, name: str = "") -> CompactionPlan:
         return CompactionPlan(
             tuple(
                 CompactionOperation(
-                    text_of(operation["partitionPath"] or ""),
-                    text_of(operation["fileId"]),
+                    partition_of(operation["partitionPath"] or ""),
+                    name_of(operation["fileId"]),
                     text_of(operation["baseInstantTime"]),
                     _base_name(operation["dataFilePath"]) if operation["dataFilePath"] else None,
                     tuple(_base_name(path) for path in texts_of(operation["deltaFilePaths"])),
@@ -97,4 +98,4 @@ def decode_compaction_plan(data: bytes, name: str = "") -> CompactionPlan:
 
 
 def _base_name(path: str) -> str:
-    return text_of(path).rpartition("/")[2]
+    return name_of(text_of(path).rpartition("/")[2])

@@ -7,6 +7,7 @@ from typing import Any
 from table.errors import CorruptFileError
 from table.timeline.instant import Action
 from table.timeline.metadata.avro_record import decode_record, encode_record, read_as, text_of, texts_of
+from table.timeline.metadata.places import name_of, partition_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +126,8 @@ def _request_of(entry: Mapping[str, Any], file: str) -> RollbackRequest:
             "finish it with the writer that began it"
         )
     return RollbackRequest(
-        text_of(entry["partitionPath"]),
-        text_of(entry.get("fileId") or ""),
+        partition_of(entry["partitionPath"]),
+        name_of(entry.get("fileId") or ""),
         text_of(entry.get("latestBaseInstant") or ""),
         texts_of(entry.get("filesToBeDeleted")),
     )
@@ -179,5 +180,5 @@ def decode_rollback_metadata(data: bytes, file: str = "") -> RollbackMetadata:
             int(record["timeTakenInMillis"]),
             text_of(undone[0]["commitTime"]) if undone else "",
             text_of(undone[0]["action"]) if undone else "",
-            {text_of(path): texts_of(of_path["successDeleteFiles"]) for path, of_path in partitions.items()},
+            {partition_of(path): texts_of(of_path["successDeleteFiles"]) for path, of_path in partitions.items()},
         )

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from table.timeline.metadata.avro_record import decode_record, encode_record, read_as, text_of, texts_of
+from table.timeline.metadata.avro_record import decode_record, encode_record, read_as, text_of
+from table.timeline.metadata.places import name_of, partition_of
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,9 @@ def decode_savepoint(data: bytes, file: str = "") -> SavepointMetadata:
     record = decode_record("savepoint_metadata", data, file)
     with read_as("savepoint_metadata", file):
         partitions = record.get("partitionMetadata") or {}
-        files = {text_of(path): texts_of(entry["savepointDataFile"]) for path, entry in partitions.items()}
+        files = {
+            partition_of(path): tuple(map(name_of, entry["savepointDataFile"] or ()))
+            for path, entry in partitions.items()
+        }
         user, comment = text_of(record["savepointedBy"]), text_of(record["comments"])
         return SavepointMetadata(user, int(record["savepointedAt"]), comment, files)

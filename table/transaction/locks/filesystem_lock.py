@@ -7,6 +7,7 @@ the file again before anything is made final, and deletes nothing that is not it
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,9 +15,11 @@ from table import clock, threads
 from table.errors import CommitConflictError, InvalidConfigError, StorageError
 from table.log import get_logger
 from table.options.lock_settings import LockProvider, LockSettings
-from table.storage.interface import METAFOLDER, FileInfo, Storage, join
+from table.storage.interface import METAFOLDER, TEMPORARY_PREFIX, FileInfo, Storage, failed, join
+from table.storage.local import LocalStorage
 from table.storage.opening import open_storage
-from table.transaction.locks.lock_info import LockInfo, describe_lock_info, is_expired
+from table.transaction.lease_record import is_process_dead, this_machine
+from table.transaction.locks.lock_info import LockInfo, decode_lock_info, describe_lock_info, is_expired
 from table.transaction.locks.patience import Deadline, Grip, PatientLock
 from table.transaction.locks.provider import CLOCK_DRIFT_MS, LockState
 from table.version import VERSION
@@ -110,6 +113,43 @@ class LockPath:
         except FileNotFoundError:
             return None
 
+    def break_dead(self, data: bytes) -> bool:
+        """Takes away the file of a dead process of this machine. Of several writers that try it, one succeeds.
+
+        A rename decides which: two that look and then delete could both succeed, the second one with the file that the
+        first one made for itself.
+
+        Args:
+            data: what the file held when its process was found dead.
+
+        Returns:
+            Whether this writer took it away.
+
+        Raises:
+            StorageError: the store fails.
+        """
+        if not isinstance(self._storage, LocalStorage):
+            return False
+        taken = self._storage.absolute(join(self._folder, TEMPORARY_PREFIX + clock.fresh_uuid()))
+        try:
+            os.rename(self.place, taken)
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise failed("rename", self.place, error) from error
+        try:
+            with open(taken, "rb") as file:
+                is_dead = file.read() == data
+            if not is_dead:  # another writer was faster, and this is its own file: it is put back
+                with suppress(FileExistsError):
+                    os.link(taken, self.place)
+        except OSError as error:
+            raise failed("read", taken, error) from error
+        finally:
+            with suppress(OSError):
+                os.unlink(taken)
+        return is_dead
+
     def delete(self) -> None:
         """Deletes the file, whosever it is.
 
@@ -147,9 +187,20 @@ class FilesystemLock(PatientLock):
         grip = FilesystemGrip(self)
         if self.path.create(grip.content):
             return grip
-        if self._delete_expired() and self.path.create(grip.content):
+        if (self._break_dead() or self._delete_expired()) and self.path.create(grip.content):
             return grip
         return None
+
+    def _break_dead(self) -> bool:
+        """Takes away a file whose process ran on this machine and does not run any more, as a lease is taken over."""
+        data = self.path.read()
+        info = decode_lock_info(data) if data is not None else None
+        if data is None or info is None or not is_process_dead(info.machine, info.process):
+            return False
+        if not self.path.break_dead(data):
+            return False
+        log.warning("lock_of_dead_process_broken", lock=self.place, holder=describe_lock_info(data))
+        return True
 
     def _delete_expired(self) -> bool:
         found = self.path.look()
@@ -211,6 +262,7 @@ class FilesystemGrip:
             lockOwner=clock.fresh_uuid(),
             process=os.getpid(),
             version=VERSION,
+            machine=this_machine(),
         ).encode()
 
     @property

@@ -4,7 +4,7 @@ Hudi 1.0 and 1.2 write an empty file. Ours holds who made it, so that nobody els
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,7 @@ class LockInfo:
         lockOwner: of one lock in one process.
         process: number of the process.
         version: of hudistream.
+        machine: where the process runs, as `table.transaction.lease_record.this_machine` tells it; "" where it cannot.
     """
 
     lockCreateTime: str  # noqa: N815 Hudi's name
@@ -24,19 +25,29 @@ class LockInfo:
     lockOwner: str  # noqa: N815 as the others
     process: int
     version: str
+    machine: str = ""
 
     def encode(self) -> bytes:
         """JSON."""
         return json.dumps(asdict(self)).encode()
 
 
+def decode_lock_info(data: bytes) -> LockInfo | None:
+    """The inverse of `LockInfo.encode`; fields of later versions are ignored. None: the file is of another make."""
+    try:
+        document = json.loads(data)
+        info = LockInfo(**{name.name: document[name.name] for name in fields(LockInfo) if name.name in document})
+    except (ValueError, TypeError):
+        return None
+    return info if isinstance(info.process, int) and isinstance(info.machine, str) else None
+
+
 def describe_lock_info(data: bytes) -> str:
     """Who made a lock file, in words."""
     if not data.strip():
         return "a writer of another engine (the file names nobody)"
-    try:
-        info = LockInfo(**json.loads(data))
-    except (ValueError, TypeError):
+    info = decode_lock_info(data)
+    if info is None:
         return f"a writer whose file says {data[:80]!r}"
     return f"process {info.process}, {info.lockThreadName}, hudistream {info.version} (owner {info.lockOwner})"
 

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import uuid
 
 import pytest
@@ -11,6 +13,7 @@ from lock_time import lock_time
 from table.errors import CommitConflictError, InvalidConfigError, StorageError
 from table.storage.local import LocalStorage
 from table.storage.opening import open_storage
+from table.transaction.lease_record import this_machine
 from table.transaction.locks import LockProvider, LockSettings, make_lock
 from table.transaction.locks.lock_info import LockInfo, describe_lock_info, is_expired
 
@@ -229,3 +232,49 @@ def test_a_lock_that_changes_hands_meanwhile_is_not_broken(storage, file, time):
     with pytest.raises(CommitConflictError, match="changed hands"):
         make_lock(Overtaken(storage, Fuse()), NEVER).break_lock()
     assert file.exists()
+
+
+def made_by(process, machine=None):
+    machine = this_machine() if machine is None else machine
+    return LockInfo("2026-01-01 00:00:00.000", "main", "0f", process, "1", machine).encode()
+
+
+@pytest.fixture
+def dead():
+    """The number of a process of this machine that does not run any more."""
+    if not this_machine():
+        pytest.skip("this machine does not tell its boot")
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_the_lock_of_a_dead_process_of_this_machine_is_broken_at_once(storage, file, time, dead, logs):
+    write_foreign(file, time, made_by(dead))
+    with make_lock(storage, LockSettings(provider="filesystem", attempts_more=0)).hold() as held:
+        held.check()
+    assert not file.exists()
+    assert [entry["event"] for entry in logs if entry["log_level"] == "warning"] == ["lock_of_dead_process_broken"]
+    assert os.listdir(file.parent) == []
+
+
+def test_a_lock_of_a_living_process_another_machine_or_another_make_is_not_broken(storage, file, time, dead):
+    lock = make_lock(storage, LockSettings(provider="filesystem", attempts_more=0))
+    for data in (made_by(os.getppid()), made_by(dead, "another boot/pid:[1]"), made_by(dead, ""), b"", b"?"):
+        write_foreign(file, time, data)
+        with pytest.raises(CommitConflictError, match="is held by"), lock.hold():
+            pass
+        assert file.read_bytes() == data
+
+
+def test_of_two_that_break_a_lock_one_succeeds_and_its_own_file_stays(storage, file, time, dead):
+    """The second one looked before the first one broke the lock, and takes the first one's own file away."""
+    data = made_by(dead)
+    write_foreign(file, time, data)
+    path = make_lock(storage, NEVER).path
+    assert path.break_dead(data)
+    assert not path.break_dead(data)
+    assert path.create(b"of the first one")
+    assert not path.break_dead(data)
+    assert file.read_bytes() == b"of the first one"
+    assert os.listdir(file.parent) == ["lock"]

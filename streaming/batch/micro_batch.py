@@ -209,6 +209,7 @@ class MicroBatchWriter:
         timing.end("prepare")
         result = self._write_and_commit(job, batch.workers, timing)
         if result is None:
+            self.services.after_empty_batch(table.config, timeline, batch.spread)
             return _logged(BatchSummary(self.table, batch.batch_id, None))
         timing.end("commit")
         if self._options.effective_operation.replaces:

@@ -23,6 +23,7 @@ from table.services.after_commit import services_of
 from table.services.clean.service import CLEANING
 from table.services.service import ServiceOutcome, Spread, TableService, Trigger
 from table.storage.interface import Storage
+from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
 
 log = get_logger("hudistream.services")
@@ -129,9 +130,11 @@ class TableServices:
         return plans
 
     def _run_due(self, table: HudiTable) -> None:
+        """Each service in turn. One that fails does not keep the others from running: none needs another's success."""
+        has_failed = False
         for service, trigger in self._due.items():
-            if trigger is Trigger.AFTER_COMPACTION and not self._done.compactions:
-                continue  # CompactionCommitSink cleans once it has committed
+            if trigger is Trigger.AFTER_COMPACTION and not (self._done.compactions or has_failed):
+                continue  # CompactionCommitSink cleans once it has committed; a compaction that fails keeps nothing
             self._policy = service.on_failure
             started_s, outcome = clock.monotonic_s(), ServiceOutcome()
             try:
@@ -139,6 +142,10 @@ class TableServices:
                 plan = self._plans.pop(service.name, None) if between else service.plan(table)
                 if plan is not None:
                     outcome = service.execute(table, plan, self._spread)
+            except Exception as error:  # noqa: BLE001 nothing of this may reach the stream
+                has_failed = True
+                self._note_failure(error, service.on_failure)
+                self._done = replace(self._done, error=self._done.error or repr(error))
             finally:
                 self._note_outcome(service.name, outcome, clock.monotonic_s() - started_s)
 
@@ -178,9 +185,20 @@ class TableServices:
             failures=self.failures,
             then=policy.value,
         )
-        self._paused = policy is CleanFailure.PAUSE
+        self._paused |= policy is CleanFailure.PAUSE
         if policy is CleanFailure.FAIL:
             self._pending_error = error
+
+    def after_empty_batch(self, config: TableConfig, timeline: Timeline, spread: Spread | None = None) -> None:
+        """A batch without rows: a clean that is pending gets its turn, also where no commit follows for long.
+
+        Args:
+            config: the table's properties.
+            timeline: as the batch found it.
+            spread: as of `after_commit`.
+        """
+        if timeline.pending_of(Action.CLEAN):
+            self.after_commit(config, timeline, spread)
 
     def start_no_more(self) -> None:
         """Lets the services under way finish, and starts none after them."""

@@ -13,8 +13,10 @@ from table import read_table
 from table.errors import HudiError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.options.choices import CleanFailure
+from table.options.groups import CleanSettings
 from table.options.write_options import parse_options
 from table.services.archival.service import ArchivalService
+from table.services.clean.clean import schedule_clean
 from table.services.clean.service import CleaningService, retention_s
 from table.services.clean.trigger import Cleaning, choose_cleaning
 from table.services.compaction.service import CompactionService
@@ -372,7 +374,7 @@ def test_a_service_that_is_added_to_the_list_is_planned_and_carried_out_when_it_
         assert told == [(1 if plan else 0, here if when is Trigger.INLINE else "hudistream-services")]
 
 
-def test_what_one_service_fails_at_those_after_it_do_not_do_and_its_own_policy_counts(logs):
+def test_a_service_that_fails_stops_no_other_and_its_own_policy_counts(logs):
     from table.config.table_config import TableConfig
 
     upkeep = services({**ON, "hudistream.clean.on.failure": "fail"}, None, Place())
@@ -384,6 +386,55 @@ def test_what_one_service_fails_at_those_after_it_do_not_do_and_its_own_policy_c
         upkeep.after_commit(TableConfig("t", ("id",)), build_timeline([]))
     upkeep.check()  # the policy of the one that failed, not that of the others
     assert before.done == ["advised", "planned", "a plan"] * 2
-    assert after.done == ["advised"] * 2
+    assert after.done == ["advised", "planned", "a plan"] * 2
     assert upkeep.failures == 2
     assert [e["then"] for e in logs if e["event"] == "table_services_failed"] == ["warn"] * 2
+
+
+def test_a_compaction_that_always_fails_stops_neither_cleaning_nor_archival(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    options = {
+        **ON,
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.compact.inline.max.delta.commits": "2",
+        "clean.async.enabled": "false",  # Flink cleans after a compaction then
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "4",
+        "compaction.delta_commits": "2",
+    }
+    engine, tried = Engine(path, options), []
+
+    def fails(*_):
+        tried.append("compaction")
+        raise HudiError("no room")
+
+    monkeypatch.setattr(CompactionService, "execute", fails)
+    monkeypatch.setattr(CleaningService, "plan", lambda *_: tried.append("cleaning"))
+    monkeypatch.setattr(ArchivalService, "plan", lambda *_: tried.append("archival"))
+    for number in range(4):
+        engine.write(number, rows(range(3), ts=number))
+        engine.writer.services.wait()
+    engine.writer.stop()
+    last = len(tried) - tried[::-1].index("compaction")
+    assert tried[last - 1 : last + 2] == ["compaction", "cleaning", "archival"]
+    assert engine.writer.services.failures
+
+
+def test_an_empty_batch_gives_a_pending_clean_its_turn(tmp_path):
+    path = str(tmp_path / "t")
+    options = {"hoodie.datasource.write.operation": "upsert", "hoodie.clean.commits.retained": "1"}
+    quiet = Engine(path, options)
+    for number in range(4):
+        quiet.write(number, rows(range(3), ts=number))
+    table = HudiTable.open(path)
+    schedule_clean(table, CleanSettings(commits_retained=1, grace_ms=0))
+    assert table.load_timeline().pending_of(Action.CLEAN)
+    quiet.writer.stop()
+    engine = Engine(path, {**options, **ON})
+    engine.write(4, rows([]))
+    engine.writer.services.wait()
+    assert not table.load_timeline().pending_of(Action.CLEAN)
+    assert table.load_timeline().completed_of(Action.CLEAN)
+    engine.writer.stop()

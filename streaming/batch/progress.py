@@ -5,6 +5,7 @@ the batch was begun, and the rows and files once the tasks have written them. Wh
 known here: the DataFrame API has no such figure that classic Spark and Spark Connect share.
 """
 
+import weakref
 from collections.abc import Sequence
 
 from table import clock, threads
@@ -29,9 +30,12 @@ class Progress:
         self._facts: dict[str, object] = {"table": table, "batch_id": batch_id, "instant_time": instant_time}
         self._written: dict[str, object] = {"phase": "write"}
         self._ended = threads.make_signal()
+        # an interrupt may come between the start of the thread and the block: then nothing else ends the thread
+        weakref.finalize(self, self._ended.set)
 
     def __enter__(self) -> None:
-        self._thread = threads.start_thread(self._tell, "hudistream-progress", daemon=True)
+        me, ended = weakref.ref(self), self._ended
+        self._thread = threads.start_thread(lambda: _tell(me, ended), "hudistream-progress", daemon=True)
 
     def note_written(self, stats: Sequence[WriteStat]) -> None:
         """The tasks are done; what follows is the commit.
@@ -46,8 +50,21 @@ class Progress:
         self._ended.set()
         self._thread.join()
 
-    def _tell(self) -> None:
-        started_s = clock.monotonic_s()
-        while not self._ended.wait(PROGRESS_S):
-            seconds = round(clock.monotonic_s() - started_s, 1)
-            log.info("batch_running", **self._facts, **self._written, seconds=seconds)
+    def tell(self, seconds: float) -> None:
+        """One line of the log.
+
+        Args:
+            seconds: for which the batch has run.
+        """
+        log.info("batch_running", **self._facts, **self._written, seconds=seconds)
+
+
+def _tell(progress: "weakref.ref[Progress]", ended: threads.Signal) -> None:
+    """Ends with the batch, and with the object: the thread does not keep it alive."""
+    started_s = clock.monotonic_s()
+    while not ended.wait(PROGRESS_S):
+        found = progress()
+        if found is None:
+            return
+        found.tell(round(clock.monotonic_s() - started_s, 1))
+        del found

@@ -1,5 +1,6 @@
 """What a stream says while it runs: one short line per batch, on standard error, and what a long batch says."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -93,3 +94,20 @@ def test_a_long_batch_says_its_phase_and_what_is_known_of_it(tmp_path, monkeypat
         assert set(entry) == {"event", "log_level", "table", "batch_id", "instant_time", "phase", "seconds"}
     assert {(entry["rows"], entry["updated"], entry["files"]) for entry in committing} == {(9, 0, 3)}
     assert said[-1]["seconds"] > said[0]["seconds"]
+
+
+def test_the_thread_ends_when_an_interrupt_comes_before_the_block():
+    def interrupted():
+        shown = progress.Progress("t", 1, "2")
+        shown.__enter__()  # and then Ctrl-C: __exit__ is never called
+        thread = shown._thread
+        raise KeyboardInterrupt(thread)
+
+    try:
+        interrupted()
+    except KeyboardInterrupt as interrupt:
+        thread = interrupt.args[0]
+        interrupt.__traceback__ = None
+    gc.collect()
+    thread.join(5)
+    assert not thread.is_alive()

@@ -13,9 +13,11 @@ def services_of(options: WriteOptions) -> tuple[TableService[Any], ...]:
     """The services of a sink.
 
     Cleaning comes after compaction: it deletes the log files of older slices. Archival comes after cleaning: it takes
-    replace commits whose replaced files were cleaned.
+    replace commits whose replaced files were cleaned. With hoodie.table.services.enabled=false there are none.
     """
-    compacts = options.compaction.asynchronous or options.compaction.inline
+    if not options.table.services_enabled:
+        return ()
+    compacts = options.compaction.runs
     return (
         CompactionService(
             options.compaction, options.file_settings, options.clean.on_failure, options.concurrency.is_shared

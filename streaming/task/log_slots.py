@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.live_files import as_base_files, as_live_files
 from streaming.plan.task_plan import TaskPlan
-from table.view.file_group import BaseFile, FileGroup
+from table.view.file_group import BaseFile, FileGroup, FileSlice
 from table.view.file_system_view import list_file_groups
 from table.view.listing import StorageListing
 from table.write.context import LogSlot
@@ -24,12 +24,14 @@ class SlotGroups:
         logs: file id -> where its log files go on; empty in a copy-on-write table.
         fillable: ids of those that take new rows into their base file: they have no log files.
         known: what a driver may remember of the path; None: there are log files.
+        merged: file id -> what readers merge, of those that have log files.
     """
 
     files: Sequence[BaseFile]
     logs: Mapping[str, LogSlot] = field(default_factory=dict)
     fillable: frozenset[str] = frozenset()
     known: tuple[LiveFile, ...] | None = None
+    merged: Mapping[str, FileSlice] = field(default_factory=dict)
 
 
 def plain_groups(path: str, known: Iterable[LiveFile]) -> SlotGroups:
@@ -50,7 +52,8 @@ def list_groups(plan: TaskPlan, path: str) -> SlotGroups:
     slots = {group.file_id: slot_of(group, plan.logs.compacting.get((path, group.file_id))) for group in found}
     fillable = frozenset(group.file_id for group in found if group.is_plain and not _is_compacting(plan, group))
     is_plain = len(fillable) == len(found)
-    return SlotGroups(files, slots, fillable, as_live_files(files) if is_plain else None)
+    merged = {group.file_id: group.merged_slice for group in found if group.log_files}
+    return SlotGroups(files, slots, fillable, as_live_files(files) if is_plain else None, merged)
 
 
 def list_fillable(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
@@ -66,7 +69,8 @@ def slot_of(group: FileGroup, compaction: str | None) -> LogSlot:
         group: the group.
         compaction: the pending compaction that reads it: what comes after its plan belongs to the slice to come.
     """
-    base_instant_time = compaction or group.slices[0].base_instant_time
+    # a base file that a commit wrote behind the plan stands above the slice to come
+    base_instant_time = max(compaction or "", group.slices[0].base_instant_time)
     mine = [log for log in group.log_files if log.base_instant_time == base_instant_time]
     base = next((file for file in group.base_files if file.instant_time == base_instant_time), None)
     return LogSlot(

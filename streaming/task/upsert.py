@@ -17,6 +17,7 @@ from streaming.plan.live_files import as_base_files
 from streaming.plan.task_plan import Pipeline, TaskPlan
 from streaming.plan.task_result import TaskResult
 from streaming.task.bad_rows import explain_nulls
+from streaming.task.fold_logs import fold_logs, meets_delete
 from streaming.task.grouping import NO_PATH, group_by_slot, group_rows, lots_of_keys, whole_groups
 from streaming.task.locate_keys import Locator, list_live_files, owner_of
 from streaming.task.log_slots import SlotGroups, list_groups, plain_groups
@@ -30,7 +31,7 @@ from table.records.merge import combine_rows
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import join
 from table.timeline.metadata.commit import WriteStat
-from table.view.file_group import BaseFile
+from table.view.file_group import BaseFile, FileSlice
 from table.write.context import Attempt, Bucket, LogSlot
 from table.write.merge_bucket import Changes, merge_bucket
 from table.write.write_bucket import BucketWriter
@@ -100,13 +101,13 @@ class _UpsertTask:
         first, second = next(lots), next(lots, None)
         if second is None:
             for placed in self._place(first, files, placer):
-                self._write_file(placed)
+                self._write_file(placed, groups)
             return
         # more than fits into memory: keys are looked for lot by lot, then files written one by one
         placed_ones = (one for lot in chain((first, second), lots) for one in self._place(lot, files, placer))
         spilled = group_rows((part for one in placed_ones for part in placer.spill(one)), self._plan.memory_bytes)
         for number, rows in whole_groups(spilled):
-            self._write_file(placer.restore(number, rows, self._locator))
+            self._write_file(placer.restore(number, rows, self._locator), groups)
 
     def finish(self) -> TaskResult:
         self._attempt.flushes.wait()
@@ -160,10 +161,10 @@ class _UpsertTask:
             return files
         return [file for file in files if owner_of(file.file_id, slots, self._changes) == slot]
 
-    def _write_file(self, placed: Placed) -> None:
+    def _write_file(self, placed: Placed, groups: SlotGroups) -> None:
         with failing_at(partition_path=placed.bucket.partition_path, file_group=placed.bucket.file_id):
             if placed.changes is not None and placed.log is not None:
-                self._write_log(placed.bucket, placed.changes, placed.log)
+                self._write_log(placed.bucket, placed.changes, placed.log, groups.merged.get(placed.bucket.file_id))
                 return
             if placed.changes is None:
                 stat, summary = self._append(placed.bucket, placed.inserts)
@@ -177,7 +178,10 @@ class _UpsertTask:
                 older = join(bucket.partition_path, bucket.base_file) if bucket.base_file is not None else None
                 self.report.lookup += self._locator.remember(older, stat.path, summary.contents)
 
-    def _write_log(self, bucket: Bucket, changes: Changes, slot: LogSlot) -> None:
+    def _write_log(self, bucket: Bucket, changes: Changes, slot: LogSlot, merged: FileSlice | None) -> None:
+        if merged is not None and meets_delete(self._plan, merged, changes):
+            self.report.add_file(*fold_logs(self._plan, merged, self._attempt, changes))
+            return
         are_new = self._changes.adds_only
         written = LogChanges(bucket.partition_path, bucket.file_id, slot, changes.incoming, changes.removes, are_new)
         for stat, summary in write_log(self._plan.context, self._attempt, written):

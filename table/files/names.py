@@ -11,6 +11,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from table.storage.interface import METAFOLDER
 
@@ -19,6 +20,7 @@ _LOG = re.compile(r"^\.([^_]+)_([0-9]*)\.log\.(\d+)(?:_((\d+)-(\d+)-(\d+)))?(\.c
 _MARKER = re.compile(r"(.+)\.marker\.(CREATE|MERGE|APPEND)", re.DOTALL)
 
 _MAX_JAVA_INT = 2**31 - 1
+_NO_DELETES = 2**30  # added to what follows from the instant; an instant so many milliseconds later is days away
 BASE_FILE_EXTENSION = ".parquet"
 
 
@@ -96,7 +98,7 @@ def build_file_id(uuid: str, number: int = 0) -> str:
     return f"{uuid}-{number}"
 
 
-def log_write_token(write_token: str, instant_time: str) -> str:
+def log_write_token(write_token: str, instant_time: str, *, has_deletes: bool) -> str:
     """Write token of a log file: the stage's number gives way to one that follows from the instant.
 
     The name of a log file does not say who wrote it (version 6), and two writers may have the same task, stage and
@@ -105,9 +107,30 @@ def log_write_token(write_token: str, instant_time: str) -> str:
     Args:
         write_token: of the attempt.
         instant_time: of the commit.
+        has_deletes: whether the file may hold deletes: `tells_no_deletes` is false for its name then.
     """
     task, _, attempt = write_token.split("-")
-    return build_write_token(int(task), int(instant_time) % _MAX_JAVA_INT, int(attempt))
+    return build_write_token(int(task), _stage_number(instant_time, has_deletes=has_deletes), int(attempt))
+
+
+def tells_no_deletes(write_token: str, instant_times: frozenset[str]) -> bool:
+    """Whether the name of a log file tells that it holds no deletes. Of another writer's file it tells nothing.
+
+    Args:
+        write_token: of the file.
+        instant_times: commits that may have written it.
+    """
+    stage = write_token.split("-")[1:2]
+    return bool(stage) and stage[0] in _stages_without_deletes(instant_times)
+
+
+@lru_cache(maxsize=4)
+def _stages_without_deletes(instant_times: frozenset[str]) -> frozenset[str]:
+    return frozenset(str(_stage_number(time, has_deletes=False)) for time in instant_times)
+
+
+def _stage_number(instant_time: str, *, has_deletes: bool) -> int:
+    return (int(instant_time) + (0 if has_deletes else _NO_DELETES)) % _MAX_JAVA_INT
 
 
 def build_write_token(task: int, stage: int, attempt: int) -> str:

@@ -67,7 +67,8 @@ def write_log(
         StorageError: the store fails, or the instant was ended.
     """
     log: _LogFile | None = None
-    version, token = changes.slot.version, log_write_token(attempt.write_token, context.instant_time)
+    version, has_deletes = changes.slot.version, bool(_deletes_of(context, changes).any())
+    token = log_write_token(attempt.write_token, context.instant_time, has_deletes=has_deletes)
     before = changes.slot.log_files
     try:
         for block, records in _blocks(context, attempt, changes):
@@ -93,8 +94,8 @@ def write_log(
 
 def _blocks(context: WriteContext, attempt: Attempt, changes: LogChanges) -> Iterator[tuple[LogBlock, int]]:
     """Data blocks, then the block of deletes, each with the number of its records."""
-    incoming, rules = changes.incoming, context.merge
-    deletes = delete_flags(incoming, rules) | changes.removes
+    incoming = changes.incoming
+    deletes = _deletes_of(context, changes)
     rows = incoming.filter(pa.array(~deletes)) if deletes.any() else incoming
     if len(rows):
         numbered = (attempt.task, attempt.take_numbers(len(rows)))
@@ -118,6 +119,10 @@ def _blocks(context: WriteContext, attempt: Attempt, changes: LogChanges) -> Ite
             ),
             len(keys),
         )
+
+
+def _deletes_of(context: WriteContext, changes: LogChanges) -> Flags:
+    return delete_flags(changes.incoming, context.merge) | changes.removes
 
 
 def _order_of(gone: pa.Table, removes: Flags, context: WriteContext) -> pa.Array:

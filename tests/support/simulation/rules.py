@@ -137,7 +137,9 @@ RULES = {
         (commit, "_settle_last", _see_nothing_last), (commit, "take_next_place", lambda *_: True),
     ],
     "14: a commit looks at what cleans took from its view": [(conflicts, "_file_group_of", lambda _: None)],
-    "14: log files of two writers have names of their own": [(write_log, "log_write_token", lambda token, _: token)],
+    "14: log files of two writers have names of their own": [
+        (write_log, "log_write_token", lambda token, *_, **__: token)
+    ],
     "14: a compaction knows every write before it": [(compaction, "_check_nothing_written", _plan_beside_writes)],
     "14: the living are left alone": [
         (rollback, "judge_writer", lambda live, me, **_: judge_writer(live, me)),

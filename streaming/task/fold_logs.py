@@ -1,0 +1,137 @@
+"""Changes that meet a delete in the log of their file group: base file, log and changes become its next base file.
+
+In a log they would bring back the deleted row, until a compaction (`table.records.behind_deletes`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from streaming.plan.task_plan import TaskPlan
+from table.files.base.repeated_columns import file_schema, restamp_carried_rows
+from table.files.base.summary import BaseFileSummary
+from table.files.base.writer import BaseFileWriter
+from table.index.key_lookup import positions_of
+from table.records.behind_deletes import any_behind_delete, may_forget_deletes
+from table.records.merge import combine_rows, delete_flags, merge_rows
+from table.scan.log_deletes import read_slice_deletes
+from table.scan.merge_slice import SliceReading, merge_slice
+from table.schema.avro_schema import RECORD_KEY, relaxed, with_meta_columns
+from table.timeline.metadata.commit import WriteStat
+from table.view.file_group import FileSlice
+from table.write.bucket_file import BucketFile
+from table.write.context import Attempt, Bucket, BucketType
+from table.write.merge_bucket import Changes
+
+
+def meets_delete(plan: TaskPlan, file_slice: FileSlice, changes: Changes) -> bool:
+    """Whether changes meet a delete in a slice's log, so that they may not go to the log.
+
+    Args:
+        plan: from the driver.
+        file_slice: what readers merge.
+        changes: records for it.
+
+    Raises:
+        CorruptFileError: a log file is damaged.
+        UnsupportedTableError: a log file holds what is not read.
+        StorageError: a log file cannot be read.
+    """
+    context, rules, incoming = plan.context, plan.context.merge, changes.incoming
+    if not may_forget_deletes(rules) or rules.ordering_field not in incoming.column_names:
+        return False
+    ordering = context.schema.field(rules.ordering_field).type
+    keys = incoming.column(RECORD_KEY).combine_chunks()
+    for deletes in read_slice_deletes(context.storage, file_slice, plan.committed, ordering):
+        found = positions_of(pa.chunked_array([deletes.keys]), keys)
+        met = np.flatnonzero(found >= 0)
+        columns = {rules.ordering_field: deletes.order.take(pa.array(met)), "removes": deletes.removes[met]}
+        if any_behind_delete(incoming, changes.removes, pa.table({"at": found[met], **columns}), rules):
+            return True
+    return False
+
+
+def fold_logs(
+    plan: TaskPlan, file_slice: FileSlice, attempt: Attempt, changes: Changes
+) -> tuple[WriteStat, BaseFileSummary]:
+    """Writes the next base file of a file group; its log files belong to the older slice from then on.
+
+    Args:
+        plan: from the driver.
+        file_slice: what readers merge.
+        attempt: who writes.
+        changes: records for it.
+
+    Returns:
+        The stat, and how the file was written.
+
+    Raises:
+        CorruptFileError: a file is damaged.
+        UnsupportedTableError: a log file holds what is not read.
+        StorageError: the store fails.
+    """
+    base = file_slice.base_file
+    kind = BucketType.INSERT if base is None else BucketType.UPDATE
+    bucket = Bucket(kind, file_slice.partition_path, file_slice.file_id, None if base is None else base.name)
+    file = BucketFile(plan.context, bucket, attempt)
+    try:
+        fold = _Fold(plan, file, changes)
+        writer = BaseFileWriter(
+            plan.context.storage,
+            file.path,
+            file.schema,
+            plan.context.avro_schema,
+            plan.context.settings,
+            announced=file,
+        )
+        try:
+            for rows in fold.rows(file_slice):
+                writer.write(rows)
+            summary = writer.close()
+        except BaseException:
+            writer.abandon()
+            raise
+        stat = file.report(summary, inserted=fold.inserted, updated=fold.updated, deleted=fold.deleted)
+        return stat, summary
+    except BaseException:
+        file.close()
+        raise
+
+
+class _Fold:
+    """The rows of the next base file, and what the changes did to them."""
+
+    def __init__(self, plan: TaskPlan, file: BucketFile, changes: Changes) -> None:
+        self._plan, self._file = plan, file
+        incoming, self._removes = changes.incoming, changes.removes
+        if not self._removes.any():  # without an index that finds keys, one key may come several times
+            incoming = combine_rows(incoming, plan.context.merge)
+            self._removes = np.zeros(len(incoming), np.bool_)
+        self._incoming = file.stamp(incoming)
+        self._keys = incoming.column(RECORD_KEY).combine_chunks()
+        self.inserted = self.updated = self.deleted = 0
+
+    def rows(self, file_slice: FileSlice) -> Iterator[pa.Table]:
+        """Those of the slice, changed, then the new ones."""
+        context = self._plan.context
+        schema = relaxed(with_meta_columns(context.schema))
+        names, rules = tuple(schema.names), replace(context.merge, deletes_all=False, orders_deletes=True)
+        reading = SliceReading(schema, names, rules, self._plan.committed)
+        is_new = ~(delete_flags(self._incoming, context.merge) | self._removes)
+        for rows in merge_slice(context.storage, file_slice, reading):
+            found = positions_of(rows.column(RECORD_KEY), self._keys)
+            is_new[found[found >= 0]] = False
+            merged = merge_rows(self._carried(rows), self._incoming, found, context.merge, self._removes)
+            self.updated, self.deleted = self.updated + merged.updated, self.deleted + merged.deleted
+            yield merged.rows
+        self.inserted = int(is_new.sum())
+        yield self._incoming.filter(pa.array(is_new))
+
+    def _carried(self, rows: pa.Table) -> pa.Table:
+        schema, columns = file_schema(self._file.schema), []
+        for field, column in zip(schema, rows.columns, strict=True):
+            is_plain = pa.types.is_dictionary(field.type) and not pa.types.is_dictionary(column.type)
+            columns.append(column.dictionary_encode() if is_plain else column)
+        return restamp_carried_rows(pa.Table.from_arrays(columns, schema=schema), self._file.name)

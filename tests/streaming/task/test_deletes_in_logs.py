@@ -1,0 +1,138 @@
+"""A delete in a log is final, as in a copy-on-write table, whenever a compaction runs."""
+
+import random
+
+import pyarrow as pa
+import pytest
+
+from hudistream import ArrowSink, HudiTable
+from table.files.names import log_write_token, tells_no_deletes
+from table.options.groups import BaseFileSettings, CompactionSettings
+from table.scan import log_deletes
+from table.services.compaction.compaction import compact, request_compaction
+
+OPTIONS = {
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.bucket.index.num.buckets": "1",
+    "hoodie.datasource.compaction.async.enable": "false",
+    "hoodie.clean.automatic": "false",
+    "hoodie.parquet.small.file.limit": "0",
+}
+PAYLOADS = ["DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload"]
+
+
+def sink(path, **options):
+    return ArrowSink(str(path), {**OPTIONS, **options}, key="id", order_by="ts", operation="upsert")
+
+
+def row(key, value, ts, deleted=False):
+    columns = {
+        "id": [key],
+        "v": pa.array([value], pa.string()),
+        "ts": pa.array([ts], pa.int64()),
+        "_hoodie_is_deleted": [deleted],
+    }
+    return pa.table(columns)
+
+
+def rows_of(path):
+    return {one["id"]: (one["v"], one["ts"]) for one in HudiTable.open(str(path)).scan().to_arrow().to_pylist()}
+
+
+def random_steps(seed):
+    rng = random.Random(seed)
+    for number in range(14):
+        yield (
+            rng.choice(["upsert", "upsert", "marked", "delete"]),
+            f"k{rng.randint(0, 2)}",
+            f"{number}",
+            rng.randint(1, 9),
+        )
+
+
+def take(writer, step):
+    what, key, value, ts = step
+    if what == "delete":
+        writer.delete(row(key, None, ts))
+    else:
+        writer.write(row(key, value, ts, what == "marked"))
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+@pytest.mark.parametrize("index", ["BUCKET", "BLOOM"])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_rows_are_those_of_copy_on_write_whenever_a_compaction_runs(tmp_path, index, payload, seed):
+    """None, after each step, or one that is planned at some step and carried out later."""
+    options = {
+        "hoodie.index.type": index,
+        "hoodie.datasource.write.payload.class": f"org.apache.hudi.common.model.{payload}",
+    }
+    paths = {name: tmp_path / name for name in ("cow", "never", "always", "pending")}
+    writers = {name: sink(path, **options) for name, path in paths.items() if name != "cow"}
+    writers["cow"] = sink(paths["cow"], **{**options, "hoodie.datasource.write.table.type": "COPY_ON_WRITE"})
+    for writer in writers.values():
+        writer.write(pa.concat_tables([row("k0", "base", 7), row("other", "base", 5)]))
+    for number, step in enumerate(random_steps(seed)):
+        for name, writer in writers.items():
+            take(writer, step)
+            if name == "always":
+                writer.stop()
+                HudiTable.open(str(paths[name])).compact()
+            if name == "pending" and number % 4 == 1:
+                writer.stop()
+                request_compaction(HudiTable.open(str(paths[name])), CompactionSettings())
+            if name == "pending" and number % 4 == 3:
+                writer.stop()
+                compact(HudiTable.open(str(paths[name])), CompactionSettings(), BaseFileSettings(), schedules=False)
+        found = {name: rows_of(path) for name, path in paths.items()}
+        assert found == dict.fromkeys(paths, found["cow"]), (number, step)
+    for writer in writers.values():
+        writer.stop()
+
+
+def test_only_a_record_that_would_bring_rows_back_writes_a_base_file(tmp_path):
+    path = tmp_path / "t"
+    writer = sink(path, **{"hoodie.index.type": "BUCKET"})
+    writer.write(pa.concat_tables([row("a", "base", 7), row("b", "base", 7)]))
+    bases = lambda: len(list(path.glob("*.parquet")))  # noqa: E731
+    writer.write(row("a", None, 8, True))
+    writer.write(row("b", "later", 8))
+    writer.write(row("a", "later", 9))
+    assert bases() == 1, "what is newer than the delete is seen by all readers"
+    writer.delete(row("a", None, 1))
+    writer.write(row("a", "again", 1))
+    writer.stop()
+    assert bases() == 2
+    assert rows_of(path) == {"a": ("again", 1), "b": ("later", 8)}
+
+
+def test_log_files_without_deletes_are_not_opened_by_the_next_batch(tmp_path, monkeypatch):
+    opened = []
+    find = log_deletes.find_blocks
+
+    def find_blocks(storage, file_slice, committed):
+        opened.extend(log.name for log in file_slice.log_files)
+        return find(storage, file_slice, committed)
+
+    monkeypatch.setattr(log_deletes, "find_blocks", find_blocks)
+    writer = sink(tmp_path / "t", **{"hoodie.index.type": "BUCKET"})
+    for ts in range(1, 5):
+        writer.write(row("a", "v", ts))
+    assert not opened
+    writer.write(row("b", None, 5, True))
+    assert not opened
+    writer.write(row("a", "v", 6))
+    writer.stop()
+    assert len(opened) == 1
+
+
+def test_names_tell_what_has_no_deletes_of_known_commits_alone():
+    time = "20261124101112131"
+    known = frozenset([time, "20261124101112140"])
+    plain = log_write_token("3-7-1", time, has_deletes=False)
+    assert tells_no_deletes(plain, known)
+    assert not tells_no_deletes(log_write_token("3-7-1", time, has_deletes=True), known)
+    assert not tells_no_deletes(plain, frozenset())
+    assert not tells_no_deletes("0-45-80", known)
+    assert not tells_no_deletes("", known)
+    assert all(int(part) < 2**31 for part in plain.split("-"))

@@ -352,3 +352,45 @@ def test_times_of_whole_seconds_lead_no_log_file_to_another_slice(hudi, tmp_path
     assert contents(path) == by_hudi(hudi, path)
     hudi.write(path, batch(rng, 7, 60), {**options, "hoodie.compact.inline.max.delta.commits": "1"})
     assert contents(path) == by_hudi(hudi, path) == base_rows(path)
+
+
+def back_after_delete(path, index):
+    """A base row, its deletes by key and by mark, and upserts with smaller ordering values."""
+    options = {**options_of((index, 0, 0)), "hoodie.datasource.compaction.async.enable": "false"}
+    row = {"id": "k0", "p": "p0", "ts": 7, "v": "old", "w": None, "tags": [], "_hoodie_is_deleted": False}
+    other = {**row, "id": "k3"}
+    steps = [
+        ("upsert", [row, other]),
+        ("delete", [row]),
+        ("upsert", [{**row, "ts": 9, "_hoodie_is_deleted": True, "id": "k3"}]),
+        ("upsert", [{**row, "ts": 1, "v": "new"}]),
+        ("upsert", [{**other, "ts": 2, "v": "new"}]),
+    ]
+    for number, (operation, rows) in enumerate(steps):
+        chosen = {**options, "hoodie.datasource.write.operation": operation}
+        write_ours(path, chosen, number, pa.Table.from_pylist(rows, SCHEMA))
+    return options
+
+
+@pytest.mark.parametrize("index", ["BUCKET", "BLOOM"])
+def test_what_comes_back_after_a_delete_is_the_new_row(hudi, tmp_path, index):
+    """Before a compaction and after one by Hudi."""
+    path = str(tmp_path / "t")
+    options = back_after_delete(path, index)
+    assert {row["id"]: (row["v"], row["ts"]) for row in read_table(path).to_pylist()} == {
+        "k0": ("new", 1), "k3": ("new", 2),
+    }  # fmt: skip
+    assert contents(path) == by_hudi(hudi, path)
+    goes_on(hudi, path, options, contents(path), is_partial=False)
+
+
+@pytest.mark.slow
+def test_what_comes_back_after_a_delete_is_the_new_row_for_later_versions(tmp_path):
+    later = Hudi("1.2.0")
+    try:
+        for index in ("BUCKET", "BLOOM"):
+            path = str(tmp_path / index)
+            back_after_delete(path, index)
+            assert contents(path) == by_hudi(later, path)
+    finally:
+        later.stop()

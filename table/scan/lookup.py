@@ -11,6 +11,7 @@ from table.files.base.stored_file import StoredBaseFile
 from table.hudi_table import HudiTable
 from table.index.key_lookup import positions_of
 from table.scan.as_of import AsOf
+from table.scan.partition_guarantee import with_folder_values
 from table.scan.pinned import DEFAULT_LIFETIME_S, pinned
 from table.scan.plan import ScanPlan, each_at_once, plan_scan
 from table.scan.read_slice import deletion_named, read_slice
@@ -62,6 +63,11 @@ def _as_keys(keys: Sequence[str] | pa.Array) -> pa.Array:
 
 
 def _rows_in(plan: ScanPlan, found: FileSlice, keys: pa.Array) -> list[pa.Table]:
+    config = plan.context.table.config
+    return [with_folder_values(rows, config, found.partition_path) for rows in _stored_rows(plan, found, keys)]
+
+
+def _stored_rows(plan: ScanPlan, found: FileSlice, keys: pa.Array) -> list[pa.Table]:
     if found.base_file is None or found.log_files:
         tables = read_slice(plan.context, found, plan.needed)
         return [rows.filter(pc.is_in(rows[RECORD_KEY], keys)).select(plan.names) for rows in tables]

@@ -17,6 +17,7 @@ import pyarrow.dataset as ds
 
 from table.errors import CorruptFileError, HudiError
 from table.files.base.stored_file import StoredBaseFile
+from table.scan.partition_guarantee import partition_guarantee, with_folder_values
 from table.scan.plan import ScanPlan, each_at_once
 from table.scan.read_ahead import read_ahead
 from table.scan.read_slice import deletion_named, read_slice
@@ -118,7 +119,8 @@ def open_slices(plan: ScanPlan, window: Sequence[FileSlice], needed: pa.Schema, 
             return _Opened(found, None), None
         with deletion_named(storage):
             source = storage.open_input(found.base_file.path, found.base_file.size_bytes)
-            fragment = PARQUET.make_fragment(source)
+            known = partition_guarantee(plan.context.table.config, plan.schema, found.partition_path)
+            fragment = PARQUET.make_fragment(source, partition_expression=known)
             try:
                 with _damage_named(plan, [_Opened(found, None)]):
                     fits = reads_as(fragment.physical_schema, needed)
@@ -180,7 +182,8 @@ def _read_alone(plan: ScanPlan, run: Sequence[_Opened]) -> Iterator[pa.Table]:
 
 
 def _read_one(plan: ScanPlan, found: FileSlice) -> Iterator[pa.Table]:
-    for rows in read_slice(plan.context, found, plan.needed):
+    for stored in read_slice(plan.context, found, plan.needed):
+        rows = with_folder_values(stored, plan.context.table.config, found.partition_path)
         kept = rows.filter(plan.predicate.expression) if plan.predicate is not None else rows
         yield _shown(plan, kept)
 

@@ -1,0 +1,68 @@
+"""A global index that keeps rows in their partition path: readers show the path's value, as Hudi 1.0.2 does."""
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from hudistream import ArrowSink
+from table.hudi_table import HudiTable
+from table.scan.lookup import lookup
+from table.scan.partition_guarantee import folder_values, with_folder_values
+from table.scan.scan import make_scan
+
+GLOBAL = {
+    "GLOBAL_BLOOM": "hoodie.bloom.index.update.partition.path",
+    "GLOBAL_SIMPLE": "hoodie.simple.index.update.partition.path",
+}
+KINDS = {"text": ("p0", "p1"), "number": (7, 8)}
+
+
+@pytest.fixture(params=[(i, k, m) for i in GLOBAL for k in KINDS for m in ("COPY_ON_WRITE", "MERGE_ON_READ")], ids=str)
+def table(request, tmp_path):
+    """`a` was written to the first path, and arrived again with the value of the second one; `b` is in the second."""
+    index, kind, table_type = request.param
+    first, second = KINDS[kind]
+    path = str(tmp_path / "t")
+    options = {"hoodie.index.type": index, GLOBAL[index]: "false", "hoodie.datasource.write.table.type": table_type}
+    with ArrowSink(path, options, key="id", partition_by="p", order_by="ts") as sink:
+        sink.write(pa.table({"id": ["a", "b"], "p": [first, second], "ts": [1, 1]}))
+        sink.write(pa.table({"id": ["a"], "p": [second], "ts": [2]}))
+    return HudiTable.open(path), first, second
+
+
+def ids(rows):
+    return sorted(rows.column("id").to_pylist())
+
+
+def test_a_condition_on_the_partition_column_and_the_rows_agree(table):
+    found, first, second = table
+    shown = {row["id"]: (row["p"], row["ts"]) for row in make_scan(found).to_arrow().to_pylist()}
+    assert shown == {"a": (first, 2), "b": (second, 1)}
+    for condition, wanted in (
+        ([("p", "=", first)], ["a"]),
+        ([("p", "=", second)], ["b"]),
+        ([("p", "!=", first)], ["b"]),
+        ([("p", "in", [second])], ["b"]),
+        ([("p", "=", second), ("id", "=", "a")], []),
+    ):
+        assert ids(make_scan(found, where=condition).to_arrow()) == wanted
+        parts = [part.to_arrow() for part in make_scan(found, where=condition).splits()]
+        assert sorted(key for part in parts for key in ids(part)) == wanted
+
+
+def test_every_reader_gives_the_same_answer(table):
+    found, first, second = table
+    wanted = [("a", first), ("b", second)]
+    assert sorted((row["id"], row["p"]) for row in lookup(found, ["a", "b"]).to_pylist()) == wanted
+    connection = make_scan(found).to_duckdb(duckdb.connect(), "t")
+    assert connection.execute("select id, p from t order by id").fetchall() == wanted
+    only = connection.execute("select id from t where p = ?", [second]).fetchall()
+    assert only == [("b",)]
+
+
+def test_a_column_that_the_path_does_not_tell_shows_what_the_file_holds(table):
+    found, *_ = table
+    config, schema = found.config, pa.schema([("id", pa.string()), ("p", pa.float64())])
+    assert folder_values(config, schema, "7") == {}
+    rows = pa.table({"id": ["a"], "p": [1.5]}, schema=schema)
+    assert with_folder_values(rows, config, "7") is rows

@@ -6,7 +6,8 @@ written, a file is announced before it is opened, and one file at the end makes 
 
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -21,7 +22,7 @@ from streaming.batch.quarantine import encode_extra, finish_quarantine, now_us, 
 from streaming.batch.recovery import Recovery
 from streaming.batch.replaced import list_replaced
 from streaming.batch.services import TableServices
-from streaming.batch.summary import BatchSummary, PhaseClock, summarize
+from streaming.batch.summary import BatchSummary, PhaseClock, logged, summarize
 from streaming.batch.workers import Batch, Workers
 from streaming.batch.write_apart import write_apart
 from streaming.plan.plan_tasks import Scene, check_ordering, looks_everywhere, plan_tasks, remembered_below
@@ -95,6 +96,13 @@ class BatchJob:
     profile: WriteProfile
     pending: PendingCommit
     plan: TaskPlan
+
+
+class _Begun(NamedTuple):
+    """A commit that was begun, and its table."""
+
+    table: HudiTable
+    pending: PendingCommit
 
 
 class MicroBatchWriter:
@@ -210,7 +218,7 @@ class MicroBatchWriter:
         result = self._write_and_commit(job, batch.workers, timing)
         if result is None:
             self.services.after_empty_batch(table.config, timeline, batch.spread)
-            return _logged(BatchSummary(self.table, batch.batch_id, None))
+            return logged(BatchSummary(self.table, batch.batch_id, None))
         timing.end("commit")
         if self._options.effective_operation.replaces:
             self._profiles.drop()  # small files that it knows may be replaced
@@ -219,7 +227,7 @@ class MicroBatchWriter:
         upkeep_errors = self._after_commit(job, result)
         self.services.after_commit(table.config, timeline, batch.spread)
         timing.end("after")
-        return _logged(summarize(self.table, batch.batch_id, job.pending.time, result, timing, upkeep_errors))
+        return logged(summarize(self.table, batch.batch_id, job.pending.time, result, timing, upkeep_errors))
 
     def _write_and_commit(self, job: BatchJob, workers: Workers, timing: PhaseClock) -> TaskResult | None:
         """Has the rows written and makes them visible; None where there was nothing to commit."""
@@ -247,7 +255,7 @@ class MicroBatchWriter:
             self._profiles.drop()
             raise
         except BaseException:
-            self._undo(job.table, job.pending)
+            self._undo(_Begun(job.table, job.pending))
             raise
         return result
 
@@ -269,7 +277,7 @@ class MicroBatchWriter:
             scene = self._look_around(table, pending.seen, profile, pending)
             plan = plan_tasks(options, table.config, profile, schema, scene, batch.workers.parallelism)
         except BaseException:
-            self._undo(table, pending)
+            self._undo(_Begun(table, pending))
             raise
         pending = replace(pending, looks=plan.changes is not None or operation.replaces)
         if self._quarantine is not None:
@@ -350,10 +358,11 @@ class MicroBatchWriter:
         self.progress.is_visible = True
         return True
 
-    def _undo(self, table: HudiTable, pending: PendingCommit) -> None:
+    def _undo(self, begun: "_Begun") -> None:
         """Rolls back at once what the batch began; if that fails, the next batch does it."""
         self._profiles.drop()
         self.lease.beat_for(None)
+        table, pending = begun
         time = pending.time
         try:
             timeline = table.load_timeline()
@@ -379,16 +388,6 @@ class MicroBatchWriter:
             log.warning("upkeep_failed", table=self.table, instant_time=time, error=str(error))
             return (str(error),)
         return ()
-
-
-def _logged(summary: BatchSummary) -> BatchSummary:
-    """The batch's one line at INFO; the whole summary at DEBUG."""
-    if summary.instant_time is None:
-        log.info("batch_empty", table=summary.table, batch_id=summary.batch_id)
-        return summary
-    log.info("batch_committed", **summary.short)
-    log.debug("batch_summary", **asdict(summary))
-    return summary
 
 
 def _bad_rows_error(result: TaskResult, config: TableConfig) -> InvalidRecordError:

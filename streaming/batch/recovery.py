@@ -7,13 +7,16 @@ from streaming.plan.quarantine import table_key
 from table.errors import CommitConflictError
 from table.hudi_table import HudiTable, find_stored_key
 from table.keys.keygen import check_key_encoding
+from table.options.choices import TableType
 from table.options.write_options import WriteOptions
 from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.rollback.first_commit import make_first_commit
+from table.services.rollback.leftovers import delete_rolled_back_elsewhere, find_foreign_rollbacks
 from table.services.rollback.rollback import roll_back_failed_writes
 from table.storage.interface import Storage
 from table.timeline.active_timeline import sweep_temporaries
 from table.timeline.commit_cache import CommitCache
+from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
 from table.transaction.heartbeat import WriterIdentity, sweep_heartbeats
 from table.transaction.lease import Lease, measure_now_ms
@@ -37,6 +40,7 @@ class Recovery:
         self._options, self._commits, self._quarantine = options, commits, quarantine
         self._cleanup = cleanup
         self._key_encoding_seen = self._swept = False
+        self._rollbacks_seen: frozenset[str] = frozenset()
 
     def run(self, table: HudiTable, identity: WriterIdentity, lease: Lease, services: TableServices) -> Timeline:
         """Undoes or finishes what dead batches left; a writer alone removes folders of partitions that cleans emptied.
@@ -54,6 +58,7 @@ class Recovery:
             CommitConflictError: something stands in the way that only others can end.
         """
         timeline = self._end_dead_writes(table, identity, lease)
+        self._look_behind_rollbacks(table, timeline)
         emptied = services.take_emptied()
         if not isinstance(lease, Membership):  # others may be about to write there
             remove_emptied_partitions(table, emptied)
@@ -84,6 +89,19 @@ class Recovery:
             sweep_heartbeats(table.storage, times, heartbeat, now_ms, shared=lease.is_shared)
             self._swept = True
         return timeline
+
+    def _look_behind_rollbacks(self, table: HudiTable, timeline: Timeline) -> None:
+        """Before anything moves the line of visibility: another engine may have left log files of what it rolled back.
+
+        Each rollback is looked at once per process. Our own name every file that their instant wrote.
+        """
+        rollbacks = frozenset(instant.time for instant in timeline.completed_of(Action.ROLLBACK))
+        if rollbacks <= self._rollbacks_seen:
+            return
+        foreign = find_foreign_rollbacks(table, timeline, self._rollbacks_seen)
+        if table.config.table_type == TableType.MERGE_ON_READ:
+            delete_rolled_back_elsewhere(table, foreign.keys())
+        self._rollbacks_seen = rollbacks
 
 
 def _beside(lease: Lease) -> Beside:

@@ -1,13 +1,16 @@
 """What became of a batch: a frozen value for callers, callbacks, the log and metrics."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from streaming.plan.task_result import TaskResult
 from streaming.plan.write_profile import is_log_file
 from table import clock
 from table.index.key_lookup import LookupCounts
+from table.log import get_logger
 from table.timeline.metadata.commit import total_rows
+
+log = get_logger("hudistream.sink")
 
 
 @dataclass(frozen=True)
@@ -135,3 +138,13 @@ def summarize(
         phases=dict(timing.phases),
         upkeep_errors=upkeep_errors,
     )
+
+
+def logged(summary: BatchSummary) -> BatchSummary:
+    """The batch's one line at INFO; the whole summary at DEBUG."""
+    if summary.instant_time is None:
+        log.info("batch_empty", table=summary.table, batch_id=summary.batch_id)
+        return summary
+    log.info("batch_committed", **summary.short)
+    log.debug("batch_summary", **asdict(summary))
+    return summary

@@ -113,6 +113,17 @@ def log_write_token(write_token: str, instant_time: str, *, has_deletes: bool) -
     return build_write_token(int(task), int(instant_time) % _MAX_JAVA_INT, told)
 
 
+def may_be_of_instant(write_token: str, instant_time: str) -> bool:
+    """Whether a log file may be one that hudistream wrote for an instant, by the number that follows from the instant.
+
+    Args:
+        write_token: of the file; "" where its name has none.
+        instant_time: of the commit.
+    """
+    stage = write_token.split("-")[1:2]
+    return bool(stage) and int(stage[0]) == int(instant_time) % _MAX_JAVA_INT
+
+
 def tells_no_deletes(write_token: str) -> bool:
     """Whether the name of a log file tells that it holds no deletes. Of another writer's file it tells nothing.
 

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Mapping
 
 from table import threads
 from table.errors import CommitConflictError, StorageError
-from table.files.log.instants import read_instants
+from table.files.log.instants import is_written_by, read_instants
 from table.files.markers import list_marked_instants
-from table.files.names import parse_base_file
+from table.files.names import may_be_of_instant, parse_base_file
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.choices import TableType
@@ -26,6 +26,7 @@ from table.timeline.end_record import ENDS_FOLDER
 from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
 from table.transaction.commit import is_older_than_any_task
+from table.transaction.commit_facts import load_rolled_back_time
 from table.view.file_group import parse_data_files
 from table.view.listing import StorageListing
 
@@ -194,6 +195,52 @@ def find_stray_logs(
             )
         strays[log.path] = frozenset(lost)
     return strays
+
+
+def find_foreign_rollbacks(table: HudiTable, timeline: Timeline, seen: Collection[str]) -> dict[str, str]:
+    """Instants that another engine rolled back: no end record of ours says so.
+
+    Args:
+        table: the table.
+        timeline: as it is now.
+        seen: times of rollbacks that were looked at before.
+
+    Returns:
+        Time of the instant -> time of its rollback; of those that were archived or undone meanwhile none.
+    """
+    fresh = [rollback for rollback in timeline.completed_of(Action.ROLLBACK) if rollback.time not in seen]
+    if not fresh:
+        return {}
+    ended = {entry.name.partition(".")[0] for entry in table.storage.list_dir(ENDS_FOLDER)}
+    undone = {load_rolled_back_time(table.storage, timeline, rollback): rollback.time for rollback in fresh}
+    return {time: rollback for time, rollback in undone.items() if time and time not in ended}
+
+
+def delete_rolled_back_elsewhere(table: HudiTable, times: Collection[str]) -> tuple[str, ...]:
+    """Deletes what hudistream wrote for instants that another engine rolled back, and that its rollback did not find.
+
+    Without markers (``hoodie.rollback.using.markers=false``) Hudi looks for log files by the workload profile of the
+    inflight file, which ours does not have. Whatever its rollback names, every partition is looked at. The names of our
+    log files tell their instant; a file goes only where its blocks say the same.
+
+    Args:
+        table: the table; nothing of the instants is being written any more.
+        times: of the instants.
+
+    Returns:
+        Paths of the files that were deleted, relative to the table.
+
+    Raises:
+        StorageError: one cannot be deleted.
+    """
+    strays = []
+    for path in StorageListing(table.storage).list_partition_paths() if times else ():
+        bases, logs = parse_data_files(path, StorageListing(table.storage).list_files(path))
+        strays += [base.path for base in bases if base.instant_time in times]
+        ours = ((log.path, time) for log in logs for time in times if may_be_of_instant(log.write_token, time))
+        strays += [log_path for log_path, time in ours if is_written_by(table.storage, log_path, time)]
+    _delete(table, strays, 1)
+    return tuple(strays)
 
 
 def delete_before_first_commit(table: HudiTable, time: str) -> tuple[str, ...]:

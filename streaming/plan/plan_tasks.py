@@ -68,9 +68,7 @@ def _check_log_rules(options: WriteOptions) -> None:
         key = "bloom" if index.type is IndexType.GLOBAL_BLOOM else "simple"
         raise InvalidConfigError(
             f"hoodie.index.type={index.type} moves rows to other partition paths, which is not supported on "
-            f"merge-on-read tables: set hoodie.{key}.index.update.partition.path=false, or use another index; where "
-            "index.type=FLINK_STATE, set index.global.enabled=false if keys keep their partition path, or index.type="
-            "BUCKET"
+            f"merge-on-read tables: set hoodie.{key}.index.update.partition.path=false, or use another index"
         )
     if index.type.has_buckets and _drops_known(options):
         raise InvalidConfigError(

@@ -44,10 +44,6 @@ class IndexType(Choice):
         return self is IndexType.BUCKET
 
 
-# Flink keeps in its own state where each key is, in the whole table by default
-ENGINE_STATE = frozenset({"flink_state", "inmemory"})
-
-
 class SchemaMode(Choice):
     """``hudistream.schema.mode``: what columns a batch may have (`table.schema.evolution`)."""
 

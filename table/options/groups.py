@@ -108,10 +108,6 @@ class CompactionSettings(Settings):
     Attributes:
         asynchronous: compactions that are due run in the background while the stream goes on.
         inline: they run after the commit, before the batch returns.
-        disabled_in_stream: the sink neither plans nor runs compactions beside the stream, whatever `asynchronous` says.
-        schedules: Flink's switch; true: compactions that are due are planned, also where the sink runs none; false: the
-            sink plans none, and runs those that others planned; None: those that it runs are planned.
-        scheduled_inline: Hudi's switch for the same: compactions are planned for a job of their own to carry out.
         trigger: what makes one due: delta commits, time, both, or either.
         delta_commits: delta commits since the last compaction.
         delta_seconds: seconds between the first and the last of them.
@@ -130,9 +126,6 @@ class CompactionSettings(Settings):
 
     asynchronous: bool = option(default=True, kind=Flag())
     inline: bool = option(default=False, kind=Flag())
-    disabled_in_stream: bool = option(default=False, kind=Flag())
-    schedules: bool | None = option(None, Flag())
-    scheduled_inline: bool = option(default=False, kind=Flag())
     trigger: CompactionTrigger = option(CompactionTrigger.NUM_COMMITS, OneOf(CompactionTrigger, what="trigger"))
     delta_commits: int = option(5, Whole(1))
     delta_seconds: int = option(3600, Whole(1))
@@ -143,16 +136,6 @@ class CompactionSettings(Settings):
     days: int = option(10, Whole(1))
     tasks: int | None = option(None, Tasks())
     executors_from_mb: int = option(256, Whole(0))
-
-    @property
-    def runs(self) -> bool:
-        """Whether the sink carries out compactions."""
-        return self.inline or (self.asynchronous and not self.disabled_in_stream)
-
-    @property
-    def plans(self) -> bool:
-        """Whether the sink requests compactions that are due."""
-        return self.scheduled_inline or (self.runs if self.schedules is None else self.schedules)
 
 
 @dataclass(frozen=True)

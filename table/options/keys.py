@@ -79,12 +79,6 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.archivelog.folder": HonouredKey("table.archive_folder"),
         "hoodie.datasource.write.operation": HonouredKey("operation"),
         "hoodie.index.type": HonouredKey("index.type"),
-        "index.global.enabled": HonouredKey(
-            "index_global",
-            Flag(),
-            "With ``index.type=FLINK_STATE``: whether a key is unique in the table, and moves with its partition path; "
-            "false: it is unique in its partition path.",
-        ),
         "hoodie.bloom.index.prune.by.ranges": HonouredKey("index.prune_by_ranges"),
         "hoodie.bloom.index.update.partition.path": HonouredKey("index.bloom_updates_partition_path"),
         "hoodie.simple.index.update.partition.path": HonouredKey("index.simple_updates_partition_path"),
@@ -132,12 +126,6 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.parquet.compression.codec": HonouredKey("base_file.codec"),
         "hudistream.parquet.compression.level": HonouredKey("base_file.codec_level"),
         "hoodie.parquet.block.size": HonouredKey("base_file.row_group_bytes"),
-        "write.log_block.size": HonouredKey(
-            "log_files.block_bytes", Whole(_MB, _MB), "Arrow bytes of rows that make a block of a log file, in MB."
-        ),
-        "write.log.max.size": HonouredKey(
-            "log_files.file_bytes", Whole(_MB, _MB), "Size at which a log file is full, in MB."
-        ),
         "write.parquet.block.size": HonouredKey(
             "base_file.row_group_bytes", Whole(_MB, _MB), "Arrow bytes of rows that make a row group, in MB."
         ),
@@ -153,9 +141,6 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.logfile.max.size": HonouredKey("log_files.file_bytes"),
         "hoodie.datasource.compaction.async.enable": HonouredKey("compaction.asynchronous"),
         "hoodie.compact.inline": HonouredKey("compaction.inline"),
-        "hoodie.compact.schedule.inline": HonouredKey("compaction.scheduled_inline"),
-        "compaction.schedule.enabled": HonouredKey("compaction.schedules"),
-        "hoodie.datasource.write.streaming.disable.compaction": HonouredKey("compaction.disabled_in_stream"),
         "hoodie.compact.inline.trigger.strategy": HonouredKey("compaction.trigger"),
         "hoodie.compact.inline.max.delta.commits": HonouredKey("compaction.delta_commits"),
         "hoodie.compact.inline.max.delta.seconds": HonouredKey("compaction.delta_seconds"),
@@ -173,7 +158,6 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.client.heartbeat.tolerable.misses": HonouredKey("heartbeat.tolerable_misses"),
         "hoodie.base.path": HonouredKey("base_path", Text(), "The table's path; must agree with the sink's."),
         "hoodie.metadata.enable": HonouredKey("table.metadata_enabled"),
-        "hoodie.table.services.enabled": HonouredKey("table.services_enabled"),
         "hoodie.clean.automatic": HonouredKey("clean.automatic"),
         "hoodie.clean.async.enabled": HonouredKey("clean.asynchronous"),
         "clean.async.enabled": HonouredKey("clean.at_checkpoint"),
@@ -248,15 +232,6 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         "hoodie.client.init.callback.classes": (("",), "callbacks of the JVM are not called"),
         "hoodie.clustering.inline": (("false",), "clustering does not run here"),
         "hoodie.clustering.async.enabled": (("false",), "clustering does not run here"),
-        "hoodie.clustering.schedule.inline": (("false",), "clustering is not planned here"),
-        "hoodie.logfile.to.parquet.compression.ratio": (
-            ("0.35",),
-            "new rows do not join file slices that have log files, so that their size is not estimated",
-        ),
-        "partition.default_name": (
-            ("__HIVE_DEFAULT_PARTITION__",),
-            "rows without a partition value are in the partition path of this name, as in Hudi's Spark writer",
-        ),
         "hoodie.partition.ttl.inline": (("false",), "partitions do not expire here"),
         "hoodie.metaserver.enabled": (("false",), "the timeline is files"),
         "hoodie.table.service.manager.enabled": (("false",), "table services run here"),
@@ -302,8 +277,6 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "write.precombine": "hoodie.combine.before.insert",
         "hoodie.parquet.compression.codec.name": "hoodie.parquet.compression.codec",
         "path": "hoodie.base.path",
-        "metadata.enabled": "hoodie.metadata.enable",
-        "clustering.schedule.enabled": "hoodie.clustering.schedule.inline",
         "hoodie.table.type": "hoodie.datasource.write.table.type",
         "table.type": "hoodie.datasource.write.table.type",
         "hoodie.base.file.format": "hoodie.table.base.file.format",

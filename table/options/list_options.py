@@ -64,11 +64,7 @@ def list_options() -> tuple[OptionRow, ...]:
     return (*honoured, *refused, *ignored)
 
 
-_WITHOUT_FIELD = {
-    "auto_split": ("sizes.rows_per_new_file", "true"),
-    "base_path": ("", ""),
-    "index_global": ("index.type", "true"),
-}
+_WITHOUT_FIELD = {"auto_split": ("sizes.rows_per_new_file", "true"), "base_path": ("", "")}
 
 
 def _field_and_default(option: HonouredKey, defaults: WriteOptions) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from table.errors import InvalidConfigError
-from table.options.groups import KEEP_LATEST_COMMITS, ArchiveSettings, CleanSettings, CompactionSettings
+from table.options.groups import KEEP_LATEST_COMMITS, ArchiveSettings, CleanSettings
 
 
 def checked_retention(clean: CleanSettings, archive: ArchiveSettings, *, given: bool) -> ArchiveSettings:
@@ -30,22 +30,6 @@ def checked_retention(clean: CleanSettings, archive: ArchiveSettings, *, given: 
             "are still to be cleaned; spread the three numbers"
         )
     return archive
-
-
-def check_compaction_switches(compaction: CompactionSettings) -> None:
-    """Refuses to run compactions inline and to leave them to a job of their own (HoodieCompactionConfig).
-
-    Args:
-        compaction: what the options say.
-
-    Raises:
-        InvalidConfigError: names both keys.
-    """
-    if compaction.inline and compaction.scheduled_inline:
-        raise InvalidConfigError(
-            "hoodie.compact.inline=true and hoodie.compact.schedule.inline=true say different things: the first runs "
-            "compactions after each commit, and the second leaves them to a job of their own; keep one"
-        )
 
 
 def check_clean_spellings(parsed: Mapping[str, Any], said: Mapping[str, str]) -> None:

@@ -61,7 +61,7 @@ _GROUPS = {
         hoodie.record.size.estimator.class hoodie.release.resource.on.completion.enable
         hoodie.rollback.instant.backup.dir hoodie.rollback.instant.backup.enabled hoodie.rollback.parallelism
         hoodie.rollback.using.markers hoodie.sensitive.config.keys hoodie.skip.default.partition.validation
-        hoodie.table.services.incremental.enabled
+        hoodie.table.services.enabled hoodie.table.services.incremental.enabled
         hoodie.write.auto.upgrade hoodie.write.buffer.limit.bytes
         hoodie.write.buffer.record.cache.limit hoodie.write.buffer.record.sampling.rate
         hoodie.write.concurrency.async.conflict.detector.initial_delay_ms
@@ -86,7 +86,7 @@ _GROUPS = {
     "the JVM's file writers, ORC and HFile": """
         hoodie.avro.write.support.class
         hoodie.hfile.block.size hoodie.hfile.compression.algorithm
-        hoodie.hfile.max.file.size hoodie.io.factory.class
+        hoodie.hfile.max.file.size hoodie.io.factory.class hoodie.logfile.to.parquet.compression.ratio
         hoodie.orc.block.size hoodie.orc.compression.codec hoodie.orc.max.file.size hoodie.orc.stripe.size
         hoodie.parquet.bloom.filter.enabled hoodie.parquet.compression.ratio
         hoodie.parquet.field_id.write.enabled hoodie.parquet.page.size
@@ -138,7 +138,7 @@ _GROUPS = {
         hoodie.clustering.plan.strategy.single.group.clustering.enabled
         hoodie.clustering.plan.strategy.small.file.limit hoodie.clustering.plan.strategy.sort.columns
         hoodie.clustering.plan.strategy.target.file.max.bytes
-        hoodie.clustering.rollback.pending.replacecommit.on.conflict
+        hoodie.clustering.rollback.pending.replacecommit.on.conflict hoodie.clustering.schedule.inline
         hoodie.clustering.updates.strategy hoodie.layout.optimize.build.curve.sample.size
         hoodie.layout.optimize.curve.build.method hoodie.layout.optimize.data.skipping.enable
         hoodie.layout.optimize.enable hoodie.layout.optimize.strategy
@@ -150,7 +150,7 @@ _GROUPS = {
         hoodie.read.timeline.holes.resolution.policy
     """,
     "which slices are compacted: by hoodie.compaction.strategy": """
-
+        hoodie.compact.schedule.inline
         hoodie.compaction.partition.path.regex hoodie.compaction.plan.generator
         hoodie.log.compaction.blocks.threshold hoodie.log.compaction.enable hoodie.log.compaction.inline
     """,
@@ -166,7 +166,7 @@ _GROUPS = {
         hoodie.datasource.write.commitmeta.key.prefix hoodie.datasource.write.new.columns.nullable
         hoodie.datasource.write.record.merger.impls hoodie.datasource.write.row.writer.enable
         hoodie.datasource.write.secondarykey.column hoodie.datasource.write.storage.type
-        hoodie.datasource.write.streaming.retry.count
+        hoodie.datasource.write.streaming.disable.compaction hoodie.datasource.write.streaming.retry.count
         hoodie.datasource.write.streaming.retry.interval.ms hoodie.datasource.write.table.name
         hoodie.enable.data.skipping hoodie.internal.write.schema.canonicalize
         hoodie.spark.sql.insert.into.operation hoodie.spark.sql.optimized.writes.enable
@@ -274,22 +274,21 @@ _GROUPS = {
     """,
     "Flink's own memory, parallelism, state and reading": """
         catalog.path clustering.delta_commits clustering.plan.strategy.class
-        clustering.plan.strategy.sort.columns clustering.tasks
+        clustering.plan.strategy.sort.columns clustering.schedule.enabled clustering.tasks
         compaction.max_memory
-        compaction.timeout.seconds
-        index.bootstrap.enabled index.partition.regex
-        index.state.ttl lookup.join.cache.ttl metadata.compaction.delta_commits
-        read.cdc.from.changelog read.commits.limit read.data.skipping.enabled
+        compaction.schedule.enabled compaction.timeout.seconds
+        index.bootstrap.enabled index.global.enabled index.partition.regex
+        index.state.ttl lookup.join.cache.ttl metadata.compaction.delta_commits metadata.enabled
+        partition.default_name read.cdc.from.changelog read.commits.limit read.data.skipping.enabled
         read.end-commit read.splits.limit read.start-commit read.streaming.check-interval read.streaming.enabled
         read.streaming.skip_clustering read.streaming.skip_compaction read.streaming.skip_insertoverwrite
         read.tasks read.utc-timezone source.avro-schema source.avro-schema.path write.batch.size
         write.bucket_assign.tasks write.bulk_insert.shuffle_by_partition write.bulk_insert.shuffle_input
         write.bulk_insert.sort_input write.bulk_insert.sort_input.by_record_key write.client.id
-        write.commit.ack.timeout write.index_bootstrap.tasks write.insert.cluster
-        write.merge.max_memory write.parquet.page.size write.rate.limit
+        write.commit.ack.timeout write.index_bootstrap.tasks write.insert.cluster write.log.max.size
+        write.log_block.size write.merge.max_memory write.parquet.page.size write.rate.limit
         write.retry.interval.ms write.retry.times write.sort.memory write.task.max.size write.tasks
-        write.utc-timezone write.fail.fast write.buffer.sort.enabled write.extra.metadata.enabled
-        compaction.sequence read.record.index.keys.max.count
+        write.utc-timezone
     """,
 }
 

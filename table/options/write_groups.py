@@ -8,7 +8,6 @@ from table.config.key_generator import KeyGenerator
 from table.config.merge_mode import MergeMode
 from table.errors import InvalidConfigError
 from table.options.choices import (
-    ENGINE_STATE,
     BadRows,
     ConcurrencyMode,
     FailedWrites,
@@ -104,7 +103,6 @@ class TableSettings(Settings):
         timezone: the zone of a new table's instant times.
         archive_folder: folder within ``.hoodie`` for archived instants.
         metadata_enabled: false lets the sink drop the table's metadata table; true is the same as not given.
-        services_enabled: false: the sink cleans, archives and compacts nothing; a job of its own does.
     """
 
     name: str | None = option(None, Text())
@@ -114,7 +112,6 @@ class TableSettings(Settings):
     timezone: InstantZone | None = option(None, OneOf(InstantZone))
     archive_folder: str | None = option(None, FolderName())
     metadata_enabled: bool | None = option(None, Flag())
-    services_enabled: bool = option(default=True, kind=Flag())
 
 
 @dataclass(frozen=True)
@@ -157,8 +154,8 @@ class IndexSettings(Settings):
 
     type: IndexType = option(
         IndexType.BLOOM,
-        # an engine's own memory of what the files say; its keys are unique in the table (BucketAssignFunction)
-        OneOf(IndexType, dict.fromkeys(ENGINE_STATE, IndexType.GLOBAL_BLOOM), "index"),
+        # an engine's own memory of what the files say
+        OneOf(IndexType, {"inmemory": IndexType.BLOOM, "flink_state": IndexType.BLOOM}, "index"),
     )
     prune_by_ranges: bool = option(default=True, kind=Flag())
     bloom_updates_partition_path: bool = option(default=True, kind=Flag())

@@ -13,7 +13,7 @@ from table.columns.near_name import did_you_mean
 from table.config.table_config import DEFAULT_PAYLOAD, KEYGEN_CLASSES, TableConfig
 from table.errors import InvalidConfigError
 from table.keys.time_partition import parse_time_partition
-from table.options.choices import ENGINE_STATE, IndexType, TableType
+from table.options.choices import TableType
 from table.options.groups import (
     ArchiveSettings,
     BaseFileSettings,
@@ -25,7 +25,7 @@ from table.options.groups import (
 from table.options.keys import ALIASES, HONOURED, REFUSED
 from table.options.lock_settings import LockSettings
 from table.options.operation import Operation
-from table.options.rules import check_clean_spellings, check_compaction_switches, checked_retention
+from table.options.rules import check_clean_spellings, checked_retention
 from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
 from table.options.write_groups import (
     GROUPS,
@@ -213,11 +213,6 @@ def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> Writ
     given_path = parsed.pop("base_path", None)
     if given_path is not None and base_path is not None and given_path.rstrip("/") != base_path.rstrip("/"):
         raise InvalidConfigError(f"the options say the table is at {given_path!r}, the sink writes to {base_path!r}")
-    if values.get("hoodie.index.type", ("", ""))[1].strip().lower() in ENGINE_STATE and not parsed.get(
-        "index_global", True
-    ):
-        parsed["index.type"] = IndexType.BLOOM
-    parsed.pop("index_global", None)
     auto_split, split_size = parsed.pop("auto_split", True), parsed.pop("split_size", SPLIT_SIZE)
     if not auto_split:
         parsed["sizes.rows_per_new_file"] = split_size
@@ -230,7 +225,6 @@ def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> Writ
         of_groups[group][name] = value
     groups: dict[str, Any] = {name: GROUPS[name](**given) for name, given in of_groups.items()}
     bounds_given = bool({"min_commits", "max_commits"} & of_groups["archive"].keys())
-    check_compaction_switches(groups["compaction"])
     groups["archive"] = checked_retention(groups["clean"], groups["archive"], given=bounds_given)
     return WriteOptions(operation, **groups)
 

@@ -13,11 +13,9 @@ def services_of(options: WriteOptions) -> tuple[TableService[Any], ...]:
     """The services of a sink.
 
     Cleaning comes after compaction: it deletes the log files of older slices. Archival comes after cleaning: it takes
-    replace commits whose replaced files were cleaned. With hoodie.table.services.enabled=false there are none.
+    replace commits whose replaced files were cleaned.
     """
-    if not options.table.services_enabled:
-        return ()
-    compacts = options.compaction.runs
+    compacts = options.compaction.asynchronous or options.compaction.inline
     return (
         CompactionService(
             options.compaction, options.file_settings, options.clean.on_failure, options.concurrency.is_shared

@@ -7,7 +7,7 @@ import pytest
 from engine import OPTIONS, Engine, key_set, rows
 from snapshots import base_files
 
-from table import InvalidConfigError, parse_options, read_table
+from table import parse_options, read_table
 from table.files.base.hudi_footer import filter_of_footer
 from table.files.base.stored_file import StoredBaseFile
 from table.files.bloom.bloom_filter import DYNAMIC_V0, DynamicBloomFilter
@@ -158,109 +158,3 @@ def test_a_stream_without_a_word_about_cleaning_keeps_ten_commits_and_thirty_ins
     assert len(timeline.completed_writes) == 20
     assert timeline.completed_of(Action.CLEAN)
     assert key_set(read_table(path)) == sorted(f"k{number}" for number in range(31))
-
-
-MERGE_ON_READ = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.compact.inline.max.delta.commits": "2"}
-
-
-def compactions(path, options, batches=6):
-    """How many compactions a sink ran, and how many it left to others."""
-    engine = Engine(path, {**UPSERT, **MERGE_ON_READ, **options})
-    for number in range(batches):
-        engine.write(number, rows(range(3), one_path, ts=number))
-        engine.writer.services.wait()
-    engine.writer.stop()
-    timeline = HudiTable.open(path).load_timeline()
-    return len(timeline.completed_of(Action.COMMIT)), len(timeline.pending_of(Action.COMPACTION))
-
-
-@pytest.mark.parametrize(
-    ("options", "runs", "leaves"),
-    [
-        ({}, True, False),
-        ({"hoodie.datasource.write.streaming.disable.compaction": "true"}, False, False),
-        ({"hoodie.datasource.write.streaming.disable.compaction": "false"}, True, False),
-        ({"compaction.schedule.enabled": "false"}, False, False),
-        ({"compaction.schedule.enabled": "true"}, True, False),
-        ({"compaction.async.enabled": "false"}, False, False),
-        ({"compaction.async.enabled": "false", "compaction.schedule.enabled": "true"}, False, True),
-        ({"compaction.async.enabled": "false", "hoodie.compact.schedule.inline": "true"}, False, True),
-        ({"hoodie.table.services.enabled": "false"}, False, False),
-    ],
-)
-def test_who_plans_compactions_and_who_runs_them(tmp_path, options, runs, leaves):
-    done, pending = compactions(str(tmp_path / "t"), options)
-    assert (done > 0, pending > 0) == (runs, leaves)
-
-
-def test_a_sink_that_plans_none_carries_out_what_others_planned(tmp_path):
-    path = str(tmp_path / "t")
-    planned = {"compaction.async.enabled": "false", "compaction.schedule.enabled": "true"}
-    assert compactions(path, planned, batches=2) == (0, 1)
-    engine = Engine(path, {**UPSERT, **MERGE_ON_READ, "compaction.schedule.enabled": "false"})
-    engine.write(2, rows(range(3), one_path, ts=9))
-    engine.writer.services.wait()
-    engine.writer.stop()
-    timeline = HudiTable.open(path).load_timeline()
-    assert (len(timeline.completed_of(Action.COMMIT)), len(timeline.pending_of(Action.COMPACTION))) == (1, 0)
-
-
-def test_compactions_are_not_run_inline_and_left_to_others_at_once():
-    with pytest.raises(InvalidConfigError, match=r"compact\.inline=true and hoodie\.compact\.schedule\.inline=true"):
-        parse_options({"hoodie.compact.inline": "true", "hoodie.compact.schedule.inline": "true"})
-
-
-@pytest.mark.parametrize(("given", "happens"), [(None, True), ("true", True), ("false", False)])
-def test_no_service_runs_where_services_are_switched_off(tmp_path, given, happens):
-    path = str(tmp_path / "t")
-    options = {
-        "hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "1", "hoodie.archive.automatic": "true",
-        "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3",
-        **({"hoodie.table.services.enabled": given} if given else {}),
-    }  # fmt: skip
-    engine = Engine(path, options)
-    for number in range(6):
-        engine.write(number, rows([number], one_path))
-        engine.writer.services.wait()
-    engine.writer.stop()
-    timeline = HudiTable.open(path).load_timeline()
-    assert bool(timeline.completed_of(Action.CLEAN)) is happens
-    assert (len(timeline.completed_writes) < 6) is happens
-
-
-@pytest.mark.parametrize(
-    ("options", "kept"),
-    [
-        ({"index.type": "FLINK_STATE"}, [("b", "new")]),
-        ({"index.type": "FLINK_STATE", "index.global.enabled": "true"}, [("b", "new")]),
-        ({"index.type": "inmemory"}, [("b", "new")]),
-        ({"index.type": "FLINK_STATE", "index.global.enabled": "false"}, [("a", "old"), ("b", "new")]),
-    ],
-)
-def test_a_key_of_flinks_state_moves_with_its_partition_path(tmp_path, options, kept):
-    path = str(tmp_path / "t")
-    engine = Engine(path, {**UPSERT, **options})
-    engine.write(0, rows([1], lambda _: "a", ts=1, v="old"))
-    engine.write(1, rows([1], lambda _: "b", ts=2, v="new"))
-    found = read_table(path).select(["p", "v"]).to_pylist()
-    assert sorted((row["p"], row["v"]) for row in found) == kept
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"partition.default_name": "UNKNOWN"},
-        {"hoodie.clustering.schedule.inline": "true"},
-        {"clustering.schedule.enabled": "true"},
-        {"hoodie.logfile.to.parquet.compression.ratio": "0.5"},
-    ],
-)
-def test_what_would_have_an_effect_that_is_not_built_is_refused(options):
-    ((key, value),) = options.items()
-    with pytest.raises(InvalidConfigError, match=f"{key}={value} is refused"):
-        parse_options(options)
-
-
-def test_flinks_sizes_of_logs_are_megabytes():
-    parsed = parse_options({"write.log_block.size": "3", "write.log.max.size": "7"}).options.log_files
-    assert (parsed.block_bytes, parsed.file_bytes) == (3 << 20, 7 << 20)

@@ -75,7 +75,7 @@ def test_aliases_lead_to_keys_that_are_honoured_or_refused():
 
 def test_honoured_keys_fill_fields_that_exist():
     fields = {f"{group}.{field}" for group, kind in GROUPS.items() for field in kinds_of(kind)} | {"operation"}
-    special = {"auto_split", "split_size", "base_path", "index_global"}
+    special = {"auto_split", "split_size", "base_path"}
     assert {honoured.path for honoured in HONOURED.values()} - fields == special
 
 

@@ -68,7 +68,8 @@ def _check_log_rules(options: WriteOptions) -> None:
         key = "bloom" if index.type is IndexType.GLOBAL_BLOOM else "simple"
         raise InvalidConfigError(
             f"hoodie.index.type={index.type} moves rows to other partition paths, which is not supported on "
-            f"merge-on-read tables: set hoodie.{key}.index.update.partition.path=false, or use another index"
+            f"merge-on-read tables: set hoodie.{key}.index.update.partition.path=false, or use an index that is "
+            "not global (index.global.enabled=false with index.type=FLINK_STATE)"
         )
     if index.type.has_buckets and _drops_known(options):
         raise InvalidConfigError(

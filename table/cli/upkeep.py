@@ -10,7 +10,7 @@ from table.inspect.explain import explain_batch, explain_files
 from table.services.archival.archival import archive
 from table.services.check.check import DEFAULT_SAMPLE, check
 from table.services.check.finding import CheckReport, Finding, Repair
-from table.services.clean.clean import clean
+from table.services.clean.clean import clean, schedule_clean
 from table.services.clean.judgement import judge_files
 from table.services.compaction.compaction import compact, request_compaction
 from table.services.rollback.undo_commit import roll_back
@@ -59,7 +59,10 @@ def _add_clean(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         _clean,
     )
     add_options(cleaner)
-    cleaner.add_argument("--dry-run", action="store_true", help="say what would be deleted and why; delete nothing")
+    which = cleaner.add_mutually_exclusive_group()
+    which.add_argument("--dry-run", action="store_true", help="say what would be deleted and why; delete nothing")
+    which.add_argument("--schedule-only", action="store_true", help="request a clean if one is due; delete nothing")
+    which.add_argument("--execute", action="store_true", help="carry out what was requested; request nothing")
     add_format(cleaner)
 
 
@@ -148,7 +151,14 @@ def _clean(given: argparse.Namespace) -> int:
         else:
             say(fates_lines(partitions))
         return 0
-    done = clean(table, settings)
+    if given.schedule_only:
+        requested = [one.time for one in schedule_clean(table, settings).pending_of(Action.CLEAN)]
+        if given.format == "json":
+            say_json({"table": table.storage.base_uri, "requested": requested})
+        else:
+            say([f"requested clean {time}" for time in requested] or ["nothing to clean"])
+        return 0
+    done = clean(table, settings, due=not given.execute)
     if given.format == "json":
         cleans = [{"instant": one.start_time, "deleted": one.deleted, "failed": one.failed} for one in done]
         say_json({"table": table.storage.base_uri, "cleans": cleans})

@@ -3,6 +3,7 @@
 from types import MappingProxyType
 
 from table.config.choice import Choice
+from table.errors import InvalidConfigError
 
 
 class PartitionKind(Choice):
@@ -27,6 +28,7 @@ class IndexType(Choice):
     BUCKET = "BUCKET"
     GLOBAL_BLOOM = "GLOBAL_BLOOM"
     GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
+    FLINK_STATE = "FLINK_STATE"
 
     @property
     def is_global(self) -> bool:
@@ -42,6 +44,35 @@ class IndexType(Choice):
     def has_buckets(self) -> bool:
         """Whether a key's hash says its file group."""
         return self is IndexType.BUCKET
+
+
+_GLOBAL = {IndexType.BLOOM: IndexType.GLOBAL_BLOOM, IndexType.SIMPLE: IndexType.GLOBAL_SIMPLE}
+
+
+def resolve_index(index: IndexType, global_keys: bool | None) -> IndexType:  # noqa: FBT001 three states
+    """The index that a type and Flink's ``index.global.enabled`` mean together.
+
+    Args:
+        index: the type as given.
+        global_keys: the switch; None: not given.
+
+    Raises:
+        InvalidConfigError: the two contradict each other.
+    """
+    if index is IndexType.FLINK_STATE:  # unique in the table unless the switch says otherwise, as in Flink
+        return IndexType.BLOOM if global_keys is False else IndexType.GLOBAL_BLOOM
+    if global_keys and not index.is_global:
+        if index not in _GLOBAL:
+            raise InvalidConfigError(
+                f"index.global.enabled=true: the index {index} finds a key in its own partition path only; leave the "
+                f"switch out, or set hoodie.index.type={IndexType.GLOBAL_BLOOM}"
+            )
+        return _GLOBAL[index]
+    if global_keys is False and index.is_global:
+        raise InvalidConfigError(
+            f"index.global.enabled=false and hoodie.index.type={index} say different things: keep one"
+        )
+    return index
 
 
 class SchemaMode(Choice):

@@ -108,6 +108,10 @@ class CompactionSettings(Settings):
     Attributes:
         asynchronous: compactions that are due run in the background while the stream goes on.
         inline: they run after the commit, before the batch returns.
+        schedules: Flink's switch: whether the sink requests a compaction that is due. None: if it also executes it.
+        schedules_inline: Hudi's switch: the sink requests a compaction that is due although it executes none. A job of
+            its own carries it out, such as `hudistream compact --execute`.
+        disabled: this sink executes no compaction, and requests one only where a switch of scheduling says so.
         trigger: what makes one due: delta commits, time, both, or either.
         delta_commits: delta commits since the last compaction.
         delta_seconds: seconds between the first and the last of them.
@@ -126,6 +130,9 @@ class CompactionSettings(Settings):
 
     asynchronous: bool = option(default=True, kind=Flag())
     inline: bool = option(default=False, kind=Flag())
+    schedules: bool | None = option(None, Flag())
+    schedules_inline: bool = option(default=False, kind=Flag())
+    disabled: bool = option(default=False, kind=Flag())
     trigger: CompactionTrigger = option(CompactionTrigger.NUM_COMMITS, OneOf(CompactionTrigger, what="trigger"))
     delta_commits: int = option(5, Whole(1))
     delta_seconds: int = option(3600, Whole(1))
@@ -136,6 +143,29 @@ class CompactionSettings(Settings):
     days: int = option(10, Whole(1))
     tasks: int | None = option(None, Tasks())
     executors_from_mb: int = option(256, Whole(0))
+
+    def _check(self) -> None:
+        """A switch that turns compaction on and one that turns it off do not go together."""
+        if self.disabled and self.inline:
+            raise InvalidConfigError(
+                "hoodie.datasource.write.streaming.disable.compaction=true and hoodie.compact.inline=true say "
+                "different things: keep one"
+            )
+        if self.schedules is False and self.schedules_inline:
+            raise InvalidConfigError(
+                "compaction.schedule.enabled=false and hoodie.compact.schedule.inline=true say different things: "
+                "keep one"
+            )
+
+    @property
+    def executes(self) -> bool:
+        """Whether the sink carries out compactions that were requested."""
+        return (self.asynchronous or self.inline) and not self.disabled
+
+    @property
+    def requests(self) -> bool:
+        """Whether the sink requests compactions that are due."""
+        return (self.executes or self.schedules_inline) if self.schedules is None else self.schedules
 
 
 @dataclass(frozen=True)
@@ -162,6 +192,8 @@ class CleanSettings(Settings):
 
     Attributes:
         automatic: whether commits are followed by cleaning.
+        executes: false: the sink requests cleans that are due, and a job of its own carries them out, such as
+            `hudistream clean --execute`.
         asynchronous: true: cleaning runs in the background while the stream goes on; false: it runs after the commit,
             before the batch returns.
         at_checkpoint: Flink's switch; false: the sink cleans nothing.
@@ -181,6 +213,7 @@ class CleanSettings(Settings):
     """
 
     automatic: bool = option(default=True, kind=Flag())
+    executes: bool = option(default=True, kind=Flag())
     asynchronous: bool = option(default=True, kind=Flag())
     at_checkpoint: bool = option(default=True, kind=Flag())
     policy: CleanPolicy = option(CleanPolicy.KEEP_LATEST_COMMITS, OneOf(CleanPolicy, what="policy"))
@@ -202,6 +235,17 @@ class CleanSettings(Settings):
                 "CleanSettings.asynchronous=False and CleanSettings.at_checkpoint=False say different things: off, the "
                 "first means cleaning after each commit, and the second none at all; keep one"
             )
+
+
+@dataclass(frozen=True)
+class ServiceSettings(Settings):
+    """Whether a sink keeps the table in order.
+
+    Attributes:
+        enabled: false: after its commits the sink neither cleans, archives nor compacts, and plans nothing of that.
+    """
+
+    enabled: bool = option(default=True, kind=Flag())
 
 
 @dataclass(frozen=True)

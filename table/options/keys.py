@@ -79,6 +79,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.archivelog.folder": HonouredKey("table.archive_folder"),
         "hoodie.datasource.write.operation": HonouredKey("operation"),
         "hoodie.index.type": HonouredKey("index.type"),
+        "index.global.enabled": HonouredKey("index.global_keys"),
         "hoodie.bloom.index.prune.by.ranges": HonouredKey("index.prune_by_ranges"),
         "hoodie.bloom.index.update.partition.path": HonouredKey("index.bloom_updates_partition_path"),
         "hoodie.simple.index.update.partition.path": HonouredKey("index.simple_updates_partition_path"),
@@ -141,6 +142,9 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.logfile.max.size": HonouredKey("log_files.file_bytes"),
         "hoodie.datasource.compaction.async.enable": HonouredKey("compaction.asynchronous"),
         "hoodie.compact.inline": HonouredKey("compaction.inline"),
+        "compaction.schedule.enabled": HonouredKey("compaction.schedules"),
+        "hoodie.compact.schedule.inline": HonouredKey("compaction.schedules_inline"),
+        "hoodie.datasource.write.streaming.disable.compaction": HonouredKey("compaction.disabled"),
         "hoodie.compact.inline.trigger.strategy": HonouredKey("compaction.trigger"),
         "hoodie.compact.inline.max.delta.commits": HonouredKey("compaction.delta_commits"),
         "hoodie.compact.inline.max.delta.seconds": HonouredKey("compaction.delta_seconds"),
@@ -158,6 +162,8 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.client.heartbeat.tolerable.misses": HonouredKey("heartbeat.tolerable_misses"),
         "hoodie.base.path": HonouredKey("base_path", Text(), "The table's path; must agree with the sink's."),
         "hoodie.metadata.enable": HonouredKey("table.metadata_enabled"),
+        "hoodie.table.services.enabled": HonouredKey("services.enabled"),
+        "hudistream.clean.execute": HonouredKey("clean.executes"),
         "hoodie.clean.automatic": HonouredKey("clean.automatic"),
         "hoodie.clean.async.enabled": HonouredKey("clean.asynchronous"),
         "clean.async.enabled": HonouredKey("clean.at_checkpoint"),
@@ -249,6 +255,10 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         "write.ignore.failed": (("false",), "a failed batch raises"),
         "changelog.enabled": (("false",), "intermediate changes are not kept"),
         "cdc.supplemental.logging.mode": (("",), "change logs are not written"),
+        "partition.default_name": (
+            ("__HIVE_DEFAULT_PARTITION__",),
+            "readers take no other folder for the one of rows without a partition value",
+        ),
         "write.partition.format": (("",), "partition values are written as they are"),
     }
 )

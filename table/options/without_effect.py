@@ -61,7 +61,7 @@ _GROUPS = {
         hoodie.record.size.estimator.class hoodie.release.resource.on.completion.enable
         hoodie.rollback.instant.backup.dir hoodie.rollback.instant.backup.enabled hoodie.rollback.parallelism
         hoodie.rollback.using.markers hoodie.sensitive.config.keys hoodie.skip.default.partition.validation
-        hoodie.table.services.enabled hoodie.table.services.incremental.enabled
+        hoodie.table.services.incremental.enabled
         hoodie.write.auto.upgrade hoodie.write.buffer.limit.bytes
         hoodie.write.buffer.record.cache.limit hoodie.write.buffer.record.sampling.rate
         hoodie.write.concurrency.async.conflict.detector.initial_delay_ms
@@ -150,8 +150,7 @@ _GROUPS = {
         hoodie.read.timeline.holes.resolution.policy
     """,
     "which slices are compacted: by hoodie.compaction.strategy": """
-        hoodie.compact.schedule.inline
-        hoodie.compaction.partition.path.regex hoodie.compaction.plan.generator
+               hoodie.compaction.partition.path.regex hoodie.compaction.plan.generator
         hoodie.log.compaction.blocks.threshold hoodie.log.compaction.enable hoodie.log.compaction.inline
     """,
     "the JVM data source": """
@@ -166,7 +165,7 @@ _GROUPS = {
         hoodie.datasource.write.commitmeta.key.prefix hoodie.datasource.write.new.columns.nullable
         hoodie.datasource.write.record.merger.impls hoodie.datasource.write.row.writer.enable
         hoodie.datasource.write.secondarykey.column hoodie.datasource.write.storage.type
-        hoodie.datasource.write.streaming.disable.compaction hoodie.datasource.write.streaming.retry.count
+        hoodie.datasource.write.streaming.retry.count
         hoodie.datasource.write.streaming.retry.interval.ms hoodie.datasource.write.table.name
         hoodie.enable.data.skipping hoodie.internal.write.schema.canonicalize
         hoodie.spark.sql.insert.into.operation hoodie.spark.sql.optimized.writes.enable
@@ -276,10 +275,10 @@ _GROUPS = {
         catalog.path clustering.delta_commits clustering.plan.strategy.class
         clustering.plan.strategy.sort.columns clustering.schedule.enabled clustering.tasks
         compaction.max_memory
-        compaction.schedule.enabled compaction.timeout.seconds
-        index.bootstrap.enabled index.global.enabled index.partition.regex
+        compaction.timeout.seconds
+        index.bootstrap.enabled index.partition.regex
         index.state.ttl lookup.join.cache.ttl metadata.compaction.delta_commits metadata.enabled
-        partition.default_name read.cdc.from.changelog read.commits.limit read.data.skipping.enabled
+        read.cdc.from.changelog read.commits.limit read.data.skipping.enabled
         read.end-commit read.splits.limit read.start-commit read.streaming.check-interval read.streaming.enabled
         read.streaming.skip_clustering read.streaming.skip_compaction read.streaming.skip_insertoverwrite
         read.tasks read.utc-timezone source.avro-schema source.avro-schema.path write.batch.size

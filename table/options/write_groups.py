@@ -17,6 +17,7 @@ from table.options.choices import (
     SchemaMode,
     SortMode,
     TableType,
+    resolve_index,
 )
 from table.options.groups import (
     ArchiveSettings,
@@ -25,6 +26,7 @@ from table.options.groups import (
     CompactionSettings,
     HeartbeatSettings,
     LogFileSettings,
+    ServiceSettings,
 )
 from table.options.lock_settings import LockSettings
 from table.options.operation import Operation
@@ -143,7 +145,10 @@ class IndexSettings(Settings):
     """How the table is searched for keys.
 
     Attributes:
-        type: how keys are found.
+        type: how keys are found. FLINK_STATE, an engine's own memory of what the files say, becomes GLOBAL_BLOOM, or
+            BLOOM where `global_keys` is False.
+        global_keys: Flink's switch: whether a key is unique in the table, not only in its partition path. It makes
+            BLOOM and SIMPLE global. None: as the type says.
         prune_by_ranges: whether a bloom index compares key ranges before it asks the filters.
         bloom_updates_partition_path: whether GLOBAL_BLOOM moves a row whose key arrives with another partition path.
         simple_updates_partition_path: whether GLOBAL_SIMPLE does.
@@ -155,14 +160,19 @@ class IndexSettings(Settings):
     type: IndexType = option(
         IndexType.BLOOM,
         # an engine's own memory of what the files say
-        OneOf(IndexType, {"inmemory": IndexType.BLOOM, "flink_state": IndexType.BLOOM}, "index"),
+        OneOf(IndexType, {"inmemory": IndexType.FLINK_STATE}, "index"),
     )
+    global_keys: bool | None = option(None, Flag())
     prune_by_ranges: bool = option(default=True, kind=Flag())
     bloom_updates_partition_path: bool = option(default=True, kind=Flag())
     simple_updates_partition_path: bool = option(default=True, kind=Flag())
     buckets: int = option(256, Whole(1))
     bucket_hash_fields: tuple[str, ...] | None = option(None, Names())
     cache_bytes: int = option(64 * _MB, Whole(0))
+
+    def _check(self) -> None:
+        """The switch of global keys and the type become one type."""
+        object.__setattr__(self, "type", resolve_index(self.type, self.global_keys))
 
     @property
     def updates_partition_path(self) -> bool:
@@ -330,6 +340,7 @@ GROUPS: Mapping[str, type[Settings]] = MappingProxyType(
         "sink": SinkSettings,
         "concurrency": ConcurrencySettings,
         "heartbeat": HeartbeatSettings,
+        "services": ServiceSettings,
         "clean": CleanSettings,
         "archive": ArchiveSettings,
         "lock": LockSettings,

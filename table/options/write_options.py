@@ -21,6 +21,7 @@ from table.options.groups import (
     CompactionSettings,
     HeartbeatSettings,
     LogFileSettings,
+    ServiceSettings,
 )
 from table.options.keys import ALIASES, HONOURED, REFUSED
 from table.options.lock_settings import LockSettings
@@ -72,6 +73,7 @@ class WriteOptions:
         sink: by what name commits remember the batches of this sink.
         concurrency: who else may write the table.
         heartbeat: how often a running batch says that it is alive.
+        services: whether the sink cleans, archives and compacts at all.
         clean: which old versions of files are deleted, and when.
         archive: when instants leave the active timeline; without it, Hudi's defaults, moved up where more commits
             are retained by cleaning.
@@ -97,6 +99,7 @@ class WriteOptions:
     sink: SinkSettings = field(default_factory=SinkSettings)
     concurrency: ConcurrencySettings = field(default_factory=ConcurrencySettings)
     heartbeat: HeartbeatSettings = field(default_factory=HeartbeatSettings)
+    services: ServiceSettings = field(default_factory=ServiceSettings)
     clean: CleanSettings = field(default_factory=CleanSettings)
     archive: ArchiveSettings = _NO_ARCHIVE_SETTINGS
     lock: LockSettings = field(default_factory=LockSettings)

@@ -1,5 +1,6 @@
 """The services that run after a commit, in their order. A new service is entered here."""
 
+from dataclasses import replace
 from typing import Any
 
 from table.options.write_options import WriteOptions
@@ -13,13 +14,14 @@ def services_of(options: WriteOptions) -> tuple[TableService[Any], ...]:
     """The services of a sink.
 
     Cleaning comes after compaction: it deletes the log files of older slices. Archival comes after cleaning: it takes
-    replace commits whose replaced files were cleaned.
+    replace commits whose replaced files were cleaned. Switched off, the service of cleaning only warns.
     """
-    compacts = options.compaction.asynchronous or options.compaction.inline
+    if not options.services.enabled:
+        return (CleaningService(replace(options.clean, automatic=False)),)
     return (
         CompactionService(
             options.compaction, options.file_settings, options.clean.on_failure, options.concurrency.is_shared
         ),
-        CleaningService(options.clean, archives=options.archive.automatic, compacts=compacts),
+        CleaningService(options.clean, archives=options.archive.automatic, compacts=options.compaction.executes),
         ArchivalService(options.archive, options.clean, options.compaction),
     )

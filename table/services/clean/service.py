@@ -91,9 +91,12 @@ class CleaningService:
             )
 
     def plan(self, table: HudiTable) -> Timeline | None:
-        """The timeline with the cleans that are to be carried out: begun ones, else a new one if it is due."""
+        """The timeline with the cleans that are to be carried out: begun ones, else a new one if it is due.
+
+        None where the sink leaves the execution to another job.
+        """
         timeline = schedule_clean(table, self._settings, known=self._held)
-        return timeline if timeline.pending_of(Action.CLEAN) else None
+        return timeline if self._settings.executes and timeline.pending_of(Action.CLEAN) else None
 
     def execute(self, table: HudiTable, plan: Timeline, spread: Spread | None = None) -> ServiceOutcome:  # noqa: ARG002
         """Carries them out."""

@@ -39,21 +39,27 @@ class CompactionService:
         """After each commit to a merge-on-read table, beside the stream unless it is to be inline."""
         if config.table_type != TableType.MERGE_ON_READ:
             return Trigger.NOT_NOW
-        if self.settings.inline:
+        if self.settings.executes and self.settings.inline:
             return Trigger.INLINE
-        return Trigger.BACKGROUND if self.settings.asynchronous else Trigger.NOT_NOW
+        return Trigger.BACKGROUND if self.settings.executes or self.settings.requests else Trigger.NOT_NOW
 
     def advise(self, table: HudiTable, timeline: Timeline) -> None:
         """Nothing."""
 
     def plan(self, table: HudiTable) -> Timeline | None:
-        """The timeline with the compactions that are to be carried out: requested ones, else a new one if it is due."""
+        """The timeline with the compactions that are to be carried out: requested ones, else a new one if it is due.
+
+        None where the sink leaves the execution to another job.
+        """
+        if not self.settings.requests:
+            timeline = table.load_timeline()
+            return timeline if timeline.pending_of(Action.COMPACTION) else None
         try:
             timeline = schedule_compaction(table, self.settings, only_due=True, shared=self.shared)
         except CommitConflictError as conflict:  # another writer of the table is at work: after the next commit, then
             log.debug("compaction_put_off", table=table.storage.base_uri, why=str(conflict))
             return None
-        return timeline if timeline.pending_of(Action.COMPACTION) else None
+        return timeline if self.settings.executes and timeline.pending_of(Action.COMPACTION) else None
 
     def execute(self, table: HudiTable, plan: Timeline, spread: Spread | None = None) -> ServiceOutcome:
         """Carries them out: large ones elsewhere, if somebody is there."""

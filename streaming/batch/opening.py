@@ -7,12 +7,12 @@ import pyarrow as pa
 from streaming.plan.plan_tasks import plan_changes
 from table.config.table_config import TableConfig, load_table_config
 from table.config.writable import check_can_write
-from table.errors import InvalidConfigError
+from table.errors import InvalidConfigError, SchemaMismatchError
 from table.hudi_table import HudiTable, create_table
 from table.keys.keygen import KeyExpressions, build_key_expressions, check_keys_keep_their_types
 from table.log import get_logger
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
-from table.schema.avro_schema import check_batch_columns
+from table.schema.avro_schema import check_batch_columns, from_avro, relaxed, schema_json
 from table.schema.evolution import evolve_schema
 from table.services.metadata_table import drop_metadata_table
 from table.storage.interface import Storage
@@ -69,6 +69,7 @@ def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, 
         SchemaMismatchError, InvalidConfigError: the two cannot be reconciled.
     """
     if not options.effective_operation.takes_keys_alone:
+        check_expected(options.schema.expected, batch)
         evolved = evolve_schema(
             batch,
             table,
@@ -85,6 +86,32 @@ def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, 
     check_batch_columns(batch)
     check_keys_keep_their_types(config, batch, table)
     return table
+
+
+def check_expected(expected: str | None, batch: pa.Schema) -> None:
+    """Refuses a batch that does not have the columns that the options announce (``hoodie.avro.schema``).
+
+    Args:
+        expected: Avro schema; None: none was announced. Whether a column may be null is not compared.
+        batch: the batch's columns (Arrow).
+
+    Raises:
+        SchemaMismatchError: names the columns that differ.
+    """
+    if expected is None:
+        return
+    announced = {each.name: each.type for each in relaxed(from_avro(expected))}
+    found = {each.name: each.type for each in relaxed(from_avro(schema_json(batch, "batch")))}
+    told = [
+        f"{name!r} is {found.get(name, 'missing')} in the batch and {announced.get(name, 'missing')} in the schema"
+        for name in dict.fromkeys((*announced, *found))
+        if announced.get(name) != found.get(name)
+    ]
+    if told:
+        raise SchemaMismatchError(
+            f"hoodie.avro.schema does not describe the batch: {'; '.join(told)}; correct the schema, or leave it out: "
+            "the batch's own columns are written"
+        )
 
 
 def build_keys(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> KeyExpressions:

@@ -43,6 +43,7 @@ class ChangePlan:
         cache_bytes: what a worker may remember of files.
         apart: whether keys are looked for by other tasks than those that write.
         to_logs: changes of file groups go to log files: the table is merge-on-read.
+        groups_filled: with `to_logs`, file groups of a slot that take new rows into their base file.
     """
 
     index: IndexType
@@ -58,6 +59,7 @@ class ChangePlan:
     cache_bytes: int = 0
     apart: bool = False
     to_logs: bool = False
+    groups_filled: int = 1
 
     @property
     def is_global(self) -> bool:

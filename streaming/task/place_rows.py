@@ -34,8 +34,6 @@ Positions = npt.NDArray[np.int64]
 
 _KIND_COLUMN = "_hudistream_kind"  # of spilled rows, which nobody else sees
 _INSERT, _UPDATE, _REMOVAL = range(3)
-# of a path in a merge-on-read table (hoodie.merge.small.file.group.candidates.limit): their changes are merged
-_FILLED_AT_ONCE = 1
 
 
 @dataclass(frozen=True)
@@ -131,7 +129,9 @@ class Placer:
         rules = measured_rules(self._plan, self._path, sample)
         small = find_small_files(as_live_files(self._files), rules)
         if self._changes.to_logs:
-            small = tuple(file for file in small if file.file_id in self._groups.fillable)[:_FILLED_AT_ONCE]
+            small = tuple(file for file in small if file.file_id in self._groups.fillable)[
+                : self._changes.groups_filled
+            ]
         return BucketAssigner(self._path, small, rules, _new_file_id)
 
     def spill(self, placed: Placed) -> Iterator[Numbered]:

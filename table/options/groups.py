@@ -101,6 +101,10 @@ _STRATEGY = OneOf(
 )
 
 
+# none is requested while one is pending: the last request and the last completed compaction are one
+_TRIGGER = OneOf(CompactionTrigger, {"num_commits_after_last_request": CompactionTrigger.NUM_COMMITS}, "trigger")
+
+
 @dataclass(frozen=True)
 class CompactionSettings(Settings):
     """When the log files of merge-on-read tables are folded into base files (HoodieCompactionConfig).
@@ -133,7 +137,7 @@ class CompactionSettings(Settings):
     schedules: bool | None = option(None, Flag())
     schedules_inline: bool = option(default=False, kind=Flag())
     disabled: bool = option(default=False, kind=Flag())
-    trigger: CompactionTrigger = option(CompactionTrigger.NUM_COMMITS, OneOf(CompactionTrigger, what="trigger"))
+    trigger: CompactionTrigger = option(CompactionTrigger.NUM_COMMITS, _TRIGGER)
     delta_commits: int = option(5, Whole(1))
     delta_seconds: int = option(3600, Whole(1))
     target_io_mb: int = option(512_000, Whole(1))

@@ -15,6 +15,7 @@ from table.options.values import (
     TIMEBASED_PREFIX,
     AnyText,
     DuplicatePolicy,
+    FailsFast,
     Flag,
     Kind,
     PayloadName,
@@ -98,6 +99,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.datasource.write.reconcile.schema": HonouredKey(
             "schema.mode", Reconciles(), "Whether columns that the batch lacks are null; else they are refused."
         ),
+        "hoodie.avro.schema": HonouredKey("schema.expected"),
         "hoodie.write.set.null.for.missing.columns": HonouredKey("schema.fill_missing"),
         "hoodie.bulkinsert.sort.mode": HonouredKey("tasks.bulk_insert_sort"),
         "hoodie.bulkinsert.shuffle.parallelism": HonouredKey("tasks.bulk_insert_parallelism"),
@@ -140,6 +142,13 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.logfile.data.block.format": HonouredKey("log_files.block_format"),
         "hoodie.logfile.data.block.max.size": HonouredKey("log_files.block_bytes"),
         "hoodie.logfile.max.size": HonouredKey("log_files.file_bytes"),
+        "write.log_block.size": HonouredKey(
+            "log_files.block_bytes", Whole(_MB, _MB), "Size from which rows go into the next data block, in MB."
+        ),
+        "write.log.max.size": HonouredKey(
+            "log_files.file_bytes", Whole(_MB, _MB), "Size from which blocks go into the next log file, in MB."
+        ),
+        "hoodie.merge.small.file.group.candidates.limit": HonouredKey("sizes.groups_filled"),
         "hoodie.datasource.compaction.async.enable": HonouredKey("compaction.asynchronous"),
         "hoodie.compact.inline": HonouredKey("compaction.inline"),
         "compaction.schedule.enabled": HonouredKey("compaction.schedules"),
@@ -182,6 +191,9 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.keep.min.commits": HonouredKey("archive.min_commits"),
         "hoodie.keep.max.commits": HonouredKey("archive.max_commits"),
         "hoodie.commits.archival.batch": HonouredKey("archive.batch"),
+        "write.fail.fast": HonouredKey(
+            "bad_rows.action", FailsFast(), "true: a batch with a row that cannot be stored fails; false says nothing."
+        ),
         "hudistream.bad.rows": HonouredKey("bad_rows.action"),
         "hudistream.bad.rows.path": HonouredKey("bad_rows.path"),
         "hudistream.max.rewrite.ratio": HonouredKey("sizes.max_rewrite_ratio"),
@@ -217,8 +229,6 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         "hoodie.storage.layout.type": (("DEFAULT", "BUCKET"), "the index decides where records go"),
         "hoodie.schema.on.read.enable": (("false",), "schema history is not kept"),
         "hoodie.datasource.write.schema.allow.auto.evolution.column.drop": (("false",), "columns are not dropped"),
-        "hoodie.write.schema": (("",), "the batch's own schema is written"),
-        "hoodie.avro.schema": (("",), "the batch's own schema is written"),
         "hoodie.internal.schema": (("",), "the batch's own schema is written"),
         "hoodie.write.partial.update.schema": (("",), "partial updates are not written"),
         "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled": (
@@ -236,6 +246,24 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         "hoodie.precommit.validators": (("",), "validators of the JVM are not run"),
         "hoodie.write.commit.callback.on": (("false",), "callbacks of the JVM are not called"),
         "hoodie.client.init.callback.classes": (("",), "callbacks of the JVM are not called"),
+        "hoodie.logfile.to.parquet.compression.ratio": (
+            ("0.35",),
+            "new rows join file groups without log files only, so the size of log files decides nothing",
+        ),
+        "hoodie.datasource.write.commitmeta.key.prefix": (
+            ("_",),
+            "options are not copied into commits; hoodie.datasource.write.streaming.checkpoint.identifier names the sink",
+        ),
+        "hoodie.datasource.overwrite.mode": (
+            ("DYNAMIC",),
+            (
+                "insert_overwrite replaces the partition paths that rows come for; for the whole table set "
+                "hoodie.datasource.write.operation=insert_overwrite_table"
+            ),
+        ),
+        "write.buffer.sort.enabled": (("false",), "upserts and inserts are not sorted within a file"),
+        "compaction.sequence": (("FIFO",), "compactions are carried out in the order of their requests"),
+        "hoodie.clustering.schedule.inline": (("false",), "clustering does not run here"),
         "hoodie.clustering.inline": (("false",), "clustering does not run here"),
         "hoodie.clustering.async.enabled": (("false",), "clustering does not run here"),
         "hoodie.partition.ttl.inline": (("false",), "partitions do not expire here"),
@@ -326,6 +354,11 @@ ALIASES: Mapping[str, str] = MappingProxyType(
             for key in TIMEBASED_KEYS
             for old in ("hoodie.deltastreamer.keygen.timebased.", "hoodie.streamer.keygen.timebased.", "")
         },
+        "metadata.enabled": "hoodie.metadata.enable",
+        "hoodie.write.schema": "hoodie.avro.schema",
+        "source.avro-schema": "hoodie.avro.schema",
+        "write.partition.overwrite.mode": "hoodie.datasource.overwrite.mode",
+        "clustering.schedule.enabled": "hoodie.clustering.schedule.inline",
         "hive_sync.enable": "hoodie.datasource.hive_sync.enable",
         "hive_sync.enabled": "hoodie.datasource.hive_sync.enable",
         "hoodie.datasource.hive_sync.enabled": "hoodie.datasource.hive_sync.enable",

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any
 
 from table.options.keys import ALIASES, HONOURED, REFUSED, HonouredKey
-from table.options.values import DuplicatePolicy, Reconciles, RecordMergeMode, Whole
+from table.options.values import DuplicatePolicy, FailsFast, Reconciles, RecordMergeMode, Whole
 from table.options.without_effect import WITHOUT_EFFECT
 from table.options.write_options import DEFAULT_OPERATION, SPLIT_SIZE, WriteOptions
 
@@ -81,8 +81,10 @@ def _field_and_default(option: HonouredKey, defaults: WriteOptions) -> tuple[str
         value = False
     if isinstance(option.own_kind, DuplicatePolicy):
         value = "none"
-    if isinstance(option.own_kind, RecordMergeMode):
-        value = None
+    if isinstance(option.own_kind, FailsFast):
+        value = False
+    if isinstance(option.own_kind, RecordMergeMode) or option.path == "base_file.bloom_max_entries":
+        value = None  # a bound that is given asks for filters that have one
     return option.path, _text(value)
 
 

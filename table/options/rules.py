@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from table.errors import InvalidConfigError
+from table.options.choices import BloomType
 from table.options.groups import KEEP_LATEST_COMMITS, ArchiveSettings, CleanSettings
 
 
@@ -51,3 +52,20 @@ def check_clean_spellings(parsed: Mapping[str, Any], said: Mapping[str, str]) ->
         f"{said[ours]} and {said[flinks]} say different things: off, the first means cleaning after each commit, and "
         "the second none at all; keep one"
     )
+
+
+def choose_bloom_type(parsed: dict[str, Any], said: Mapping[str, str]) -> None:
+    """A bound of dynamic filters asks for dynamic filters, which are Hudi's default.
+
+    Args:
+        parsed: field -> value; the type is added where only the bound was given.
+        said: field -> key and value as they were given.
+
+    Raises:
+        InvalidConfigError: the bound is given with a type of filter that has none.
+    """
+    bound, kind = "base_file.bloom_max_entries", "base_file.bloom_type"
+    if bound in parsed and parsed.setdefault(kind, BloomType.DYNAMIC_V0) is not BloomType.DYNAMIC_V0:
+        raise InvalidConfigError(
+            f"{said[bound]} bounds the filters of {BloomType.DYNAMIC_V0}, and {said[kind]}: drop one of the two"
+        )

@@ -57,7 +57,7 @@ _GROUPS = {
         hoodie.instant_state.timeline_server_based.force_refresh.request.number
         hoodie.markers.delete.parallelism hoodie.markers.timeline_server_based.batch.interval_ms
         hoodie.markers.timeline_server_based.batch.num_threads hoodie.merge.data.validation.enabled
-        hoodie.merge.small.file.group.candidates.limit hoodie.record.size.estimator.average.metadata.size
+        hoodie.record.size.estimator.average.metadata.size
         hoodie.record.size.estimator.class hoodie.release.resource.on.completion.enable
         hoodie.rollback.instant.backup.dir hoodie.rollback.instant.backup.enabled hoodie.rollback.parallelism
         hoodie.rollback.using.markers hoodie.sensitive.config.keys hoodie.skip.default.partition.validation
@@ -86,7 +86,7 @@ _GROUPS = {
     "the JVM's file writers, ORC and HFile": """
         hoodie.avro.write.support.class
         hoodie.hfile.block.size hoodie.hfile.compression.algorithm
-        hoodie.hfile.max.file.size hoodie.io.factory.class hoodie.logfile.to.parquet.compression.ratio
+        hoodie.hfile.max.file.size hoodie.io.factory.class
         hoodie.orc.block.size hoodie.orc.compression.codec hoodie.orc.max.file.size hoodie.orc.stripe.size
         hoodie.parquet.bloom.filter.enabled hoodie.parquet.compression.ratio
         hoodie.parquet.field_id.write.enabled hoodie.parquet.page.size
@@ -138,7 +138,7 @@ _GROUPS = {
         hoodie.clustering.plan.strategy.single.group.clustering.enabled
         hoodie.clustering.plan.strategy.small.file.limit hoodie.clustering.plan.strategy.sort.columns
         hoodie.clustering.plan.strategy.target.file.max.bytes
-        hoodie.clustering.rollback.pending.replacecommit.on.conflict hoodie.clustering.schedule.inline
+        hoodie.clustering.rollback.pending.replacecommit.on.conflict
         hoodie.clustering.updates.strategy hoodie.layout.optimize.build.curve.sample.size
         hoodie.layout.optimize.curve.build.method hoodie.layout.optimize.data.skipping.enable
         hoodie.layout.optimize.enable hoodie.layout.optimize.strategy
@@ -154,7 +154,7 @@ _GROUPS = {
         hoodie.log.compaction.blocks.threshold hoodie.log.compaction.enable hoodie.log.compaction.inline
     """,
     "the JVM data source": """
-        as.of.instant hoodie.datasource.overwrite.mode
+        as.of.instant
         hoodie.datasource.query.incremental.format hoodie.datasource.query.type
         hoodie.datasource.read.begin.instanttime hoodie.datasource.read.end.instanttime
         hoodie.datasource.read.extract.partition.values.from.path hoodie.datasource.read.file.index.listing.mode
@@ -162,7 +162,7 @@ _GROUPS = {
         hoodie.datasource.read.incr.fallback.fulltablescan.enable hoodie.datasource.read.incr.filters
         hoodie.datasource.read.incr.path.glob hoodie.datasource.read.paths
         hoodie.datasource.read.schema.use.end.instanttime hoodie.datasource.view.type
-        hoodie.datasource.write.commitmeta.key.prefix hoodie.datasource.write.new.columns.nullable
+        hoodie.datasource.write.new.columns.nullable
         hoodie.datasource.write.record.merger.impls hoodie.datasource.write.row.writer.enable
         hoodie.datasource.write.secondarykey.column hoodie.datasource.write.storage.type
         hoodie.datasource.write.streaming.retry.count
@@ -271,21 +271,27 @@ _GROUPS = {
         hoodie.write.lock.hivemetastore.database hoodie.write.lock.hivemetastore.table
         hoodie.write.lock.hivemetastore.uris
     """,
+    "commits always record sink, query and batch": """
+        write.extra.metadata.enabled
+    """,
+    "lookups: they read footers and key columns, not a record index": """
+        read.record.index.keys.max.count
+    """,
     "Flink's own memory, parallelism, state and reading": """
         catalog.path clustering.delta_commits clustering.plan.strategy.class
-        clustering.plan.strategy.sort.columns clustering.schedule.enabled clustering.tasks
+        clustering.plan.strategy.sort.columns clustering.tasks
         compaction.max_memory
         compaction.timeout.seconds
         index.bootstrap.enabled index.partition.regex
-        index.state.ttl lookup.join.cache.ttl metadata.compaction.delta_commits metadata.enabled
+        index.state.ttl lookup.join.cache.ttl metadata.compaction.delta_commits
         read.cdc.from.changelog read.commits.limit read.data.skipping.enabled
         read.end-commit read.splits.limit read.start-commit read.streaming.check-interval read.streaming.enabled
         read.streaming.skip_clustering read.streaming.skip_compaction read.streaming.skip_insertoverwrite
-        read.tasks read.utc-timezone source.avro-schema source.avro-schema.path write.batch.size
+        read.tasks read.utc-timezone source.avro-schema.path write.batch.size
         write.bucket_assign.tasks write.bulk_insert.shuffle_by_partition write.bulk_insert.shuffle_input
         write.bulk_insert.sort_input write.bulk_insert.sort_input.by_record_key write.client.id
-        write.commit.ack.timeout write.index_bootstrap.tasks write.insert.cluster write.log.max.size
-        write.log_block.size write.merge.max_memory write.parquet.page.size write.rate.limit
+        write.commit.ack.timeout write.index_bootstrap.tasks write.insert.cluster
+        write.merge.max_memory write.parquet.page.size write.rate.limit
         write.retry.interval.ms write.retry.times write.sort.memory write.task.max.size write.tasks
         write.utc-timezone
     """,

@@ -32,6 +32,7 @@ from table.options.lock_settings import LockSettings
 from table.options.operation import Operation
 from table.options.settings import Settings, option
 from table.options.values import (
+    AvroSchema,
     Column,
     Flag,
     FolderName,
@@ -128,6 +129,8 @@ class SizeSettings(Settings):
         record_size_threshold: Hudi's rule for the average size of a row: a commit counts if it has more bytes than
             this share of the small file limit. None: every committed base file counts.
         rows_per_new_file: fixed size of new file groups in rows; None: it follows from the average size of a row.
+        groups_filled: file groups of a merge-on-read table, per partition path, that an upsert fills with new rows at
+            a time; their changes are merged into the base file.
         max_rewrite_ratio: no rows join a small file that has more than this many bytes per byte that they add;
             None: no bound.
     """
@@ -137,6 +140,7 @@ class SizeSettings(Settings):
     record_bytes_estimate: int | None = option(None, Whole(1))
     record_size_threshold: float | None = option(None, Number(-1e9, 1e9))
     rows_per_new_file: int | None = option(None, Whole(1))
+    groups_filled: int = option(1, Whole(0))
     max_rewrite_ratio: float | None = option(None, Number(0, 1e12))
 
 
@@ -228,10 +232,13 @@ class SchemaSettings(Settings):
         mode: ``strict``: the table's columns; ``add``: new columns are added; ``reconcile``: as ``add``, and columns
             that the batch lacks are null.
         fill_missing: columns that the batch lacks are null, whatever the mode.
+        expected: Avro schema of the rows; a batch with other columns, or columns of another type, is refused. None:
+            nothing is expected.
     """
 
     mode: SchemaMode = option(SchemaMode.ADD, OneOf(SchemaMode))
     fill_missing: bool = option(default=False, kind=Flag())
+    expected: str | None = option(None, AvroSchema())
 
 
 @dataclass(frozen=True)

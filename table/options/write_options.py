@@ -26,7 +26,7 @@ from table.options.groups import (
 from table.options.keys import ALIASES, HONOURED, REFUSED
 from table.options.lock_settings import LockSettings
 from table.options.operation import Operation
-from table.options.rules import check_clean_spellings, checked_retention
+from table.options.rules import check_clean_spellings, checked_retention, choose_bloom_type
 from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
 from table.options.write_groups import (
     GROUPS,
@@ -242,6 +242,8 @@ def _read(values: Mapping[str, tuple[str, str]]) -> tuple[dict[str, Any], dict[s
             continue
         honoured = HONOURED[name]
         found = honoured.kind.read(key, value)
+        if found is None:
+            continue  # the value says the same as leaving the key out
         if honoured.path == "keys.timebased":
             timebased[name] = found
             continue
@@ -251,6 +253,7 @@ def _read(values: Mapping[str, tuple[str, str]]) -> tuple[dict[str, Any], dict[s
             )
         said[honoured.path] = f"{key}={shown_value(key, value)}"
     check_clean_spellings(parsed, said)
+    choose_bloom_type(parsed, said)
     return parsed, timebased
 
 

@@ -1,13 +1,21 @@
 """Switches of services and of the index: what they do to a table."""
 
+import json
+from operator import attrgetter
+
 import pytest
 from command_line import said
 from engine import Engine, rows
 
-from table import InvalidConfigError, parse_options, read_table
+from table import InvalidConfigError, SchemaMismatchError, parse_options, read_table
+from table.files.base.hudi_footer import filter_of_footer
+from table.files.base.stored_file import StoredBaseFile
+from table.files.bloom.bloom_filter import DynamicBloomFilter
 from table.hudi_table import HudiTable
 from table.options.choices import IndexType
 from table.options.write_groups import IndexSettings
+from table.scan.read_table import list_snapshot_files
+from table.storage.local import LocalStorage
 from table.timeline.instant import Action
 
 MERGE_ON_READ = {
@@ -166,3 +174,91 @@ def test_another_name_for_the_folder_of_rows_without_a_partition_value_is_refuse
     with pytest.raises(InvalidConfigError, match="partition.default_name=none is refused"):
         parse_options({"partition.default_name": "none"})
     parse_options({"partition.default_name": "__HIVE_DEFAULT_PARTITION__"})
+
+
+AVRO = json.dumps(
+    {
+        "type": "record",
+        "name": "r",
+        "fields": [
+            {"name": "id", "type": "string"},
+            {"name": "p", "type": "string"},
+            {"name": "ts", "type": "long"},
+            {"name": "v", "type": "string"},
+        ],
+    }
+)
+
+
+@pytest.mark.parametrize("key", ["hoodie.avro.schema", "hoodie.write.schema", "source.avro-schema"])
+def test_a_schema_that_is_announced_must_be_the_batchs(tmp_path, key):
+    path = str(tmp_path / "t")
+    Engine(path, {key: AVRO}).write(0, rows([1]))
+    with pytest.raises(SchemaMismatchError, match="'ts' is int64 in the batch and int32 in the schema"):
+        Engine(path, {key: AVRO.replace("long", "int")}).write(1, rows([2]))
+    with pytest.raises(InvalidConfigError, match="no Avro schema"):
+        parse_options({key: "id string"})
+    assert read_table(path).column("id").to_pylist() == ["k1"]
+
+
+def test_the_write_config_of_the_article_starts(tmp_path):
+    path = str(tmp_path / "t")
+    Engine(
+        path,
+        {
+            "hoodie.avro.schema": AVRO,
+            "hoodie.insert.shuffle.parallelism": "2",
+            "hoodie.upsert.shuffle.parallelism": "2",
+            "hoodie.delete.shuffle.parallelism": "2",
+            "hoodie.index.type": "BLOOM",
+            "hoodie.index.bloom.fpp": "0.000001",
+            "hoodie.bloom.index.filter.dynamic.max.entries": "150000",
+            "hoodie.keep.min.commits": "150",
+            "hoodie.keep.max.commits": "200",
+            "hoodie.clean.commits.retained": "100",
+        },
+    ).write(0, rows([1]))
+    (file,) = list_snapshot_files(HudiTable.open(path))
+    with StoredBaseFile(LocalStorage(path), file.path) as stored:
+        assert isinstance(filter_of_footer(stored.footer, 0), DynamicBloomFilter)
+
+
+def test_a_bound_of_dynamic_filters_does_not_go_with_simple_ones():
+    with pytest.raises(InvalidConfigError, match="drop one"):
+        parse_options(
+            {"hoodie.bloom.index.filter.dynamic.max.entries": "9", "hoodie.bloom.index.filter.type": "SIMPLE"}
+        )
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"write.log_block.size": "3"}, ("log_files.block_bytes", 3 << 20)),
+        ({"write.log.max.size": "4"}, ("log_files.file_bytes", 4 << 20)),
+        ({"metadata.enabled": "false"}, ("table.metadata_enabled", False)),
+        ({"write.fail.fast": "true"}, ("bad_rows.action", "fail")),
+        ({"compaction.trigger.strategy": "num_commits_after_last_request"}, ("compaction.trigger", "NUM_COMMITS")),
+        ({"hoodie.merge.small.file.group.candidates.limit": "3"}, ("sizes.groups_filled", 3)),
+    ],
+)
+def test_flinks_spellings_fill_the_fields_of_hudis(options, expected):
+    assert attrgetter(expected[0])(parse_options(options).options) == expected[1]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"write.fail.fast": "true", "hudistream.bad.rows": "quarantine"},
+        {"write.partition.overwrite.mode": "STATIC"},
+        {"hoodie.datasource.overwrite.mode": "static"},
+        {"write.buffer.sort.enabled": "true"},
+        {"compaction.sequence": "LIFO"},
+        {"hoodie.logfile.to.parquet.compression.ratio": "0.5"},
+        {"hoodie.datasource.write.commitmeta.key.prefix": "my_"},
+        {"hoodie.clustering.schedule.inline": "true"},
+        {"clustering.schedule.enabled": "true"},
+    ],
+)
+def test_what_would_change_results_is_refused_with_the_way_out(options):
+    with pytest.raises(InvalidConfigError, match="keep one|leave it out, or set"):
+        parse_options(options)

@@ -252,7 +252,7 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         ),
         "hoodie.datasource.write.commitmeta.key.prefix": (
             ("_",),
-            "options are not copied into commits; hoodie.datasource.write.streaming.checkpoint.identifier names the sink",
+            "options are not copied into commits",
         ),
         "hoodie.datasource.overwrite.mode": (
             ("DYNAMIC",),

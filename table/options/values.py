@@ -15,9 +15,8 @@ from table.config.choice import Choice
 from table.config.key_generator import KeyGenerator
 from table.config.merge_mode import MergeMode, merge_mode_of
 from table.config.table_config import KEYGEN_CLASSES, keygen_type_of
-from table.errors import HudiError, InvalidConfigError
+from table.errors import InvalidConfigError
 from table.options.choices import BadRows, SchemaMode
-from table.schema.avro_schema import from_avro
 from table.secret_names import HIDDEN, is_secret
 
 
@@ -356,25 +355,6 @@ class FailsFast:
     def read(self, name: str, value: Any) -> BadRows | None:
         """The policy, or None."""
         return BadRows.FAIL if Flag().read(name, value) else None
-
-
-@dataclass(frozen=True)
-class AvroSchema:
-    """The Avro schema of a record, as JSON text."""
-
-    allowed: str = "an Avro record schema as JSON"
-
-    def read(self, name: str, value: Any) -> str | None:
-        """The text; None where it is empty."""
-        if not isinstance(value, str):
-            refuse(name, value, "must be an Avro record schema as JSON text")
-        if not value.strip():
-            return None
-        try:
-            from_avro(value)
-        except (HudiError, ValueError, KeyError, TypeError, AttributeError) as error:
-            refuse(name, value, f"no Avro schema of a record that can be stored: {error}")
-        return value.strip()
 
 
 TIMEBASED_PREFIX = "hoodie.keygen.timebased."

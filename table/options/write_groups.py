@@ -30,9 +30,9 @@ from table.options.groups import (
 )
 from table.options.lock_settings import LockSettings
 from table.options.operation import Operation
+from table.options.schema_value import AvroSchema
 from table.options.settings import Settings, option
 from table.options.values import (
-    AvroSchema,
     Column,
     Flag,
     FolderName,

@@ -1,0 +1,144 @@
+"""What a seed draws: the world, its options, and the batches of its writers."""
+
+import random
+from dataclasses import asdict, dataclass
+
+WRITERS = ("A", "B")
+PARTITIONS = 3
+OWN_KEYS = 30
+SHARED_KEYS = 8
+LOCKS = {
+    "filesystem": {"hoodie.write.lock.provider": "filesystem"},
+    "storage": {
+        "hoodie.write.lock.provider": "storage",
+        "hoodie.write.lock.storage.validity.timeout.secs": "5",
+        "hoodie.write.lock.storage.renew.interval.secs": "1",
+    },
+}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A world. Its processes get it as JSON."""
+
+    seed: int
+    seconds: float
+    path: str
+    journals: str
+    storage: dict | None
+    mor: bool
+    index: str
+    several: bool
+    lock: str
+    retained: int
+    keep_least: int
+    keep_most: int
+    compaction_after: int
+    inline: bool
+    background: bool
+    misses: int
+    small_files: bool
+    operators: int
+    readers: int
+
+    def describe(self):
+        """One line for the story."""
+        return ", ".join(
+            [
+                "merge-on-read" if self.mor else "copy-on-write",
+                self.index,
+                "several writers" if self.several else "one writer at a time",
+                f"lock {self.lock}",
+                f"retained {self.retained}, archive {self.keep_least} to {self.keep_most}",
+                f"compaction after {self.compaction_after} {'inline' if self.inline else 'beside'}",
+                f"{self.operators} operators",
+                "s3" if self.storage else "disk",
+            ]
+        )
+
+    def to_json(self):
+        """What `Drawn(**…)` takes."""
+        return asdict(self)
+
+
+def draw(seed, path, journals, storage=None, seconds=None, **fixed):
+    """The world of a seed; `fixed` overrides what was drawn."""
+    luck = random.Random(f"world {seed}")
+    drawn = {
+        "mor": luck.random() < 0.5,
+        "index": luck.choice(["BLOOM", "BLOOM", "SIMPLE", "BUCKET", "GLOBAL_BLOOM", "GLOBAL_SIMPLE"]),
+        "several": luck.random() < 0.7,
+        "lock": luck.choice(["none", "none", "filesystem", "storage"]),
+        "retained": luck.choice([1, 2]),
+        "keep_least": luck.choice([2, 3]),
+        "compaction_after": luck.choice([1, 2, 3]),
+        "inline": luck.random() < 0.5,
+        "background": luck.random() < 0.5,
+        "misses": luck.choice([2, 3, 4]),
+        "small_files": luck.random() < 0.4,
+        "operators": luck.choice([1, 2]),
+        "readers": 1,
+    }
+    drawn["keep_most"] = drawn["keep_least"] + luck.choice([1, 2])
+    seconds = luck.uniform(14, 20) if seconds is None else seconds
+    return Drawn(seed=seed, seconds=seconds, path=path, journals=journals, storage=storage, **{**drawn, **fixed})
+
+
+def options(drawn, writer):
+    """Options of a writer's sink."""
+    return {
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ" if drawn.mor else "COPY_ON_WRITE",
+        "hoodie.index.type": drawn.index,
+        "hoodie.bucket.index.num.buckets": "2",
+        "hoodie.datasource.write.streaming.checkpoint.identifier": f"stream-{writer}",
+        "hoodie.client.heartbeat.interval_in_ms": "500",
+        "hoodie.client.heartbeat.tolerable.misses": str(drawn.misses),
+        "hoodie.clean.commits.retained": str(drawn.retained),
+        "hoodie.clean.async.enabled": str(drawn.background).lower(),
+        "hudistream.clean.grace.ms": "0",
+        "hoodie.keep.min.commits": str(drawn.keep_least),
+        "hoodie.keep.max.commits": str(drawn.keep_most),
+        "hoodie.compact.inline": str(drawn.inline and drawn.mor).lower(),
+        "hoodie.datasource.compaction.async.enable": str(not drawn.inline and drawn.mor).lower(),
+        "hoodie.compact.inline.max.delta.commits": str(drawn.compaction_after),
+        "hoodie.parquet.small.file.limit": "104857600" if drawn.small_files else "0",
+        "hoodie.write.lock.client.wait_time_ms_between_retry": "200",
+        **({"hoodie.write.concurrency.mode": "optimistic_concurrency_control"} if drawn.several else {}),
+        **LOCKS.get(drawn.lock, {}),
+    }
+
+
+def partition_of(key):
+    """A key stays where it is."""
+    return f"p{sum(key.encode()) % PARTITIONS}"
+
+
+def shared_keys():
+    """Keys that both writers upsert."""
+    return [f"shared-{number}" for number in range(SHARED_KEYS)]
+
+
+def first_rows():
+    """What the table holds before its first batch: key -> (ts, value)."""
+    return {key: (0, "first") for key in shared_keys()}
+
+
+def batch(drawn, writer, number):
+    """(operation, {key: whether it is deleted}) of one batch, the same whenever it is asked for."""
+    luck = random.Random(f"batch {drawn.seed} {writer} {number}")
+    if luck.random() < 0.25:  # new keys alone
+        return "insert", {f"{writer}-new-{number}-{each}": False for each in range(3)}
+    keys = {f"{writer}-{key}": luck.random() < 0.25 for key in luck.sample(range(OWN_KEYS), 6)}
+    keys[f"{writer}-count"] = False  # each batch changes something
+    old = [n for n in range(max(0, number - 12), number) if luck.random() < 0.08]
+    for n in old:  # rows of earlier inserts go
+        if batch_kind(drawn, writer, n) == "insert":
+            keys[f"{writer}-new-{n}-0"] = True
+    if luck.random() < 0.5:
+        keys.update(dict.fromkeys(luck.sample(shared_keys(), 2), False))
+    return "upsert", keys
+
+
+def batch_kind(drawn, writer, number):
+    """The operation of a batch."""
+    return "insert" if random.Random(f"batch {drawn.seed} {writer} {number}").random() < 0.25 else "upsert"

@@ -1,0 +1,144 @@
+"""Worlds one after another, as long as time allows; see the docstring of the package."""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from chaos.draw import WRITERS, draw
+from chaos.journal import read_journal
+from chaos.monkey import run_processes
+
+STARVED_S = 15.0
+
+
+def run_world(seed, results, storage=None, base=None, **fixed):
+    """Runs the world of a seed.
+
+    Args:
+        seed: draws it.
+        results: folder for what is kept of a world with findings.
+        storage: (address of a folder, storage options) of an object store; None: a local folder.
+        base: where local worlds are made.
+        fixed: overrides what the seed draws.
+
+    Returns:
+        (the world, its findings, what it did).
+    """
+    folder = tempfile.mkdtemp(prefix=f"chaos-{seed}-", dir=base)
+    journals = os.path.join(folder, "journals")
+    os.mkdir(journals)
+    address, options = storage or (folder, None)
+    drawn = draw(seed, f"{address}/table-{seed}-{os.path.basename(folder)}", journals, options, **fixed)
+    findings, down = run_processes(drawn, folder)
+    findings += list(_findings(folder, journals))
+    gaps = {writer: longest_gap(read_journal(journals, writer), down[writer]) for writer in WRITERS}
+    if drawn.several:
+        findings += [f"{w} was starved: {s:.1f} s without a batch" for w, s in gaps.items() if s > STARVED_S]
+    done = {
+        "batches": {w: sum(one["what"] == "acknowledged" for one in read_journal(journals, w)) for w in WRITERS},
+        "longest_gap_s": {writer: round(seconds, 1) for writer, seconds in gaps.items()},
+        "snapshots": sum(one["what"] == "read" for name in _names(journals) for one in read_journal(journals, name)),
+    }
+    if findings:
+        _keep(drawn, folder, findings, os.path.join(results, f"seed-{seed}"))
+    shutil.rmtree(folder, ignore_errors=True)
+    return drawn, findings, done
+
+
+def longest_gap(lines, down):
+    """The longest time between acknowledged batches, without the time for which the process could not run (pure).
+
+    Args:
+        lines: of the writer's journal.
+        down: (since, until) while it was dead or stopped.
+    """
+    times = [line["at"] for line in lines if line["what"] in ("acknowledged", "intent")]
+    gaps = [0.0]
+    for since, until in zip(times, times[1:], strict=False):
+        lost = sum(max(0.0, min(until, ends) - max(since, begins)) for begins, ends in down)
+        gaps.append(until - since - lost)
+    return max(gaps)
+
+
+def _names(journals):
+    return [path.stem for path in Path(journals).glob("*.jsonl")]
+
+
+def _findings(folder, journals):
+    sound = 0
+    for name in _names(journals):
+        for line in read_journal(journals, name):
+            if line["what"] == "violation":
+                yield f"{name}: {line['text']}"
+            elif line["what"] == "error" and not line["ours"]:
+                yield f"{name}, {line['doing']}: {line['kind']}: {line['text']}"
+            sound += line["what"] == "sound"
+    if sound < 2:
+        yield f"the last look came to no end: {Path(folder, 'judge.stderr').read_text()[-500:]}"
+
+
+def _keep(drawn, folder, findings, kept):
+    shutil.rmtree(kept, ignore_errors=True)
+    shutil.copytree(folder, kept, ignore=shutil.ignore_patterns("*.parquet", ".*log*", "staged"))
+    story = [f"seed {drawn.seed}: {drawn.describe()}", *findings]
+    Path(kept, "story.txt").write_text("\n".join(story) + "\n")
+
+
+def main():
+    """The command line."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--minutes", type=float, default=10)
+    arguments.add_argument("--store", choices=["disk", "s3"], default="disk")
+    arguments.add_argument("--first", type=int, default=1)
+    arguments.add_argument("--seeds", help="these alone, such as 5,8")
+    arguments.add_argument("--results", default="build/chaos")
+    arguments.add_argument("--report", help="adds totals to this JSON file")
+    given = arguments.parse_args()
+    chosen = [int(seed) for seed in given.seeds.split(",")] if given.seeds else None
+    started_s, worlds, batches, snapshots, failed = time.monotonic(), 0, 0, 0, {}
+    with ExitStack() as stack:
+        storage = stack.enter_context(_s3()) if given.store == "s3" else None
+        seed = given.first
+        while chosen or (not given.seeds and time.monotonic() - started_s < given.minutes * 60):
+            if chosen:
+                seed = chosen.pop(0)
+            drawn, findings, done = run_world(seed, given.results, storage)
+            worlds, batches = worlds + 1, batches + sum(done["batches"].values())
+            snapshots += done["snapshots"]
+            print(f"{'FOUND' if findings else 'holds'} {seed}: {drawn.describe()}; {json.dumps(done)}", flush=True)
+            for finding in findings:
+                print(f"    {finding[:400]}", flush=True)
+            if findings:
+                failed[seed] = findings
+            seed += 1
+    told = {"store": given.store, "first": given.first, "worlds": worlds, "batches": batches, "snapshots": snapshots}
+    told["findings"] = failed
+    print(json.dumps({**told, "findings": len(failed)}))
+    if given.report:
+        _report(Path(given.report), told)
+    return 1 if failed else 0
+
+
+def _report(path, told):
+    known = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({**known, told.pop("store"): told}, indent=1) + "\n")
+
+
+@contextmanager
+def _s3():
+    from s3_server import s3_options
+
+    with s3_options() as options:
+        yield "s3a://lake", options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

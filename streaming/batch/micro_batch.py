@@ -40,6 +40,7 @@ from table.errors import (
     CommitOutcomeUnknownError,
     HudiError,
     InvalidRecordError,
+    TimelineMovedError,
 )
 from table.hudi_table import HudiTable
 from table.keys.keygen import KeyExpressions
@@ -175,8 +176,9 @@ class MicroBatchWriter:
                 try:
                     return self._write_once(batch, timing)
                 except CommitConflictError as conflict:
-                    shares = self._options.concurrency.is_shared  # the lease may have been lost by now
-                    if not (retries and shares and self.progress.is_new and batch.workers.can_repeat):
+                    shares = self._options.concurrency.is_shared and self.progress.is_new  # the lease may be lost
+                    moved = isinstance(conflict, TimelineMovedError)  # archival beside a single writer goes on, too
+                    if not (retries and (shares or moved) and batch.workers.can_repeat):
                         raise
                     retries -= 1
                     log.info("batch_meets_conflict", table=self.table, batch_id=batch.batch_id, why=str(conflict))

@@ -13,7 +13,7 @@ from structlog.contextvars import bound_contextvars
 from streaming.batch.upkeep_summary import UpkeepSummary
 from table import clock, threads
 from table.config.table_config import TableConfig
-from table.errors import HudiError
+from table.errors import HudiError, TimelineMovedError
 from table.hudi_table import HudiTable
 from table.lock import NO_LOCK, TableLock
 from table.log import get_logger
@@ -142,6 +142,8 @@ class TableServices:
                 plan = self._plans.pop(service.name, None) if between else service.plan(table)
                 if plan is not None:
                     outcome = service.execute(table, plan, self._spread)
+            except TimelineMovedError as moved:  # another archival or clean goes on: after the next commit, then
+                log.debug("service_put_off", table=self._storage.base_uri, service=service.name, why=str(moved))
             except Exception as error:  # noqa: BLE001 nothing of this may reach the stream
                 has_failed = True
                 self._note_failure(error, service.on_failure)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from table import clock
-from table.errors import InvalidConfigError, StorageError
+from table.errors import InvalidConfigError, StorageError, TimelineMovedError
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.scan.plan import ScanPlan
@@ -84,8 +84,13 @@ def plan_pinned(table: HudiTable, plan: Callable[[], ScanPlan], lifetime_s: int)
         HudiError: as `plan`.
     """
     storage = table.storage
-    for _ in range(_TRIES):
-        made = plan()
+    for attempt in range(_TRIES):
+        try:
+            made = plan()
+        except TimelineMovedError:  # archival went on between the listing and the look: there is a newer snapshot
+            if attempt + 1 == _TRIES:
+                raise
+            continue
         is_pinned = lifetime_s > 0 and bool(made.slices) and table.layout.is_written
         if not is_pinned or made.as_of is None or not is_cleaned_here(storage):
             return made, HeldPin(storage, None)

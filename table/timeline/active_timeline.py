@@ -7,7 +7,7 @@ may or may not have created is read back before the caller gets an answer.
 from typing import Protocol
 
 from table import clock
-from table.errors import CommitOutcomeUnknownError, CorruptFileError, StorageError, TimelineMovedError
+from table.errors import CommitOutcomeUnknownError, StorageError, TimelineMovedError
 from table.storage.interface import METAFOLDER, TEMPORARY_PREFIX, Storage, join
 from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import LAYOUT_1, TimelineLayout, check_is_written, name_instant
@@ -67,31 +67,10 @@ def sweep_temporaries(storage: Storage, now_ms: int, layout: TimelineLayout = LA
 
 
 def read_instant(storage: Storage, instant: Instant) -> bytes:
-    """Content of an instant's file.
+    """Content of an instant's file. An absent file proves nothing: whatever was to be decided is open.
 
     Raises:
-        CorruptFileError: when it is not there although the timeline showed it.
-    """
-    path = instant.path
-    try:
-        return storage.read(path)
-    except FileNotFoundError as error:
-        raise CorruptFileError(f"the instant file {path} of {storage.base_uri!r} does not exist") from error
-
-
-def find_instant(storage: Storage, instant: Instant) -> bytes | None:
-    """Content of an instant's file; None where it was archived since the timeline was listed."""
-    try:
-        return storage.read(instant.path)
-    except FileNotFoundError:
-        return None
-
-
-def read_current(storage: Storage, instant: Instant) -> bytes:
-    """Content of an instant's file that a decision rests on: an absent file proves nothing.
-
-    Raises:
-        TimelineMovedError: the file was deleted since the timeline was listed.
+        TimelineMovedError: the file was archived or undone since the timeline was listed.
     """
     data = find_instant(storage, instant)
     if data is None:
@@ -100,6 +79,14 @@ def read_current(storage: Storage, instant: Instant) -> bytes:
             "try again"
         )
     return data
+
+
+def find_instant(storage: Storage, instant: Instant) -> bytes | None:
+    """Content of an instant's file; None where it was archived since the timeline was listed."""
+    try:
+        return storage.read(instant.path)
+    except FileNotFoundError:
+        return None
 
 
 class TimeClaim(Protocol):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from table.hudi_table import HudiTable
 from table.services.archival.plan import ArchivalPlan
-from table.timeline.active_timeline import read_current
+from table.timeline.active_timeline import read_instant
 from table.timeline.instant import WRITE_ACTIONS, Instant
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import OUR_KEY, batch_of_commit, decode_checkpoints
@@ -59,4 +59,4 @@ def _without_carried(missing: Mapping[str, tuple[str, int]], extra: Mapping[str,
 
 
 def _load_extra(table: HudiTable, instant: Instant) -> Mapping[str, str]:
-    return table.layout.decode_commit(read_current(table.storage, instant), instant.file_name).extra
+    return table.layout.decode_commit(read_instant(table.storage, instant), instant.file_name).extra

@@ -11,7 +11,7 @@ from table import clock
 from table.errors import CorruptFileError
 from table.hudi_table import HudiTable
 from table.services.archival.plan import ArchivalPlan
-from table.timeline.active_timeline import read_current
+from table.timeline.active_timeline import read_instant
 from table.timeline.archived_timeline import RetiredFile
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.metadata.rollback import RollbackMetadata, decode_rollback_metadata
@@ -56,7 +56,7 @@ def read_retired(
     for instant in plan.instants:
         for file in timeline.files_of(instant.time, instant.action):
             check()
-            data = read_current(storage, file)
+            data = read_instant(storage, file)
             moved_ms = modified.get(file.file_name, clock.now_ms())
             files.append(RetiredFile(file, data, clock.format_instant_time(moved_ms, table.config.timezone)))
             if file.is_completed and file.action in WRITE_ACTIONS:
@@ -72,7 +72,7 @@ def _read_rollbacks(
     rollbacks = {}
     for rollback in timeline.completed_of(Action.ROLLBACK):
         check()
-        data = _filled(rollback, read_current(table.storage, rollback))
+        data = _filled(rollback, read_instant(table.storage, rollback))
         rollbacks[rollback] = decode_rollback_metadata(data, rollback.file_name)
     return rollbacks
 

@@ -19,7 +19,7 @@ from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
 from table.services.rollback.rollback import WRITES
 from table.storage.interface import METAFOLDER, Storage, join
-from table.timeline.active_timeline import find_instant, list_temporaries, read_current
+from table.timeline.active_timeline import find_instant, list_temporaries, read_instant
 from table.timeline.end_record import ENDS_FOLDER, EndRecord, decode_end
 from table.timeline.instant import Action
 from table.timeline.metadata.commit import CommitMetadata
@@ -269,7 +269,7 @@ def _load_commits(storage: Storage, timeline: Timeline, notes: dict[str, str]) -
     commits: dict[str, CommitMetadata] = {}
     for instant in timeline.completed_writes:
         with _damage_noted(notes, instant.file_name):
-            data = read_current(storage, instant)
+            data = read_instant(storage, instant)
             commits[instant.time] = replace(timeline.layout.decode_commit(data, instant.file_name), extra={})
     return commits
 

@@ -14,6 +14,7 @@ from table.errors import (
     CorruptFileError,
     InvalidConfigError,
     StorageError,
+    TimelineMovedError,
 )
 from table.hudi_table import HudiTable
 from table.log import get_logger
@@ -120,7 +121,7 @@ def carry_out_cleans(table: HudiTable, timeline: Timeline, settings: CleanSettin
     for pending in timeline.pending_of(Action.CLEAN):
         try:
             outcome = execute_clean(table, timeline, pending, settings)
-        except CorruptFileError:
+        except (CorruptFileError, TimelineMovedError):
             # another cleaner may have carried it out, and even archived it, since we listed the timeline
             now = table.load_timeline().find(pending.time, Action.CLEAN)
             if now is not None and not now.is_completed:

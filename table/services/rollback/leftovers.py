@@ -20,7 +20,7 @@ from table.services.archival.plan import ArchivalPlan
 from table.services.archival.retired import Retired
 from table.services.rollback.rollback import goes_with
 from table.storage.interface import join
-from table.timeline.active_timeline import read_current
+from table.timeline.active_timeline import read_instant
 from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.end_record import ENDS_FOLDER
 from table.timeline.instant import Action
@@ -45,7 +45,7 @@ def find_held(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> froze
     storage, held = table.storage, set()
     for instant in plan.instants:
         if instant.action is Action.REPLACE_COMMIT:
-            data = read_current(storage, instant)
+            data = read_instant(storage, instant)
             replaced = table.layout.decode_commit(data, instant.file_name).replaced
             if any(_holds_groups(table, path, ids) for path, ids in replaced.items()):
                 held.add(instant.time)

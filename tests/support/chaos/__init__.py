@@ -17,10 +17,10 @@ retained. A seed fixes the world and the moves. It does not fix the timing: a wo
 
 The model (`model`) follows from journals. A writer appends an *intent* before a batch and an *acknowledgement* after
 it, each forced to the disk. What was acknowledged before a snapshot was taken is in it. What has no intent after the
-snapshot was read is not. A writer has one batch in doubt at most, and each batch changes keys of its own, so the rows
-tell how many batches of each writer a snapshot shows, and every row follows from that: a shared key has the row with the
-greatest ordering value, which is unique. Shared keys exist from the start and are never deleted: two writers that insert
-one new key double it, which is a documented limit.
+snapshot was read is not. A writer has one batch in doubt at most, and each batch changes keys of its own. So the rows
+tell how many batches of each writer a snapshot shows, and every row follows from that: a shared key has the row with
+the greatest ordering value, which is unique. Shared keys exist from the start and are never deleted. Two writers that
+insert one new key double it, which is a documented limit.
 
 At the end every process is stopped. Each writer writes one batch more, both at once. The rows equal the model, and they
 do so again after a last clean and a last archival. `check` finds no error. A writer that could run and had no batch

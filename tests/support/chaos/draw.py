@@ -11,7 +11,7 @@ LOCKS = {
     "filesystem": {"hoodie.write.lock.provider": "filesystem"},
     "storage": {
         "hoodie.write.lock.provider": "storage",
-        "hoodie.write.lock.storage.validity.timeout.secs": "5",
+        "hoodie.write.lock.storage.validity.timeout.secs": "10",
         "hoodie.write.lock.storage.renew.interval.secs": "1",
     },
 }
@@ -90,6 +90,8 @@ def options(drawn, writer):
         "hoodie.datasource.write.table.type": "MERGE_ON_READ" if drawn.mor else "COPY_ON_WRITE",
         "hoodie.index.type": drawn.index,
         "hoodie.bucket.index.num.buckets": "2",
+        "hoodie.bloom.index.update.partition.path": "false",
+        "hoodie.simple.index.update.partition.path": "false",
         "hoodie.datasource.write.streaming.checkpoint.identifier": f"stream-{writer}",
         "hoodie.client.heartbeat.interval_in_ms": "500",
         "hoodie.client.heartbeat.tolerable.misses": str(drawn.misses),
@@ -120,7 +122,7 @@ def shared_keys():
 
 def first_rows():
     """What the table holds before its first batch: key -> (ts, value)."""
-    return {key: (0, "first") for key in shared_keys()}
+    return dict.fromkeys(shared_keys(), (0, "first"))
 
 
 def batch(drawn, writer, number):

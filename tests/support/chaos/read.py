@@ -8,7 +8,6 @@ from chaos.journal import Journal, Progress
 from chaos.model import Model
 from chaos.process import begin, is_over, open_table, tell_error
 from chaos.upkeep import archive, clean, drop_savepoints
-
 from hudistream import check
 
 

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -62,7 +63,7 @@ def longest_gap(lines, down):
     """
     times = [line["at"] for line in lines if line["what"] in ("acknowledged", "intent")]
     gaps = [0.0]
-    for since, until in zip(times, times[1:], strict=False):
+    for since, until in pairwise(times):
         lost = sum(max(0.0, min(until, ends) - max(since, begins)) for begins, ends in down)
         gaps.append(until - since - lost)
     return max(gaps)

@@ -5,7 +5,6 @@ import time
 
 from chaos.journal import Journal
 from chaos.process import begin, is_over, open_table, tell_error
-
 from hudistream import ArchiveSettings, CleanSettings, CompactionSettings, check
 
 
@@ -50,12 +49,15 @@ def savepoint(drawn):
     table.delete_savepoint(made)
 
 
+WORK = (archive, archive, archive, clean, clean, compact, examine, savepoint)
+
+
 def main():
     drawn, name = begin()
     journal, luck = Journal(drawn.journals, name), random.Random()
     todo = [drop_savepoints]  # of an operator that was killed: they hold cleaning and archival back
     while not is_over(drawn):
-        work = todo.pop() if todo else luck.choice([archive, archive, archive, clean, clean, compact, examine, savepoint])
+        work = todo.pop() if todo else luck.choice(WORK)
         try:
             work(drawn)
             journal.tell("done", work=work.__name__)

@@ -6,10 +6,10 @@ import sys
 import time
 
 import pyarrow as pa
+
 from chaos.draw import WRITERS, batch, first_rows, options, partition_of
 from chaos.journal import Journal, Progress
 from chaos.process import begin, is_over, tell_error
-
 from hudistream import ArrowSink, CommitConflictError
 
 

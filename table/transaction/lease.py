@@ -10,6 +10,7 @@ wakes up late cannot take back what it has lost. Ages are the difference between
 one just made, so no machine's clock matters.
 """
 
+import os
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -156,7 +157,7 @@ class Lease:
     def __init__(self, storage: Storage, settings: HeartbeatSettings) -> None:
         self._storage, self._settings = storage, settings
         self.owner = clock.fresh_uuid()
-        self._process = this_process()
+        self._process = os.getpid()
         self.missed = 0
         self.is_busy = False
         self.is_over: Callable[[WriterIdentity], bool] = lambda _: False
@@ -176,7 +177,7 @@ class Lease:
     @property
     def is_of_parent(self) -> bool:
         """Whether this process is a forked child of the one that made the lease."""
-        return self._process != this_process()
+        return self._process != os.getpid()
 
     def hold(self, identity: WriterIdentity) -> None:
         """Takes the lease, or makes sure that it is still held.
@@ -190,7 +191,7 @@ class Lease:
         """
         if self.is_of_parent:
             raise InvalidConfigError(
-                f"this writer belongs to process {self._process}, and this is its forked child {this_process()}: make "
+                f"this writer belongs to process {self._process}, and this is its forked child {os.getpid()}: make "
                 "a sink in the child; the table is as it was"
             )
         record = self._record

@@ -129,7 +129,7 @@ def decode_clean_plan(data: bytes, file: str = "") -> CleanPlan:
             (text_of(earliest["timestamp"]), text_of(earliest["action"])) if earliest else None,
             text_of(record.get("lastCompletedCommitTimestamp") or ""),
             files,
-            tuple(map(partition_of, record.get("partitionsToBeDeleted") or ())),
+            texts_of(record.get("partitionsToBeDeleted")),  # each is checked where its folder is removed
             _savepoints(record.get("extraMetadata")),
             _paths(record.get("extraMetadata"), LEFT_KEY),
             _paths(record.get("extraMetadata"), EMPTIED_KEY),

@@ -4,7 +4,7 @@ import pytest
 from faults import FaultyStorage, Fuse
 from instants import completed, inflight
 
-from table.errors import CorruptFileError
+from table.errors import CorruptFileError, TimelineMovedError
 from table.storage.local import LocalStorage
 from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import Action
@@ -61,7 +61,7 @@ def test_an_empty_file_may_yet_be_filled(store):
 def test_what_is_not_there_is_none_or_an_error_and_is_asked_for_again(store):
     cache, instant = CommitCache(store), completed("1")
     assert cache.find(instant) is None
-    with pytest.raises(CorruptFileError, match=r"1\.commit"):
+    with pytest.raises(TimelineMovedError, match=r"1\.commit"):
         cache.read(instant)
     put(store, instant, b"{")
     with pytest.raises(CorruptFileError, match=r"1\.commit"):

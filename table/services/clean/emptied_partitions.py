@@ -10,6 +10,7 @@ from table.files.partition_metadata import PARTITION_METAFILE
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.storage.interface import join
+from table.timeline.metadata.places import partition_of
 from table.view.listing import StorageListing
 
 log = get_logger("hudistream.partitions")
@@ -27,7 +28,7 @@ def remove_emptied_partitions(table: HudiTable, paths: Iterable[str]) -> tuple[s
     """
     storage, removed = table.storage, []
     there = StorageListing(storage)  # what no commit names keeps a folder, too
-    for path in sorted(set(paths), key=len, reverse=True):
+    for path in sorted(filter(_is_place, set(paths)), key=len, reverse=True):
         entries = there.list_files(path) if path else []
         names = {entry.name for entry in entries if not entry.is_dir}
         if PARTITION_METAFILE not in names or names - {PARTITION_METAFILE, f".{PARTITION_METAFILE}.crc"}:
@@ -39,3 +40,11 @@ def remove_emptied_partitions(table: HudiTable, paths: Iterable[str]) -> tuple[s
         removed.append(path)
         log.debug("partition_removed", table=storage.base_uri, partition_path=path)
     return tuple(removed)
+
+
+def _is_place(path: str) -> bool:
+    """Whether a partition path of a plan lies in the table; what does not is no partition that was emptied."""
+    try:
+        return bool(partition_of(path))
+    except ValueError:
+        return False

@@ -17,7 +17,7 @@ help:
 	@echo "make bench     measure against Hudi, Iceberg, Delta and bare Parquet (hours)"
 	@echo "make profile   where the time of a steady batch goes (a minute; WORKLOAD=A)"
 	@echo "make soak      2,000 batches, or BATCHES=…: does anything grow? (a quarter of an hour; TABLE_TYPE=mor: with log files)"
-	@echo "make torture   an hour of simulated worlds: two actors at once, crashes, late tasks (MINUTES=60)"
+	@echo "make torture   an hour of simulated worlds, then real processes that are killed and stopped (MINUTES=60, CHAOS_MINUTES=10)"
 	@echo "make setup     make .venv (the others do it by themselves)"
 
 setup: $(STAMP)
@@ -102,8 +102,11 @@ soak: setup
 # worlds as long as time allows, then each rule of the protocol taken out; benchmarks/results/torture.json
 MINUTES ?= 60
 FIRST ?= 1000
+CHAOS_MINUTES ?= 10
 torture: setup
 	$(BIN)/python tests/support/simulation/torture.py --minutes $(MINUTES) --first $(FIRST) --rules
+	$(BIN)/python tests/support/chaos/run.py --minutes $(CHAOS_MINUTES) --first $(FIRST) --store disk --report benchmarks/results/chaos.json
+	$(BIN)/python tests/support/chaos/run.py --minutes $(CHAOS_MINUTES) --first $(FIRST) --store s3 --report benchmarks/results/chaos.json
 
 clean:
 	rm -rf $(VENV) .venv-* build *.egg-info .hypothesis .mypy_cache .ruff_cache .import_linter_cache

@@ -11,6 +11,7 @@
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from table.storage.interface import METAFOLDER
 
@@ -19,7 +20,7 @@ _LOG = re.compile(r"^\.([^_]+)_([0-9]*)\.log\.(\d+)(?:_((\d+)-(\d+)-(\d+)))?(\.c
 _MARKER = re.compile(r"(.+)\.marker\.(CREATE|MERGE|APPEND)", re.DOTALL)
 
 _MAX_JAVA_INT = 2**31 - 1
-_NO_DELETES = 10**9  # added to the number of the attempt, which counts the tasks of one application in every engine
+_NO_DELETES = 2**30  # added to what follows from the instant; an instant so many milliseconds later is days away
 BASE_FILE_EXTENSION = ".parquet"
 
 
@@ -109,8 +110,7 @@ def log_write_token(write_token: str, instant_time: str, *, has_deletes: bool) -
         has_deletes: whether the file may hold deletes: `tells_no_deletes` is false for its name then.
     """
     task, _, attempt = write_token.split("-")
-    told = int(attempt) % _NO_DELETES + (0 if has_deletes else _NO_DELETES)
-    return build_write_token(int(task), int(instant_time) % _MAX_JAVA_INT, told)
+    return build_write_token(int(task), _stage_number(instant_time, has_deletes=has_deletes), int(attempt))
 
 
 def may_be_of_instant(write_token: str, instant_time: str) -> bool:
@@ -121,17 +121,27 @@ def may_be_of_instant(write_token: str, instant_time: str) -> bool:
         instant_time: of the commit.
     """
     stage = write_token.split("-")[1:2]
-    return bool(stage) and int(stage[0]) == int(instant_time) % _MAX_JAVA_INT
+    return bool(stage) and int(stage[0]) in {_stage_number(instant_time, has_deletes=told) for told in (False, True)}
 
 
-def tells_no_deletes(write_token: str) -> bool:
+def tells_no_deletes(write_token: str, instant_times: frozenset[str]) -> bool:
     """Whether the name of a log file tells that it holds no deletes. Of another writer's file it tells nothing.
 
     Args:
-        write_token: of the file; "" where its name has none.
+        write_token: of the file.
+        instant_times: commits that may have written it.
     """
-    attempt = write_token.split("-")[2:]
-    return bool(attempt) and int(attempt[0]) >= _NO_DELETES
+    stage = write_token.split("-")[1:2]
+    return bool(stage) and stage[0] in _stages_without_deletes(instant_times)
+
+
+@lru_cache(maxsize=4)
+def _stages_without_deletes(instant_times: frozenset[str]) -> frozenset[str]:
+    return frozenset(str(_stage_number(time, has_deletes=False)) for time in instant_times)
+
+
+def _stage_number(instant_time: str, *, has_deletes: bool) -> int:
+    return (int(instant_time) + (0 if has_deletes else _NO_DELETES)) % _MAX_JAVA_INT
 
 
 def build_write_token(task: int, stage: int, attempt: int) -> str:

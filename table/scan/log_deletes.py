@@ -31,7 +31,7 @@ def read_slice_deletes(
         UnsupportedTableError: a log file holds what is not read.
         StorageError: a file cannot be read.
     """
-    logs = tuple(log for log in file_slice.log_files if not tells_no_deletes(log.write_token))
+    logs = tuple(log for log in file_slice.log_files if not tells_no_deletes(log.write_token, committed.times))
     if not logs:
         return
     for found in find_blocks(storage, replace(file_slice, log_files=logs), committed):

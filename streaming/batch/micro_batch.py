@@ -351,7 +351,8 @@ class MicroBatchWriter:
 
         schema_text = schema_json(job.schema, job.table.config.name)
         seen = job.pending.seen
-        if not seen.completed_writes:  # the table's first commit, and somebody failed before
+        others = any(instant.time != job.pending.time for instant in seen)
+        if others and not seen.completed_writes:  # the table's first commit, and an earlier writer failed
             delete_before_first_commit(job.table, job.pending.time)
         written = CommitMetadata(result.stats, job.pending.operation, {}, dict(replaced))
         done = complete_commit(job.table, job.pending, written, schema_text, build_extra, self.lease)

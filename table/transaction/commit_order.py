@@ -11,17 +11,15 @@ before the last one are deleted. Delta Lake and Iceberg order their commits in t
 """
 
 import json
-from contextlib import suppress
 from dataclasses import dataclass
 
-from table.errors import CorruptFileError, StorageError
+from table.errors import CorruptFileError
 from table.storage.interface import OWN_FOLDER, Storage, join
-from table.timeline.active_timeline import create_settled
 from table.timeline.instant import Action, Instant
+from table.transaction.register import Register
 from table.version import VERSION
 
 ORDER_FOLDER = join(OWN_FOLDER, "order")
-_TRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +67,10 @@ def find_last_place(storage: Storage) -> Place:
 
     Raises:
         CorruptFileError: it does not say by whom.
+        StorageError: the store fails, or the order changes faster than it can be read.
     """
-    for _ in range(_TRIES):
-        number = max(_numbers(storage), default=0)
-        if number == 0:
-            return Place(0)
-        try:
-            return decode_place(number, storage.read(join(ORDER_FOLDER, str(number))))
-        except FileNotFoundError:
-            continue  # somebody took the next place between the two calls
-    raise CorruptFileError(f"the commit order of {storage.base_uri!r} changes faster than it can be read")
+    last = Register(storage, ORDER_FOLDER).find_last()
+    return decode_place(last.number, last.data) if last is not None else Place(0)
 
 
 def take_next_place(storage: Storage, last: Place, instant: Instant, owner: str) -> bool:
@@ -91,24 +83,10 @@ def take_next_place(storage: Storage, last: Place, instant: Instant, owner: str)
         owner: who commits.
 
     Returns:
-        False where somebody else took it first: what the caller knows of the table is outdated.
+        False where another writer took it first: what the caller knows of the table is outdated.
 
     Raises:
         CommitOutcomeUnknownError: the store does not say who has it.
     """
     place = Place(last.number + 1, instant.time, instant.action, owner)
-    if create_settled(storage, place.path, place.encode()) != place.encode():
-        return False
-    numbers = _numbers(storage)
-    if max(numbers, default=place.number) != place.number:
-        storage.delete_metafile(place.path)  # it had been taken, and deleted, long ago
-        return False
-    with suppress(StorageError):  # the place is taken; who takes the next one deletes what is left
-        for older in numbers:
-            if older < place.number:
-                storage.delete_metafile(join(ORDER_FOLDER, str(older)))
-    return True
-
-
-def _numbers(storage: Storage) -> list[int]:
-    return [int(entry.name) for entry in storage.list_dir(ORDER_FOLDER) if entry.name.isdigit()]
+    return Register(storage, ORDER_FOLDER).append(last.number, place.encode()) is not None

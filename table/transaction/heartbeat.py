@@ -1,7 +1,8 @@
 """Heartbeats: a file whose modification time says that an instant's writer is alive (HoodieHeartbeatClient).
 
 Hudi's file is empty. Ours says who the writer is, so that a stream that was killed and started again is told from a
-second stream. It says, too, what the writer has not seen yet (`Sight`): archival keeps that on the active timeline.
+second stream. It says, too, from which instant time on the writer may not have seen commits (`decode_sight`): archival
+keeps these on the active timeline.
 """
 
 import json

@@ -94,7 +94,7 @@ def may_take_over(
 ) -> bool:
     """Whether a table is free for a writer (pure but for what it is given to ask).
 
-    A table is free when nobody holds it, when the holder has given no sign for the time of its lease, when the
+    A table is free when no writer holds it, when the holder has given no sign for the time of its lease, when the
     holder's process is known to be dead, when the holder is an earlier run of the same streaming query (the end
     records protect from what is left of it), or a sink of this process that does nothing and whose query is over.
     A record that cannot be read may be that of a later version. Its holder lives as long as any writer gives a sign.
@@ -275,7 +275,7 @@ class Lease:
     def _lose(self) -> NoReturn:
         self._forget()
         holder = find_holder(self._storage)
-        who = describe_holder(holder) if holder is not None else "nobody"
+        who = describe_holder(holder) if holder is not None else "a writer that has gone"
         raise CommitConflictError(
             f"the table {self._storage.base_uri!r} was taken over by {who} while this writer gave no sign: what it was "
             "about to do has no effect, and can be run again"

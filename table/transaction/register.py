@@ -2,12 +2,13 @@
 
 ::
 
-    <folder>/<n>   who has the nth turn; created if absent; the greatest n counts
+    <folder>/<n>   the nth entry; created if absent; the greatest n counts
 
 Of two processes that want the next number, one succeeds. No file that counts is written over, so a process that wakes
-up late cannot take back what it has lost. Who has the greatest number deletes the files of lesser ones.
+up late cannot take back what it has lost. The process that makes an entry deletes the files of lesser numbers.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from table.errors import StorageError
@@ -58,12 +59,12 @@ class Register:
                 continue  # the next entry was made between the two calls
         raise StorageError(f"{self.folder} of {self.storage.base_uri!r} changes faster than it can be read")
 
-    def append(self, last: Entry | None, data: bytes) -> Entry | None:
+    def append(self, last: int, data: bytes) -> Entry | None:
         """Makes the entry after the last one.
 
         Args:
-            last: as `find_last` gave it before the caller decided.
-            data: unlike that of any other process.
+            last: number of the entry that `find_last` gave before the caller decided; 0: there was none.
+            data: unlike that of any other process that may make this entry.
 
         Returns:
             The entry; None where another process made one first: what the caller decided from is outdated.
@@ -71,16 +72,17 @@ class Register:
         Raises:
             CommitOutcomeUnknownError: the store does not say whose the entry is.
         """
-        number = last.number + 1 if last is not None else 1
+        number = last + 1
         if create_settled(self.storage, self._path(number), data) != data:
             return None
         numbers = self._numbers()
         if max(numbers, default=number) != number:
             self.storage.delete_metafile(self._path(number))  # the number had been taken, and deleted, long ago
             return None
-        for older in numbers:
-            if older < number:
-                self.storage.delete_metafile(self._path(older))
+        with suppress(StorageError):  # the entry is made; the process that makes the next one deletes what is left
+            for older in numbers:
+                if older < number:
+                    self.storage.delete_metafile(self._path(older))
         return Entry(number, data)
 
     def _path(self, number: int) -> str:

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from engine import OPTIONS, Engine
+from engine import OPTIONS, Engine, leave_a_dead_batch
 
 from table import check, read_table
 from table.hudi_table import HudiTable
@@ -38,22 +38,6 @@ def write_ours(path, options, number, table):
     engine.writer.stop()
 
 
-def leave_a_dead_batch(path, options, number, table):
-    """A writer dies when its tasks have published their log files and nothing was decided."""
-    engine = Engine(path, options)
-    inner = engine.distribute
-
-    def dies(plan, given):
-        inner(plan, given)
-        raise KeyboardInterrupt
-
-    engine.distribute = dies
-    engine.writer._undo = lambda _: None
-    with pytest.raises(KeyboardInterrupt):
-        engine.write(number, table)
-    engine.writer.stop()
-
-
 def shown(hudi, path):
     """The values of `v`, by our reader and by Hudi's."""
     ours = [row["v"] for row in read_table(path, ["v"]).to_pylist()]
@@ -65,7 +49,7 @@ def test_rows_of_a_dead_batch_that_hudi_rolled_back_by_listing_stay_dead(hudi, t
     path = str(tmp_path / "t")
     options = {**TABLE, "hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "2"}
     write_ours(path, options, 0, rows("first", 1))
-    leave_a_dead_batch(path, options, 1, rows("DEAD", 50, range(5)))
+    leave_a_dead_batch(Engine(path, options), 1, rows("DEAD", 50, range(5)))
     hudi.write(path, rows("second", 2, [10]), {**options, "hoodie.rollback.using.markers": "false"})
     table = HudiTable.open(path)
     assert table.load_timeline().completed_of(Action.ROLLBACK)

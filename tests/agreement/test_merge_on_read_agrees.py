@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from engine import OPTIONS, Engine
+from engine import OPTIONS, Engine, leave_a_dead_batch
 from oracles import hudi_rs
 from oracles.hudi import Hudi, HudiError
 from values import plain
@@ -270,18 +270,7 @@ def test_a_failed_delta_commit_is_rolled_back_by_hudi_as_by_us(hudi, tmp_path):
     rng, path = random.Random(7), str(tmp_path / "t")
     write_ours(path, options, 0, batch(rng, 0, 60))
     before = contents(path)
-    engine = Engine(path, options)
-    inner = engine.distribute
-
-    def dies(plan, table):
-        inner(plan, table)
-        raise KeyboardInterrupt
-
-    engine.distribute = dies
-    engine.writer._undo = lambda job: None
-    with pytest.raises(KeyboardInterrupt):
-        engine.write(1, batch(rng, 1, 60))
-    engine.writer.stop()
+    leave_a_dead_batch(Engine(path, options), 1, batch(rng, 1, 60))
     assert HudiTable.open(path).load_timeline().pending
     assert contents(path) == by_hudi(hudi, path) == before
     new = {"id": "k0001", "p": "p1", "ts": 999, "v": "hudi", "w": None, "tags": [], "_hoodie_is_deleted": False}

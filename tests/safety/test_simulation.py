@@ -1,11 +1,13 @@
 """Worlds of a fixed set of seeds; a seed replays; each rule taken out is found. More: `make torture`."""
 
 import gc
+import time
 import weakref
 
 import pytest
 from simulation import worlds
 from simulation.rules import BUILDS, RULES, patched
+from simulation.world import Process, World
 
 from table import clock
 
@@ -94,6 +96,22 @@ def test_garbage_of_an_earlier_test_does_not_change_a_world():
 
 class _Leftover:
     """What an earlier test dropped: in a cycle, so that only the collector frees it."""
+
+
+def test_an_actor_that_never_ran_is_not_started_while_its_world_ends():
+    """The actors that ended chose the next one, and the world joined a thread that was about to be started."""
+    world = World(0)
+    process = Process("daemons")
+    waits = [world.start(process, name, lambda: world.sleep_s(1000), daemon=True) for name in "ab"]
+    world.start(Process("main"), "main", lambda: world.wait(lambda: all(a.wake_ms for a in waits), "both sleep"))
+    late = world.start(process, "late", lambda: None, daemon=True)
+    late.wake_ms = world.now_ms + 1_000_000
+    start, release = late._thread.start, waits[1]._turn.release
+    late._thread.start = lambda: (time.sleep(0.3), start())
+    waits[1]._turn.release = lambda: (release(), time.sleep(0.1))
+    world.run()
+    assert [actor.done for actor in waits] == [True, True]
+    assert not late._started
 
 
 @pytest.mark.parametrize("name", [name for name in RULES if name.split(":")[0] in QUICK])

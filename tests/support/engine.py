@@ -111,3 +111,21 @@ class _Workers(InProcessWorkers):
 
     def write(self, keys, plan):
         return self._engine.distribute(plan, self._rows)
+
+
+def leave_a_dead_batch(engine, batch_id, table):
+    """The writer dies when its tasks are done and nothing is decided: what they wrote stays, and nothing undoes it."""
+    inner = engine.distribute
+
+    def dies(plan, given):
+        inner(plan, given)
+        raise KeyboardInterrupt
+
+    engine.distribute = dies
+    engine.writer._undo = lambda _: None
+    try:
+        engine.write(batch_id, table)
+    except KeyboardInterrupt:
+        engine.writer.stop()
+        return
+    raise AssertionError("the batch came to its end")

@@ -188,7 +188,7 @@ def _retire(
             if file.state is not State.COMPLETED:
                 delete_instant_file(storage, file)
         delete_instant_file(storage, instant)
-    _forget_ends(table, timeline, plan)
+    _forget_ends(table, timeline, plan, retired)
     if orphans:
         orphans += delete_leftovers(table, timeline, plan, retired, clean)
     log.debug(
@@ -201,14 +201,20 @@ def _retire(
     return ArchivalOutcome(plan.instants, path, orphans)
 
 
-def _forget_ends(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> None:
-    """Deletes the end records of what was archived: no inflight file of these instants is left to be completed."""
+def _forget_ends(table: HudiTable, timeline: Timeline, plan: ArchivalPlan, retired: Retired) -> None:
+    """Deletes the end records of what was archived: no inflight file of these instants is left to be completed.
+
+    The end record of an instant stays as long as its rollback is on the timeline: without it the rollback would look
+    like one of another engine (`find_foreign_rollbacks`).
+    """
     line = plan.first_active
     if line is None:
         return
-    pending = {instant.time for instant in timeline.pending}
+    gone = frozenset(plan.instants)
+    kept = {instant.time for instant in timeline.pending}
+    kept |= {done.instant_time for rollback, done in retired.rollbacks.items() if rollback not in gone}
     for entry in table.storage.list_dir(ENDS_FOLDER):
         time, _, action = entry.name.partition(".")
-        if time < line and time not in pending and action in DECIDED_NAMES:
+        if time < line and time not in kept and action in DECIDED_NAMES:
             delete_end(table.storage, time, Action(action))
-    forget_plans(table.storage, line, pending)
+    forget_plans(table.storage, line, kept)

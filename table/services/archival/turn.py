@@ -1,8 +1,8 @@
-"""One archival at a time: who archives a table has the last entry of a register, and gives signs of life.
+"""One archival at a time: the archival of a table has the last entry of a register, and gives signs of life.
 
 ::
 
-    .hoodie/.hudistream/archiving/<n>          who archives, or that the last one is done; the greatest n counts
+    .hoodie/.hudistream/archiving/<n>          the archival under way, or that none is; the greatest n counts
     .hoodie/.hudistream/archiving/sign-<owner> touched while its archival runs; its age is the archival's
 
 An archival needs no lease of the table: `hudistream archive` runs beside a stream, and the streams of several writers
@@ -13,7 +13,7 @@ turn was given to another finds that out before it deletes anything.
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from table import clock
 from table.errors import CommitConflictError, StorageError
@@ -38,7 +38,7 @@ class TurnRecord:
     """Who archives.
 
     Attributes:
-        owner: one archival in one process; "": none is under way.
+        owner: one archival in one process; "": the last archival is done.
         machine: where its process runs, if that can be told.
         process: its number there.
     """
@@ -49,12 +49,11 @@ class TurnRecord:
 
     def encode(self) -> bytes:
         """JSON."""
-        told = {"owner": self.owner, "machine": self.machine, "process": self.process, "version": VERSION}
-        return json.dumps({**told, "id": clock.fresh_uuid()}).encode()
+        return json.dumps({**asdict(self), "version": VERSION}).encode()
 
 
 def decode_turn(data: bytes) -> TurnRecord | None:
-    """The inverse of `TurnRecord.encode`; None where a record does not say who archives: that is not "nobody"."""
+    """The inverse of `TurnRecord.encode`; None for a record of another form: an archival may be under way."""
     try:
         document = json.loads(data)
         owner, machine, process = document["owner"], document.get("machine"), document.get("process")
@@ -89,7 +88,7 @@ class Turn:
         for _ in range(_TRIES):
             started_s = clock.monotonic_s()
             last = self._register.find_last()
-            holder = decode_turn(last.data) if last is not None else TurnRecord("")
+            number, holder = (last.number, decode_turn(last.data)) if last is not None else (0, TurnRecord(""))
             self._touch()
             if not self._is_free(holder):
                 self._forget()
@@ -98,7 +97,9 @@ class Turn:
                     f"the table {self._storage.base_uri!r} is being archived by {who}: nothing was archived here; the "
                     f"turn is free when that archival is done, or {EXPIRY_MS / 1000:.0f} s after it died"
                 )
-            self._entry = self._register.append(last, TurnRecord(self._owner, this_machine(), this_process()).encode())
+            self._entry = self._register.append(
+                number, TurnRecord(self._owner, this_machine(), this_process()).encode()
+            )
             if self._entry is not None:
                 self._seen_s = started_s
                 if holder is not None and holder.owner:
@@ -140,7 +141,7 @@ class Turn:
         _OF_THIS_PROCESS.discard(self._owner)
         try:
             if entry is not None and self._register.find_last() == entry:
-                self._register.append(entry, TurnRecord("").encode())
+                self._register.append(entry.number, TurnRecord("").encode())
             self._forget()
         except StorageError as error:
             log.warning("archival_turn_not_released", table=self._storage.base_uri, error=str(error))

@@ -397,7 +397,6 @@ def test_a_compaction_that_always_fails_stops_neither_cleaning_nor_archival(tmp_
         **ON,
         "hoodie.datasource.write.table.type": "MERGE_ON_READ",
         "hoodie.datasource.write.operation": "upsert",
-        "hoodie.compact.inline.max.delta.commits": "2",
         "clean.async.enabled": "false",  # Flink cleans after a compaction then
         "hoodie.clean.commits.retained": "1",
         "hoodie.keep.min.commits": "3",

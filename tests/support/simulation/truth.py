@@ -97,9 +97,13 @@ class Truth:
         return {key: value for key, value in base.items() if key not in gone}
 
     def _settle_by_looking(self, newer):
-        """Somebody else's batch is there: whatever was in doubt before it is decided."""
+        """Somebody else's batch is there: whatever was in doubt before it is decided.
+
+        A key that a batch in doubt may have written again, behind the replacement, tells nothing when it is seen.
+        """
+        again = set(newer).union(*self.overlays.values())
         for replacement in list(self.replacements):
-            gone = replacement["gone"] - set(newer)
+            gone = replacement["gone"] - again
             left = [key for owner in self.bases for key in self.state(owner) if key in gone]
             self._settle(replacement, not self._is_seen(left))
             if not left:

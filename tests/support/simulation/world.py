@@ -69,7 +69,8 @@ class Actor:
         except BaseException as error:  # the world is told
             self.error = error
         self.done = True
-        self.world._hand_over(None)
+        if not self.world.ends:
+            self.world._hand_over(None)
 
     def resume(self):
         """Lets the actor's thread go on."""
@@ -112,6 +113,7 @@ class World:
     def __init__(self, seed):
         self.seed, self.random = seed, random.Random(seed)
         self.now_ms, self.steps, self.calm, self.over = START_MS, 0, False, False
+        self.ends = False  # `run` itself lets the last actors end, one after the other: they choose none
         self.actors, self.story, self.checks = [], [], []
         self._current, self._number = None, 0
         self._main = threading.Semaphore(0)
@@ -239,7 +241,7 @@ class World:
                 self._current.resume()
                 self._main.acquire()
             self._current = None
-            self.over = True
+            self.over = self.ends = True
             for actor in self.actors:  # daemons end now
                 if not actor.done and actor._started:
                     self._current = actor

@@ -16,6 +16,7 @@ from table.options.write_options import parse_options
 from table.services.archival.archival import archive
 from table.services.archival.plan import Unseen, plan_archival
 from table.services.clean.clean import clean
+from table.services.rollback.leftovers import find_foreign_rollbacks
 from table.timeline.active_timeline import load_timeline
 from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.instant import Action
@@ -230,3 +231,21 @@ def test_hudi_reads_our_archive_and_goes_on(hudi, tmp_path):
         hudi.write(path, rows([600 + number]), {**JVM, "hoodie.clean.automatic": "true", **options})
     known = [commit.time for commit in read_archived_commits(table.archived_timeline)]
     assert len(set(known)) > len({i.time for i in outcome.instants if i.action is Action.COMMIT})
+
+
+def test_the_end_of_an_undone_instant_is_known_as_long_as_its_rollback(tmp_path):
+    """Else the rollback would look like one of another engine after a restart, and every partition would be listed."""
+    path = str(tmp_path / "t")
+    engine = Engine(path, validators=[lambda batch: "unwanted" if batch.batch_id == 1 else None])
+    engine.write(0, rows(range(10)))
+    with pytest.raises(BatchRefusedError):
+        engine.write(1, rows(range(10)))
+    for number in range(2, 11):
+        engine.write(number, rows(range(10 * number, 10 * number + 10)))
+    table = HudiTable.open(path)
+    outcome = archive(table, SETTINGS, CLEAN)
+    timeline = table.load_timeline()
+    (rollback,) = timeline.completed_of(Action.ROLLBACK)
+    assert rollback not in outcome.instants
+    assert rollback.time < timeline.first_active_time
+    assert find_foreign_rollbacks(table, timeline, frozenset()) == {}

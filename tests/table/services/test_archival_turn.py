@@ -19,7 +19,7 @@ def storage(tmp_path):
 
 
 def held_by(storage, record, sign=True):
-    Register(storage, TURN_FOLDER).append(None, record)
+    Register(storage, TURN_FOLDER).append(0, record)
     if sign:
         storage.put(f"{TURN_FOLDER}/sign-other", b"")
 

@@ -1,6 +1,7 @@
 """Changes that meet a delete in the log of their file group: base file, log and changes become its next base file.
 
-In a log they would bring back the deleted row, until a compaction (`table.records.behind_deletes`).
+In a log they would bring back the deleted row, until a compaction (`table.records.behind_deletes`). And behind the
+plan of a compaction that leaves the key out, a log is no place for it: indexes look for keys in base files.
 """
 
 from collections.abc import Iterator
@@ -26,13 +27,15 @@ from table.write.context import Attempt, Bucket, BucketType
 from table.write.merge_bucket import Changes
 
 
-def meets_delete(plan: TaskPlan, file_slice: FileSlice, changes: Changes) -> bool:
+def meets_delete(plan: TaskPlan, file_slice: FileSlice, changes: Changes, *, leaves_out: bool) -> bool:
     """Whether changes meet a delete in a slice's log, so that they may not go to the log.
 
     Args:
         plan: from the driver.
         file_slice: what readers merge.
         changes: records for it.
+        leaves_out: whether a pending compaction will leave deleted keys out of the base file in which the next batch
+            looks for them. A row of such a key would count as new there, and its key be in two file groups.
 
     Raises:
         CorruptFileError: a log file is damaged.
@@ -40,13 +43,21 @@ def meets_delete(plan: TaskPlan, file_slice: FileSlice, changes: Changes) -> boo
         StorageError: a log file cannot be read.
     """
     context, rules, incoming = plan.context, plan.context.merge, changes.incoming
-    if not may_forget_deletes(rules) or rules.ordering_field not in incoming.column_names:
+    forgets = may_forget_deletes(rules) and rules.ordering_field in incoming.column_names
+    are_rows = ~(delete_flags(incoming, rules) | changes.removes)
+    leaves_out &= bool(are_rows.any())
+    if not forgets and not leaves_out:
         return False
-    ordering = context.schema.field(rules.ordering_field).type
+    is_ordered = rules.ordering_field in context.schema.names
+    ordering = context.schema.field(rules.ordering_field).type if is_ordered else pa.null()
     keys = incoming.column(RECORD_KEY).combine_chunks()
     for deletes in read_slice_deletes(context.storage, file_slice, plan.committed, ordering):
         found = positions_of(pa.chunked_array([deletes.keys]), keys)
         met = np.flatnonzero(found >= 0)
+        if leaves_out and are_rows[found[met]].any():
+            return True
+        if not forgets:
+            continue
         columns = {rules.ordering_field: deletes.order.take(pa.array(met)), "removes": deletes.removes[met]}
         if any_behind_delete(incoming, changes.removes, pa.table({"at": found[met], **columns}), rules):
             return True

@@ -179,7 +179,8 @@ class _UpsertTask:
                 self.report.lookup += self._locator.remember(older, stat.path, summary.contents)
 
     def _write_log(self, bucket: Bucket, changes: Changes, slot: LogSlot, merged: FileSlice | None) -> None:
-        if merged is not None and meets_delete(self._plan, merged, changes):
+        is_to_come = slot.base_file == "" and not self._changes.is_bucket
+        if merged is not None and meets_delete(self._plan, merged, changes, leaves_out=is_to_come):
             self.report.add_file(*fold_logs(self._plan, merged, self._attempt, changes))
             return
         are_new = self._changes.adds_only

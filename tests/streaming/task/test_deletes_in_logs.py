@@ -5,7 +5,8 @@ import random
 import pyarrow as pa
 import pytest
 
-from hudistream import ArrowSink, HudiTable
+from hudistream import ArrowSink, CleanSettings, HudiTable, check
+from table.errors import InvalidConfigError
 from table.files.names import log_write_token, tells_no_deletes
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.scan import log_deletes
@@ -36,7 +37,9 @@ def row(key, value, ts, deleted=False):
 
 
 def rows_of(path):
-    return {one["id"]: (one["v"], one["ts"]) for one in HudiTable.open(str(path)).scan().to_arrow().to_pylist()}
+    rows = HudiTable.open(str(path)).scan().to_arrow().to_pylist()
+    assert len({one["id"] for one in rows}) == len(rows), "a key is there twice"
+    return {one["id"]: (one["v"], one["ts"]) for one in rows}
 
 
 def random_steps(seed):
@@ -88,6 +91,62 @@ def test_the_rows_are_those_of_copy_on_write_whenever_a_compaction_runs(tmp_path
         assert found == dict.fromkeys(paths, found["cow"]), (number, step)
     for writer in writers.values():
         writer.stop()
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+@pytest.mark.parametrize("index", ["BLOOM", "SIMPLE", "GLOBAL_BLOOM"])
+@pytest.mark.parametrize("ordered", [True, False])
+def test_a_deleted_key_that_comes_back_behind_the_plan_of_a_compaction_is_found_after_it(
+    tmp_path, index, payload, ordered
+):
+    """The compaction leaves the key out of its base file; in a log alone no index would find it."""
+    path, table = tmp_path / "t", lambda: HudiTable.open(str(tmp_path / "t"))
+    options = {
+        "hoodie.index.type": index,
+        "hoodie.bloom.index.update.partition.path": "false",
+        "hoodie.datasource.write.payload.class": f"org.apache.hudi.common.model.{payload}",
+    }
+    order = {"order_by": "ts"} if ordered else {}
+    writer = ArrowSink(str(path), {**OPTIONS, **options}, key="id", operation="upsert", **order)
+    writer.write(pa.concat_tables([row("a", "base", 1), row("b", "base", 1)]))
+    writer.write(row("a", None, 2, True))
+    writer.stop()
+    request_compaction(table(), CompactionSettings())
+    writer.write(row("a", "again", 3))
+    writer.stop()
+    assert rows_of(path) == {"a": ("again", 3), "b": ("base", 1)}
+    compact(table(), CompactionSettings(), BaseFileSettings(), schedules=False)
+    assert rows_of(path) == {"a": ("again", 3), "b": ("base", 1)}
+    writer.write(row("a", "later", 4))
+    writer.stop()
+    assert rows_of(path) == {"a": ("later", 4), "b": ("base", 1)}
+
+
+def test_a_base_file_above_a_pending_compaction_is_sound_before_and_after_it(tmp_path):
+    path, table = tmp_path / "t", lambda: HudiTable.open(str(tmp_path / "t"))
+    writer = sink(path, **{"hoodie.index.type": "BLOOM"})
+    writer.write(pa.concat_tables([row("a", "base", 1), row("b", "base", 1)]))
+    writer.write(row("a", None, 2, True))
+    writer.stop()
+    planned = request_compaction(table(), CompactionSettings())
+    writer.write(row("a", "again", 3))
+    writer.write(row("b", "changed", 4))
+    writer.stop()
+    found = {"a": ("again", 3), "b": ("changed", 4)}
+    assert rows_of(path) == found
+    assert check(table()).is_sound
+    with pytest.raises(InvalidConfigError, match="2 commits came after"):
+        table().roll_back(planned[0].time)  # what stands above the plan would lose its log files
+    compact(table(), CompactionSettings(), BaseFileSettings(), schedules=False)
+    assert rows_of(path) == found
+    assert check(table()).is_sound
+    writer.write(row("a", "later", 5))
+    writer.write(row("b", None, 6, True))
+    writer.stop()
+    assert rows_of(path) == {"a": ("later", 5)}
+    table().clean(CleanSettings(commits_retained=1, grace_ms=0), due=False)
+    assert rows_of(path) == {"a": ("later", 5)}
+    assert check(table()).is_sound
 
 
 def test_only_a_record_that_would_bring_rows_back_writes_a_base_file(tmp_path):

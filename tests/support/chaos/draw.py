@@ -70,7 +70,7 @@ def draw(seed, path, journals, storage=None, seconds=None, **fixed):
         "several": luck.random() < 0.7,
         "lock": luck.choice(["none", "none", "filesystem", "storage"]),
         "retained": luck.choice([1, 2]),
-        "keep_least": luck.choice([2, 3]),
+        "keep_least": luck.choice([1, 2]),  # beyond what is retained
         "compaction_after": luck.choice([1, 2, 3]),
         "inline": luck.random() < 0.5,
         "background": luck.random() < 0.5,
@@ -79,6 +79,7 @@ def draw(seed, path, journals, storage=None, seconds=None, **fixed):
         "operators": luck.choice([1, 2]),
         "readers": 1,
     }
+    drawn["keep_least"] += drawn["retained"]
     drawn["keep_most"] = drawn["keep_least"] + luck.choice([1, 2])
     seconds = luck.uniform(14, 20) if seconds is None else seconds
     return Drawn(seed=seed, seconds=seconds, path=path, journals=journals, storage=storage, **{**drawn, **fixed})

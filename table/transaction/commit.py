@@ -78,7 +78,8 @@ def begin_commit(
 ) -> PendingCommit:
     """Requests a commit, and moves it to inflight with the writer's name in it.
 
-    Its heartbeat is there before the request is, so no writer sees a pending write without one. The batch is planned
+    Its heartbeat is there before the request is, so no writer sees a pending write without one. It is open for its tasks
+    before, too, and is never opened again. The batch is planned
     from the timeline that is listed after the request (`PendingCommit.seen`). From the request on, archival keeps what
     the batch has not seen: the heartbeat says from which time on (rule 15).
 
@@ -111,7 +112,6 @@ def begin_commit(
             _check_compactions(now, instant.time)
             _check_clusterings(storage, timeline, now)
         profile = CommitMetadata(operation=operation, extra={WRITER_KEY: identity.encode().decode()})
-        storage.open_staging(instant.time)
         begun = begin_instant(storage, instant, table.layout.encode_commit(profile))
     except BaseException:
         _withdraw_begin(table, claim.time, action)
@@ -161,6 +161,9 @@ def _check_clusterings(storage: Storage, before: Timeline, now: Timeline) -> Non
 class _HeartbeatClaim:
     """Claims the time of a commit by its heartbeat: who creates the file has the time, and its request.
 
+    The instant is opened for its tasks then, before its request is visible. A rollback fences what it has seen requested,
+    so no writer that paused in between opens an instant again that is over (rule 5).
+
     Attributes:
         time: the one that is claimed.
         sight: the least time of a write that the batch may not see.
@@ -174,10 +177,12 @@ class _HeartbeatClaim:
     def take(self, time: str) -> bool:
         if begin_heartbeat(self._storage, time, self._identity, self.sight):
             self.time = time
+            self._storage.open_staging(time)
         return self.time == time
 
     def give_up(self, time: str) -> None:
         if self.time == time:
+            self._storage.fence(time)
             delete_heartbeat(self._storage, time)
             self.time = None
 

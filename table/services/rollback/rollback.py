@@ -47,7 +47,7 @@ from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import batch_of_commit
 from table.transaction.commit import carry_out_commit, delete_strays, is_older_than_any_task
 from table.transaction.commit_facts import is_clustering
-from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, find_live_writer
+from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, find_live_writer, heartbeat_path
 from table.transaction.lease import measure_now_ms
 from table.transaction.liveness import Beside, Standing, judge_writer
 from table.transaction.lock import Step, guarded
@@ -376,8 +376,10 @@ def sweep_late_files(table: HudiTable, timeline: Timeline, marked: list[str], st
     """
     storage = table.storage
     pending = {instant.time for instant in timeline.pending}
+    known = {instant.time for instant in timeline}
     for time in staged:
-        if time not in pending:
+        # a writer opens its instant before it requests it; its heartbeat is there then
+        if time not in pending and (time in known or not storage.exists(heartbeat_path(time))):
             storage.fence(time)
     for time in marked:
         referenced = None if time in pending else find_referenced(storage, timeline, time)

@@ -102,6 +102,29 @@ def undo_as_others_do(world, truth, disk):
     world.tell(f"another engine undoes {time}")
 
 
+def roll_back_by_listing(world, disk):
+    """Another engine undoes what a dead driver left, and looks for files by names that tell the commit.
+
+    Those of log files tell another one, so they stay, and no rollback block is written. A commit whose end is decided
+    is left to its own engine.
+    """
+    started = sorted(name for name in disk.files if re.fullmatch(r"\.hoodie/\d+\.deltacommit\.inflight", name))
+    for name in started:
+        time = name.rsplit("/", 1)[-1].partition(".")[0]
+        if f".hoodie/{time}.deltacommit" in disk.files or f".hoodie/.hudistream/ends/{time}.deltacommit" in disk.files:
+            continue
+        for path in [path for path in disk.files if path.endswith(f"_{time}.parquet")]:
+            disk.remove(path)
+        undone = str(int(time) + 1)  # any later instant
+        for state in (".deltacommit.inflight", ".deltacommit.requested"):
+            disk.remove(f".hoodie/{time}{state}")
+        disk.set(f".hoodie/{undone}.rollback.requested", b"")
+        disk.set(f".hoodie/{undone}.rollback.inflight", b"")
+        done = encode_rollback_metadata(RollbackMetadata(undone, 1, time, "deltacommit", {}))
+        disk.set(f".hoodie/{undone}.rollback", done)
+        world.tell(f"another engine undoes {time} by listing")
+
+
 class _Job:
     def __init__(self, engine, plan):
         self.engine, self.plan, self.world = engine, plan, engine.world
@@ -186,6 +209,8 @@ class Stream:
                 if world.random.random() < 0.5:
                     executors.killed = True
                 world.sleep_s(world.random.random() * 0.4)
+                if self.luck.by_listing and world.random.random() < self.luck.by_listing:
+                    roll_back_by_listing(world, self.disk)
             if actor.error is not None and not isinstance(actor.error, HudiError):
                 raise actor.error
 
@@ -346,11 +371,11 @@ class Reader:
 class Operator:
     """Savepoints, cleans, archival, rollbacks and restores from a shell of its own."""
 
-    def __init__(self, world, disk, truth, luck, jobs, finish=None):
+    def __init__(self, world, disk, truth, luck, jobs, finish=None, name="operator"):
         self.world, self.disk, self.truth, self.luck, self.jobs = world, disk, truth, luck, jobs
-        self.finish = finish
+        self.finish, self.name = finish, name
         self.count = 0
-        world.start(Process("operator"), "operator", self._run)
+        world.start(Process(name), name, self._run)
 
     def _run(self):
         world = self.world
@@ -368,7 +393,7 @@ class Operator:
 
     def _in_shell(self, job):
         world = self.world
-        process = Process(f"shell{self.count}")
+        process = Process(f"shell{self.name.removeprefix('operator')}{self.count}")
         self.count += 1
         actor = world.start(process, process.name, lambda: self._do(job, process), daemon=True)
         world.wait(lambda: actor.done or process.killed, "operator")

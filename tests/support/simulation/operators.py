@@ -114,6 +114,7 @@ JOBS = [do_clean, do_archive, do_savepoint, do_delete_savepoint]
 UNDOING = [do_roll_back, do_restore]
 
 
+CROWDED = [do_archive, do_archive, do_archive, do_clean, do_clean, do_savepoint, do_delete_savepoint]
 COMPACTING = [do_compact, do_schedule_compaction, do_withdraw_compaction]
 
 

@@ -6,13 +6,17 @@ from unittest import mock
 from instants import inflight
 
 from streaming.batch import recovery
+from table.errors import TimelineMovedError
 from table.scan import pinned
-from table.services.archival import archival
+from table.services.archival import archival, retired
+from table.services.archival.plan import Unseen
+from table.services.archival.turn import Turn
 from table.services.clean import clean, judgement, service
 from table.services.compaction import compaction
 from table.services.rollback import rollback, undo_checks
 from table.services.savepoint import restore, savepoint
 from table.storage.interface import join
+from table.timeline.active_timeline import begin_instant, read_instant
 from table.transaction import commit, conflicts, lease
 from table.transaction.liveness import judge_writer
 from table.write import write_log
@@ -79,6 +83,26 @@ def _hold_without_asking(self, _identity):
     self._record = self._record or lease.LeaseRecord(1, None)
 
 
+def _open_after_request(storage, instant, content=b""):
+    """Rule 5: a writer opens its instant after it has requested it."""
+    storage.open_staging(instant.time)
+    return begin_instant(storage, instant, content)
+
+
+def _claim_alone(self, time):
+    if commit.begin_heartbeat(self._storage, time, self._identity, self.sight):
+        self.time = time
+    return self.time == time
+
+
+def _read_or_nothing(storage, instant):
+    """Rule 15: a completed file that is gone is an empty commit."""
+    try:
+        return read_instant(storage, instant)
+    except TimelineMovedError:
+        return b"{}"
+
+
 def _see_nothing_last(_table, _owner):
     """Rule 14: nobody waits for the commit in the last place."""
     return commit.Place(0)
@@ -90,6 +114,9 @@ def _plan_beside_writes(*_):
 
 # worlds made for what is rare in others
 BUILDS = {
+    "5: an instant is open before it is requested": worlds.build_crowd,
+    "15: archival keeps what a batch has not seen": worlds.build_crowd,
+    "15: what is retired was read": worlds.build_crowd,
     "14: several writers commit one after another": worlds.build_several_writers,
     "14: a commit looks at what cleans took from its view": worlds.build_several_writers,
     "14: log files of two writers have names of their own": worlds.build_several_writers,
@@ -117,6 +144,9 @@ RULES = {
         (SimStorage, "fence", _no_fence), (SimStorage, "revoke", lambda *_: None),
         (SimStorage, "is_open", lambda *_: True),
     ],
+    "5: an instant is open before it is requested": [
+        (commit._HeartbeatClaim, "take", _claim_alone), (commit, "begin_instant", _open_after_request),
+    ],
     "6: leftovers go before the line moves": [
         (archival, "find_held", lambda *_: frozenset()), (archival, "delete_leftovers", lambda *_: ()),
     ],
@@ -141,6 +171,13 @@ RULES = {
         (write_log, "log_write_token", lambda token, *_, **__: token)
     ],
     "14: a compaction knows every write before it": [(compaction, "_check_nothing_written", _plan_beside_writes)],
+    "15: archival keeps what a batch has not seen": [
+        (archival, "load_unseen", lambda *_: Unseen()), (conflicts, "_find_archived", lambda _: None),
+    ],
+    "15: what is retired was read": [
+        (Turn, "take", lambda _: None), (Turn, "check", lambda _: None), (Turn, "release", lambda _: None),
+        (retired, "read_instant", _read_or_nothing),
+    ],
     "14: the living are left alone": [
         (rollback, "judge_writer", lambda live, me, **_: judge_writer(live, me)),
     ],

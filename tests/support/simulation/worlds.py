@@ -7,7 +7,7 @@ from table.errors import HudiError
 
 from .actors import PARTITIONS, Backfill, Operator, Reader, Stream
 from .disk import Disk
-from .operators import COMPACTING, UNDOING, finish_restore, random_jobs
+from .operators import COMPACTING, CROWDED, UNDOING, do_restore, do_savepoint, finish_restore, random_jobs
 from .pinned_reader import PinnedReader
 from .truth import Truth
 from .world import ViolationError, World
@@ -32,8 +32,11 @@ class Luck:
     most_skew_ms: int = 30_000
     empties: float = 0.0
     foreign: float = 0.0
+    by_listing: float = 0.0
     rests: float = 0.0
     focus: str = ""
+    longest_pause_ms: int = 2_500
+    stop_shell: float = 0.0
 
     def skew(self):
         """Milliseconds by which a machine's clock is off."""
@@ -64,14 +67,17 @@ def choose_luck(world):
 class Faults:
     """Kills and pauses processes at points."""
 
-    def __init__(self, luck):
-        self.luck, self.left = luck, 12
+    def __init__(self, luck, most=12):
+        self.luck, self.left = luck, most
 
     def __call__(self, world, actor, label):
         luck, process = self.luck, actor.process
         if world.calm or self.left <= 0 or not process.name.startswith(("driver", "shell", "executors", "backfill")):
             return
         if process.name.startswith(("shell-", "backfill")):
+            return
+        if process.name.startswith("shell"):
+            self._stop_shell(world, process, label)
             return
         here = 30 if luck.focus and luck.focus in label else 1
         if world.random.random() < luck.kill * here:
@@ -80,8 +86,17 @@ class Faults:
             world.tell(f"{process.name} is killed at {label}")
         elif world.random.random() < luck.pause * here:
             self.left -= 1
-            process.paused_until = world.now_ms + world.random.randrange(20, 2500)
-            world.tell(f"{process.name} is paused at {label} until {process.paused_until - world.now_ms} ms from now")
+            self._pause(world, process, label)
+
+    def _stop_shell(self, world, process, label):
+        """An operator's command is stopped, never killed: what it undid and did not say is another world's matter."""
+        if world.random.random() < self.luck.stop_shell:
+            self.left -= 1
+            self._pause(world, process, label)
+
+    def _pause(self, world, process, label):
+        process.paused_until = world.now_ms + world.random.randrange(20, self.luck.longest_pause_ms)
+        world.tell(f"{process.name} is paused at {label} until {process.paused_until - world.now_ms} ms from now")
 
 
 def insert_batches(world, owner, count):
@@ -229,6 +244,51 @@ def build_several_writers(seed):
         Operator(world, disk, truth, luck, jobs, finish_restore)
     if r.random() < 0.3:
         Reader(world, disk, 2)
+    return world, truth
+
+
+def build_crowd(seed):
+    """A world of services and operators that run at once, and of pauses that outlast retention.
+
+    Each stream cleans and archives for itself, and two or three operators do so beside them. An actor that is paused
+    comes back to a timeline of which all that it has seen is archived.
+    """
+    world = World(seed)
+    r = world.random
+    disk = Disk(world, r.choice(("folders", "tickets")))
+    truth = Truth(world, disk)
+    luck = Luck(world, pause=r.choice((0.002, 0.006, 0.02)), longest_pause_ms=r.choice((2_500, 10_000, 30_000)))
+    luck.stop_shell = r.choice((0.01, 0.05))
+    luck.kill = r.choice((0.0, 0.0, 0.001))
+    luck.focus = r.choice(("", *FOCI))
+    world.faults.append(Faults(luck, 40))
+    options = {
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "4",
+        "hoodie.clean.commits.retained": r.choice(("1", "2")),
+        "hoodie.parquet.small.file.limit": r.choice(("0", "104857600")),
+        "hoodie.datasource.write.operation": "upsert",
+    }
+    several = r.random() < 0.7
+    if several:
+        options["hoodie.write.concurrency.mode"] = "optimistic_concurrency_control"
+    if r.random() < 0.4:
+        luck.by_listing = 0.0 if several else r.choice((0.0, 0.5))
+        options |= {
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.index.type": r.choice(("BLOOM", "BUCKET")),
+            "hoodie.bucket.index.num.buckets": "1",
+            "hoodie.compact.inline.max.delta.commits": r.choice(("1", "2", "3")),
+        }
+    for owner in "ab"[: 2 if several else 1]:
+        made = upsert_batches if r.random() < 0.7 else insert_batches
+        Stream(world, disk, truth, owner, made(world, owner, r.randrange(10, 24)), luck, options)
+    for number in range(r.randrange(2, 4)):
+        jobs = [r.choice(CROWDED) for _ in range(r.randrange(4, 14))]
+        if number == 0 and r.random() < 0.2:
+            jobs += [do_savepoint, do_restore]
+        truth.may_undo |= any(job in UNDOING for job in jobs)
+        Operator(world, disk, truth, luck, jobs, finish_restore, name=f"operator{number}")
     return world, truth
 
 

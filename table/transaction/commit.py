@@ -31,6 +31,7 @@ from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import name_instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.timeline import Timeline
+from table.transaction.came_back import delete_returned, find_returned
 from table.transaction.commit_facts import (
     PendingCommit,
     is_clustering,
@@ -78,10 +79,10 @@ def begin_commit(
 ) -> PendingCommit:
     """Requests a commit, and moves it to inflight with the writer's name in it.
 
-    Its heartbeat is there before the request is, so no writer sees a pending write without one. It is open for its tasks
-    before, too, and is never opened again. The batch is planned
-    from the timeline that is listed after the request (`PendingCommit.seen`). From the request on, archival keeps what
-    the batch has not seen: the heartbeat says from which time on (rule 15).
+    Its heartbeat is there before the request is, so no writer sees a pending write without one. Before the request it
+    is opened for its tasks, too, and is never opened again. The batch is planned from the timeline that is listed after
+    the request (`PendingCommit.seen`). From the request on, archival keeps what the batch has not seen: the heartbeat
+    says from which time on (rule 15).
 
     Args:
         table: the table.
@@ -161,8 +162,8 @@ def _check_clusterings(storage: Storage, before: Timeline, now: Timeline) -> Non
 class _HeartbeatClaim:
     """Claims the time of a commit by its heartbeat: who creates the file has the time, and its request.
 
-    The instant is opened for its tasks then, before its request is visible. A rollback fences what it has seen requested,
-    so no writer that paused in between opens an instant again that is over (rule 5).
+    The instant is opened for its tasks then, before its request is visible. A rollback fences what it has seen
+    requested, so no writer that paused in between opens an instant again that is over (rule 5).
 
     Attributes:
         time: the one that is claimed.
@@ -334,7 +335,7 @@ def carry_out_commit(table: HudiTable, end: EndRecord) -> Instant:
     wait_until_reached(table, end)
     completed = complete_instant(storage, begun, end.content)
     if not storage.exists(begun.path):
-        # a foreign rollback passed us by: what it deleted is not there to be seen
+        # a foreign rollback passed us by, and what it deleted is not there to be seen; or archival did
         return _find_outcome(table, end)
     return completed
 
@@ -369,6 +370,8 @@ def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
         raise CommitConflictError(f"instant {time} was rolled back by another engine while it was being committed")
     found = timeline.find(time, end.action)
     if found is not None and found.is_completed:
+        if found in find_returned(timeline):
+            delete_returned(table, timeline)
         return found
     if is_archived(table.archived_timeline, time):
         return name_instant(timeline.layout, time, end.action, State.COMPLETED)

@@ -7,7 +7,7 @@ from engine import Engine, key_set, rows
 from hudistream import ArrowSink
 from streaming.batch import micro_batch
 from table import BatchRefusedError, CommitConflictError, read_table
-from table.errors import CorruptFileError
+from table.errors import CommitOutcomeUnknownError, CorruptFileError, StorageError
 from table.hudi_table import HudiTable
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
 from table.services.archival import archival
@@ -15,6 +15,7 @@ from table.services.archival.archival import archive, carry_out_archival, schedu
 from table.services.clean.clean import clean
 from table.timeline.instant import Action
 from table.transaction import commit
+from table.transaction.came_back import delete_returned, find_returned
 
 ARCHIVE = ArchiveSettings(min_commits=2, max_commits=3)
 CLEAN = CleanSettings(commits_retained=1, grace_ms=0)
@@ -266,3 +267,60 @@ def test_archival_keeps_what_a_pending_batch_has_not_seen(tmp_path):
     assert HudiTable.open(world.path).load_timeline().first_active_time > seen.time
     assert not HudiTable.open(world.path).load_timeline().pending_of(Action.COMMIT)
     world.stop()
+
+
+@pytest.mark.parametrize("mor", [False, True])
+@pytest.mark.parametrize("looks", [True, False])
+def test_a_completed_file_that_comes_back_after_archival_hides_no_commit(tmp_path, monkeypatch, mor, looks):
+    """A writer stands between its look at the inflight file and the completed one; others end, go on and archive.
+
+    `looks`: it looks again after that. If it died instead, the next archival or batch deletes the file.
+    """
+    world = Meanwhile(str(tmp_path / "t"), mor, "SIMPLE")
+    complete, gone = commit.complete_instant, []
+
+    def completed_late(storage, instant, content):
+        monkeypatch.setattr(commit, "complete_instant", complete)
+        world.write_elsewhere(8)
+        world.archive()
+        gone.append(not storage.exists(instant.path))
+        done = complete(storage, instant, content)
+        if not looks:
+            raise StorageError("the process died")
+        return done
+
+    monkeypatch.setattr(commit, "complete_instant", completed_late)
+    try:
+        world.slow.write(changes("x", "new", 5), 1)
+    except CommitOutcomeUnknownError:
+        assert not looks
+    assert gone == [True]
+    table = HudiTable.open(world.path)
+    if not looks:
+        assert find_returned(table.load_timeline())
+        if mor:
+            world.archive()
+        else:
+            world.write_elsewhere(1)
+    assert not find_returned(table.load_timeline())
+    assert world.rows() == sorted({**world.expected, "y": "A0", "d": "old"}.items())
+    numbers = sorted(row["id"] for row in read_table(world.path).to_pylist() if row["id"][0] == "z")
+    assert numbers == sorted(f"z{number}" for number in range(1, world.number + 1))
+    world.archive()
+    world.stop()
+
+
+def test_a_completed_file_without_others_stays_where_no_archive_has_it(tmp_path):
+    """Versions of Hudi before 0.6 requested no commits."""
+    path = str(tmp_path / "t")
+    engine = Engine(path)
+    for number in range(3):
+        engine.write(number, rows(range(6 * number, 6 * number + 6)))
+    engine.writer.stop()
+    table = HudiTable.open(path)
+    first = table.load_timeline().completed_writes[0]
+    for file in table.load_timeline().files_of(first.time, first.action):
+        if not file.is_completed:
+            table.storage.delete_metafile(file.path)
+    assert find_returned(table.load_timeline()) == (first,)
+    assert first in delete_returned(table, table.load_timeline()).completed_writes

@@ -29,6 +29,7 @@ from table.timeline.active_timeline import delete_instant_file
 from table.timeline.end_record import ENDS_FOLDER, delete_end
 from table.timeline.instant import DECIDED_ACTIONS, Action, Instant, State
 from table.timeline.timeline import Timeline
+from table.transaction.came_back import delete_returned
 from table.transaction.lock import Step, guarded
 from table.transaction.provisional import forget_plans
 
@@ -112,7 +113,7 @@ def schedule_archival(
 def _plan(
     table: HudiTable, settings: ArchiveSettings, compaction: CompactionSettings | None
 ) -> ScheduledArchival | None:
-    timeline = table.load_timeline()
+    timeline = delete_returned(table, table.load_timeline())
     needed = _needed_to_compact(table, timeline, compaction or CompactionSettings())
     plan = plan_archival(timeline, settings, needed)
     if not plan.instants:

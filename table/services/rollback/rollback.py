@@ -44,6 +44,7 @@ from table.timeline.metadata.rollback import (
     encode_rollback_plan,
 )
 from table.timeline.timeline import Timeline
+from table.transaction.came_back import delete_returned
 from table.transaction.checkpoint import batch_of_commit
 from table.transaction.commit import carry_out_commit, delete_strays, is_older_than_any_task
 from table.transaction.commit_facts import is_clustering
@@ -88,7 +89,7 @@ def roll_back_failed_writes(
     # before the timeline, which tells what became of them
     marked = [time for time in list_marked_instants(storage) if time not in swept]
     staged = storage.staged_instants()
-    timeline = table.load_timeline()
+    timeline = delete_returned(table, table.load_timeline())
     looked_at = frozenset(instant.time for instant in timeline.pending_of(*WRITES))
     alive = _find_alive(table, timeline, identity, heartbeat, beside) if looked_at else frozenset()
     if looked_at - alive or timeline.pending_of(Action.RESTORE, Action.ROLLBACK):  # else nobody is kept waiting

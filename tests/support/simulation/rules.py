@@ -115,6 +115,7 @@ def _plan_beside_writes(*_):
 # worlds made for what is rare in others
 BUILDS = {
     "5: an instant is open before it is requested": worlds.build_crowd,
+    "4: a completed file does not come back": worlds.build_crowd,
     "15: archival keeps what a batch has not seen": worlds.build_crowd,
     "15: what is retired was read": worlds.build_crowd,
     "14: several writers commit one after another": worlds.build_several_writers,
@@ -146,6 +147,10 @@ RULES = {
     ],
     "5: an instant is open before it is requested": [
         (commit._HeartbeatClaim, "take", _claim_alone), (commit, "begin_instant", _open_after_request),
+    ],
+    "4: a completed file does not come back": [
+        (commit, "find_returned", lambda _: ()), (rollback, "delete_returned", lambda _, timeline: timeline),
+        (archival, "delete_returned", lambda _, timeline: timeline),
     ],
     "6: leftovers go before the line moves": [
         (archival, "find_held", lambda *_: frozenset()), (archival, "delete_leftovers", lambda *_: ()),

@@ -1,0 +1,47 @@
+"""Completed files that came back after their commit was archived.
+
+Whoever carries an end out looks for the inflight file, and then creates the completed one. If it pauses in between,
+another writer carries the end out, and archival retires the commit. Then the completed file is absent, and is created a
+second time. It would move the line of visibility back: commits that were archived since would not count any more.
+"""
+
+from table.hudi_table import HudiTable
+from table.log import get_logger
+from table.timeline.active_timeline import delete_instant_file
+from table.timeline.archived_timeline import is_archived
+from table.timeline.instant import COMPLETED_AS, Instant
+from table.timeline.timeline import Timeline
+
+log = get_logger("hudistream.transaction")
+
+
+def find_returned(timeline: Timeline) -> tuple[Instant, ...]:
+    """Completed writes that have no other file on the timeline (pure). An archival that is under way leaves such, too.
+
+    Args:
+        timeline: the active one.
+    """
+    begun = {(f.time, COMPLETED_AS.get(f.action, f.action)) for f in timeline.files if not f.is_completed}
+    return tuple(write for write in timeline.completed_writes if (write.time, write.action) not in begun)
+
+
+def delete_returned(table: HudiTable, timeline: Timeline) -> Timeline:
+    """Deletes completed files that came back. What is in no archive stays: older versions of Hudi requested no commits.
+
+    Args:
+        table: the table.
+        timeline: the active one.
+
+    Returns:
+        The timeline afterwards.
+
+    Raises:
+        CorruptFileError: the archive is damaged.
+        StorageError: the store fails.
+    """
+    returned = find_returned(timeline)
+    gone = [instant for instant in returned if is_archived(table.archived_timeline, instant.time)]
+    for instant in gone:
+        delete_instant_file(table.storage, instant)
+        log.warning("archived_commit_came_back", table=table.storage.base_uri, instant_time=instant.time)
+    return table.load_timeline() if gone else timeline

@@ -192,6 +192,34 @@ def _spellings(row: Any) -> str:
     return ", ".join(f"`{_cell(name)}`" for name in row.aliases)
 
 
+def defaults_page() -> str:
+    """Defaults that are not those of Hudi 1.2 or of Flink's connector, and why; ours come from the code."""
+    from table.options.list_options import list_options
+
+    ours = {row.key: row for row in list_options()}
+    lines = [
+        "# Defaults that differ from Hudi's and Flink's",
+        "",
+        "A job that sets no option gets these values here, and others from Hudi 1.2. Each key can be set to Hudi's",
+        "value, unless the page of [options](options.md) says otherwise. Keys that are not here have Hudi's default.",
+        "",
+        "| key | here | Hudi's Spark writer | Flink's connector | why |",
+        "|---|---|---|---|---|",
+    ]
+    for key, hudi, flink, why in differing_defaults():
+        row = ours[key]
+        named = [f"`{key}`", *(f"`{alias}`" for alias in row.aliases)]
+        here, there = f"`{row.default}`" if row.default else "not set", f"`{flink}`" if flink else "the same"
+        lines.append(f"| {', '.join(named)} | {here} | `{hudi}` | {there} | {why} |")
+    return "\n".join(lines)
+
+
+def differing_defaults() -> list[list[str]]:
+    """Rows of `hudi_defaults.tsv`: key, default of Hudi's Spark writer, default of Flink's connector or "", why."""
+    text = (Path(__file__).parent / "hudi_defaults.tsv").read_text()
+    return [line.split("\t") for line in text.splitlines()[1:]]
+
+
 def benchmarks_page() -> str:
     """The page that `make bench` writes, with its pictures beside it."""
     return (ROOT / "benchmarks" / "README.md").read_text().replace("](results/", "](benchmarks/")
@@ -223,6 +251,7 @@ def decisions_page() -> str:
 
 PAGES: dict[str, Callable[[], str]] = {
     "reference/options.md": options_page,
+    "reference/defaults.md": defaults_page,
     "reference/cli.md": cli_page,
     "reference/benchmarks.md": benchmarks_page,
     "reference/changelog.md": changelog_page,

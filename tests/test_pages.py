@@ -186,3 +186,16 @@ def test_the_reference_has_every_public_name():
     errors = {name for name in hudistream.__all__ if name.endswith("Error")}  # all those of table.errors
     for name in {*hudistream.__all__} - errors - {"__version__"}:
         assert f"::: hudistream.{name}\n" in page, name
+
+
+def test_the_page_of_differing_defaults_has_each_difference_and_no_other():
+    text = (ROOT / "tests" / "data" / "hudi-defaults.tsv").read_text()
+    hudis = dict(line.split("\t") for line in text.splitlines()[1:])
+    ours = {row.key: row.default for row in list_options()}
+    told = {key: hudi for key, hudi, _, _ in site_pages.differing_defaults()}
+    assert {key for key, default in hudis.items() if ours[key] != default} <= set(told)
+    assert all(hudis.get(key, hudi) == hudi for key, hudi in told.items())
+    for key, hudi, flink, why in site_pages.differing_defaults():
+        assert ours[key] != hudi or flink not in ("", hudi), f"{key} does not differ"
+        assert why.endswith(".")
+    assert "`hoodie.clean.async.enabled`" in site_pages.defaults_page()

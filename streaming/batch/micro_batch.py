@@ -16,7 +16,7 @@ from streaming.batch.failed_batch import BatchProgress
 from streaming.batch.ledger import BatchLedger
 from streaming.batch.marker_cleanup import MarkerCleanup
 from streaming.batch.opening import build_keys, choose_schema, open_table, without_metadata_table
-from streaming.batch.profile_cache import ProfileCache
+from streaming.batch.profile_cache import ProfileCache, tell_small_files
 from streaming.batch.progress import Progress
 from streaming.batch.quarantine import encode_extra, finish_quarantine, now_us, publish
 from streaming.batch.recovery import Recovery
@@ -278,6 +278,7 @@ class MicroBatchWriter:
                 schema, keys, profile = self._agree(table, pending.seen, columns)
             scene = self._look_around(table, pending.seen, profile, pending)
             plan = plan_tasks(options, table.config, profile, schema, scene, batch.workers.parallelism)
+            tell_small_files(self.table, plan.small_files)
         except BaseException:
             self._undo(_Begun(table, pending))
             raise
@@ -365,17 +366,16 @@ class MicroBatchWriter:
         self._profiles.drop()
         self.lease.beat_for(None)
         table, pending = begun
-        time = pending.time
         try:
             timeline = table.load_timeline()
-            found = timeline.find(time, pending.instant.action)
+            found = timeline.find(pending.time, pending.instant.action)
             if found is not None and not found.is_completed:
                 end_pending(table, timeline, found, self.lease.owner)
             if self._quarantine is not None:
                 key = self._table_key(table)
                 finish_quarantine(self._quarantine, key, table, table.load_timeline(), self._commits)
         except HudiError as error:
-            log.warning("rollback_left_to_next_batch", table=self.table, instant_time=time, error=str(error))
+            log.warning("rollback_left_to_next_batch", table=self.table, instant_time=pending.time, error=str(error))
 
     def _after_commit(self, job: BatchJob, result: TaskResult) -> tuple[str, ...]:
         """What is left to do once the batch is visible must not fail it. Returns what failed."""

@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 
 from streaming.plan.bucket_assigner import LiveFile
-from streaming.plan.live_files import live_files_of
+from streaming.plan.live_files import LiveFiles, live_files_of
 from streaming.plan.task_result import TaskResult
 from streaming.plan.write_profile import (
     COMMITS_REMEMBERED,
@@ -31,6 +32,7 @@ from table.view.file_system_view import load_committed_instants, walk_file_group
 from table.view.listing import StorageListing
 
 FOOTERS_SAMPLED = 3
+PATHS_TOLD = 20
 
 log = get_logger("hudistream.profile")
 
@@ -152,3 +154,16 @@ class ProfileCache:
     def drop(self) -> None:
         """Forgets the profile: what a failed batch left is not known."""
         self._profile = None
+
+
+def tell_small_files(table: str, small_files: LiveFiles) -> None:
+    """Logs the small files that a batch fills first (UpsertPartitioner.assignInserts), of twenty paths at most.
+
+    Args:
+        table: for the log.
+        small_files: of the paths that the driver knows. A task that lists a path does not tell.
+    """
+    for path in islice(small_files, PATHS_TOLD):
+        files = {file.file_id: file.size_bytes for file in small_files.of(path) or ()}
+        if files:
+            log.debug("small_files_found", table=table, partition_path=path, size_bytes=files)

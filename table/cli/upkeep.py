@@ -13,6 +13,7 @@ from table.services.check.finding import CheckReport, Finding, Repair
 from table.services.clean.clean import clean, schedule_clean
 from table.services.clean.judgement import judge_files
 from table.services.compaction.compaction import compact, request_compaction
+from table.services.rollback.dead_writes import roll_back_dead_writes
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
@@ -143,7 +144,8 @@ def _sample(text: str) -> int | None:
 
 
 def _clean(given: argparse.Namespace) -> int:
-    table, settings = open_table(given), load_options(given).clean
+    table, options = open_table(given), load_options(given)
+    settings = options.clean
     if given.dry_run:
         partitions = list(judge_files(table, settings))
         if given.format == "json":
@@ -151,6 +153,8 @@ def _clean(given: argparse.Namespace) -> int:
         else:
             say(fates_lines(partitions))
         return 0
+    if options.concurrency.is_shared:
+        roll_back_dead_writes(table, options.heartbeat)
     if given.schedule_only:
         requested = [one.time for one in schedule_clean(table, settings).pending_of(Action.CLEAN)]
         if given.format == "json":

@@ -209,6 +209,14 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
     }
 )
 
+_MERGERS = (
+    "",
+    "org.apache.hudi.common.model.HoodieAvroRecordMerger",
+    "org.apache.hudi.HoodieSparkRecordMerger",
+    "org.apache.hudi.DefaultSparkRecordMerger",
+    "org.apache.hudi.OverwriteWithLatestSparkRecordMerger",
+)
+
 # key -> (values that say what happens anyway, why any other is refused)
 REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
     {
@@ -241,6 +249,13 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
             ("eeb8d96f-b1e4-49fd-bbf8-28ac514178e5", "ce9acb64-bde0-424c-9b91-f6ebba25356d"),
             "mergers of one's own are not loaded",
         ),
+        "hoodie.datasource.write.record.merger.impls": (_MERGERS, "mergers of one's own are not loaded"),
+        "hoodie.write.record.merge.custom.implementation.classes": (_MERGERS, "mergers of one's own are not loaded"),
+        "hoodie.archive.beyond.savepoint": (
+            ("false",),
+            "archival stops at the oldest savepoint, because a restore needs the commits behind it",
+        ),
+        "write.utc-timezone": (("true",), "times are instants, and are written in UTC"),
         "hoodie.bootstrap.base.path": (("",), "bootstrapped tables are not written"),
         "hoodie.errortable.enable": (("false",), "there is no error table"),
         "hoodie.precommit.validators": (("",), "validators of the JVM are not run"),

@@ -9,8 +9,9 @@ from types import MappingProxyType
 
 _GROUPS = {
     "how the JVM's readers read": """
-        _hoodie.hfile.use.native.reader hoodie.compaction.lazy.block.read hoodie.compaction.reverse.log.read
-        hoodie.datasource.merge.type hoodie.file.group.reader.enabled hoodie.merge.use.record.positions
+        _hoodie.hfile.use.native.reader hoodie.datasource.merge.type hoodie.compaction.lazy.block.read
+        hoodie.compaction.reverse.log.read
+        hoodie.file.group.reader.enabled hoodie.merge.use.record.positions
     """,
     "the metadata table: none is written": """
         _hoodie.metadata.ignore.spurious.deletes hoodie.file.listing.parallelism hoodie.metadata.auto.initialize
@@ -60,10 +61,8 @@ _GROUPS = {
         hoodie.record.size.estimator.average.metadata.size
         hoodie.record.size.estimator.class hoodie.release.resource.on.completion.enable
         hoodie.rollback.instant.backup.dir hoodie.rollback.instant.backup.enabled hoodie.rollback.parallelism
-        hoodie.rollback.using.markers hoodie.sensitive.config.keys hoodie.skip.default.partition.validation
+        hoodie.sensitive.config.keys hoodie.skip.default.partition.validation
         hoodie.table.services.incremental.enabled
-        hoodie.write.auto.upgrade hoodie.write.buffer.limit.bytes
-        hoodie.write.buffer.record.cache.limit hoodie.write.buffer.record.sampling.rate
         hoodie.write.concurrency.async.conflict.detector.initial_delay_ms
         hoodie.write.concurrency.async.conflict.detector.period_ms
         hoodie.write.concurrency.early.conflict.check.commit.conflict
@@ -71,16 +70,32 @@ _GROUPS = {
         hoodie.write.concurrency.early.conflict.detection.strategy
         hoodie.write.concurrency.schema.conflict.resolution.enable
         hoodie.write.executor.disruptor.buffer.limit.bytes hoodie.write.executor.disruptor.wait.strategy
-        hoodie.write.executor.type hoodie.write.markers.type
+        hoodie.write.executor.type
         hoodie.write.record.positions hoodie.write.status.storage.level hoodie.write.tagged.record.storage.level
         hoodie.writestatus.class
+    """,
+    "rows travel in pieces of Arrow, not through a queue: hudistream.task.memory.bytes bounds what a task holds": """
+        hoodie.write.buffer.limit.bytes hoodie.write.buffer.record.cache.limit
+        hoodie.write.buffer.record.sampling.rate
+    """,
+    "markers: each data file has a file of its own, and a rollback goes by them": """
+        hoodie.rollback.using.markers hoodie.write.markers.type
+    """,
+    "a table stays in the version that it has": """
+        hoodie.write.auto.upgrade
+    """,
+    "the batch is as large as Spark's source makes it: maxOffsetsPerTrigger and the like": """
+        write.rate.limit
+    """,
+    "the checksum is computed": """
+        hoodie.table.checksum
     """,
     "instants come from one clock and are made unique by create-if-absent": """
         _hoodie.time.generator.reuse.enable hoodie.time.generator.max_expected_clock_skew_ms
         hoodie.time.generator.type
     """,
     "archival: it follows cleaning, in the same thread": """
-        hoodie.archive.async hoodie.archive.beyond.savepoint hoodie.archive.delete.parallelism
+        hoodie.archive.async hoodie.archive.delete.parallelism
         hoodie.timeline.compaction.batch.size
     """,
     "the JVM's file writers, ORC and HFile": """
@@ -95,7 +110,6 @@ _GROUPS = {
     "how the JVM looks keys up": """
         hoodie.bloom.index.bucketized.checking hoodie.bloom.index.fileid.key.sorting.enable
         hoodie.bloom.index.input.storage.level hoodie.bloom.index.keys.per.bucket hoodie.bloom.index.parallelism
-
         hoodie.bloom.index.use.caching hoodie.bloom.index.use.metadata hoodie.bloom.index.use.treebased.filter
         hoodie.bucket.index.max.num.buckets hoodie.bucket.index.merge.threshold
         hoodie.bucket.index.min.num.buckets hoodie.bucket.index.query.pruning
@@ -150,7 +164,7 @@ _GROUPS = {
         hoodie.read.timeline.holes.resolution.policy
     """,
     "which slices are compacted: by hoodie.compaction.strategy": """
-               hoodie.compaction.partition.path.regex hoodie.compaction.plan.generator
+        hoodie.compaction.partition.path.regex hoodie.compaction.plan.generator
         hoodie.log.compaction.blocks.threshold hoodie.log.compaction.enable hoodie.log.compaction.inline
     """,
     "the JVM data source": """
@@ -163,14 +177,14 @@ _GROUPS = {
         hoodie.datasource.read.incr.path.glob hoodie.datasource.read.paths
         hoodie.datasource.read.schema.use.end.instanttime hoodie.datasource.view.type
         hoodie.datasource.write.new.columns.nullable
-        hoodie.datasource.write.record.merger.impls hoodie.datasource.write.row.writer.enable
+        hoodie.datasource.write.row.writer.enable
         hoodie.datasource.write.secondarykey.column hoodie.datasource.write.storage.type
         hoodie.datasource.write.streaming.retry.count
         hoodie.datasource.write.streaming.retry.interval.ms hoodie.datasource.write.table.name
         hoodie.enable.data.skipping hoodie.internal.write.schema.canonicalize
         hoodie.spark.sql.insert.into.operation hoodie.spark.sql.optimized.writes.enable
         hoodie.sql.bulk.insert.enable hoodie.sql.insert.mode
-        hoodie.write.record.merge.custom.implementation.classes
+
     """,
     "the JVM streamer's error table": """
         hoodie.errortable.base.path hoodie.errortable.insert.shuffle.parallelism
@@ -183,7 +197,7 @@ _GROUPS = {
         hoodie.payload.event.time.field
     """,
     "secondary indexes: none are written": """
-        hoodie.expression.index.function hoodie.expression.index.type hoodie.index.name hoodie.table.checksum
+        hoodie.expression.index.function hoodie.expression.index.type hoodie.index.name
     """,
     "file systems retry by their own settings": """
         hoodie.filesystem.operation.retry.enable hoodie.filesystem.operation.retry.exceptions
@@ -291,9 +305,9 @@ _GROUPS = {
         write.bucket_assign.tasks write.bulk_insert.shuffle_by_partition write.bulk_insert.shuffle_input
         write.bulk_insert.sort_input write.bulk_insert.sort_input.by_record_key write.client.id
         write.commit.ack.timeout write.index_bootstrap.tasks write.insert.cluster
-        write.merge.max_memory write.parquet.page.size write.rate.limit
+        write.merge.max_memory write.parquet.page.size
         write.retry.interval.ms write.retry.times write.sort.memory write.task.max.size write.tasks
-        write.utc-timezone
+
     """,
 }
 

@@ -92,7 +92,7 @@ def schedule_clean(
     """
     check_version_written(table.config, "clean")
     with guarded(table, Step.SCHEDULE):
-        timeline = _redo_empty_cleans(table, table.load_timeline())
+        timeline = _redo_empty_cleans(table, table.load_timeline(), known)
         if not due or timeline.pending_of(Action.CLEAN):
             return timeline
         plan = plan_clean(table, timeline, settings, known)
@@ -132,9 +132,11 @@ def carry_out_cleans(table: HudiTable, timeline: Timeline, settings: CleanSettin
     return done
 
 
-def _redo_empty_cleans(table: HudiTable, timeline: Timeline) -> Timeline:
+def _redo_empty_cleans(table: HudiTable, timeline: Timeline, known: HeldPartitions | None) -> Timeline:
     """A completed clean without content was cut short by a store that creates files before it fills them."""
-    empty = [i for i in timeline.completed_of(Action.CLEAN)[-1:] if not read_instant(table.storage, i)]
+    whole = known.last_clean.start_time if known is not None and known.last_clean is not None else None
+    newest = [instant for instant in timeline.completed_of(Action.CLEAN)[-1:] if instant.time != whole]
+    empty = [instant for instant in newest if not read_instant(table.storage, instant)]
     for instant in empty:
         delete_instant_file(table.storage, instant)
     return table.load_timeline() if empty else timeline

@@ -113,14 +113,16 @@ def plan_clean(
         BrokenInvariantError: the plan names a file of the current snapshot: nothing is deleted.
         StorageError: the plan would delete more than the set share of the table.
     """
-    facts = _load_facts(table, timeline, settings)
-    if not needs_cleaning(timeline, facts.last_clean.plan.last_commit if facts.last_clean else None, settings):
+    held = known if known is not None else HeldPartitions()
+    last = _load_last_clean(table, timeline, held)
+    # before anything else is read: most batches of a sink that cleans rarely pay for no more
+    if not needs_cleaning(timeline, last.plan.last_commit if last else None, settings):
         return None
+    facts = _load_facts(table, timeline, settings, last)
     files: dict[str, tuple[str, ...]] = {}
     emptied: list[str] = []
     left: list[str] = []
     gone_bytes = seen_bytes = 0
-    held = known if known is not None else HeldPartitions()
     now = clock.format_instant_time(clock.now_ms(), table.config.timezone)
     chosen, later = _choose_partitions(table, facts, held)
     left += later
@@ -158,7 +160,8 @@ def judge_files(table: HudiTable, settings: CleanSettings) -> Iterator[Partition
     Yields:
         One partition after the other.
     """
-    facts = _load_facts(table, table.load_timeline(), settings)
+    timeline = table.load_timeline()
+    facts = _load_facts(table, timeline, settings, _load_last_clean(table, timeline, HeldPartitions()))
     for path in table.listing.list_partition_paths():
         yield _judge_partition(table, facts, path)
 
@@ -172,11 +175,17 @@ def _check_share(settings: CleanSettings, gone_bytes: int, seen_bytes: int) -> N
         )
 
 
-def _load_facts(table: HudiTable, timeline: Timeline, settings: CleanSettings) -> Facts:
-    storage = table.storage
-    oldest_ms = clock.now_ms() - settings.hours_retained * HOUR_MS
+def _load_last_clean(table: HudiTable, timeline: Timeline, held: HeldPartitions) -> CleanMetadata | None:
     cleans = timeline.completed_of(Action.CLEAN)
-    last = decode_clean_metadata(read_instant(storage, cleans[-1]), cleans[-1].file_name) if cleans else None
+    if not cleans:
+        return None
+    if held.last_clean is None or held.last_clean.start_time != cleans[-1].time:
+        held.last_clean = decode_clean_metadata(read_instant(table.storage, cleans[-1]), cleans[-1].file_name)
+    return held.last_clean
+
+
+def _load_facts(table: HudiTable, timeline: Timeline, settings: CleanSettings, last: CleanMetadata | None) -> Facts:
+    oldest_ms = clock.now_ms() - settings.hours_retained * HOUR_MS
     savepoints = timeline.completed_of(Action.SAVEPOINT)
     on_logs = table.config.table_type == TableType.MERGE_ON_READ
     compactions = timeline.completed_of(Action.COMMIT) if on_logs and timeline.pending_of(*WRITE_ACTIONS) else ()

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from table.services.clean.plan import FileFate
+from table.timeline.metadata.clean import CleanMetadata
 from table.view.file_group import FileGroup
 
 
@@ -61,9 +62,13 @@ class HeldPartitions:
     """Partitions of which only held versions could go, and when it is worth looking at them again.
 
     A sink that lives long keeps one, so that it does not list each of them after each commit.
+
+    Attributes:
+        last_clean: the last completed clean that was read; a completed clean does not change.
     """
 
     def __init__(self) -> None:
+        self.last_clean: CleanMetadata | None = None
         self._known: dict[str, tuple[str, str]] = {}
 
     def note(self, path: str, fates: Sequence[FileFate], until: str, now: str) -> None:

@@ -1,12 +1,14 @@
 """Switches of services and of the index: what they do to a table."""
 
 import json
+import time
 from operator import attrgetter
 
 import pytest
 from command_line import said
-from engine import Engine, rows
+from engine import Engine, leave_a_dead_batch, rows
 
+from streaming.batch import profile_cache
 from table import InvalidConfigError, SchemaMismatchError, parse_options, read_table
 from table.files.base.hudi_footer import filter_of_footer
 from table.files.base.stored_file import StoredBaseFile
@@ -262,3 +264,34 @@ def test_flinks_spellings_fill_the_fields_of_hudis(options, expected):
 def test_what_would_change_results_is_refused_with_the_way_out(options):
     with pytest.raises(InvalidConfigError, match="keep one|leave it out, or set"):
         parse_options(options)
+
+
+def test_a_clean_by_hand_rolls_back_what_dead_writers_of_several_left(tmp_path, capsys):
+    path = str(tmp_path / "t")
+    shared = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+    engine = Engine(path, {**shared, "hoodie.client.heartbeat.interval_in_ms": "100"})
+    engine.write(0, rows(range(3)))
+    leave_a_dead_batch(engine, 1, rows(range(3, 6)))
+    assert len(HudiTable.open(path).load_timeline().pending) == 1
+    time.sleep(0.5)
+    given = [word for key, value in shared.items() for word in ("--set", f"{key}={value}")]
+    fast = ("--set", "hoodie.client.heartbeat.interval_in_ms=100")
+    assert "nothing to clean" in said(capsys, "clean", path, *fast)
+    assert len(HudiTable.open(path).load_timeline().pending) == 1, "a single writer rolls back before its batches"
+    said(capsys, "clean", path, *given, *fast)
+    timeline = HudiTable.open(path).load_timeline()
+    assert not timeline.pending
+    assert len(timeline.completed_of(Action.ROLLBACK)) == 1
+    assert read_table(path).num_rows == 3
+
+
+def test_the_log_names_the_small_files_that_a_batch_fills(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(profile_cache.log, "debug", lambda event, **fields: told.append((event, fields)))
+    engine = Engine(str(tmp_path / "t"))
+    engine.write(0, rows(range(3), lambda _: "p"))
+    engine.write(1, rows(range(3, 6), lambda _: "p"))
+    engine.writer.stop()
+    (found,) = [fields for event, fields in told if event == "small_files_found"]
+    assert found["partition_path"] == "p"
+    assert [size > 0 for size in found["size_bytes"].values()] == [True]

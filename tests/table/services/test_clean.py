@@ -1,6 +1,7 @@
 """Cleaning: policies by table, plans against real Hudi's, execution, crashes, readers."""
 
 import os
+from dataclasses import replace
 
 import pytest
 from engine import Engine, key_set, rows
@@ -12,7 +13,7 @@ from table import read_table
 from table.errors import StorageError
 from table.hudi_table import HudiTable
 from table.options.groups import KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
-from table.services.clean.clean import clean
+from table.services.clean.clean import clean, schedule_clean
 from table.services.clean.judgement import judge_files, plan_clean
 from table.services.clean.plan import (
     Protection,
@@ -25,6 +26,7 @@ from table.services.clean.plan import (
     judge_replaced_group,
     needs_cleaning,
 )
+from table.services.clean.readers import HeldPartitions
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import begin_instant, load_timeline, request_instant
 from table.timeline.instant import Action, State
@@ -300,6 +302,21 @@ def test_stopped_at_any_call_the_next_clean_finishes_and_no_reader_notices(tmp_p
         assert key_set(read_table(target)) == wanted
         assert not load_timeline(table.storage).pending_of(Action.CLEAN)
         shutil.rmtree(target)
+
+
+def test_a_clean_that_is_not_due_reads_the_last_clean_once_and_nothing_else(tmp_path):
+    path = str(tmp_path / "t")
+    fill(path, 4)
+    clean(HudiTable.open(path), COMMITS)
+    fuse, known, rarely = Fuse(), HeldPartitions(), replace(COMMITS, trigger_commits=20)
+    table = HudiTable.open(path)
+    table = HudiTable(FaultyStorage(table.storage, fuse), table.config)
+    reads = []
+    for _ in range(3):
+        fuse.calls.clear()
+        assert not schedule_clean(table, rarely, known=known).pending_of(Action.CLEAN)
+        reads.append([call for call in fuse.calls if call.split(" ")[1] != ".hoodie"])
+    assert [len(of_look) for of_look in reads] == [2, 0, 0]
 
 
 def test_dry_run_names_a_rule_for_every_file(tmp_path):

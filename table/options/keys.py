@@ -363,6 +363,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "hoodie.write.record.merge.strategy.id": "hoodie.record.merge.strategy.id",
         "hoodie.datasource.write.record.merger.strategy": "hoodie.record.merge.strategy.id",
         "hoodie.compaction.record.merger.strategy": "hoodie.record.merge.strategy.id",
+        "record.merger.impls": "hoodie.datasource.write.record.merger.impls",
         "record.merger.strategy": "hoodie.record.merge.strategy.id",
         **{
             old + key.removeprefix("hoodie.keygen.timebased."): key

@@ -194,7 +194,7 @@ _GROUPS = {
         hoodie.errortable.write.failure.strategy hoodie.errortable.write.union.enable
     """,
     "event times: commits do not record them": """
-        hoodie.payload.event.time.field
+        eventtime.field hoodie.payload.event.time.field
     """,
     "secondary indexes: none are written": """
         hoodie.expression.index.function hoodie.expression.index.type hoodie.index.name
@@ -292,9 +292,7 @@ _GROUPS = {
         read.record.index.keys.max.count
     """,
     "Flink's own memory, parallelism, state and reading": """
-        catalog.path clustering.delta_commits clustering.plan.strategy.class
-        clustering.plan.strategy.sort.columns clustering.tasks
-        compaction.max_memory
+        catalog.path clustering.delta_commits clustering.tasks compaction.max_memory
         compaction.timeout.seconds
         index.bootstrap.enabled index.partition.regex
         index.state.ttl lookup.join.cache.ttl metadata.compaction.delta_commits
@@ -317,6 +315,7 @@ WITHOUT_EFFECT_PREFIXES: Mapping[str, str] = MappingProxyType(
         "hoodie.datasource.hive_sync.": "catalog sync, refused when enabled",
         "hoodie.datasource.meta.sync.": "catalog sync, refused when enabled",
         "hoodie.meta.sync.": "catalog sync, refused when enabled",
+        "clustering.plan.": "clustering: none runs here",
         "hoodie.gcp.bigquery.sync.": "catalog sync",
         "hoodie.datahub.": "catalog sync",
         "hoodie.onehouse.": "catalog sync",

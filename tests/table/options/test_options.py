@@ -21,6 +21,7 @@ HUDI_KEYS = [
     line.split("\t")[0]
     for line in Path(__file__).parents[2].joinpath("data", "hudi-options.tsv").read_text().splitlines()[1:]
 ]
+FLINK_KEYS = Path(__file__).parents[2].joinpath("data", "flink-options.txt").read_text().split()
 # what users bring that Hudi's own list leaves out: the data source, sync, and Flink's spellings
 BROUGHT = """
 hoodie.datasource.write.operation hoodie.datasource.write.table.type hoodie.datasource.write.table.name
@@ -63,7 +64,9 @@ def classes_of(key):
     return found
 
 
-@pytest.mark.parametrize("key", [key for key in HUDI_KEYS + BROUGHT if not key.startswith("hoodie{")])
+@pytest.mark.parametrize(
+    "key", [key for key in dict.fromkeys(HUDI_KEYS + FLINK_KEYS + BROUGHT) if not key.startswith("hoodie{")]
+)
 def test_every_key_is_in_exactly_one_class(key):
     assert len(classes_of(key)) == 1, f"{key}: {classes_of(key)}"
 

@@ -92,7 +92,7 @@ REASONS = {
     ),
     "the JVM data source": (r"datasource|as\.of|sql|skipping|canonicalize", JVM),
     "the JVM streamer's error table": (r"errortable", refused(hoodie__errortable__enable="true")),
-    "event times: commits do not record them": (r"event\.time", JVM),
+    "event times: commits do not record them": (r"event\.?time", JVM),
     "secondary indexes: none are written": (r"expression\.index|index\.name", no_file(r"index_defs")),
     "file systems retry by their own settings": (r"filesystem\.operation", JVM),
     "the JVM's file system view server": (r"filesystem\.", JVM),

@@ -162,8 +162,13 @@ def request_and_list(
 
 
 def _was_passed(now: Timeline, instant: Instant) -> bool:
-    """Whether a later write was completed before this request was visible: readers may have read past its time."""
-    return any(other.time > instant.time for other in now.completed_writes)
+    """Whether the request came too late for its time.
+
+    A later write was completed before it was visible: readers may have read past its time. Or a later compaction was
+    requested: log files of this write would belong to a slice below it.
+    """
+    later = (*now.completed_writes, *now.pending_of(Action.COMPACTION, Action.LOG_COMPACTION))
+    return any(other.time > instant.time for other in later)
 
 
 def begin_instant(storage: Storage, instant: Instant, content: bytes = b"") -> Instant:

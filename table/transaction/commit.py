@@ -105,9 +105,8 @@ def begin_commit(
             newest = table.load_timeline() if lease.is_shared else timeline
             claim.sight = newest.unseen_from
             instant, now = request_and_list(storage, newest, action, table.config.timezone, claim=claim)
-            if lease.is_shared:
-                now = settle_compactions(table, now)
-            else:
+            now = settle_compactions(table, now)
+            if not lease.is_shared:
                 _check_alone(timeline, now, instant)
             lease.confirm()
             _check_compactions(now, instant.time)

@@ -37,6 +37,8 @@ from table.version import SIGN
 
 LEASE_FOLDER = join(OWN_FOLDER, "lease")
 ALIVE_FOLDER = join(OWN_FOLDER, "alive")
+COMMANDS = "hudistream "
+"""What the names of commands that hold a table begin with."""
 _TRIES, _FORGOTTEN_AFTER = 20, 10  # times the time of a lease
 
 log = get_logger("hudistream.lease")
@@ -370,7 +372,7 @@ def hold_table(storage: Storage, name: str, settings: HeartbeatSettings | None =
 
     Args:
         storage: the table's.
-        name: of the command, for whoever finds it held.
+        name: of the command, for whoever finds it held; begins with `COMMANDS`.
         settings: of the lease.
 
     Raises:

@@ -5,6 +5,7 @@ is executed from the plan in its own file, by whoever finds it, as often as it t
 and the end record says whose are committed. So a compaction that failed needs no rollback.
 """
 
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
@@ -31,7 +32,8 @@ from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.metadata.compaction import CompactionOperation, decode_compaction_plan, encode_compaction_plan
 from table.timeline.timeline import Timeline
 from table.transaction.commit import carry_out_commit, clean_up_commit
-from table.transaction.lease import hold_table
+from table.transaction.lease import COMMANDS, find_holder, hold_table
+from table.transaction.lease_record import LeaseRecord
 from table.transaction.lock import Step, guarded
 from table.transaction.provisional import KEPT, WITHDRAWN, decide_plan, is_kept, settle_compactions
 from table.transaction.store_clock import wait_past_completed
@@ -40,6 +42,7 @@ from table.view.listing import StorageListing
 from table.write.context import WriteContext
 
 LOCALLY = CompactionRunner()
+_TURNS = 30  # to plan between two batches of a stream: about a minute
 
 log = get_logger("hudistream.compaction")
 
@@ -68,7 +71,9 @@ def compact(
 
 
 def request_compaction(table: HudiTable, settings: CompactionSettings) -> tuple[Instant, ...]:
-    """Requests a compaction, whether it is due or not, unless one is under way. Holds the table meanwhile.
+    """Requests a compaction, whether it is due or not, unless one is under way.
+
+    Holds the table meanwhile. Where a writer holds it, the compaction is requested between two of its batches.
 
     Args:
         table: the table.
@@ -79,23 +84,60 @@ def request_compaction(table: HudiTable, settings: CompactionSettings) -> tuple[
 
     Raises:
         UnsupportedTableError: the table is copy-on-write, or of another version than 6.
-        CommitConflictError: a live writer holds the table, or a write is pending.
+        CommitConflictError: a write is pending, or another command holds the table.
     """
     check_version_written(table.config, "compact")
-    with hold_table(table.storage, "hudistream compact"):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(hold_table(table.storage, "hudistream compact"))
+        except CommitConflictError as held:
+            return _request_between_batches(table, settings, held)
         return schedule_compaction(table, settings).pending_of(Action.COMPACTION)
 
 
+def _request_between_batches(
+    table: HudiTable, settings: CompactionSettings, held: CommitConflictError
+) -> tuple[Instant, ...]:
+    """Requests a compaction beside the writer that holds the table. That one waits for the word on a provisional plan.
+
+    Raises:
+        CommitConflictError: another command holds the table, or there was always a batch under way.
+    """
+    for turn in range(_TURNS):
+        holder = find_holder(table.storage)
+        if holder is None or holder.identity is None or holder.identity.sink_id.startswith(COMMANDS):
+            raise held
+        try:
+            return schedule_compaction(table, settings, shared=True, holder=holder).pending_of(Action.COMPACTION)
+        except CommitConflictError as conflict:
+            log.debug("compaction_put_off", table=table.storage.base_uri, turn=turn, why=str(conflict))
+        clock.sleep_s(min(0.05 * 2**turn, 2.0) * (0.5 + clock.jitter()))
+    raise CommitConflictError(
+        f"no compaction was requested: {_TURNS} times in turn a batch was written while it was planned. Let the stream "
+        "request it: set compaction.schedule.enabled=true, and compaction.async.enabled=false to leave its execution "
+        "to `hudistream compact --execute`"
+    ) from held
+
+
 def schedule_compaction(
-    table: HudiTable, settings: CompactionSettings, *, only_due: bool = False, shared: bool = False
+    table: HudiTable,
+    settings: CompactionSettings,
+    *,
+    only_due: bool = False,
+    shared: bool = False,
+    holder: LeaseRecord | None = None,
 ) -> Timeline:
-    """Requests a compaction, if one is due and none is under way. The caller holds the table and writes nothing.
+    """Requests a compaction, if one is due and none is under way. The caller writes nothing.
+
+    It holds the table, or plans beside a writer (`shared`).
 
     Args:
         table: the table.
         settings: when, and which slices.
         only_due: whether nothing is requested before it is due.
         shared: whether others may be writing: then the plan is provisional until it is kept.
+        holder: who holds the table where the caller does not. A command that undoes commits takes it over first, so the
+            plan is kept only if the table is still held by that one.
 
     Returns:
         The timeline, with the compactions that are to be carried out.
@@ -130,7 +172,7 @@ def schedule_compaction(
             _check_nothing_pending(now)  # of the two, this and a write that was requested meanwhile, one sees the other
             _check_nothing_written(timeline, now, instant)
             if shared:
-                _keep(table, instant)
+                _keep(table, instant, holder)
         except CommitConflictError:
             if shared:
                 decide_plan(table.storage, instant.time, WITHDRAWN)
@@ -150,7 +192,9 @@ def _check_nothing_pending(timeline: Timeline) -> None:
         raise CommitConflictError(f"{pending.file_name} is pending: no compaction is planned before its end")
 
 
-def _keep(table: HudiTable, compaction: Instant) -> None:
+def _keep(table: HudiTable, compaction: Instant, holder: LeaseRecord | None) -> None:
+    if holder is not None and find_holder(table.storage) != holder:
+        raise CommitConflictError("the table changed hands while a compaction was planned")
     if decide_plan(table.storage, compaction.time, KEPT) != KEPT:
         raise CommitConflictError(f"the compaction {compaction.time} was withdrawn by a writer that waited for it")
 

@@ -6,6 +6,7 @@ import time
 from chaos.journal import Journal
 from chaos.process import begin, is_over, open_table, tell_error
 from hudistream import ArchiveSettings, CleanSettings, CompactionSettings, check
+from table.services.compaction.compaction import request_compaction
 
 
 def settings(drawn):
@@ -31,6 +32,11 @@ def compact(drawn):
         open_table(drawn).compact(settings(drawn)[2])
 
 
+def plan_compaction(drawn):
+    if drawn.mor:
+        request_compaction(open_table(drawn), settings(drawn)[2])
+
+
 def examine(drawn):
     check(open_table(drawn), sample=2)
 
@@ -49,7 +55,7 @@ def savepoint(drawn):
     table.delete_savepoint(made)
 
 
-WORK = (archive, archive, archive, clean, clean, compact, examine, savepoint)
+WORK = (archive, archive, archive, clean, clean, compact, plan_compaction, examine, savepoint)
 
 
 def main():

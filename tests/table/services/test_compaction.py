@@ -2,6 +2,8 @@
 
 import os
 import shutil
+from dataclasses import replace
+from threading import Thread
 
 import pytest
 from command_line import said
@@ -10,7 +12,7 @@ from faults import FaultyStorage, Fuse, PowerCut, dying_process
 from instants import completed
 from snapshots import assert_clean, base_files, contents
 
-from table import CommitConflictError, InvalidConfigError, UnsupportedTableError, read_table, user_table
+from table import CommitConflictError, InvalidConfigError, UnsupportedTableError, check, read_table, user_table
 from table.config.table_config import load_table_config
 from table.files.names import parse_base_file, parse_log_file
 from table.hudi_table import HudiTable
@@ -27,6 +29,7 @@ from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.compaction import CompactionPlan, decode_compaction_plan, encode_compaction_plan
 from table.timeline.timeline import build_timeline
+from table.transaction.lease import hold_table
 from table.view.file_group import BaseFile, CommittedInstants, LogFile, group_files
 
 MERGE_ON_READ = {
@@ -357,3 +360,77 @@ def test_who_comes_too_late_for_a_compaction_shows_readers_no_second_files(path,
     before, after_it = seen
     assert before == after_it == base_files(path)
     assert_clean(path)
+
+
+def test_a_compaction_is_requested_beside_a_stream_that_holds_the_table(tmp_path):
+    """While a batch is under way, the plan waits; the batches go on."""
+    path = str(tmp_path / "t")
+    engine = Engine(path, MERGE_ON_READ)
+    batches = [rows(range(4), ts=number, v=str(number)) for number in range(6)]
+    for number in range(3):
+        engine.write(number, batches[number])
+    inner, found = engine.distribute, []
+
+    def distribute(plan, given):
+        requester = Thread(target=lambda: found.append(request_compaction(HudiTable.open(path), SETTINGS)))
+        requester.start()
+        engine.requester = requester
+        requester.join(0.3)
+        assert not found, "a batch is under way: its log files would be missed"
+        engine.distribute = inner
+        return inner(plan, given)
+
+    engine.distribute = distribute
+    engine.write(3, batches[3])
+    engine.requester.join(20)
+    [[requested]] = found
+    engine.write(4, batches[4])
+    assert compact(HudiTable.open(path), SETTINGS, FILES, schedules=False)[0].time == requested.time
+    engine.write(5, batches[5])
+    engine.writer.stop()
+    assert set(read_table(path).column("v").to_pylist()) == {"5"}
+    assert check(HudiTable.open(path)).is_sound
+
+
+def test_beside_a_stream_that_is_never_idle_no_compaction_is_requested(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    engine = Engine(path, MERGE_ON_READ)
+    engine.write(0, rows(range(4)))
+    engine.write(1, rows(range(4), ts=1))
+    monkeypatch.setattr(compaction, "_TURNS", 3)
+
+    def walk(*args):
+        engine.write(len(walked) + 2, rows(range(4), ts=len(walked) + 2))
+        walked.append(1)
+        return walk_inner(*args)
+
+    walked, walk_inner = [], compaction.walk_file_groups
+    monkeypatch.setattr(compaction, "walk_file_groups", walk)
+    with pytest.raises(CommitConflictError, match="compaction.schedule.enabled=true"):
+        request_compaction(HudiTable.open(path), SETTINGS)
+    assert len(walked) == 3
+    assert not HudiTable.open(path).load_timeline().pending_of(Action.COMPACTION)
+    engine.writer.stop()
+
+
+def test_no_compaction_is_requested_beside_a_command_that_holds_the_table(path):
+    table = HudiTable.open(path)
+    with hold_table(table.storage, "hudistream rollback"), pytest.raises(CommitConflictError, match="rollback"):
+        request_compaction(table, SETTINGS)
+
+
+def test_a_compaction_is_not_kept_where_the_table_changed_hands_while_it_was_planned(path, monkeypatch):
+    table, engine = HudiTable.open(path), engine_of(path)
+    engine.write(3, rows([0], ts=8))
+    found, turns = compaction.find_holder, []
+
+    def holder(storage):
+        turns.append(1)
+        return replace(found(storage), number=len(turns))
+
+    monkeypatch.setattr(compaction, "find_holder", holder)
+    monkeypatch.setattr(compaction, "_TURNS", 2)
+    with pytest.raises(CommitConflictError, match="no compaction was requested"):
+        request_compaction(table, SETTINGS)
+    assert not table.load_timeline().pending_of(Action.COMPACTION)
+    engine.writer.stop()

@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 from table.errors import CorruptFileError, HudiError
 from table.files.base.hudi_footer import filter_of_footer, stored_bounds
 from table.files.base.stored_file import StoredBaseFile
+from table.files.log.avro_data import encode_avro_content, read_avro_records
+from table.files.log.delete_block import encode_deletes, read_deletes
+from table.files.log.framing import BlockType, Header, LogBlock
 from table.hudi_table import HudiTable
 from table.options.groups import ArchiveSettings, CleanSettings
 from table.scan.read_table import read_table
@@ -33,6 +36,12 @@ from table.timeline.metadata.clean import (
     encode_clean_plan,
 )
 from table.timeline.metadata.commit import decode_commit
+from table.timeline.metadata.compaction import (
+    CompactionOperation,
+    CompactionPlan,
+    decode_compaction_plan,
+    encode_compaction_plan,
+)
 from table.timeline.metadata.restore import RestorePlan, decode_restore_plan, encode_restore_plan
 from table.timeline.metadata.rollback import (
     RollbackMetadata,
@@ -49,6 +58,23 @@ TIME, FILES = (
     "20260101000000001",
     ("/t/p/a-0_0-0-0_20260101000000001.parquet", "/t/p/b-0_0-0-0_20260101000000001.parquet"),
 )
+COMPACTION = CompactionPlan((CompactionOperation("p", "a-0", TIME, "a-0.parquet", (".a-0.log.1_0-0-0",), {"X": 1.0}),))
+LOG_SCHEMA = (
+    """{"type": "record", "name": "r", "fields": [{"name": "a", "type": "string"}, {"name": "b", "type": "long"}]}"""
+)
+
+
+def decode_delete_block(data, file):
+    """Deletes of a block, as a reader of a slice takes them."""
+    return read_deletes(LogBlock(BlockType.DELETE, {Header.INSTANT_TIME: TIME}, data), pa.int64(), file)
+
+
+def decode_data_block(data, file):
+    """Records of a block of rows."""
+    header = {Header.INSTANT_TIME: TIME, Header.SCHEMA: LOG_SCHEMA}
+    return list(read_avro_records(LogBlock(BlockType.AVRO_DATA, header, data), file))
+
+
 CLEAN = CleanPlan("KEEP_LATEST_COMMITS", (TIME, "commit"), TIME, {"p": FILES}, ("q",), (TIME,))
 AVRO = {
     "clean plan": (decode_clean_plan, encode_clean_plan(CLEAN)),
@@ -63,6 +89,9 @@ AVRO = {
     ),
     "savepoint": (decode_savepoint, encode_savepoint(SavepointMetadata("me", 7, "why", {"p": FILES}))),
     "restore plan": (decode_restore_plan, encode_restore_plan(RestorePlan(TIME, ((TIME, "commit"),)))),
+    "compaction plan": (decode_compaction_plan, encode_compaction_plan(COMPACTION)),
+    "deletes": (decode_delete_block, encode_deletes(pa.array(["a", "b"]), "p", pa.array([1, None], pa.int64()))),
+    "rows of a log": (decode_data_block, encode_avro_content(LOG_SCHEMA, [{"a": "x", "b": 1}, {"a": "y", "b": 2}])),
     "requested replace": (lambda data, file: decode_record("requested_replace", data, file), encode_clean_plan(CLEAN)),
 }
 
@@ -95,7 +124,7 @@ def damaged(data, changes, cut):
 @settings(max_examples=150, deadline=2000)
 def test_a_damaged_plan_is_named_or_read(kind, changes, cut):
     decode, data = AVRO[kind]
-    with named_or_fine("20260101000000002.some.plan"):
+    with named_or_fine("20260101000000002.some.plan", HudiError):
         decode(damaged(data, changes, cut), "20260101000000002.some.plan")
 
 
@@ -105,7 +134,7 @@ def test_a_plan_without_its_fields_is_named(kind):
     decode, data = AVRO[kind]
     for at in range(len(data)):
         for flip in (1, 32):
-            with named_or_fine("x.plan"):
+            with named_or_fine("x.plan", HudiError):
                 decode(data[:at] + bytes([data[at] ^ flip]) + data[at + 1 :], "x.plan")
 
 
@@ -211,15 +240,10 @@ def test_a_damaged_file_of_ours_is_named_or_read(tmp_path_factory, changes, in_f
         read_all(path)
 
 
-SCHEMA = (
-    """{"type": "record", "name": "r", "fields": [{"name": "a", "type": "string"}, {"name": "b", "type": "long"}]}"""
-)
-
-
 @given(edits, cuts)
 @settings(max_examples=150, deadline=2000)
 def test_a_damaged_log_is_named_or_read(changes, cut):
-    data = encode_log_block(SCHEMA, [{"a": "x", "b": 1}, {"a": "y", "b": 2}])
+    data = encode_log_block(LOG_SCHEMA, [{"a": "x", "b": 1}, {"a": "y", "b": 2}])
     with named_or_fine("archive.1"):
         list(read_log_records(damaged(data, changes, cut), "archive.1"))
 

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from table.config.table_config import TableConfig
 from table.keys.keygen import DEFAULT_PARTITION
+from table.scan.partition_guarantee import folder_values
 
 _TEXT_KEYGENS = ("TIMESTAMP", "CUSTOM")
 _PLAIN_KEYGENS = ("SIMPLE", "COMPLEX")
@@ -53,6 +54,26 @@ def are_told_by_folders(config: TableConfig, schema: pa.Schema, paths: Iterable[
     if not fields or not all(name in schema.names and pa.types.is_string(schema.field(name).type) for name in fields):
         return False
     return all(_is_told_by(path.split("/"), fields) for path in paths)
+
+
+def column_that_is_the_path(config: TableConfig, schema: pa.Schema, paths: Iterable[str]) -> str | None:
+    """The partition column whose value is the partition path of its row, letter by letter; None where there is none.
+
+    A global index that keeps rows in their path stores another value in the column; readers show that of the path
+    (`table.scan.partition_guarantee.folder_values`).
+
+    Args:
+        config: the table's properties.
+        schema: the table's columns (Arrow).
+        paths: partition paths.
+    """
+    fields = list(config.partition_fields)
+    plain = config.keygen_type in _PLAIN_KEYGENS and not (config.hive_style or config.url_encode)
+    if len(fields) != 1 or not plain or not config.populate_meta_fields:
+        return None
+    [name] = fields
+    told = all(folder_values(config, schema, path).get(name) == path for path in paths)
+    return name if told and name in schema.names else None
 
 
 def _is_told_by(segments: list[str], fields: list[str]) -> bool:

@@ -14,13 +14,19 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from streaming.spark.partition_columns import are_told_by_folders, null_columns, text_columns
+from streaming.spark.partition_columns import (
+    are_told_by_folders,
+    column_that_is_the_path,
+    null_columns,
+    text_columns,
+)
 from streaming.spark.schema import to_spark_ddl, to_spark_type
 from streaming.spark.split_rows import pack_splits, read_parcels
 from table.keys.sql_text import quote_name
 from table.log import get_logger
 from table.scan.plan import ScanPlan
 from table.scan.split import ScanSplit
+from table.schema.avro_schema import PARTITION_PATH
 from table.view.file_group import FileSlice
 
 log = get_logger("hudistream.read")
@@ -79,10 +85,13 @@ class FrameMaker:
         """Rows of base files; None where Spark cannot reach them."""
         storage = self.plan.context.table.storage
         paths = [storage.absolute(found.base_file.path) for found in slices if found.base_file is not None]
-        ddl = to_spark_ddl(self.plan.schema)
-        reader = self.spark.read.schema(ddl)
+        config, schema = self.plan.context.table.config, self.plan.schema
         folders = {found.partition_path for found in slices}
-        if are_told_by_folders(self.plan.context.table.config, self.plan.schema, folders):
+        told = column_that_is_the_path(config, schema, folders)
+        if told is not None and PARTITION_PATH not in schema.names:
+            schema = schema.append(pa.field(PARTITION_PATH, pa.string()))
+        reader = self.spark.read.schema(to_spark_ddl(schema))
+        if are_told_by_folders(config, self.plan.schema, folders):
             reader = reader.option("basePath", storage.base_uri)
         else:
             # folders like region=eu are not to be taken for columns: the files hold them
@@ -90,6 +99,8 @@ class FrameMaker:
         rows = _unless_without_connector(
             lambda: reader.parquet(*[_GLOB.sub(r"\\\g<0>", path) for path in paths]), storage.base_uri
         )
+        if rows is not None and told is not None:  # as another name of that column, filters on it reach the files
+            rows = rows.withColumn(told, F.col(PARTITION_PATH))
         return rows.filter(condition) if rows is not None else None
 
     def _read_by_python(self, slices: Sequence[FileSlice]) -> DataFrame:

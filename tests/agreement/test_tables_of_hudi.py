@@ -168,3 +168,22 @@ def test_buckets_of_log_files_alone_are_read_and_continued_by_both(hudi, tmp_pat
     sink.write(pa.table({"id": ["a", "new"], "p": ["p", "p"], "ts": [3, 3], "v": ["a3", "n3"]}))
     sink.stop()
     assert by_hudi() == sorted((key, *row) for key, row in {**wanted, "a": (3, "a3"), "new": (3, "n3")}.items())
+
+
+def test_rows_that_a_global_index_keeps_in_their_path_are_shown_alike(hudi, spark, tmp_path):
+    """The file holds the value that arrived last; Hudi's reader, ours and Spark's through us show that of the path."""
+    path = str(tmp_path / "t")
+    options = {"hoodie.index.type": "GLOBAL_BLOOM", "hoodie.bloom.index.update.partition.path": "false"}
+    with ArrowSink(path, options, key="id", partition_by="p", order_by="ts") as sink:
+        sink.write(pa.table({"id": ["a", "b", "c"], "p": ["x", "y", "z"], "ts": [1, 1, 1]}))
+        sink.write(pa.table({"id": ["a"], "p": ["y"], "ts": [2]}))
+    wanted = [("a", "x", 2), ("b", "y", 1), ("c", "z", 1)]
+    assert sorted((row["id"], row["p"], int(row["ts"])) for row in hudi.read(path)) == wanted
+    assert sorted((row["id"], row["p"], row["ts"]) for row in read_table(path).to_pylist()) == wanted
+    frame = read_hudi(spark, path)
+    assert sorted((row.id, row.p, row.ts) for row in frame.collect()) == wanted
+    assert [row.id for row in frame.filter("p = 'y'").collect()] == ["b"]
+    assert [row["id"] for row in hudi.read(path, where="p = 'y'")] == ["b"]
+    assert [row.id for row in read_hudi(spark, path, columns=["id", "p"], where=[("p", "=", "y")]).collect()] == ["b"]
+    pushed = frame.filter("p = 'y'")._jdf.queryExecution().toString()
+    assert "PushedFilters: [IsNotNull(_hoodie_partition_path), EqualTo(_hoodie_partition_path,y)]" in pushed

@@ -305,8 +305,8 @@ class MicroBatchWriter:
         paths = table.listing.list_partition_paths() if unknown else ()
         logs = None
         if table.config.table_type == TableType.MERGE_ON_READ:
-            compacting = load_compacting(self._storage, pending.compactions)
-            logs = LogPlan({key: found.time for key, found in compacting.items()})
+            compacting = load_compacting(self._storage, pending.compactions).items()
+            logs = LogPlan({key: found.time for key, found in compacting}, self._options.sizes.groups_filled)
         committed = table.load_committed(timeline, self._commits)
         return Scene(self._storage, pending.time, committed, tuple(paths), logs, self.lease.find_share())
 

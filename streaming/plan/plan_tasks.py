@@ -58,7 +58,6 @@ def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | Non
         bucket_fields=_bucket_fields(options, config) if in_buckets else (),
         cache_bytes=index.cache_bytes,
         to_logs=is_merge_on_read,
-        groups_filled=options.sizes.groups_filled,
     )
 
 

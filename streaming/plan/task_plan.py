@@ -43,7 +43,6 @@ class ChangePlan:
         cache_bytes: what a worker may remember of files.
         apart: whether keys are looked for by other tasks than those that write.
         to_logs: changes of file groups go to log files: the table is merge-on-read.
-        groups_filled: with `to_logs`, file groups of a slot that take new rows into their base file.
     """
 
     index: IndexType
@@ -59,7 +58,6 @@ class ChangePlan:
     cache_bytes: int = 0
     apart: bool = False
     to_logs: bool = False
-    groups_filled: int = 1
 
     @property
     def is_global(self) -> bool:
@@ -83,9 +81,11 @@ class LogPlan:
 
     Attributes:
         compacting: (partition path, file id) -> the pending compaction that reads the file group.
+        groups_filled: file groups of a slot that take new rows into their base file, the smallest ones.
     """
 
     compacting: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    groups_filled: int = 1
 
 
 @dataclass(frozen=True)

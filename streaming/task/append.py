@@ -93,6 +93,8 @@ class _Task:
             known = find_small_files(lists(self._plan, path), rules)
             self.report.listed[path] = known
         share = share_of_slot(known, slot, self._plan.routes.slots_of(path))
+        if self._plan.logs is not None:
+            share = share[: self._plan.logs.groups_filled]
         return BucketAssigner(path, share, rules, lambda: build_file_id(clock.fresh_uuid()))
 
     def _combined(self, rows: pa.Table) -> pa.Table:

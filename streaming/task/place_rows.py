@@ -6,6 +6,7 @@ lot, and rows are spilled with the number of their file.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -128,10 +129,9 @@ class Placer:
     def _open_assigner(self, sample: pa.Table) -> BucketAssigner:
         rules = measured_rules(self._plan, self._path, sample)
         small = find_small_files(as_live_files(self._files), rules)
-        if self._changes.to_logs:
-            small = tuple(file for file in small if file.file_id in self._groups.fillable)[
-                : self._changes.groups_filled
-            ]
+        if self._plan.logs is not None:
+            fillable = (file for file in small if file.file_id in self._groups.fillable)
+            small = tuple(islice(fillable, self._plan.logs.groups_filled))
         return BucketAssigner(self._path, small, rules, _new_file_id)
 
     def spill(self, placed: Placed) -> Iterator[Numbered]:

@@ -129,8 +129,8 @@ class SizeSettings(Settings):
         record_size_threshold: Hudi's rule for the average size of a row: a commit counts if it has more bytes than
             this share of the small file limit. None: every committed base file counts.
         rows_per_new_file: fixed size of new file groups in rows; None: it follows from the average size of a row.
-        groups_filled: file groups of a merge-on-read table, per partition path, that an upsert fills with new rows at
-            a time; their changes are merged into the base file.
+        groups_filled: file groups of a merge-on-read table, per partition path and task, that a batch fills with new
+            rows, the smallest ones first; an upsert merges their changes into the base file.
         max_rewrite_ratio: no rows join a small file that has more than this many bytes per byte that they add;
             None: no bound.
     """

@@ -1,15 +1,26 @@
 """Switches of services and of the index: what they do to a table."""
 
 import json
+import os
 import time
+from collections import Counter
 from operator import attrgetter
 
+import pyarrow as pa
 import pytest
 from command_line import said
 from engine import Engine, leave_a_dead_batch, rows
 
 from streaming.batch import profile_cache
-from table import InvalidConfigError, SchemaMismatchError, parse_options, read_table
+from table import (
+    InvalidConfigError,
+    InvalidRecordError,
+    SchemaMismatchError,
+    UnsupportedTableError,
+    parse_options,
+    read_table,
+)
+from table.config.table_config import update_properties
 from table.files.base.hudi_footer import filter_of_footer
 from table.files.base.stored_file import StoredBaseFile
 from table.files.bloom.bloom_filter import DynamicBloomFilter
@@ -295,3 +306,73 @@ def test_the_log_names_the_small_files_that_a_batch_fills(tmp_path, monkeypatch)
     (found,) = [fields for event, fields in told if event == "small_files_found"]
     assert found["partition_path"] == "p"
     assert [size > 0 for size in found["size_bytes"].values()] == [True]
+
+
+def base_files_per_group(path):
+    """How many base files each file group has had, with the groups that a batch filled at 2."""
+    names = [name for name in os.listdir(os.path.join(path, "p")) if name.endswith(".parquet")]
+    return sorted(Counter(name.partition("_")[0] for name in names).values())
+
+
+@pytest.mark.parametrize("operation", ["insert", "upsert"])
+@pytest.mark.parametrize(("limit", "filled"), [("0", 0), ("1", 1), ("2", 2)])
+def test_a_batch_fills_as_many_small_file_groups_as_are_allowed(tmp_path, operation, limit, filled):
+    path = str(tmp_path / "t")
+    plain = {**MERGE_ON_READ, "hoodie.clean.automatic": "false", "hoodie.datasource.compaction.async.enable": "false"}
+    plain["hoodie.datasource.write.operation"] = operation
+    first = Engine(path, plain)
+    for number in range(3):
+        first.write(number, rows(range(3 * number, 3 * number + 3), lambda _: "p"))
+    first.writer.stop()
+    assert base_files_per_group(path) == [1, 1, 1]
+    size = max(entry.stat().st_size for entry in os.scandir(os.path.join(path, "p")) if "parquet" in entry.name)
+    sizes = {"hoodie.parquet.small.file.limit": str(size + 1), "hoodie.parquet.max.file.size": str(size + 1500)}
+    sizes |= {"hoodie.copyonwrite.insert.split.size": "1000", "hoodie.copyonwrite.insert.auto.split": "false"}
+    limited = {"hoodie.merge.small.file.group.candidates.limit": limit}
+    engine = Engine(path, {**plain, **sizes, **limited})
+    engine.write(3, rows(range(100, 160), lambda _: "p"))  # each of the three has room for some of them
+    engine.writer.stop()
+    assert base_files_per_group(path).count(2) == filled
+    assert read_table(path).num_rows == 69
+
+
+@pytest.mark.parametrize("bad_rows", [{}, {"write.fail.fast": "true"}])
+def test_fail_fast_fails_the_batch_with_a_bad_row(tmp_path, bad_rows):
+    path = str(tmp_path / "t")
+    engine = Engine(path, bad_rows)
+    bad = rows(range(3)).append_column("extra", pa.array([1, 2, 3]))
+    bad = bad.set_column(bad.schema.get_field_index("id"), "id", pa.array(["a", None, "c"]))
+    with pytest.raises(InvalidRecordError):
+        engine.write(0, bad)
+    engine.writer.stop()
+
+
+def test_log_blocks_and_log_files_are_as_large_as_flinks_options_say(tmp_path):
+    plain = {**MERGE_ON_READ, "hoodie.datasource.compaction.async.enable": "false"}
+
+    def log_sizes(folder, options):
+        engine = Engine(str(folder), {**plain, **options})
+        many = rows(range(20_000), lambda _: "p")
+        wide = pa.array([f"{number:0300d}" for number in range(20_000)])
+        many = many.set_column(many.schema.get_field_index("v"), "v", wide)
+        engine.write(0, many)
+        engine.write(1, many)
+        engine.writer.stop()
+        return sorted(entry.stat().st_size for entry in os.scandir(folder / "p") if ".log." in entry.name)
+
+    assert len(log_sizes(tmp_path / "one", {})) == 1
+    several = log_sizes(tmp_path / "several", {"write.log_block.size": "1", "write.log.max.size": "1"})
+    assert len(several) > 1
+    assert all(size < 5 << 20 for size in several)
+
+
+def test_a_metadata_table_is_dropped_with_flinks_switch(tmp_path):
+    path = str(tmp_path / "t")
+    Engine(path).write(0, rows(range(3)))
+    update_properties(LocalStorage(path), {"hoodie.table.metadata.partitions": "files"})
+    with pytest.raises(UnsupportedTableError, match="metadata"):
+        Engine(path).write(1, rows(range(3)))
+    engine = Engine(path, {"metadata.enabled": "false"})
+    engine.write(1, rows(range(3)))
+    engine.writer.stop()
+    assert not HudiTable.open(path).config.metadata_partitions.strip()

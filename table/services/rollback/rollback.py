@@ -97,7 +97,7 @@ def roll_back_failed_writes(
             timeline = _end_pending_writes(
                 table, timeline, looked_at - alive, identity.owner, shared=beside is not Beside.NOBODY
             )
-    sweep_late_files(table, timeline, marked, staged)
+    sweep_late_files(table, timeline, marked, staged, shared=beside is not Beside.NOBODY)
     return timeline
 
 
@@ -363,7 +363,9 @@ def _complete(table: HudiTable, begun: Instant, content: bytes) -> Instant:
         return now
 
 
-def sweep_late_files(table: HudiTable, timeline: Timeline, marked: list[str], staged: list[str]) -> None:
+def sweep_late_files(
+    table: HudiTable, timeline: Timeline, marked: list[str], staged: list[str], *, shared: bool = False
+) -> None:
     """Deletes what late tasks left of instants that are over, and the markers and folders that show it.
 
     Kept is what a commit references, and everything of an instant whose fate is not on the active
@@ -374,13 +376,13 @@ def sweep_late_files(table: HudiTable, timeline: Timeline, marked: list[str], st
         timeline: loaded after `marked` was listed.
         marked: instants that have markers.
         staged: instants that have room for waiting files.
+        shared: whether others may be writing: one that has opened its instant may be about to request it.
     """
     storage = table.storage
     pending = {instant.time for instant in timeline.pending}
     known = {instant.time for instant in timeline}
     for time in staged:
-        # a writer opens its instant before it requests it; its heartbeat is there then
-        if time not in pending and (time in known or not storage.exists(heartbeat_path(time))):
+        if time not in pending and (time in known or not (shared and storage.exists(heartbeat_path(time)))):
             storage.fence(time)
     for time in marked:
         referenced = None if time in pending else find_referenced(storage, timeline, time)

@@ -15,7 +15,7 @@ from streaming.batch.exactly_once import check_name, check_unnamed_operation, fi
 from streaming.batch.failed_batch import BatchProgress
 from streaming.batch.ledger import BatchLedger
 from streaming.batch.marker_cleanup import MarkerCleanup
-from streaming.batch.opening import build_keys, choose_schema, open_table, without_metadata_table
+from streaming.batch.opening import TableOpener, build_keys, choose_schema, without_metadata_table
 from streaming.batch.profile_cache import ProfileCache, tell_small_files
 from streaming.batch.progress import Progress
 from streaming.batch.quarantine import encode_extra, finish_quarantine, now_us, publish
@@ -131,7 +131,8 @@ class MicroBatchWriter:
         validators: Sequence[Validator] = (),
         quarantine: Storage | None = None,
     ) -> None:
-        self._storage, self._options, self._default_name = storage, options, default_name
+        self._storage, self._options = storage, options
+        self._opener = TableOpener(storage, options, default_name)
         self._validators, self._quarantine = tuple(validators), quarantine
         self._commits = CommitCache(storage)
         self._profiles = ProfileCache(
@@ -194,8 +195,7 @@ class MicroBatchWriter:
         check_name(self._options, batch)
         self.services.check()
         identity = WriterIdentity(self._options.sink.id, batch.query_id, self.lease.owner)
-        opened = open_table(self._storage, self._options, self._default_name, batch.workers.schema)
-        table = replace(opened, lock=self.lock)
+        table = replace(self._opener.open(batch.workers.schema, batch.batch_id), lock=self.lock)
         self.lease.hold(identity)
         self.lease.is_busy = True
         try:

@@ -7,10 +7,11 @@ import pyarrow as pa
 from streaming.plan.plan_tasks import plan_changes
 from table.config.table_config import TableConfig, load_table_config
 from table.config.writable import check_can_write
-from table.errors import InvalidConfigError, SchemaMismatchError
+from table.errors import InvalidConfigError, SchemaMismatchError, TableNotFoundError
 from table.hudi_table import HudiTable, create_table
 from table.keys.keygen import KeyExpressions, build_key_expressions, check_keys_keep_their_types
 from table.log import get_logger
+from table.options.choices import TableCreation
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
 from table.schema.avro_schema import check_batch_columns, from_avro, relaxed, schema_json
 from table.schema.evolution import evolve_schema
@@ -20,32 +21,79 @@ from table.storage.interface import Storage
 log = get_logger("hudistream.sink")
 
 
-def open_table(storage: Storage, options: WriteOptions, default_name: str, schema: pa.Schema) -> HudiTable:
-    """Opens the table, or creates it for the first batch; everything wrong with either is said here.
+class TableOpener:
+    """Opens the table of one writer before each batch, or creates it for the first.
 
     Args:
         storage: the table's.
         options: how to write.
         default_name: name of the table if it has to be created.
-        schema: the batch's columns (Arrow).
-
-    Raises:
-        InvalidConfigError, UnsupportedTableError, SchemaMismatchError: nothing was created.
     """
-    config = load_table_config(storage)
-    if config is None:
-        config = new_table_config(options, default_name)
-        evolve_schema(schema, None)
-        build_keys(options, config, schema)
-        table = create_table(storage, config)
-        log.info("table_created", table=storage.base_uri, name=config.name, keygen=config.keygen_type)
-    else:
-        table = HudiTable(storage, config)
-    check_options_agree(options, table.config)
-    drops = options.table.metadata_enabled is False
-    check_can_write(replace(table.config, metadata_partitions="") if drops else table.config)
-    plan_changes(options, table.config)
-    return table
+
+    def __init__(self, storage: Storage, options: WriteOptions, default_name: str) -> None:
+        self._storage, self._options, self._default_name = storage, options, default_name
+        self._was_there = False
+
+    def open(self, schema: pa.Schema, batch_id: int | None) -> HudiTable:
+        """Opens the table, or creates it; everything wrong with either is said here.
+
+        A table that this writer has opened before, and that is gone, is not created anew: the batches that were
+        committed would be missing, and nobody would be told.
+
+        Args:
+            schema: the batch's columns (Arrow).
+            batch_id: of the stream; None outside of one.
+
+        Raises:
+            TableNotFoundError: there is no table, and none may be created.
+            InvalidConfigError, UnsupportedTableError, SchemaMismatchError: nothing was created.
+        """
+        storage, options = self._storage, self._options
+        config = load_table_config(storage)
+        if config is None:
+            self._check_may_create(batch_id)
+            config = new_table_config(options, self._default_name)
+            evolve_schema(schema, None)
+            build_keys(options, config, schema)
+            table = create_table(storage, config)
+            self._tell_created(config, batch_id)
+        else:
+            table = HudiTable(storage, config)
+        check_options_agree(options, table.config)
+        drops = options.table.metadata_enabled is False
+        check_can_write(replace(table.config, metadata_partitions="") if drops else table.config)
+        plan_changes(options, table.config)
+        self._was_there = True
+        return table
+
+    def _check_may_create(self, batch_id: int | None) -> None:
+        address = self._storage.base_uri
+        if self._was_there:
+            raise TableNotFoundError(
+                f"the table at {address!r} is gone (no .hoodie/hoodie.properties), which this sink has opened before: "
+                "nothing was created. Bring the table back. To make a new one, make a new sink, and give a stream an "
+                "empty checkpoint, so that the rows of the earlier batches come again"
+            )
+        if self._options.table.creation is TableCreation.NEVER:
+            at = f" for batch {batch_id}" if batch_id is not None else ""
+            raise TableNotFoundError(
+                f"there is no Hudi table at {address!r}{at} (no .hoodie/hoodie.properties), and "
+                "hudistream.table.create=never: nothing was created. Correct the path, bring the table back, or set "
+                "hudistream.table.create=if_absent"
+            )
+
+    def _tell_created(self, config: TableConfig, batch_id: int | None) -> None:
+        address = self._storage.base_uri
+        log.info("table_created", table=address, name=config.name, keygen=config.keygen_type)
+        if batch_id:
+            log.warning(
+                "table_created_in_the_middle",
+                table=address,
+                batch_id=batch_id,
+                lacking=f"batches 0 to {batch_id - 1}",
+                hint="the stream has written before, and there was no table: rows of earlier batches are not in it. To "
+                "have them, start with an empty checkpoint; to be refused instead, set hudistream.table.create=never",
+            )
 
 
 def without_metadata_table(table: HudiTable) -> HudiTable:

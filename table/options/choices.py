@@ -192,6 +192,13 @@ class CleanPolicy(Choice):
     KEEP_LATEST_BY_HOURS = "KEEP_LATEST_BY_HOURS"
 
 
+class TableCreation(Choice):
+    """``hudistream.table.create``: whether a sink creates a table that is not there."""
+
+    IF_ABSENT = "if_absent"
+    NEVER = "never"
+
+
 class CleanFailure(Choice):
     """``hudistream.clean.on.failure``: what a failed clean or archival leads to."""
 

@@ -78,6 +78,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         ),
         "hoodie.table.timeline.timezone": HonouredKey("table.timezone"),
         "hoodie.archivelog.folder": HonouredKey("table.archive_folder"),
+        "hudistream.table.create": HonouredKey("table.creation"),
         "hoodie.datasource.write.operation": HonouredKey("operation"),
         "hoodie.index.type": HonouredKey("index.type"),
         "index.global.enabled": HonouredKey("index.global_keys"),

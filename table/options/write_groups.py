@@ -16,6 +16,7 @@ from table.options.choices import (
     PartitionKind,
     SchemaMode,
     SortMode,
+    TableCreation,
     TableType,
     resolve_index,
 )
@@ -106,6 +107,7 @@ class TableSettings(Settings):
         timezone: the zone of a new table's instant times.
         archive_folder: folder within ``.hoodie`` for archived instants.
         metadata_enabled: false lets the sink drop the table's metadata table; true is the same as not given.
+        creation: whether a table that is not there is created: ``if_absent`` or ``never``.
     """
 
     name: str | None = option(None, Text())
@@ -115,6 +117,7 @@ class TableSettings(Settings):
     timezone: InstantZone | None = option(None, OneOf(InstantZone))
     archive_folder: str | None = option(None, FolderName())
     metadata_enabled: bool | None = option(None, Flag())
+    creation: TableCreation = option(TableCreation.IF_ABSENT, OneOf(TableCreation, what="value"))
 
 
 @dataclass(frozen=True)

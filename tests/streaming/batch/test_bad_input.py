@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from engine import Engine, key_set, rows
 
+from streaming.batch import opening
 from table import (
     CommitConflictError,
     CorruptFileError,
@@ -18,6 +19,7 @@ from table import (
     SchemaMismatchError,
     StorageError,
     TableExistsError,
+    TableNotFoundError,
     UnsupportedTableError,
     read_table,
 )
@@ -303,3 +305,41 @@ def test_single_field_complex_keys_of_another_release_are_refused_from_a_base_fi
     with pytest.raises(UnsupportedTableError, match="'id:k"):
         Engine(path).write(1, GOOD)
     assert read_table(path).num_rows == 10
+
+
+def test_a_table_that_vanished_is_not_made_anew(tmp_path):
+    path = tmp_path / "t"
+    engine = Engine(str(path))
+    engine.write(0, rows(range(3)))
+    gone = tmp_path / "gone"
+    path.rename(gone)
+    with pytest.raises(TableNotFoundError, match="is gone .* empty checkpoint"):
+        engine.write(1, rows(range(3, 6)))
+    assert not path.exists()
+    gone.rename(path)
+    engine.write(1, rows(range(3, 6)))
+    engine.writer.stop()
+    assert read_table(str(path)).num_rows == 6
+
+
+@pytest.mark.parametrize("batch_id", [None, 0, 7])
+def test_no_table_is_created_where_none_may_be(tmp_path, batch_id):
+    path = tmp_path / "t"
+    engine = Engine(str(path), {"hudistream.table.create": "never"})
+    with pytest.raises(TableNotFoundError, match="hudistream.table.create=never"):
+        engine.write(batch_id, rows(range(3)))
+    assert not path.exists()
+    Engine(str(path)).write(0, rows(range(3)))
+    engine.write(1, rows(range(3, 6)))
+    engine.writer.stop()
+    assert read_table(str(path)).num_rows == 6
+
+
+@pytest.mark.parametrize("batch_id", [None, 0, 7])
+def test_a_table_that_a_later_batch_creates_is_told(tmp_path, monkeypatch, batch_id):
+    told = []
+    monkeypatch.setattr(opening.log, "warning", lambda event, **fields: told.append((event, fields["lacking"])))
+    engine = Engine(str(tmp_path / "t"))
+    engine.write(batch_id, rows(range(3)))
+    engine.writer.stop()
+    assert told == ([("table_created_in_the_middle", "batches 0 to 6")] if batch_id else [])

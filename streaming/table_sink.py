@@ -8,7 +8,7 @@ from typing import Any
 
 from structlog.contextvars import bound_contextvars
 
-from streaming.batch.failed_batch import FailedBatch
+from streaming.batch.failed_batch import FailedBatch, is_interruption
 from streaming.batch.micro_batch import MicroBatchWriter
 from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary
@@ -199,6 +199,11 @@ class TableSink:
                 failed = progress.failed(table, batch_id, error)
                 if failed is None:
                     log.exception("failed_after_commit", instant_time=progress.instant_time)
+                elif is_interruption(error):
+                    hint = (
+                        "the query was stopped, or its job cancelled; the batch comes again when the query is started"
+                    )
+                    log.info("batch_interrupted", instant_time=progress.instant_time, hint=hint)
                 else:
                     self._tell_failure(failed)
                 raise

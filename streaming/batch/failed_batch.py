@@ -1,8 +1,21 @@
 """What users learn about a batch that failed, and how far the current batch is."""
 
+import re
 from dataclasses import dataclass
 
 from table.errors import CommitOutcomeUnknownError
+
+# what Spark says of a job that was cancelled, and of a thread that was interrupted while it waited for one
+_INTERRUPTED = re.compile(r"SPARK_JOB_CANCELLED|Job \d+ cancelled|part of cancelled job group|\bInterruptedException\b")
+
+
+def is_interruption(error: BaseException) -> bool:
+    """Whether a batch did not fail, but was cut off: its query was stopped, or somebody cancelled its job (pure).
+
+    Args:
+        error: what the batch raised.
+    """
+    return _INTERRUPTED.search(str(error)) is not None
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 import os
 import pickle
+import time
 
 import pytest
 from engine import Engine, rows
+from pyspark.sql import functions as F
 
 from streaming import FailedBatch, HudiSink, RowCount
-from streaming.batch.failed_batch import BatchProgress
+from streaming.batch.failed_batch import BatchProgress, is_interruption
 from table import BatchRefusedError, CommitOutcomeUnknownError, HudiError, StorageError, read_table
 
 CLEANED = {
@@ -40,6 +42,51 @@ def test_what_is_told_of_a_batch_that_failed(batch_id, progress, error, told):
         assert (again.instant_time, repr(again.error)) == (failed.instant_time, repr(error))
         with pytest.raises(AttributeError):
             failed.table = "other"
+
+
+@pytest.mark.parametrize(
+    ("text", "interrupted"),
+    [
+        ("[SPARK_JOB_CANCELLED] Job 5 cancelled part of cancelled job group 1f SQLSTATE: XXKDA", True),
+        ("An error occurred while calling o62.collect: org.apache.spark.SparkException: Job 7 cancelled ", True),
+        ("java.lang.InterruptedException\n\tat java.base/java.util.concurrent", True),
+        ("Job aborted due to stage failure: Task 3 in stage 1.0 failed 4 times", False),
+        ("the table is being written by a live writer", False),
+    ],
+)
+def test_what_counts_as_an_interruption(text, interrupted):
+    assert is_interruption(RuntimeError(text)) is interrupted
+
+
+@pytest.mark.spark
+def test_a_query_that_is_stopped_in_the_middle_of_a_batch_did_not_fail(spark, tmp_path, logs):
+    """Nothing of the batch is visible, no hook is called, and the batch comes again."""
+    Collects.seen = []
+    path, source = str(tmp_path / "t"), str(tmp_path / "in")
+    spark.range(20).selectExpr("concat('k', id) id", "'p' p", "id ts").coalesce(1).write.parquet(source)
+    slow = F.udf(lambda text: (time.sleep(1), text)[1], "string")
+
+    def start(column):
+        stream = spark.readStream.schema("id string, p string, ts long").parquet(source)
+        sink = HudiSink(path, key="id", partition_by="p", order_by="ts", on_failure=[Collects()])
+        writer = stream.withColumn("v", column).writeStream.foreachBatch(sink)
+        return writer.option("checkpointLocation", str(tmp_path / "c")).start()
+
+    query = start(slow("id"))
+    deadline = time.monotonic() + 30
+    while not list((tmp_path / "t" / ".hoodie").glob("*.inflight")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    query.stop()
+    assert Collects.seen == []
+    told = [entry["event"] for entry in logs]
+    assert "batch_interrupted" in told
+    assert "batch_failed" not in told
+    again = start(F.lit("quick"))
+    again.processAllAvailable()
+    again.stop()
+    assert read_table(path).num_rows == 20
+    assert Collects.seen == []
 
 
 class Collects:

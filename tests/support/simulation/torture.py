@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 ROOT = str(Path(__file__).parents[3])
@@ -25,19 +26,28 @@ def quiet():
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
+KINDS = ("build", "build_several_writers", "build_merge_on_read", "build_crowd")
+
+
 def run_worlds(first, step, until_s):
-    """Every `step`-th world from `first` on. Returns (worlds, steps, [(seed, violation, end of the story)])."""
+    """Every `step`-th seed from `first` on, a world of each kind.
+
+    Returns:
+        (worlds by kind, [(kind, seed, violation, end of the story)]).
+    """
     quiet()
     from simulation import worlds
 
-    count, found, seed = 0, [], first
+    counts, found, seed = Counter(), [], first
     while time.time() < until_s:
-        outcome = worlds.run(seed)
-        if outcome is not None:
-            found.append((seed, outcome[0], outcome[1][-80:]))
-            print(f"seed {seed}: {outcome[0]}", flush=True)
-        count, seed = count + 1, seed + step
-    return count, found
+        for kind in KINDS:
+            outcome = worlds.run(seed, getattr(worlds, kind))
+            counts[kind] += 1
+            if outcome is not None:
+                found.append((kind, seed, outcome[0], outcome[1][-80:]))
+                print(f"{kind} seed {seed}: {outcome[0]}", flush=True)
+        seed += step
+    return counts, found
 
 
 def find_without(name, most):
@@ -78,13 +88,17 @@ def main():
         "commit": commit.stdout.strip(),
         "minutes": round((time.time() - started) / 60, 1),
         "first_seed": given.first,
-        "worlds": sum(count for count, _ in outcomes),
-        "violations": [{"seed": s, "what": what, "story": story} for _, found in outcomes for s, what, story in found],
+        "worlds": dict(sum((counts for counts, _ in outcomes), Counter())),
+        "violations": [
+            {"kind": kind, "seed": seed, "what": what, "story": story}
+            for _, found in outcomes
+            for kind, seed, what, story in found
+        ],
         "rules_taken_out": rules,
     }
     with open(RESULT, "w") as file:
         json.dump(result, file, indent=1)
-    print(f"{result['worlds']} worlds, {len(result['violations'])} violations")
+    print(f"{sum(result['worlds'].values())} worlds, {len(result['violations'])} violations")
     for rule in rules:
         print(f"without rule {rule['rule']}: seed {rule['seed']}, {rule['found'][:120]}")
     return 1 if result["violations"] or any(rule["seed"] is None for rule in rules) else 0

@@ -14,6 +14,7 @@ import pyarrow as pa
 from table import hudi_table
 from table.config.table_config import TableConfig
 from table.inspect.contents import load_files, load_history, load_partitions
+from table.inspect.health import Health, load_health
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
 from table.options.write_options import WriteOptions
 from table.scan.as_of import AsOf
@@ -114,6 +115,17 @@ class HudiTable(hudi_table.HudiTable):
             InvalidConfigError: there is no such snapshot.
         """
         return load_files(self, as_of)
+
+    def health(self) -> Health:
+        """How well the table is, as ``hudistream health`` says it, by the default options. Nothing is changed.
+
+        Returns:
+            Facts for an operator: age of the last commit, writer, files, backlog of services, and a verdict.
+
+        Raises:
+            HudiError: the timeline or a folder cannot be read.
+        """
+        return load_health(self)
 
     def scan(
         self,

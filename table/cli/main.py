@@ -4,7 +4,7 @@ import argparse
 import logging
 from collections.abc import Sequence
 
-from table.cli import lock, query, show, upkeep
+from table.cli import health, lock, query, show, upkeep
 from table.cli.arguments import add_verbose
 from table.cli.output import OutputClosedError, UsageError, complain, drop_output
 from table.errors import HudiError
@@ -27,6 +27,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_verbose(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     show.add_commands(commands)
+    health.add_commands(commands)
     query.add_commands(commands)
     upkeep.add_commands(commands)
     lock.add_commands(commands)
@@ -40,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: of the command line; None: those of this process.
 
     Returns:
-        The exit code: 0; 1 with the reason on standard error, or where `doctor` or `check` found something; 2 where an
-        argument is missing; 141 where nobody reads the results any more.
+        The exit code: 0; 1 with the reason on standard error, or where `doctor`, `check` or `health` found something; 2
+        where an argument is missing, or `health` found the table broken; 141 where nobody reads the results any more.
 
     Raises:
         SystemExit: 2 where the command line makes no sense, 0 after ``--help`` and ``--version``.

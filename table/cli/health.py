@@ -1,0 +1,115 @@
+"""Commands that say how well a table is: health, watch."""
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+from table import clock
+from table.cli.arguments import add_command, add_format, add_options, at_least_one, load_options, open_table
+from table.cli.output import plural, say, say_json, size_text
+from table.inspect.health import Health, Verdict, load_health
+
+WORDS = {Verdict.WELL: "well", Verdict.LOOK: "needs a look", Verdict.BROKEN: "broken"}
+
+
+def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Declares the commands."""
+    health = add_command(
+        commands,
+        "health",
+        "say in one screen how well a table is; exit code 0: well, 1: somebody should look, 2: broken",
+        ["hudistream health /data/lake/events", "hudistream health s3://lake/events --format json"],
+        _health,
+    )
+    add_options(health)
+    add_format(health)
+    watch = add_command(
+        commands,
+        "watch",
+        "show the health of a table live, until Ctrl-C",
+        ["hudistream watch /data/lake/events", "hudistream watch /data/lake/events --every 30"],
+        _watch,
+    )
+    add_options(watch)
+    watch.add_argument(
+        "--every", type=at_least_one, default=5, metavar="SECONDS", help="between two looks (default %(default)s)"
+    )
+
+
+def _look(given: argparse.Namespace) -> Health:
+    table, options = open_table(given), load_options(given)
+    return load_health(table, options.sizes, options.clean, options.archive, options.compaction)
+
+
+def _health(given: argparse.Namespace) -> int:
+    found = _look(given)
+    if given.format == "json":
+        say_json(as_json(found))
+    else:
+        say(lines(found))
+    return int(found.verdict)
+
+
+def _watch(given: argparse.Namespace) -> int:
+    from rich.live import Live  # noqa: PLC0415 of the extra `cli`, as `table.cli.show` needs it
+    from rich.text import Text  # noqa: PLC0415
+
+    found = _look(given)
+    with Live(Text("\n".join(lines(found))), auto_refresh=False) as live:
+        try:
+            while True:
+                live.update(Text("\n".join(lines(found))), refresh=True)
+                clock.sleep_s(given.every)
+                found = _look(given)
+        except KeyboardInterrupt:
+            return int(found.verdict)
+
+
+def as_json(found: Health) -> dict[str, Any]:
+    """The facts for a program; the verdict first."""
+    told = {"verdict": found.verdict.name.lower(), **asdict(found)}
+    told["pending"] = [{"instant": time, "action": action, "age_s": age} for time, action, age in found.pending]
+    told["findings"] = [{"level": level.name.lower(), "text": text} for level, text in found.findings]
+    return told
+
+
+def lines(found: Health) -> list[str]:
+    """The facts for people, the verdict in the first line."""
+    backlog = found.backlog
+    first = f"{WORDS[found.verdict].upper()}: {found.path} (version {found.version}, {found.table_type})"
+    writer = "nobody holds the table" if found.writer is None else found.writer
+    if found.writer is not None:
+        writer += ", alive" if found.writer_lives else ", dead"
+    rate = f"{found.rows_per_minute:,.0f} rows a minute" if found.rows_per_minute is not None else "too few commits"
+    facts = {
+        "last commit": f"{_age(found.last_commit_age_s)} ago ({found.last_commit})" if found.last_commit else "none",
+        "pace": rate,
+        "writer": writer,
+        "live files": f"{found.live_files:,} ({size_text(found.live_bytes)}), {found.small_files:,} of them small",
+        "log files": f"{found.log_files:,} ({size_text(found.log_bytes)})" if found.log_files else "",
+        "old versions": f"{backlog.superseded_files:,} ({size_text(backlog.superseded_bytes)})",
+        "last clean": "never" if backlog.commits_since_clean is None else f"{backlog.commits_since_clean} commits ago",
+        "compaction": _compaction(found),
+        "active commits": f"{backlog.active_instants}",
+        "pending": ", ".join(f"{action} {time} ({_age(age)})" for time, action, age in found.pending),
+        "savepoints": ", ".join(found.savepoints),
+        "pinned": plural(found.pinned_snapshots, "snapshot") if found.pinned_snapshots else "",
+        "missing files": ", ".join(found.missing_files[:3]),
+    }
+    told = [f"  {name:<15}{text}" for name, text in facts.items() if text]
+    return [first, *(f"  {WORDS[level]}: {text}" for level, text in found.findings), *told]
+
+
+def _compaction(found: Health) -> str:
+    waiting, pending = found.backlog.commits_since_compaction, found.backlog.pending_compactions
+    if waiting is None:
+        return ""
+    return f"{plural(waiting, 'delta commit')} since the last, {pending} pending"
+
+
+def _age(seconds: float | None) -> str:
+    whole = int(seconds or 0)
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if whole >= 2 * size:
+            return f"{whole // size} {unit}"
+    return f"{whole} s"

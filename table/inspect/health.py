@@ -1,0 +1,323 @@
+"""Whether a table is well: what an operator wants to know at a glance, and a verdict. Reads no data file."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+from table import clock
+from table.hudi_table import HudiTable
+from table.inspect.overview import CommitFigures, read_figures
+from table.options.choices import TableType
+from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings, HeartbeatSettings
+from table.options.write_groups import SizeSettings
+from table.services.compaction.plan import commits_since_compaction
+from table.snapshot import Snapshot
+from table.timeline.commit_cache import CommitCache
+from table.timeline.instant import WRITE_ACTIONS, Action, Instant
+from table.timeline.pins import PINS_FOLDER, parse_pin
+from table.timeline.timeline import Timeline
+from table.transaction.lease import find_holder, read_age_ms
+from table.transaction.lease_record import describe_holder, is_dead_here
+from table.view.file_group import FileGroup
+
+COMMITS_SEEN = 10
+"""So many of the newest commits say how fast rows come."""
+PENDING_TOO_LONG_S = 3600
+BEHIND = 3
+"""So many times what a service waits for, and it is behind."""
+_FEW_FILES = 20
+_SMALL_SHARE = 0.5
+
+
+class Verdict(IntEnum):
+    """How well a table is; the exit code of ``hudistream health``."""
+
+    WELL = 0
+    LOOK = 1
+    BROKEN = 2
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """What services have not done yet.
+
+    Attributes:
+        commits_since_clean: completed writes since the last clean; None where there was none.
+        superseded_files: files of older versions, which a clean may delete.
+        superseded_bytes: their size.
+        commits_since_compaction: delta commits since the last compaction; None in a copy-on-write table.
+        pending_compactions: requested, and not completed.
+        active_instants: completed writes on the active timeline, which archival shortens.
+    """
+
+    commits_since_clean: int | None
+    superseded_files: int
+    superseded_bytes: int
+    commits_since_compaction: int | None
+    pending_compactions: int
+    active_instants: int
+
+
+@dataclass(frozen=True)
+class Health:
+    """The state of a table at one look.
+
+    Attributes:
+        path: the table's address.
+        version: ``hoodie.table.version``.
+        table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
+        last_commit: instant time of the newest completed write; None where there is none.
+        last_commit_age_s: seconds since then.
+        rows_per_minute: rows that the newest commits added, updated and deleted; None with fewer than two commits.
+        writer: who holds the table, in words; None where nobody does.
+        writer_lives: whether the holder gave a sign of life lately; None where nobody holds the table.
+        live_files: base files that a snapshot reader opens.
+        live_bytes: their size.
+        small_files: live base files below ``hoodie.parquet.small.file.limit``.
+        log_files: log files on top of them.
+        log_bytes: their size.
+        backlog: of the services.
+        pending: (instant time, action, seconds since its request) of what is not completed, oldest first.
+        savepoints: their instant times.
+        pinned_snapshots: snapshots that readers have pinned.
+        missing_files: files that the newest commits wrote, that are current, and that are not there.
+        findings: (how bad, in words with the way out), worst first.
+    """
+
+    path: str
+    version: int
+    table_type: str
+    last_commit: str | None
+    last_commit_age_s: float | None
+    rows_per_minute: float | None
+    writer: str | None
+    writer_lives: bool | None
+    live_files: int
+    live_bytes: int
+    small_files: int
+    log_files: int
+    log_bytes: int
+    backlog: Backlog
+    pending: tuple[tuple[str, str, float], ...] = ()
+    savepoints: tuple[str, ...] = ()
+    pinned_snapshots: int = 0
+    missing_files: tuple[str, ...] = ()
+    findings: tuple[tuple[Verdict, str], ...] = field(default=())
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst finding; WELL without one."""
+        return max((level for level, _ in self.findings), default=Verdict.WELL)
+
+
+def load_health(
+    table: HudiTable,
+    sizes: SizeSettings | None = None,
+    clean: CleanSettings | None = None,
+    archive: ArchiveSettings | None = None,
+    compaction: CompactionSettings | None = None,
+) -> Health:
+    """Looks at a table: one listing per folder, and the newest ten commits. Nothing is changed.
+
+    Args:
+        table: the table.
+        sizes: which files are small.
+        clean: when a clean is due.
+        archive: how long the active timeline may be.
+        compaction: when a compaction is due.
+
+    Returns:
+        The facts, and what to make of them.
+
+    Raises:
+        HudiError: the timeline or a folder cannot be read.
+    """
+    sizes, compaction = sizes or SizeSettings(), compaction or CompactionSettings()
+    timeline, commits = table.load_timeline(), table.open_commits()
+    snapshot = Snapshot(table, timeline, commits=commits)
+    groups = [group for _, found in snapshot.walk_file_groups() for group in found]
+    newest = timeline.completed_writes[-COMMITS_SEEN:]
+    writer, lives = _find_writer(table)
+    facts = Health(
+        table.storage.base_uri,
+        table.config.version,
+        table.config.table_type,
+        newest[-1].time if newest else None,
+        _age_s(newest[-1].time, table) if newest else None,
+        rows_per_minute([instant.time for instant in newest], read_figures(table, newest).values()),
+        writer,
+        lives,
+        *_count_files(groups, sizes.small_file_limit_bytes),
+        backlog=_find_backlog(table, timeline, groups),
+        pending=tuple((i.time, i.action.value, _age_s(i.time, table)) for i in timeline.pending),
+        savepoints=tuple(i.time for i in timeline.completed_of(Action.SAVEPOINT)),
+        pinned_snapshots=len({pin.time for pin in map(parse_pin, _names(table, PINS_FOLDER)) if pin is not None}),
+        missing_files=_find_missing(groups, newest, commits),
+    )
+    return judged(facts, clean or CleanSettings(), archive or ArchiveSettings(), compaction)
+
+
+def judged(facts: Health, clean: CleanSettings, archive: ArchiveSettings, compaction: CompactionSettings) -> Health:
+    """The same facts with findings (pure).
+
+    Args:
+        facts: of a table.
+        clean: when a clean is due.
+        archive: how long the active timeline may be.
+        compaction: when a compaction is due.
+    """
+    found = [*_broken(facts), *_to_look_at(facts, clean, archive, compaction)]
+    return replace(facts, findings=tuple(sorted(found, key=lambda one: -one[0])))
+
+
+def _broken(facts: Health) -> Iterable[tuple[Verdict, str]]:
+    if facts.missing_files:
+        more = f" and {len(facts.missing_files) - 1} more" if len(facts.missing_files) > 1 else ""
+        yield (
+            Verdict.BROKEN,
+            f"{facts.missing_files[0]}{more} is missing, which a commit wrote and readers open: run `hudistream check`",
+        )
+    for time, action, _ in facts.pending:
+        if action == Action.RESTORE.value:
+            yield (
+                Verdict.BROKEN,
+                (
+                    f"the restore {time} was begun and is not completed: no writer may write before "
+                    "`hudistream savepoint restore` has finished it"
+                ),
+            )
+
+
+def _to_look_at(
+    facts: Health, clean: CleanSettings, archive: ArchiveSettings, compaction: CompactionSettings
+) -> Iterable[tuple[Verdict, str]]:
+    backlog = facts.backlog
+    late = [(time, action) for time, action, age_s in facts.pending if age_s > PENDING_TOO_LONG_S]
+    if late and not facts.writer_lives:
+        yield (
+            Verdict.LOOK,
+            (
+                f"the {late[0][1]} {late[0][0]} has been pending for more than an hour, and no writer lives that would "
+                "end it: start the stream, or run `hudistream check --repair`"
+            ),
+        )
+    if facts.writer is not None and not facts.writer_lives:
+        yield Verdict.LOOK, f"{facts.writer} holds the table and is dead: start the stream; the next writer takes over"
+    since, due = backlog.commits_since_clean, clean.commits_retained + clean.trigger_commits
+    if (since is None or since > BEHIND * due) and backlog.superseded_bytes > facts.live_bytes and facts.live_files:
+        yield (
+            Verdict.LOOK,
+            (
+                f"old versions hold {backlog.superseded_bytes / max(1, facts.live_bytes):.1f} times the bytes of the "
+                "live files, and nothing cleans: set hoodie.clean.automatic=true, or run `hudistream clean`"
+            ),
+        )
+    waits = backlog.commits_since_compaction
+    if waits is not None and waits > BEHIND * compaction.delta_commits:
+        yield (
+            Verdict.LOOK,
+            (
+                f"{waits} delta commits wait for a compaction: readers merge more log files each time; run "
+                "`hudistream compact`, or look why the stream's compactions fail"
+            ),
+        )
+    if backlog.active_instants > BEHIND * archive.max_commits:
+        held = f" (the savepoint {facts.savepoints[0]} holds archival)" if facts.savepoints else ""
+        yield (
+            Verdict.LOOK,
+            (
+                f"the active timeline has {backlog.active_instants} commits, and archival keeps {archive.max_commits}"
+                f"{held}: set hoodie.archive.automatic=true, or run `hudistream archive`"
+            ),
+        )
+    if facts.live_files > _FEW_FILES and facts.small_files > _SMALL_SHARE * facts.live_files:
+        yield (
+            Verdict.LOOK,
+            (
+                f"{facts.small_files} of {facts.live_files} live files are small: fewer partition paths, fewer buckets "
+                "or less frequent batches make larger files"
+            ),
+        )
+
+
+def rows_per_minute(times: Sequence[str], figures: Iterable[CommitFigures]) -> float | None:
+    """Rows that commits added, updated and deleted, by the time between the first and the last of them (pure).
+
+    Args:
+        times: instant times, oldest first.
+        figures: of the same commits; rows of the first one came before that time.
+    """
+    if len(times) < 2:
+        return None
+    seconds = (clock.parse_instant_time(times[-1]) - clock.parse_instant_time(times[0])) / 1000
+    of_commits = list(figures)[1:] if len(times) > 1 else []
+    rows = sum(one.rows_added + one.rows_updated + one.rows_deleted for one in of_commits)
+    return rows * 60 / seconds if seconds > 0 else None
+
+
+def _age_s(time: str, table: HudiTable) -> float:
+    return max(0.0, (clock.now_ms() - clock.parse_instant_time(time, table.config.timezone)) / 1000)
+
+
+def _names(table: HudiTable, folder: str) -> list[str]:
+    return [entry.name for entry in table.storage.list_dir(folder)]
+
+
+def _find_writer(table: HudiTable) -> tuple[str | None, bool | None]:
+    holder = find_holder(table.storage)
+    if holder is None or holder.is_released:
+        return None, None
+    age_ms = read_age_ms(table.storage, holder.identity.owner if holder.identity is not None else None)
+    is_dead = age_ms is None or age_ms > HeartbeatSettings().expiry_ms or is_dead_here(holder)
+    return describe_holder(holder), not is_dead
+
+
+def _count_files(groups: Sequence[FileGroup], small_bytes: int) -> tuple[int, int, int, int, int]:
+    bases = [group.latest_base_file for group in groups]
+    sizes = [base.size_bytes for base in bases if base is not None]
+    logs = [log.size_bytes for group in groups for log in group.merged_slice.log_files]
+    return len(sizes), sum(sizes), sum(size < small_bytes for size in sizes), len(logs), sum(logs)
+
+
+def _find_backlog(table: HudiTable, timeline: Timeline, groups: Sequence[FileGroup]) -> Backlog:
+    cleans = timeline.completed_of(Action.CLEAN)
+    writes = timeline.completed_writes
+    old = [
+        file.size_bytes
+        for group in groups
+        for found in group.slices
+        for file in found.files
+        if file not in group.current_files
+    ]
+    on_logs = table.config.table_type == TableType.MERGE_ON_READ
+    return Backlog(
+        sum(write.time > cleans[-1].time for write in writes) if cleans else None,
+        len(old),
+        sum(old),
+        len(commits_since_compaction(timeline)) if on_logs else None,
+        len(timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION)),
+        len(writes),
+    )
+
+
+def _find_missing(groups: Sequence[FileGroup], newest: Sequence[Instant], commits: CommitCache) -> tuple[str, ...]:
+    """Base files that the newest commits name for file groups that are there no more, or only in older versions."""
+    there = {base.path for group in groups for base in group.base_files}
+    newer = {(group.partition_path, group.file_id): group.slices[0].base_instant_time for group in groups}
+    missing: list[str] = []
+    replaced: set[tuple[str, str]] = set()
+    for instant in reversed(newest):
+        if instant.action not in WRITE_ACTIONS:
+            continue
+        metadata = commits.find(instant)
+        if metadata is None:
+            continue  # archived since the timeline was listed
+        for path, ids in metadata.replaced.items():
+            replaced.update((path, file_id) for file_id in ids)
+        for stat in metadata.stats:
+            key = (stat.partition_path, stat.file_id)
+            is_base = stat.path.endswith(".parquet")
+            if is_base and key not in replaced and stat.path not in there and newer.get(key, "") <= instant.time:
+                missing.append(stat.path)
+            replaced.add(key)  # what older commits wrote for the group may be cleaned
+    return tuple(missing)

@@ -1,0 +1,157 @@
+"""Whether a table is well: facts at a glance, and a verdict that an exit code carries."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from command_line import said
+from engine import Engine, leave_a_dead_batch, rows
+
+from hudistream import HudiTable
+from table.inspect.health import Backlog, Health, Verdict, judged, load_health, rows_per_minute
+from table.inspect.overview import CommitFigures
+from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
+from table.timeline.instant import Action, State
+from table.timeline.layout import name_instant
+
+WELL = Health(
+    "/t", 6, "COPY_ON_WRITE", "20260101000000001", 5.0, 60.0, "sink 's'", True, 10, 1000, 1, 0, 0,
+    Backlog(1, 3, 300, None, 0, 12),
+)  # fmt: skip
+SETTINGS = (CleanSettings(), ArchiveSettings(), CompactionSettings())
+OLD = Backlog(None, 90, 5000, None, 0, 12)
+
+
+def levels(facts):
+    found = judged(facts, *SETTINGS)
+    return found.verdict, [text for _, text in found.findings]
+
+
+def test_a_table_that_is_well_has_no_finding():
+    assert levels(WELL) == (Verdict.WELL, [])
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict", "said"),
+    [
+        ({"missing_files": ("p/a.parquet", "p/b.parquet")}, Verdict.BROKEN, "p/a.parquet and 1 more is missing"),
+        ({"pending": (("2", "restore", 9.0),)}, Verdict.BROKEN, "the restore 2 was begun"),
+        ({"writer_lives": False}, Verdict.LOOK, "holds the table and is dead"),
+        ({"pending": (("2", "commit", 9e3),), "writer": None, "writer_lives": None}, Verdict.LOOK, "more than an hour"),
+        ({"backlog": OLD}, Verdict.LOOK, "old versions hold 5.0 times"),
+        ({"backlog": replace(OLD, commits_since_clean=99)}, Verdict.LOOK, "nothing cleans"),
+        ({"backlog": replace(WELL.backlog, commits_since_compaction=16)}, Verdict.LOOK, "16 delta commits wait"),
+        ({"backlog": replace(WELL.backlog, active_instants=91)}, Verdict.LOOK, "91 commits, and archival keeps 30"),
+        (
+            {"backlog": replace(WELL.backlog, active_instants=91), "savepoints": ("7",)},
+            Verdict.LOOK,
+            "the savepoint 7 holds archival",
+        ),
+        ({"live_files": 40, "small_files": 30}, Verdict.LOOK, "30 of 40 live files are small"),
+    ],
+)
+def test_what_is_not_well_is_said_with_the_way_out(changed, verdict, said):
+    found, texts = levels(replace(WELL, **changed))
+    assert found is verdict
+    assert any(said in text for text in texts), texts
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"pending": (("2", "commit", 9e3),)},  # its writer lives
+        {"pending": (("2", "commit", 9.0),), "writer": None, "writer_lives": None},
+        {"backlog": replace(OLD, commits_since_clean=5)},
+        {"backlog": replace(OLD, superseded_bytes=500)},
+        {"backlog": replace(WELL.backlog, commits_since_compaction=15)},
+        {"live_files": 19, "small_files": 19},
+    ],
+)
+def test_what_is_no_reason_to_look(changed):
+    assert levels(replace(WELL, **changed)) == (Verdict.WELL, [])
+
+
+def test_rows_a_minute_go_by_the_time_between_commits():
+    figures = [CommitFigures("UPSERT", 100, 0, 0, 1, 1), CommitFigures("UPSERT", 3, 2, 1, 1, 1)]
+    assert rows_per_minute(["20260101000000000", "20260101000030000"], figures) == 12
+    assert rows_per_minute(["20260101000000000"], figures[:1]) is None
+    assert rows_per_minute(["20260101000000000"] * 2, figures) is None
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = str(tmp_path / "t")
+    engine = Engine(path, {"hoodie.datasource.write.operation": "upsert"})
+    for number in range(4):
+        engine.write(number, rows(range(6), ts=number))
+    engine.writer.stop()
+    return path
+
+
+def test_the_facts_of_a_table(path):
+    found = load_health(HudiTable.open(path))
+    files = HudiTable.open(path).files()
+    assert (found.live_files, found.live_bytes) == (files.num_rows, sum(files.column("size_bytes").to_pylist()))
+    assert (found.small_files, found.log_files) == (found.live_files, 0)
+    assert found.backlog.superseded_files == 3 * found.live_files
+    assert found.backlog.commits_since_clean is None
+    assert found.backlog.active_instants == 4
+    assert (found.writer, found.writer_lives, found.pending, found.missing_files) == (None, None, (), ())
+    assert found.last_commit_age_s < 60
+    assert found.rows_per_minute > 0
+    assert HudiTable.open(path).health().live_files == found.live_files
+
+
+def test_log_files_and_compactions_are_counted(tmp_path):
+    path = str(tmp_path / "t")
+    options = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.datasource.write.operation": "upsert"}
+    engine = Engine(path, {**options, "hoodie.datasource.compaction.async.enable": "false"})
+    for number in range(3):
+        engine.write(number, rows(range(6), ts=number))
+    engine.writer.stop()
+    found = load_health(HudiTable.open(path))
+    assert found.log_files == 2 * found.live_files
+    assert found.log_bytes > 0
+    assert found.backlog.commits_since_compaction == 3
+
+
+def test_the_command_carries_the_verdict_as_its_exit_code(path, capsys):
+    said(capsys, "clean", path, "--set", "hoodie.clean.commits.retained=1", "--set", "hudistream.clean.grace.ms=0")
+    text = said(capsys, "health", path)
+    assert text.splitlines()[0].startswith(f"WELL: {path}")
+    assert max(map(len, text.replace(path, "").splitlines())) <= 80
+    assert json.loads(said(capsys, "health", path, "--format", "json"))["verdict"] == "well"
+
+
+def test_a_dead_writer_and_a_missing_file_are_told(path, capsys):
+    engine = Engine(path, {"hoodie.client.heartbeat.interval_in_ms": "100"})
+    leave_a_dead_batch(engine, 4, rows(range(6), ts=9))
+    table = HudiTable.open(path)
+    newest = table.load_timeline().completed_writes[-1]
+    assert load_health(table).pending[0][1] == "commit"
+    gone = table.files().column("path")[0].as_py()
+    assert newest.time in gone
+    table.storage.delete(gone)
+    found = load_health(table)
+    assert (found.verdict, found.missing_files) == (Verdict.BROKEN, (gone,))
+    text = said(capsys, "health", path, code=2)
+    assert text.startswith("BROKEN")
+    assert "run `hudistream check`" in text
+
+
+def test_a_replaced_or_rewritten_file_is_not_missing(path):
+    with_clean = Engine(path, {"hoodie.datasource.write.operation": "insert_overwrite"})
+    with_clean.write(4, rows(range(2), ts=9))
+    with_clean.writer.stop()
+    table = HudiTable.open(path)
+    table.clean(CleanSettings(commits_retained=1, grace_ms=0))
+    assert load_health(table).missing_files == ()
+
+
+def test_what_is_pending_for_long_is_told_where_no_writer_lives(path):
+    table = HudiTable.open(path)
+    early = name_instant(table.layout, "20200101000000000", Action.COMMIT, State.REQUESTED)
+    table.storage.put(early.path, b"")
+    found = load_health(table)
+    assert found.verdict is Verdict.LOOK
+    assert "more than an hour" in found.findings[0][1]

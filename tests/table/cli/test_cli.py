@@ -63,9 +63,9 @@ MORE_WORDS = {"rollback": ["20260102030405678"], "query": ["select 1"]}
 
 def test_these_are_all_the_commands():
     assert sorted(COMMANDS) == [
-        "archive", "check", "clean", "compact", "doctor", "explain", "files", "history", "lock break",
+        "archive", "check", "clean", "compact", "doctor", "explain", "files", "health", "history", "lock break",
         "lock show", "query", "rollback", "savepoint create", "savepoint delete", "savepoint list",
-        "savepoint restore", "show",
+        "savepoint restore", "show", "watch",
     ]  # fmt: skip
 
 

@@ -130,9 +130,11 @@ def write_at_once(write_hudi, storage, options, batches):
 
     other = threading.Thread(target=write_theirs)
     other.start()
-    batch = 0
-    while other.is_alive() or batch < batches:
+    batch, is_last = 0, False
+    while not is_last:
         may_write.wait()
+        # one batch behind Hudi's last: it ends what Hudi left where it was refused
+        is_last = not other.is_alive() and batch >= batches
         batch += 1
         numbers = range(SIZE) if operation == "upsert" else range(batch * SIZE, (batch + 1) * SIZE)
         ours.write(batch, rows(numbers, ts=batch, v=f"ours {batch}"))

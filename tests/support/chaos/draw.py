@@ -80,6 +80,8 @@ def draw(seed, path, journals, storage=None, seconds=None, **fixed):
         "readers": 1,
     }
     drawn["keep_least"] += drawn["retained"]
+    if storage and drawn["lock"] == "filesystem":
+        drawn["lock"] = "none"  # its provider takes folders alone
     drawn["keep_most"] = drawn["keep_least"] + luck.choice([1, 2])
     seconds = luck.uniform(14, 20) if seconds is None else seconds
     return Drawn(seed=seed, seconds=seconds, path=path, journals=journals, storage=storage, **{**drawn, **fixed})

@@ -10,7 +10,7 @@ _INTERRUPTED = re.compile(r"SPARK_JOB_CANCELLED|Job \d+ cancelled|part of cancel
 
 
 def is_interruption(error: BaseException) -> bool:
-    """Whether a batch did not fail, but was cut off: its query was stopped, or somebody cancelled its job (pure).
+    """Whether a batch did not fail, but was cut off: its query was stopped, or its Spark job cancelled (pure).
 
     Args:
         error: what the batch raised.

@@ -38,7 +38,7 @@ class TableOpener:
         """Opens the table, or creates it; everything wrong with either is said here.
 
         A table that this writer has opened before, and that is gone, is not created anew: the batches that were
-        committed would be missing, and nobody would be told.
+        committed would be missing, and the operator would not learn of it.
 
         Args:
             schema: the batch's columns (Arrow).

@@ -17,7 +17,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     health = add_command(
         commands,
         "health",
-        "say in one screen how well a table is; exit code 0: well, 1: somebody should look, 2: broken",
+        "say in one screen how well a table is; exit code 0: well, 1: an operator should look, 2: broken",
         ["hudistream health /data/lake/events", "hudistream health s3://lake/events --format json"],
         _health,
     )
@@ -77,7 +77,7 @@ def lines(found: Health) -> list[str]:
     """The facts for people, the verdict in the first line."""
     backlog = found.backlog
     first = f"{WORDS[found.verdict].upper()}: {found.path} (version {found.version}, {found.table_type})"
-    writer = "nobody holds the table" if found.writer is None else found.writer
+    writer = "no writer holds the table" if found.writer is None else found.writer
     if found.writer is not None:
         writer += ", alive" if found.writer_lives else ", dead"
     rate = f"{found.rows_per_minute:,.0f} rows a minute" if found.rows_per_minute is not None else "too few commits"

@@ -42,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0; 1 with the reason on standard error, or where `doctor`, `check` or `health` found something; 2
-        where an argument is missing, or `health` found the table broken; 141 where nobody reads the results any more.
+        where an argument is missing, or `health` found the table broken; 141 where the reader of the
+        results has closed them.
 
     Raises:
         SystemExit: 2 where the command line makes no sense, 0 after ``--help`` and ``--version``.

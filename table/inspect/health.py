@@ -250,8 +250,7 @@ def rows_per_minute(times: Sequence[str], figures: Iterable[CommitFigures]) -> f
     if len(times) < 2:
         return None
     seconds = (clock.parse_instant_time(times[-1]) - clock.parse_instant_time(times[0])) / 1000
-    of_commits = list(figures)[1:] if len(times) > 1 else []
-    rows = sum(one.rows_added + one.rows_updated + one.rows_deleted for one in of_commits)
+    rows = sum(one.rows_added + one.rows_updated + one.rows_deleted for one in list(figures)[1:])
     return rows * 60 / seconds if seconds > 0 else None
 
 

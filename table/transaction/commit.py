@@ -31,7 +31,7 @@ from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import name_instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.timeline import Timeline
-from table.transaction.came_back import delete_returned, find_returned
+from table.transaction.came_back import delete_returned
 from table.transaction.commit_facts import (
     PendingCommit,
     is_clustering,
@@ -369,8 +369,7 @@ def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
         raise CommitConflictError(f"instant {time} was rolled back by another engine while it was being committed")
     found = timeline.find(time, end.action)
     if found is not None and found.is_completed:
-        if found in find_returned(timeline):
-            delete_returned(table, timeline)
+        delete_returned(table, timeline)
         return found
     if is_archived(table.archived_timeline, time):
         return name_instant(timeline.layout, time, end.action, State.COMPLETED)

@@ -149,7 +149,8 @@ RULES = {
         (commit._HeartbeatClaim, "take", _claim_alone), (commit, "begin_instant", _open_after_request),
     ],
     "4: a completed file does not come back": [
-        (commit, "find_returned", lambda _: ()), (rollback, "delete_returned", lambda _, timeline: timeline),
+        (commit, "delete_returned", lambda _, timeline: timeline),
+        (rollback, "delete_returned", lambda _, timeline: timeline),
         (archival, "delete_returned", lambda _, timeline: timeline),
     ],
     "6: leftovers go before the line moves": [

@@ -8,6 +8,7 @@ from table.errors import CommitConflictError, InvalidConfigError
 from table.files.log.instants import read_instants
 from table.hudi_table import HudiTable
 from table.log import get_logger
+from table.services.savepoint.completeness import find_lacking, find_needed
 from table.snapshot import Snapshot
 from table.storage.interface import join
 from table.timeline.active_timeline import (
@@ -30,7 +31,8 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
     """Keeps the files that readers of a commit see: cleaning does not delete them, archival stops before them.
 
     It is durable first, and verified then (rule 10): a clean that was planned before it was durable does not
-    know of it. Cleans look for savepoints after their plan is durable, so one of the two sees the other.
+    know of it. Cleans look for savepoints after their plan is durable, so one of the two sees the other. What the
+    commit shows is proven from the records of commits, not from the listing: a file that went before it is in none.
 
     Args:
         table: the table.
@@ -140,7 +142,11 @@ def _find_hole(table: HudiTable, before: Timeline, chosen: Instant, files: Mappi
             if lost:
                 return f"the clean {instant.time} deletes {lost[0]}"
     gone = find_missing_file(table, files)
-    return f"{gone} was deleted" if gone is not None else None
+    if gone is not None:
+        return f"{gone} was deleted"
+    # a clean that was archived since may have deleted a file before its folder was listed
+    commits = table.open_commits()
+    return find_lacking(find_needed([(i.time, commits.read(i)) for i in now.completed_writes], chosen.time), files)
 
 
 def find_missing_file(table: HudiTable, files: Mapping[str, tuple[str, ...]]) -> str | None:

@@ -85,7 +85,7 @@ class HudiTable:
 
     def open_commits(self) -> CommitCache:
         """An empty cache of its decoded commits, for callers that read commits more than once."""
-        return CommitCache(self.storage, self.layout)
+        return CommitCache(self.storage)
 
     def load_timeline(self) -> Timeline:
         """The active timeline, from one listing."""

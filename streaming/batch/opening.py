@@ -32,7 +32,7 @@ class TableOpener:
 
     def __init__(self, storage: Storage, options: WriteOptions, default_name: str) -> None:
         self._storage, self._options, self._default_name = storage, options, default_name
-        self._was_there = False
+        self._version: int | None = None  # of the table when it was opened last
 
     def open(self, schema: pa.Schema, batch_id: int | None) -> HudiTable:
         """Opens the table, or creates it; everything wrong with either is said here.
@@ -63,12 +63,25 @@ class TableOpener:
         drops = options.table.metadata_enabled is False
         check_can_write(replace(table.config, metadata_partitions="") if drops else table.config)
         plan_changes(options, table.config)
-        self._was_there = True
+        self._tell_version(table.config)
         return table
+
+    def _tell_version(self, config: TableConfig) -> None:
+        if self._version not in (None, config.version):
+            log.warning(
+                "table_version_changed",
+                table=self._storage.base_uri,
+                before=self._version,
+                now=config.version,
+                hint="another writer upgraded the table, as Hudi 1.x does by default, and this sink goes on in the new "
+                "version. Engines that read version 6 alone do not read the table any more; to prevent it, set "
+                "hoodie.write.table.version=6 and hoodie.write.auto.upgrade=false in Hudi's jobs",
+            )
+        self._version = config.version
 
     def _check_may_create(self, batch_id: int | None) -> None:
         address = self._storage.base_uri
-        if self._was_there:
+        if self._version is not None:
             raise TableNotFoundError(
                 f"the table at {address!r} is gone (no .hoodie/hoodie.properties), which this sink has opened before: "
                 "nothing was created. Bring the table back. To make a new one, make a new sink, and give a stream an "

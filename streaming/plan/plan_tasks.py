@@ -10,7 +10,7 @@ from streaming.plan.routes import Routes, plan_change_routes, plan_routes
 from streaming.plan.task_plan import ChangePlan, LogPlan, TaskPlan
 from streaming.plan.write_profile import FILES_REMEMBERED, FILES_SENT, WriteProfile, assign_rules, sent_files
 from table.columns.near_name import did_you_mean
-from table.config.merge_mode import MergeMode, merge_mode_of
+from table.config.merge_mode import MergeMode, mode_in_force
 from table.config.table_config import TableConfig
 from table.errors import InvalidConfigError
 from table.keys.keygen import find_key_column
@@ -24,8 +24,8 @@ from table.write.context import WriteContext
 
 
 def merge_rules(options: WriteOptions, config: TableConfig) -> MergeRules:
-    """How records of one key become one, as the table's payload class and the operation say."""
-    mode = merge_mode_of(config.payload_class) or MergeMode.EVENT_TIME
+    """How records of one key become one, as the table's properties and the operation say."""
+    mode = mode_in_force(config.version, config.payload_class, config.extra) or MergeMode.EVENT_TIME
     return MergeRules(mode, config.ordering_field, deletes_all=options.effective_operation.deletes_all)
 
 

@@ -58,6 +58,7 @@ _STRATEGIES = {
 }
 
 
+_NAMED_BY_CLASS = 6  # the last version whose payload class alone decides
 _MODE_KEY = "hoodie.record.merge.mode"
 _STRATEGY_KEY = "hoodie.record.merge.strategy.id"
 _MODES = {"EVENT_TIME_ORDERING": MergeMode.EVENT_TIME, "COMMIT_TIME_ORDERING": MergeMode.COMMIT_TIME}
@@ -84,10 +85,33 @@ def merge_mode_in(properties: Mapping[str, str]) -> MergeMode | None:
         refused = [_MODE_KEY]
     if refused:
         raise UnsupportedTableError(
-            f"the table has {refused[0]}={properties[refused[0]]}: how it merges the records of log files is not known "
-            "here; let Hudi compact the table"
+            f"the table has {refused[0]}={properties[refused[0]]}: how it merges records is not known here; let Hudi "
+            "write and compact the table"
         )
     return _MODES.get(mode)
+
+
+def mode_name(mode: MergeMode | None) -> str:
+    """The value of ``hoodie.record.merge.mode``: ``CUSTOM`` where the payload class decides."""
+    return next((name for name, each in _MODES.items() if each is mode), "CUSTOM")
+
+
+def mode_in_force(version: int, payload_class: str, properties: Mapping[str, str]) -> MergeMode | None:
+    """How a table merges records: version 6 says so by its payload class, later ones by a mode before it.
+
+    Args:
+        version: of the table.
+        payload_class: of the table.
+        properties: of the table.
+
+    Returns:
+        None where a payload class decides that is not known here.
+
+    Raises:
+        UnsupportedTableError: see `merge_mode_in`.
+    """
+    named = merge_mode_in(properties) if version > _NAMED_BY_CLASS else None
+    return named or merge_mode_of(payload_class)
 
 
 def merge_mode_of(payload_class: str) -> MergeMode | None:

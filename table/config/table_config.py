@@ -1,4 +1,4 @@
-"""TableConfig <-> ``.hoodie/hoodie.properties`` (HoodieTableConfig). Read are table versions 6, 8 and 9, written is 6.
+"""TableConfig <-> ``.hoodie/hoodie.properties`` (HoodieTableConfig) of table versions 6, 8 and 9.
 
 The file is Java ``Properties`` text with a CRC32 over ``<database>.<table>`` in
 ``hoodie.table.checksum``. Readers try the file, then its backup.
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from table import clock
-from table.config.merge_mode import PAYLOAD_STRATEGY, MergeMode, merge_mode_of
+from table.config.merge_mode import PAYLOAD_STRATEGY, MergeMode, merge_mode_of, mode_name
 from table.config.properties import format_properties, parse_properties
 from table.errors import CorruptFileError, StorageError, UnsupportedTableError
 from table.storage.interface import METAFOLDER, Storage, join
@@ -18,7 +18,9 @@ from table.storage.interface import METAFOLDER, Storage, join
 PROPERTIES_FILE = join(METAFOLDER, "hoodie.properties")
 BACKUP_FILE = join(METAFOLDER, "hoodie.properties.backup")
 
-TABLE_VERSION = 6
+TABLE_VERSION = 6  # of new tables, unless another is asked for
+LAYOUTS: Mapping[int, int] = MappingProxyType({6: 1, 8: 2, 9: 2})  # versions that are written, and their timelines
+MERGER_VERSION = 9  # from this on a mode says how records are merged, and no class
 NATIVE_FORMAT = "native"
 DEFAULT_PAYLOAD = MergeMode.EVENT_TIME.payload_class
 
@@ -58,7 +60,7 @@ class TableConfig:
     Attributes:
         name: ``hoodie.table.name``.
         table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
-        version: ``hoodie.table.version``; 6 is what this project writes.
+        version: ``hoodie.table.version``: 6, 8 or 9.
         record_key_fields: columns of the record key, in order.
         partition_fields: columns of the partition path, in order; empty when non-partitioned.
         ordering_field: ``hoodie.table.precombine.field``, from version 9 on the first of
@@ -115,8 +117,6 @@ class TableConfig:
 
     def to_properties(self) -> dict[str, str]:
         """The file's keys and values, checksum included."""
-        mode = merge_mode_of(self.payload_class)
-        strategy = PAYLOAD_STRATEGY if mode is None else mode.strategy_id
         properties = {
             "hoodie.table.name": self.name,
             "hoodie.table.type": self.table_type,
@@ -135,14 +135,38 @@ class TableConfig:
             "hoodie.partition.metafile.use.base.format": "false",
             "hoodie.table.timeline.timezone": self.timezone,
             "hoodie.archivelog.folder": self.archive_folder,
-            "hoodie.compaction.payload.class": self.payload_class,
-            "hoodie.record.merge.strategy.id": strategy,
             "hoodie.table.cdc.enabled": _text(self.cdc_enabled),
             "hoodie.table.checksum": str(checksum(self.name, self.extra.get("hoodie.database.name", ""))),
         }
-        if self.ordering_field:
-            properties["hoodie.table.precombine.field"] = self.ordering_field
-        return {**self.extra, **properties}
+        return {**self.extra, **properties, **self._of_version()}
+
+    def _of_version(self) -> dict[str, str]:
+        """The keys that differ between versions, of a new table."""
+        mode = merge_mode_of(self.payload_class)
+        ordering = ",".join(self.ordering_fields)
+        found: dict[str, str] = {}
+        if self.version < MERGER_VERSION:
+            found["hoodie.compaction.payload.class"] = self.payload_class
+            found["hoodie.record.merge.strategy.id"] = PAYLOAD_STRATEGY if mode is None else mode.strategy_id
+        if ordering:
+            key = "precombine.field" if self.version < MERGER_VERSION else "ordering.fields"
+            found[f"hoodie.table.{key}"] = ordering
+        if self.layout_version > 1:
+            found |= {
+                "hoodie.archivelog.folder": "archived",
+                "hoodie.table.initial.version": str(self.version),
+                "hoodie.timeline.path": self.timeline_folder,
+                "hoodie.timeline.history.path": self.archive_folder,
+                "hoodie.record.merge.mode": mode_name(mode),
+            }
+        if self.version >= MERGER_VERSION:
+            found["hoodie.table.format"] = self.table_format
+        return found
+
+    @property
+    def ordering_fields(self) -> tuple[str, ...]:
+        """All ordering fields, in order."""
+        return ((self.ordering_field,) if self.ordering_field else ()) + self.further_ordering_fields
 
 
 def config_from_properties(properties: Mapping[str, str]) -> TableConfig:

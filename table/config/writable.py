@@ -3,7 +3,8 @@
 import os
 
 from table.config.key_generator import KeyGenerator
-from table.config.table_config import TABLE_VERSION, TableConfig
+from table.config.merge_mode import merge_mode_in
+from table.config.table_config import LAYOUTS, NATIVE_FORMAT, TABLE_VERSION, TableConfig
 from table.errors import TableExistsError, UnsupportedTableError
 from table.storage.interface import METAFOLDER, Storage
 
@@ -25,7 +26,7 @@ def check_path_is_free(storage: Storage) -> None:
 
 
 def check_version_written(config: TableConfig, verb: str) -> None:
-    """Refuses tables of other versions than the one that is written here.
+    """Refuses tables of versions, and of kinds of a version, that are not written here.
 
     Args:
         config: the table's properties.
@@ -34,13 +35,28 @@ def check_version_written(config: TableConfig, verb: str) -> None:
     Raises:
         UnsupportedTableError: names the version and the way out.
     """
-    if config.version != TABLE_VERSION or config.layout_version != 1:
+    if LAYOUTS.get(config.version) != config.layout_version:
+        known = ", ".join(f"{version} (timeline layout {layout})" for version, layout in LAYOUTS.items())
         raise UnsupportedTableError(
             f"cannot {verb} the table {config.name!r}: it has hoodie.table.version={config.version} (timeline layout "
-            f"{config.layout_version}), and written here is version {TABLE_VERSION}. Versions 8 and 9 can be read "
-            "(HudiTable.scan). Let Hudi write it, or downgrade it with Hudi's CLI, and keep its writers at "
-            "hoodie.write.table.version=6 and hoodie.write.auto.upgrade=false"
+            f"{config.layout_version}), and written here are {known}. Let Hudi write it"
         )
+    if config.version == TABLE_VERSION:
+        return
+    ways = (
+        "It can be read (HudiTable.scan). Let Hudi write it, or downgrade it with Hudi's CLI, and keep its writers at "
+        "hoodie.write.table.version=6 and hoodie.write.auto.upgrade=false"
+    )
+    for refused, key, value in (
+        (config.table_type != "COPY_ON_WRITE", "hoodie.table.type", config.table_type),
+        (config.table_format != NATIVE_FORMAT, "hoodie.table.format", config.table_format),
+        (bool(config.further_ordering_fields), "hoodie.table.ordering.fields", ",".join(config.ordering_fields)),
+    ):
+        if refused:
+            raise UnsupportedTableError(
+                f"cannot {verb} the table {config.name!r}: it has hoodie.table.version={config.version} and "
+                f"{key}={value}, which is not written here. {ways}"
+            )
 
 
 def check_copy_on_write(config: TableConfig, verb: str) -> None:
@@ -67,6 +83,8 @@ def check_can_write(config: TableConfig) -> None:
         UnsupportedTableError: names the property, its value, and the way out.
     """
     check_version_written(config, "write")
+    if config.version != TABLE_VERSION:
+        merge_mode_in(config.extra)
     refusals = (
         (
             config.table_type not in ("COPY_ON_WRITE", "MERGE_ON_READ"),

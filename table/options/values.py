@@ -14,7 +14,7 @@ from table.columns.near_name import did_you_mean
 from table.config.choice import Choice
 from table.config.key_generator import KeyGenerator
 from table.config.merge_mode import MergeMode, merge_mode_of
-from table.config.table_config import KEYGEN_CLASSES, keygen_type_of
+from table.config.table_config import KEYGEN_CLASSES, LAYOUTS, keygen_type_of
 from table.errors import InvalidConfigError
 from table.options.choices import BadRows, SchemaMode
 from table.secret_names import HIDDEN, is_secret
@@ -183,6 +183,20 @@ class Whole:
             refuse(name, value, "not a whole number")
         if number < self.least:
             refuse(name, value, f"{self.least // self.scale} is the least that makes sense")
+        return number
+
+
+@dataclass(frozen=True)
+class VersionNumber:
+    """A table version that is written here."""
+
+    allowed: str = ", ".join(map(str, LAYOUTS))
+
+    def read(self, name: str, value: Any) -> int:
+        """The number."""
+        number = Whole(0).read(name, value)
+        if number not in LAYOUTS:
+            refuse(name, value, f"tables of this version are not written here; use one of {self.allowed}")
         return number
 
 

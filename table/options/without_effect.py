@@ -81,9 +81,6 @@ _GROUPS = {
     "markers: each data file has a file of its own, and a rollback goes by them": """
         hoodie.rollback.using.markers hoodie.write.markers.type
     """,
-    "a table stays in the version that it has": """
-        hoodie.write.auto.upgrade
-    """,
     "the batch is as large as Spark's source makes it: maxOffsetsPerTrigger and the like": """
         write.rate.limit
     """,

@@ -44,6 +44,7 @@ from table.options.values import (
     Tasks,
     Text,
     TimebasedSettings,
+    VersionNumber,
     Whole,
 )
 
@@ -106,6 +107,7 @@ class TableSettings(Settings):
         merge_mode: how records of one key become one.
         timezone: the zone of a new table's instant times.
         archive_folder: folder within ``.hoodie`` for archived instants.
+        version: of a new table: 6, 8 or 9; None: 6. A table that exists is continued in the version that it has.
         metadata_enabled: false lets the sink drop the table's metadata table; true is the same as not given.
         creation: whether a table that is not there is created: ``if_absent`` or ``never``.
     """
@@ -116,6 +118,7 @@ class TableSettings(Settings):
     merge_mode: MergeMode | None = option(None, OneOf(MergeMode, what="merge mode"))
     timezone: InstantZone | None = option(None, OneOf(InstantZone))
     archive_folder: str | None = option(None, FolderName())
+    version: int | None = option(None, VersionNumber())
     metadata_enabled: bool | None = option(None, Flag())
     creation: TableCreation = option(TableCreation.IF_ABSENT, OneOf(TableCreation, what="value"))
 

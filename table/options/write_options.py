@@ -10,7 +10,15 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, cast
 
 from table.columns.near_name import did_you_mean
-from table.config.table_config import DEFAULT_PAYLOAD, KEYGEN_CLASSES, TableConfig
+from table.config.merge_mode import MergeMode, mode_in_force
+from table.config.table_config import (
+    DEFAULT_PAYLOAD,
+    KEYGEN_CLASSES,
+    LAYOUTS,
+    MERGER_VERSION,
+    TABLE_VERSION,
+    TableConfig,
+)
 from table.errors import InvalidConfigError
 from table.keys.time_partition import parse_time_partition
 from table.options.choices import TableType
@@ -288,6 +296,13 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
     if keygen == "TIMESTAMP":
         parse_time_partition(dict(options.keys.timebased))
         extra |= dict(options.keys.timebased)  # Hudi keeps them in the properties, for readers and other writers
+    version = options.table.version or TABLE_VERSION
+    layout = LAYOUTS[version]
+    if version >= MERGER_VERSION and options.table.merge_mode is MergeMode.PARTIAL_UPDATE:
+        raise InvalidConfigError(
+            f"hoodie.datasource.write.payload.class={options.table.merge_mode.payload_class} is not written in tables "
+            f"of version {version}: use hoodie.write.table.version=6 or 8"
+        )
     return TableConfig(
         name=options.table.name or default_name,
         table_type=(options.table.table_type or TableType.COPY_ON_WRITE).value,
@@ -298,7 +313,9 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
         hive_style=bool(options.keys.hive_style),
         url_encode=bool(options.keys.url_encode),
         timezone=options.table.timezone or "UTC",
-        archive_folder=options.table.archive_folder or "archived",
+        archive_folder=options.table.archive_folder or ("archived" if layout == 1 else "history"),
+        version=version,
+        layout_version=layout,
         payload_class=options.table.merge_mode.payload_class if options.table.merge_mode else DEFAULT_PAYLOAD,
         extra=extra,
     )
@@ -330,6 +347,9 @@ def check_options_agree(options: WriteOptions, config: TableConfig) -> None:
         InvalidConfigError: names the option, its value and the table's.
     """
     mode = options.table.merge_mode
+    in_force = mode_in_force(config.version, config.payload_class, config.extra) if mode else None
+    merged_by = in_force.payload_class if in_force else config.payload_class
+    archive_folder = options.table.archive_folder if config.layout_version == 1 else None  # layout 2 does not use it
     pairs = (
         ("hoodie.table.name", options.table.name, config.name),
         ("hoodie.datasource.write.table.type", options.table.table_type, config.table_type),
@@ -339,9 +359,17 @@ def check_options_agree(options: WriteOptions, config: TableConfig) -> None:
         ("hoodie.datasource.write.keygenerator.type", options.keys.keygen_type, config.keygen_type),
         ("hoodie.datasource.write.hive_style_partitioning", options.keys.hive_style, config.hive_style),
         ("hoodie.datasource.write.partitionpath.urlencode", options.keys.url_encode, config.url_encode),
-        ("hoodie.datasource.write.payload.class", mode and mode.payload_class, config.payload_class),
+        (
+            "hoodie.datasource.write.payload.class",
+            mode and mode.payload_class,
+            merged_by,
+        ),
         ("hoodie.table.timeline.timezone", options.table.timezone, config.timezone),
-        ("hoodie.archivelog.folder", options.table.archive_folder, config.archive_folder),
+        (
+            "hoodie.archivelog.folder",
+            archive_folder,
+            config.archive_folder,
+        ),
     )
     stored = [(key, value, config.extra[key]) for key, value in options.keys.timebased if key in config.extra]
     for key, ours, theirs in (*pairs, *stored):

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from table.columns.lots import SpilledLots
 from table.columns.memory_size import rows_bytes
-from table.config.merge_mode import merge_mode_in, merge_mode_of
-from table.config.table_config import TABLE_VERSION, TableConfig
+from table.config.merge_mode import mode_in_force
+from table.config.table_config import TableConfig
 from table.errors import UnsupportedTableError
 from table.files.base.stored_file import StoredBaseFile
 from table.files.bloom.key_hashes import hash_keys
@@ -87,8 +87,7 @@ def rules_of(config: TableConfig, schema: pa.Schema) -> MergeRules:
     Raises:
         UnsupportedTableError: how records are merged is not known here, or there are no meta columns.
     """
-    mode = None if config.version == TABLE_VERSION else merge_mode_in(config.extra)
-    mode = mode or merge_mode_of(config.payload_class)
+    mode = mode_in_force(config.version, config.payload_class, config.extra)
     if mode is None:
         raise UnsupportedTableError(
             f"the table has hoodie.compaction.payload.class={config.payload_class}: how it merges the records of log "

@@ -91,7 +91,7 @@ def plan_pinned(table: HudiTable, plan: Callable[[], ScanPlan], lifetime_s: int)
             if attempt + 1 == _TRIES:
                 raise
             continue
-        is_pinned = lifetime_s > 0 and bool(made.slices) and table.layout.is_written
+        is_pinned = lifetime_s > 0 and bool(made.slices)
         if not is_pinned or made.as_of is None or not is_cleaned_here(storage):
             return made, HeldPin(storage, None)
         pin = fresh_pin(made.as_of, lifetime_s)

@@ -7,10 +7,10 @@ may or may not have created is read back before the caller gets an answer.
 from typing import Protocol
 
 from table import clock
-from table.errors import CommitOutcomeUnknownError, StorageError, TimelineMovedError
+from table.errors import BrokenInvariantError, CommitOutcomeUnknownError, StorageError, TimelineMovedError
 from table.storage.interface import METAFOLDER, TEMPORARY_PREFIX, Storage, join
 from table.timeline.instant import Action, Instant, State
-from table.timeline.layout import LAYOUT_1, TimelineLayout, check_is_written, name_instant
+from table.timeline.layout import LAYOUT_1, TimelineLayout, name_instant
 from table.timeline.timeline import Timeline, build_timeline
 
 _STALE_MS = 600_000
@@ -138,11 +138,9 @@ def request_and_list(
         The instant, and the timeline as it was after the request.
 
     Raises:
-        UnsupportedTableError: the table's layout is not written here.
         InvalidConfigError: when the timeline is ahead of our clock.
         StorageError: when the store fails.
     """
-    check_is_written(timeline.layout)
     last = timeline.last_time
     for attempt in range(_TRIES):
         time = clock.next_instant_time(last, clock.now_ms() + attempt, zone)
@@ -178,14 +176,24 @@ def begin_instant(storage: Storage, instant: Instant, content: bytes = b"") -> I
     return moved
 
 
-def complete_instant(storage: Storage, instant: Instant, content: bytes) -> Instant:
+def complete_instant(storage: Storage, instant: Instant, content: bytes, completion_time: str | None = None) -> Instant:
     """Moves an inflight instant to completed: from here on what it did is visible.
 
+    Args:
+        storage: the table's.
+        instant: inflight.
+        content: of the completed file.
+        completion_time: part of the file's name in timeline layout 2, and decided before, once for all who complete the
+            instant (`EndRecord.completion_time`); None in layout 1.
+
     Raises:
+        BrokenInvariantError: the names of the table's layout hold a time of completion, and none is given.
         CommitOutcomeUnknownError: when the store failed and could not be asked what happened.
         StorageError: when somebody else completed the instant with other content.
     """
-    moved = instant.to(State.COMPLETED)
+    if instant.names.hold_completion and completion_time is None:
+        raise BrokenInvariantError(f"{instant.path} is to be completed, and nothing has decided at which time")
+    moved = instant.to(State.COMPLETED, completion_time)
     if create_settled(storage, moved.path, content) == content:
         return moved
     raise StorageError(f"{moved.path} was completed by somebody else with other content")

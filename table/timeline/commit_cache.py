@@ -7,7 +7,7 @@ rolled back. So an entry never has to be dropped for being wrong, only for room.
 from table.storage.interface import Storage
 from table.timeline.active_timeline import find_instant, read_instant
 from table.timeline.instant import Instant
-from table.timeline.layout import LAYOUT_1, TimelineLayout
+from table.timeline.metadata.avro_commit import decode_avro_commit
 from table.timeline.metadata.commit import CommitMetadata
 
 CACHED_BYTES = 16 * 1024 * 1024
@@ -19,12 +19,11 @@ class CommitCache:
 
     Args:
         storage: the table's.
-        layout: of the table's timeline; `HudiTable.open_commits` gives it.
         most_bytes: of decoded commits, estimated; those asked for least recently go first, and the last one stays.
     """
 
-    def __init__(self, storage: Storage, layout: TimelineLayout = LAYOUT_1, *, most_bytes: int = CACHED_BYTES) -> None:
-        self._storage, self._layout, self._most_bytes = storage, layout, most_bytes
+    def __init__(self, storage: Storage, *, most_bytes: int = CACHED_BYTES) -> None:
+        self._storage, self._most_bytes = storage, most_bytes
         self._kept: dict[Instant, CommitMetadata] = {}
         self._bytes = 0
 
@@ -69,7 +68,7 @@ class CommitCache:
         return found
 
     def _decode(self, instant: Instant, data: bytes) -> CommitMetadata:
-        metadata = self._layout.decode_commit(data, instant.file_name)
+        metadata = decode_avro_commit(data, instant.file_name)  # in either layout: a table may change it meanwhile
         # a store that creates a file before it fills it may show an empty one first
         if instant.is_completed and data.strip():
             self.keep(instant, metadata)

@@ -9,6 +9,7 @@ A rollback of a completed commit and a restore have one, too: "commit" says that
 was withdrawn before anything was undone. The commits that are undone then have their own records overruled.
 """
 
+import base64
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,8 @@ class EndRecord:
         content: of the completed file, for a commit.
         version: of hudistream that wrote the record.
         undone: sink id and batch id of the stream's batch that it takes back, where it undoes a completed commit.
+        completion_time: part of the completed file's name in timeline layout 2: whoever carries the end out creates the
+            same file. None in layout 1, and for a rollback.
     """
 
     time: str
@@ -44,6 +47,7 @@ class EndRecord:
     content: bytes = b""
     version: str = VERSION
     undone: tuple[str, int] | None = None
+    completion_time: str | None = None
 
     @property
     def is_commit(self) -> bool:
@@ -52,8 +56,13 @@ class EndRecord:
 
     def encode(self) -> bytes:
         """JSON."""
-        document = {"end": self.end, "by": self.by, "version": self.version, "content": self.content.decode()}
-        return json.dumps({**document, "undone": self.undone} if self.undone else document).encode()
+        document: dict[str, Any] = {"end": self.end, "by": self.by, "version": self.version}
+        try:
+            document["content"] = self.content.decode()
+        except UnicodeDecodeError:  # Avro
+            document |= {"content": "", "base64": base64.b64encode(self.content).decode()}
+        more = {"undone": self.undone, "completion_time": self.completion_time}
+        return json.dumps(document | {key: value for key, value in more.items() if value}).encode()
 
 
 def end_path(time: str, action: Action) -> str:
@@ -74,9 +83,10 @@ def decode_end(time: str, action: Action, data: bytes) -> EndRecord:
             action,
             document["end"],
             document["by"],
-            document["content"].encode(),
+            base64.b64decode(document["base64"]) if "base64" in document else document["content"].encode(),
             document["version"],
             _undone(document.get("undone")),
+            document.get("completion_time"),
         )
     except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
         raise CorruptFileError(f"{end_path(time, action)} is not an end record: {error!r}") from error

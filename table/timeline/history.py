@@ -7,7 +7,8 @@
     _version_                                       the newest n
 
 A writer adds a file, writes the next manifest and then the version. It merges files into one of the next level, and
-deletes what the last three manifests do not name. This project reads the archive and does not write it.
+deletes what the last three manifests do not name. So a reader at any moment finds a whole archive: what it has listed
+stays until three more manifests are written.
 """
 
 import json
@@ -20,9 +21,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from table.errors import CorruptFileError, StorageError, UnsupportedTableError
+from table.errors import CorruptFileError, StorageError
 from table.storage.interface import Storage, join
 from table.timeline.archived_timeline import ArchivedChange, ArchivedCommit, RetiredFile
+from table.timeline.history_file import decode_rows, encode_rows, rows_of
 from table.timeline.instant import WRITE_ACTIONS, Action
 from table.timeline.metadata.avro_commit import decode_avro_commit
 from table.timeline.metadata.avro_record import decode_record, read_as, text_of, texts_of
@@ -33,6 +35,8 @@ _MANIFEST = re.compile(r"manifest_(\d+)")
 _DATA_FILE = re.compile(r"(\d+)_(\d+)_(\d+)\.parquet")
 _WRITES = {action.value for action in WRITE_ACTIONS}
 _BATCH_ROWS = 256  # an instant holds its whole commit
+_FILES_MERGED = 10  # ``hoodie.timeline.compaction.batch.size``
+_MANIFESTS_KEPT = 3
 
 
 @dataclass(frozen=True)
@@ -53,20 +57,7 @@ class HistoryArchive:
         Raises:
             CorruptFileError: the newest manifest is damaged.
         """
-        manifests = {
-            int(found[1]): entry.name
-            for entry in self.storage.list_dir(self.folder)
-            if (found := _MANIFEST.fullmatch(entry.name))
-        }
-        number = self._read_version()
-        name = manifests.get(number) if number is not None else None
-        if name is None:
-            if not manifests:
-                return []
-            name = manifests[max(manifests)]
-        path = join(self.folder, name)
-        with self._change_named(path):
-            names = _files_of(self.storage.read(path), path)
+        _, names = self._read_manifest()
         return [join(self.folder, each) for each in sorted(names, key=_times_of, reverse=True)]
 
     def read_files(self) -> Iterator[list[ArchivedCommit]]:
@@ -137,12 +128,85 @@ class HistoryArchive:
         )
 
     def append(self, files: Sequence[RetiredFile], batch: int) -> str:  # noqa: ARG002 as `Archive`
-        """Refused: instants of layout 2 are retired by Hudi.
+        """Takes files of instants: one data file of level 0, named by a new manifest (LSMTimelineWriter.write).
+
+        The caller holds the table's lock: two writers of manifests would lose each other's files.
+
+        Args:
+            files: by instant, lowest state first.
+            batch: not used: all go into one file.
+
+        Returns:
+            Path of the new file, relative to the table.
 
         Raises:
-            UnsupportedTableError: always.
+            CorruptFileError: the newest manifest is damaged.
+            StorageError: the store fails, or another process wrote a manifest meanwhile.
         """
-        raise UnsupportedTableError(f"the history in {self.folder} is read here and not written: let Hudi archive")
+        rows = rows_of(files)
+        number, named = self._read_manifest()
+        name = f"{rows[0].time}_{rows[-1].time}_0.parquet"
+        if name in named:  # an archival died before it deleted the instants, which are still on the timeline
+            known = decode_rows(self.storage.read(join(self.folder, name)), name)
+            rows = sorted({(row.time, row.action): row for row in (*known, *rows)}.values())
+        self.storage.put(join(self.folder, name), encode_rows(rows))
+        named = list(dict.fromkeys((*named, name)))
+        number = self._write_manifest(number, named)
+        self._merge(number, named)
+        return join(self.folder, name)
+
+    def _merge(self, number: int, named: list[str]) -> None:
+        """Merges the oldest files of a level into one of the next one, and deletes what no kept manifest names."""
+        level = 0
+        while True:
+            of_level = sorted(name for name in named if _times_of(name)[2] == level)
+            if not of_level:
+                break
+            level += 1
+            if len(of_level) < _FILES_MERGED:
+                continue
+            merged = of_level[:_FILES_MERGED]
+            rows = sorted(
+                row for name in merged for row in decode_rows(self.storage.read(join(self.folder, name)), name)
+            )
+            name = f"{rows[0].time}_{rows[-1].time}_{level}.parquet"
+            self.storage.put(join(self.folder, name), encode_rows(rows))
+            named = [*(each for each in named if each not in merged), name]
+            number = self._write_manifest(number, named)
+        self._delete_unnamed(number)
+
+    def _delete_unnamed(self, number: int) -> None:
+        entries = {entry.name for entry in self.storage.list_dir(self.folder)}
+        kept = {f"manifest_{n}" for n in range(number - _MANIFESTS_KEPT + 1, number + 1)} & entries
+        named = {file for name in kept for file in _files_of(self.storage.read(join(self.folder, name)), name)}
+        for name in sorted(entries):
+            is_old = (found := _MANIFEST.fullmatch(name)) is not None and int(found[1]) <= number - _MANIFESTS_KEPT
+            if is_old or (_DATA_FILE.fullmatch(name) and name not in named):
+                self.storage.delete_metafile(join(self.folder, name))
+
+    def _read_manifest(self) -> tuple[int, list[str]]:
+        """Number of the newest manifest, and the data files that it names; 0 where there is none."""
+        manifests = {
+            int(found[1]): entry.name
+            for entry in self.storage.list_dir(self.folder)
+            if (found := _MANIFEST.fullmatch(entry.name))
+        }
+        if not manifests:
+            return 0, []
+        number = self._read_version()
+        number = number if number in manifests else max(manifests)
+        path = join(self.folder, manifests[number])
+        with self._change_named(path):
+            return number, _files_of(self.storage.read(path), path)
+
+    def _write_manifest(self, before: int, named: Sequence[str]) -> int:
+        """Writes the next manifest, and says that it is the newest. One that a dead process left is written over."""
+        number = before + 1
+        sizes = {entry.name: entry.size_bytes for entry in self.storage.list_dir(self.folder)}
+        document = {"files": [{"fileName": name, "fileLen": sizes[name]} for name in named]}
+        self.storage.put(join(self.folder, f"manifest_{number}"), json.dumps(document, indent=2).encode())
+        self.storage.put(join(self.folder, _VERSION_FILE), str(number).encode())
+        return number
 
     def _read_version(self) -> int | None:
         try:

@@ -50,7 +50,7 @@ COMPLETED_AS = {
 
 WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
 # those that can have an end record
-DECIDED_ACTIONS = WRITE_ACTIONS | {Action.COMPACTION, Action.ROLLBACK, Action.RESTORE}
+DECIDED_ACTIONS = WRITE_ACTIONS | {Action.COMPACTION, Action.ROLLBACK, Action.RESTORE, Action.CLEAN, Action.SAVEPOINT}
 
 # the only moves that exist; None is "not there"
 ALLOWED_TRANSITIONS: frozenset[tuple[State | None, State | None]] = frozenset(
@@ -74,6 +74,10 @@ class InstantNames(Protocol):
     def folder(self) -> str:
         """Where they are, relative to the table."""
 
+    @property
+    def hold_completion(self) -> bool:
+        """Whether the name of a completed file says when the instant was completed."""
+
     def format(self, instant: "Instant") -> str:
         """File name of an instant, without the folder."""
 
@@ -93,6 +97,7 @@ class RequestTimeNames:
     """
 
     folder = METAFOLDER
+    hold_completion = False
 
     def format(self, instant: "Instant") -> str:
         """File name of an instant."""
@@ -122,6 +127,11 @@ class CompletionTimeNames:
     """
 
     folder: str = join(METAFOLDER, "timeline")
+
+    @property
+    def hold_completion(self) -> bool:
+        """Always."""
+        return True
 
     def format(self, instant: "Instant") -> str:
         """File name of an instant."""

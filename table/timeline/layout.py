@@ -1,7 +1,7 @@
 """Timeline layouts: where instants are, how their files are named, what commits are encoded in, and which archive.
 
-A table says its layout in ``hoodie.timeline.layout.version``. Layout 1 is that of table version 6. Layout 2 is that of
-versions 8 and 9, and is only read here. A later one is a class like `CompletionTimeLayout`, entered in `_LAYOUTS`.
+A table says its layout in ``hoodie.timeline.layout.version``. Layout 1 is that of table version 6, layout 2 that of
+versions 8 and 9. A later one is a class like `CompletionTimeLayout`, entered in `_LAYOUTS`.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
+from table import clock
 from table.errors import UnsupportedTableError
 from table.storage.interface import METAFOLDER, Storage, join
 from table.timeline.archive_log import LogArchive
 from table.timeline.archived_timeline import Archive
 from table.timeline.history import HistoryArchive
 from table.timeline.instant import REQUEST_TIME_NAMES, Action, CompletionTimeNames, Instant, InstantNames, State
-from table.timeline.metadata.avro_commit import decode_avro_commit
+from table.timeline.metadata.avro_commit import decode_avro_commit, encode_avro_commit
 from table.timeline.metadata.commit import CommitMetadata, decode_commit, encode_commit
 
 
@@ -25,10 +26,6 @@ class TimelineLayout(Protocol):
     @property
     def version(self) -> int:
         """As ``hoodie.timeline.layout.version`` says it."""
-
-    @property
-    def is_written(self) -> bool:
-        """Whether this project writes it; otherwise it only reads it."""
 
     @property
     def names(self) -> InstantNames:
@@ -41,8 +38,26 @@ class TimelineLayout(Protocol):
     def visible_since(self, instant: Instant) -> str:
         """The time by which completed instants are ordered: what is later was not visible to what is earlier."""
 
-    def encode_commit(self, metadata: CommitMetadata) -> bytes:
-        """Content of the file of a commit, delta commit or replace commit, inflight or completed."""
+    def choose_completion(self, last_time: str | None, time: str, now_ms: int, zone: str) -> str | None:
+        """The time of completion of an instant that is completed now; None where names do not hold it.
+
+        Args:
+            last_time: the greatest time of the timeline, of a request or of a completion (`Timeline.last_time`).
+            time: of the instant's request.
+            now_ms: milliseconds since the epoch.
+            zone: the table's.
+
+        Raises:
+            InvalidConfigError: the timeline is ahead of this machine's clock.
+        """
+
+    def encode_commit(self, metadata: CommitMetadata, *, replaces: bool = False) -> bytes:
+        """Content of the file of a commit, delta commit or replace commit, inflight or completed.
+
+        Args:
+            metadata: what it did, or what a pending one says of itself.
+            replaces: whether it is a completed replace commit.
+        """
 
     def decode_commit(self, data: bytes, name: str) -> CommitMetadata:
         """The inverse of `encode_commit`.
@@ -69,15 +84,17 @@ class RequestTimeLayout:
 
     version = 1
     completes_in_order = False
-    is_written = True
     names: InstantNames = REQUEST_TIME_NAMES
 
     def visible_since(self, instant: Instant) -> str:
         """The time of the request: the layout has no other."""
         return instant.time
 
-    def encode_commit(self, metadata: CommitMetadata) -> bytes:
-        """JSON."""
+    def choose_completion(self, last_time: str | None, time: str, now_ms: int, zone: str) -> None:
+        """None: names hold the time of the request alone."""
+
+    def encode_commit(self, metadata: CommitMetadata, *, replaces: bool = False) -> bytes:  # noqa: ARG002 as `TimelineLayout`
+        """JSON, the same for every action."""
         return encode_commit(metadata)
 
     def decode_commit(self, data: bytes, name: str) -> CommitMetadata:
@@ -93,15 +110,12 @@ class RequestTimeLayout:
 class CompletionTimeLayout:
     """Layout 2: ``.hoodie/timeline/``, names and order by the time of completion, commits in Avro, an LSM history.
 
-    It is read and not written.
-
     Attributes:
         timeline_folder: ``hoodie.timeline.path``, below ``.hoodie``.
     """
 
     timeline_folder: str = "timeline"
     version = 2
-    is_written = False
     completes_in_order = True
 
     @property
@@ -113,13 +127,13 @@ class CompletionTimeLayout:
         """The time of completion; of an instant that does not name it (moved here from layout 1), of the request."""
         return instant.completion_time or instant.time
 
-    def encode_commit(self, metadata: CommitMetadata) -> bytes:  # noqa: ARG002 as `TimelineLayout`
-        """Refused.
+    def choose_completion(self, last_time: str | None, time: str, now_ms: int, zone: str) -> str:
+        """Greater than every time on the timeline, and than that of the request."""
+        return clock.next_instant_time(max(last_time or "", time), now_ms, zone)
 
-        Raises:
-            UnsupportedTableError: always.
-        """
-        raise UnsupportedTableError("timelines of layout 2 are read here and not written: write with Hudi")
+    def encode_commit(self, metadata: CommitMetadata, *, replaces: bool = False) -> bytes:
+        """Avro."""
+        return encode_avro_commit(metadata, replaces=replaces)
 
     def decode_commit(self, data: bytes, name: str) -> CommitMetadata:
         """From Avro."""
@@ -154,18 +168,6 @@ def layout_of(version: int, timeline_folder: str = "timeline") -> TimelineLayout
             "downgrade it to table version 6 with Hudi's CLI"
         )
     return _LAYOUTS[version](timeline_folder)
-
-
-def check_is_written(layout: TimelineLayout) -> None:
-    """Refuses to write to a timeline that is only read here, whoever comes that far.
-
-    Raises:
-        UnsupportedTableError: names the layout.
-    """
-    if not layout.is_written:
-        raise UnsupportedTableError(
-            f"timelines of layout {layout.version} are read here and not written: write with Hudi"
-        )
 
 
 def name_instant(layout: TimelineLayout, time: str, action: Action, state: State) -> Instant:

@@ -33,8 +33,8 @@ class Timeline:
 
     @cached_property
     def last_time(self) -> str | None:
-        """The greatest instant time in any state."""
-        return max((instant.time for instant in self.instants), default=None)
+        """The greatest time of a request or of a completion, of an instant in any state."""
+        return max((max(i.time, i.completion_time or "") for i in self.instants), default=None)
 
     @cached_property
     def completed_writes(self) -> tuple[Instant, ...]:

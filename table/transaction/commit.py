@@ -40,6 +40,7 @@ from table.transaction.commit_facts import (
     rollbacks_after,
 )
 from table.transaction.commit_order import Place, find_last_place, take_next_place
+from table.transaction.completion import choose_completion
 from table.transaction.conflicts import CommitFacts, find_conflict
 from table.transaction.heartbeat import WriterIdentity, begin_heartbeat, delete_heartbeat
 from table.transaction.lease import Lease
@@ -150,7 +151,7 @@ def _check_compactions(timeline: Timeline, time: str) -> None:
 
 def _check_clusterings(storage: Storage, before: Timeline, now: Timeline) -> None:
     """Refuses to write beside a clustering that was requested since the caller looked: it will not know our files."""
-    for pending in now.pending_of(Action.REPLACE_COMMIT):
+    for pending in now.pending_of(Action.REPLACE_COMMIT, Action.CLUSTERING):
         if before.find(pending.time, pending.action) is None and is_clustering(storage, now, pending):
             raise CommitConflictError(
                 f"the clustering {pending.file_name} was requested while this batch began: let its writer finish it; "
@@ -255,7 +256,7 @@ def complete_commit(
                 break
         else:
             raise CommitConflictError(f"other writers committed {_TRIES} times in turn: run the batch again")
-        completed = _decide_and_complete(table, pending, table.layout.encode_commit(metadata), lease)
+        completed = _decide_and_complete(table, timeline, pending, metadata, lease)
     log.debug("commit_completed", table=table.storage.base_uri, instant_time=pending.time, files=len(written.stats))
     return CompletedCommit(completed, metadata)
 
@@ -297,9 +298,14 @@ def _settle_last(table: HudiTable, owner: str) -> Place:
     return last
 
 
-def _decide_and_complete(table: HudiTable, pending: PendingCommit, content: bytes, lease: Lease) -> Instant:
+def _decide_and_complete(
+    table: HudiTable, timeline: Timeline, pending: PendingCommit, metadata: CommitMetadata, lease: Lease
+) -> Instant:
     lease.check()
-    wanted = EndRecord(pending.time, pending.instant.action, COMMIT, lease.owner, content)
+    action = pending.instant.action
+    content = table.layout.encode_commit(metadata, replaces=action is Action.REPLACE_COMMIT)
+    completion_time = choose_completion(table, timeline, pending.instant)
+    wanted = EndRecord(pending.time, action, COMMIT, lease.owner, content, completion_time=completion_time)
     end = decide_end(table.storage, wanted)
     if not end.is_commit:
         raise CommitConflictError(
@@ -332,7 +338,7 @@ def carry_out_commit(table: HudiTable, end: EndRecord) -> Instant:
     if not storage.exists(begun.path):
         return _find_outcome(table, end)
     wait_until_reached(table, end)
-    completed = complete_instant(storage, begun, end.content)
+    completed = complete_instant(storage, begun, end.content, end.completion_time)
     if not storage.exists(begun.path):
         # a foreign rollback passed us by, and what it deleted is not there to be seen; or archival did
         return _find_outcome(table, end)
@@ -372,7 +378,7 @@ def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
         delete_returned(table, timeline)
         return found
     if is_archived(table.archived_timeline, time):
-        return name_instant(timeline.layout, time, end.action, State.COMPLETED)
+        return name_instant(timeline.layout, time, end.action, State.INFLIGHT).to(State.COMPLETED, end.completion_time)
     raise CommitOutcomeUnknownError(f"the files of instant {time} are not on the timeline: run the batch again")
 
 

@@ -97,14 +97,19 @@ def _load_scheduled(storage: Storage, timeline: Timeline, pending: PendingCommit
     known = {i.time for i in pending.seen} | {i.time for i in pending.compactions} | {pending.time}
     compactions = timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION)
     found = {i.time for i in compactions if i.time not in known}
-    for instant in timeline.pending_of(Action.REPLACE_COMMIT):
+    for instant in timeline.pending_of(Action.REPLACE_COMMIT, Action.CLUSTERING):
         if instant.time not in known and is_clustering(storage, timeline, instant):
             found.add(instant.time)
     return frozenset(found)
 
 
 def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
-    """Whether a replace commit's request holds a plan: those of overwrites hold none, or are empty."""
+    """Whether a pending write is a clustering: in timeline layout 1 a replace commit whose request holds a plan.
+
+    Requests of overwrites hold none, or are empty. In layout 2 a clustering is an action of its own.
+    """
+    if instant.action is not Action.REPLACE_COMMIT:
+        return instant.action is Action.CLUSTERING
     request = instant.at(State.REQUESTED)
     data = find_instant(storage, request) if timeline.contains(request) else b""
     if not data:

@@ -20,7 +20,6 @@ from table.lock import NO_LOCK, HeldLock, Step, TableLock
 from table.log import get_logger
 from table.options.lock_settings import LockSettings
 from table.storage.interface import Storage
-from table.timeline.layout import check_is_written
 from table.transaction.locks import SharedLock, make_lock
 
 __all__ = ["HeldLock", "Step", "StepLock", "TableLock", "guarded", "lock_for"]
@@ -36,10 +35,8 @@ def guarded(table: HudiTable, step: Step) -> AbstractContextManager[HeldLock]:
         step: which.
 
     Raises:
-        UnsupportedTableError: the layout of the table's timeline is not written here.
         CommitConflictError: others hold it for too long; nothing was done.
     """
-    check_is_written(table.layout)
     return table.lock.guarded(step)
 
 

@@ -279,12 +279,12 @@ def test_a_completed_file_that_comes_back_after_archival_hides_no_commit(tmp_pat
     world = Meanwhile(str(tmp_path / "t"), mor, "SIMPLE")
     complete, gone = commit.complete_instant, []
 
-    def completed_late(storage, instant, content):
+    def completed_late(storage, instant, content, completion_time):
         monkeypatch.setattr(commit, "complete_instant", complete)
         world.write_elsewhere(8)
         world.archive()
         gone.append(not storage.exists(instant.path))
-        done = complete(storage, instant, content)
+        done = complete(storage, instant, content, completion_time)
         if not looks:
             raise StorageError("the process died")
         return done

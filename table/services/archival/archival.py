@@ -9,7 +9,7 @@ So one archival runs at a time (`turn`), everything that it deletes is proven by
 and a plan that is outdated is made anew.
 """
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 
 from table.config.writable import check_version_written
@@ -181,7 +181,9 @@ def _retire(
     storage, plan, timeline = table.storage, scheduled.plan, scheduled.timeline
     orphans = delete_leftovers(table, timeline, plan, retired, clean)
     turn.check()
-    path = table.archived_timeline.append(retired.files, settings.batch)
+    # the history of layout 2 has manifests, which Hudi's archival writes under the lock, too
+    with guarded(table, Step.SCHEDULE) if table.layout.completes_in_order else nullcontext():
+        path = table.archived_timeline.append(retired.files, settings.batch)
     for instant in plan.instants:
         turn.check()
         # the completed file last: a request without it looks like a write that failed

@@ -24,7 +24,6 @@ from table.services.clean.judgement import PinFacts, find_pinned, load_savepoint
 from table.services.clean.readers import HeldPartitions
 from table.timeline.active_timeline import (
     begin_instant,
-    complete_instant,
     delete_instant_file,
     read_instant,
     request_instant,
@@ -38,6 +37,7 @@ from table.timeline.metadata.clean import (
     encode_clean_plan,
 )
 from table.timeline.timeline import Timeline
+from table.transaction.completion import complete_service
 from table.transaction.lease import hold_table
 from table.transaction.lock import Step, guarded
 from table.view.file_system_view import list_file_groups
@@ -197,7 +197,7 @@ def execute_clean(
 
 def _complete(table: HudiTable, begun: Instant, outcome: CleanMetadata) -> None:
     try:
-        complete_instant(table.storage, begun, encode_clean_metadata(outcome))
+        complete_service(table, begun, encode_clean_metadata(outcome), clock.fresh_uuid())
     except StorageError:
         # another cleaner carried out the same plan at the same time: it is done either way
         now = table.load_timeline().find(begun.time, Action.CLEAN)

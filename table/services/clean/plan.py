@@ -16,6 +16,7 @@ PENDING_WRITES = (
     Action.COMMIT,
     Action.DELTA_COMMIT,
     Action.REPLACE_COMMIT,
+    Action.CLUSTERING,
     Action.COMPACTION,
     Action.LOG_COMPACTION,
 )

@@ -32,6 +32,7 @@ from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.metadata.compaction import CompactionOperation, decode_compaction_plan, encode_compaction_plan
 from table.timeline.timeline import Timeline
 from table.transaction.commit import carry_out_commit, clean_up_commit
+from table.transaction.completion import completion_now
 from table.transaction.lease import COMMANDS, find_holder, hold_table
 from table.transaction.lease_record import LeaseRecord
 from table.transaction.lock import Step, guarded
@@ -251,7 +252,9 @@ def execute_compaction(
     if end is None:
         content = table.layout.encode_commit(_written(table, pending, base_file, runner))
         _check_is_wanted(table, pending)
-        end = decide_end(storage, EndRecord(time, Action.COMPACTION, COMMIT, clock.fresh_uuid(), content))
+        at = completion_now(table, pending)
+        end = EndRecord(time, Action.COMPACTION, COMMIT, clock.fresh_uuid(), content, completion_time=at)
+        end = decide_end(storage, end)
     _check_not_undone(table, pending, end)
     completed = carry_out_commit(table, end)
     stats = table.layout.decode_commit(end.content, completed.file_name).stats

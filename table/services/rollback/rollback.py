@@ -27,7 +27,6 @@ from table.services.rollback.undone_files import find_referenced, list_undone
 from table.storage.interface import Storage
 from table.timeline.active_timeline import (
     begin_instant,
-    complete_instant,
     delete_instant_file,
     find_instant,
     read_instant,
@@ -48,12 +47,13 @@ from table.transaction.came_back import delete_returned
 from table.transaction.checkpoint import batch_of_commit
 from table.transaction.commit import carry_out_commit, delete_strays, is_older_than_any_task
 from table.transaction.commit_facts import is_clustering
+from table.transaction.completion import complete_service
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, find_live_writer, heartbeat_path
 from table.transaction.lease import measure_now_ms
 from table.transaction.liveness import Beside, Standing, judge_writer
 from table.transaction.lock import Step, guarded
 
-WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLUSTERING)
 
 log = get_logger("hudistream.rollback")
 
@@ -133,7 +133,7 @@ def _find_alive(
     storage, alive = table.storage, set()
     now_ms = measure_now_ms(storage, identity.owner)
     for instant in timeline.pending_of(*WRITES):
-        if instant.action is Action.REPLACE_COMMIT and is_clustering(storage, timeline, instant):
+        if is_clustering(storage, timeline, instant):
             raise CommitConflictError(
                 f"{instant.file_name} is a pending clustering of another writer: finish it there first"
             )
@@ -170,10 +170,10 @@ def end_pending(table: HudiTable, timeline: Timeline, instant: Instant, owner: s
         if end.is_commit:
             log.info("commit_carried_out", table=table.storage.base_uri, instant_time=instant.time, decided_by=end.by)
             return carry_out_commit(table, end)
-    return _carry_out_rollback(table, timeline, instant)
+    return _carry_out_rollback(table, timeline, instant, owner)
 
 
-def _carry_out_rollback(table: HudiTable, timeline: Timeline, instant: Instant) -> Instant:
+def _carry_out_rollback(table: HudiTable, timeline: Timeline, instant: Instant, owner: str) -> Instant:
     """Rolls back one pending commit, by its markers. Returns the completed rollback."""
     storage = table.storage
     with guarded(table, Step.SCHEDULE):
@@ -187,7 +187,7 @@ def _carry_out_rollback(table: HudiTable, timeline: Timeline, instant: Instant) 
     if now is None or now.is_completed:
         delete_instant_file(storage, rollback)
         raise CommitConflictError(f"instant {instant.time} was finished by its writer while it was to be rolled back")
-    return execute_rollback(table, rollback, plan)
+    return execute_rollback(table, rollback, plan, owner)
 
 
 def resume_rollback(table: HudiTable, timeline: Timeline, rollback: Instant, owner: str) -> None:
@@ -253,7 +253,7 @@ def undo_decided(table: HudiTable, timeline: Timeline, rollback: Instant, plan: 
         overrule_end(storage, EndRecord(plan.instant_time, action, ROLLBACK, owner, undone=undone))
     if data is not None:
         delete_instant_file(storage, done)
-    execute_rollback(table, rollback, plan)
+    execute_rollback(table, rollback, plan, owner)
 
 
 def _end_compaction(table: HudiTable, plan: RollbackPlan, owner: str) -> RollbackPlan:
@@ -283,7 +283,7 @@ def _drop_rollback(table: HudiTable, timeline: Timeline, rollback: Instant) -> N
         delete_instant_file(table.storage, file)
 
 
-def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan) -> Instant:
+def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan, owner: str) -> Instant:
     """Undoes an instant whose end is decided, and records it. Can be repeated (rule 4).
 
     First nobody can publish another file of the instant; then what the plan and the markers name is deleted;
@@ -293,6 +293,7 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan) ->
         table: the table.
         rollback: the requested rollback.
         plan: what it is to do.
+        owner: who carries it out.
 
     Returns:
         The completed rollback instant.
@@ -327,7 +328,7 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan) ->
         plan.action,
         {path: tuple(files) for path, files in deleted.items()},
     )
-    completed = _complete(table, begun, encode_rollback_metadata(metadata))
+    completed = _complete(table, begun, encode_rollback_metadata(metadata), owner)
     delete_heartbeat(storage, time)
     if storage.has_fence:  # else the markers stay until they are swept: a late task may yet publish
         delete_markers(storage, time)
@@ -352,9 +353,9 @@ def goes_with(storage: Storage, path: str, undone: RollbackPlan | RollbackMetada
     return is_written_by(storage, path, undone.instant_time)
 
 
-def _complete(table: HudiTable, begun: Instant, content: bytes) -> Instant:
+def _complete(table: HudiTable, begun: Instant, content: bytes, owner: str) -> Instant:
     try:
-        return complete_instant(table.storage, begun, content)
+        return complete_service(table, begun, content, owner)
     except StorageError:
         # whoever took the table over meanwhile has carried out the same plan
         now = table.load_timeline().find(begun.time, Action.ROLLBACK)

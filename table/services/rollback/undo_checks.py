@@ -13,6 +13,7 @@ from table.timeline.instant import Action, Instant
 from table.timeline.metadata.commit import WriteStat
 from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import batch_of_commit
+from table.transaction.completion import completion_now
 from table.transaction.lease import Lease
 from table.view.file_group import parse_data_files
 
@@ -142,7 +143,8 @@ def decide_undo(table: HudiTable, request: Instant, lease: Lease, *checks: Calla
             if not decide_end(storage, EndRecord(request.time, request.action, ROLLBACK, lease.owner)).is_commit:
                 delete_instant_file(storage, request)
             raise
-        end = decide_end(storage, EndRecord(request.time, request.action, COMMIT, lease.owner))
+        at = completion_now(table, request)
+        end = decide_end(storage, EndRecord(request.time, request.action, COMMIT, lease.owner, completion_time=at))
     if not end.is_commit or not storage.exists(request.path):  # ended so long ago that the record was archived
         delete_instant_file(storage, request)
         raise CommitConflictError(

@@ -17,7 +17,6 @@ from table.services.rollback.undo_commit import undo_commit
 from table.services.savepoint.savepoint import find_missing_file
 from table.timeline.active_timeline import (
     begin_instant,
-    complete_instant,
     delete_instant_file,
     read_instant,
     request_instant,
@@ -32,6 +31,7 @@ from table.timeline.metadata.restore import (
     encode_restore_plan,
 )
 from table.timeline.metadata.savepoint import decode_savepoint
+from table.transaction.completion import complete_service, completion_now
 from table.transaction.lease import Lease, hold_table
 from table.transaction.lock import Step, guarded
 
@@ -79,7 +79,8 @@ def _is_to_be_finished(table: HudiTable, pending: Instant, owner: str) -> bool:
     known = {time for time, _ in plan.instants}
     others = [i for i in timeline.completed_writes if i.time > plan.savepoint and i.time not in known]
     wanted = ROLLBACK if others or timeline.pending_of(*WRITES) else COMMIT
-    if decide_end(storage, EndRecord(pending.time, Action.RESTORE, wanted, owner)).is_commit:
+    at = completion_now(table, pending) if wanted == COMMIT else None
+    if decide_end(storage, EndRecord(pending.time, Action.RESTORE, wanted, owner, completion_time=at)).is_commit:
         return True
     delete_instant_file(storage, pending)
     log.warning("restore_withdrawn", table=storage.base_uri, instant_time=pending.time, savepoint=plan.savepoint)
@@ -135,6 +136,6 @@ def _finish_restore(table: HudiTable, pending: Instant, lease: Lease) -> Restore
             with read_as("rollback_metadata", rollback.file_name):
                 rollbacks[record["commitsRollback"][0]] = record
     duration_ms = clock.now_ms() - started_ms
-    complete_instant(storage, begun, encode_restore_metadata(pending.time, duration_ms, plan, rollbacks))
+    complete_service(table, begun, encode_restore_metadata(pending.time, duration_ms, plan, rollbacks), lease.owner)
     log.info("table_restored", table=storage.base_uri, savepoint=plan.savepoint, undone=len(plan.instants))
     return plan

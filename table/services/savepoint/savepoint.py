@@ -12,7 +12,6 @@ from table.services.savepoint.completeness import find_lacking, find_needed
 from table.snapshot import Snapshot
 from table.storage.interface import join
 from table.timeline.active_timeline import (
-    complete_instant,
     delete_instant_file,
     read_instant,
 )
@@ -22,6 +21,7 @@ from table.timeline.metadata.clean import decode_clean_metadata
 from table.timeline.metadata.savepoint import SavepointMetadata, encode_savepoint
 from table.timeline.timeline import Timeline
 from table.transaction.commit_facts import load_cleaned, load_rolled_back_time
+from table.transaction.completion import complete_service
 from table.view.file_group import BaseFile, DataFile
 
 log = get_logger("hudistream.savepoint")
@@ -64,7 +64,8 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
     files = _held_files(table, timeline, chosen.time)
     begun = name_instant(timeline.layout, chosen.time, Action.SAVEPOINT, State.INFLIGHT)
     storage.create_exclusive(begun.path, b"", durable=True)
-    complete_instant(storage, begun, encode_savepoint(SavepointMetadata(user, clock.now_ms(), comment, files)))
+    content = encode_savepoint(SavepointMetadata(user, clock.now_ms(), comment, files))
+    complete_service(table, begun, content, clock.fresh_uuid())
     problem = _find_hole(table, timeline, chosen, files)
     if problem is not None:
         for file in reversed(table.load_timeline().files_of(chosen.time, Action.SAVEPOINT)):

@@ -148,8 +148,13 @@ class CommitMetadata:
         return frozenset(written | {(path, file_id) for path, ids in self.replaced.items() for file_id in ids})
 
 
-def encode_commit(metadata: CommitMetadata) -> bytes:
-    """JSON of a completed (or inflight) commit."""
+def document_of(metadata: CommitMetadata, *, names_replaced: bool) -> dict[str, Any]:
+    """The fields of a commit in Hudi's spelling, whatever they are encoded in.
+
+    Args:
+        metadata: what the commit did.
+        names_replaced: whether the file groups that it replaced are a field.
+    """
     by_path: dict[str, list[dict[str, Any]]] = {}
     for stat in metadata.stats:
         by_path.setdefault(stat.partition_path, []).append(stat.to_json())
@@ -159,8 +164,14 @@ def encode_commit(metadata: CommitMetadata) -> bytes:
         "extraMetadata": dict(metadata.extra),
         "operationType": metadata.operation,
     }
-    if metadata.replaced:
+    if names_replaced:
         document["partitionToReplaceFileIds"] = {path: list(ids) for path, ids in metadata.replaced.items()}
+    return document
+
+
+def encode_commit(metadata: CommitMetadata) -> bytes:
+    """JSON of a completed (or inflight) commit."""
+    document = document_of(metadata, names_replaced=bool(metadata.replaced))
     # Python's encoder that indents takes ten times as long: of thousands of files nobody reads the text
     indent = 1 if len(metadata.stats) <= _READABLE_STATS else None
     return json.dumps(document, ensure_ascii=False, indent=indent).encode()

@@ -1,6 +1,7 @@
 """Stopped at every storage call of a batch and of a rollback in turn: all of it or none, and nothing left behind."""
 
 import os
+import re
 import shutil
 
 import pytest
@@ -65,6 +66,22 @@ def check_one(first, tmp_path, number, after, recovery_fuse=None, **options):
     assert_clean(path)
 
 
+@pytest.fixture(scope="module")
+def later(tmp_path_factory):
+    """The same, of version 8, whose completed files name the time of completion."""
+    path = str(tmp_path_factory.mktemp("crash") / "later")
+    build(path, **{"hoodie.write.table.version": "8"}).write(0, FIRST)
+    return path
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the call", "after the call"])
+def test_batch_of_a_later_version_stopped_at_every_call_is_whole_or_absent(later, tmp_path, after):
+    calls = calls_of(later, tmp_path)
+    assert any(".hoodie/timeline/" in call and ".commit" in call for call in calls)
+    for number in range(1, len(calls) + 1):
+        check_one(later, tmp_path, number, after)
+
+
 SHARED = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
 
 
@@ -86,10 +103,14 @@ def test_batch_stopped_at_every_call_is_whole_or_absent(first, tmp_path, after):
         check_one(first, tmp_path, number, after)
 
 
-def test_rollback_stopped_at_every_call_is_finished_by_the_next_batch(first, tmp_path):
+@pytest.mark.parametrize("version", [6, 8])
+def test_rollback_stopped_at_every_call_is_finished_by_the_next_batch(first, later, tmp_path, version):
+    first = first if version == 6 else later
     calls = calls_of(first, tmp_path)
     # the batch dies just before its commit file: everything is there for the rollback to undo
-    dies_at = next(i for i, call in enumerate(calls, 1) if call.startswith("create") and call.endswith(".commit"))
+    dies_at = next(
+        i for i, call in enumerate(calls, 1) if call.startswith("create") and re.search(r"\d\.commit$", call)
+    )
     path = shutil.copytree(first, str(tmp_path / "count-recovery"))
     with pytest.raises(PowerCut):
         build(path, Fuse(dies_at)).write(1, SECOND)

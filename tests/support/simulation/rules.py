@@ -65,7 +65,7 @@ def _commit_first(table, end):
     begun = inflight(end.time, end.action)
     if not storage.exists(begun.path):
         return commit._find_outcome(table, end)
-    return commit.complete_instant(storage, begun, end.content)
+    return commit.complete_instant(storage, begun, end.content, end.completion_time)
 
 
 def _no_fence(self, _instant_time):

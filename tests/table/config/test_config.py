@@ -234,5 +234,5 @@ def test_the_merge_mode_of_later_versions(said, mode):
     ({"hoodie.record.merge.property.b": "2", "hoodie.record.merge.property.a": "1"}, "merge.property.a=1"),
 ])  # fmt: skip
 def test_a_merge_mode_that_is_not_known_is_named(said, named):
-    with pytest.raises(UnsupportedTableError, match=f"{named}: how it merges .* let Hudi compact"):
+    with pytest.raises(UnsupportedTableError, match=f"{named}: how it merges .* let Hudi write and compact"):
         merge_mode_in(said)

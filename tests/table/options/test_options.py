@@ -249,7 +249,7 @@ def test_the_key_generator_follows_from_the_fields(options, keygen):
         ({"hoodie.datasource.hive_sync.enable": "true"}, "no catalog is updated"),
         ({"hoodie.datasource.write.keygenerator.class": "com.acme.X"}, "com.acme.X"),
         ({"hoodie.parquet.compression.codec": "brotli"}, "brotli"),
-        ({"hoodie.write.table.version": "8"}, "hoodie.write.table.version=8"),
+        ({"hoodie.write.table.version": "7"}, "use one of 6, 8, 9"),
         (
             {"hoodie.table.precombine.field": "a", "precombine.field": "b"},
             "hoodie.table.precombine.field=a and precombine.field=b say different things",

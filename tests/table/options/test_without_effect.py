@@ -70,7 +70,6 @@ REASONS = {
     "markers: each data file has a file of its own, and a rollback goes by them": (
         r"markers", no_file(r"MARKERS"),
     ),
-    "a table stays in the version that it has": (r"upgrade", refused(hoodie__table__version="8")),
     "the batch is as large as Spark's source makes it: maxOffsetsPerTrigger and the like": (r"rate\.limit", JVM),
     "the checksum is computed": (r"checksum", some_file(r"hoodie\.properties$")),
     "instants come from one clock and are made unique by create-if-absent": (r"time\.generator", JVM),

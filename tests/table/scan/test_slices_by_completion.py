@@ -253,8 +253,6 @@ def test_the_history_gives_commits_back(tmp_path):
     assert changes[at(29)].metadata is None
     assert changes[at(30)].metadata.operation == "COMPACT"
     assert archive.find_completions([at(25), at(29), at(99)]) == {at(25): at(45)}
-    with pytest.raises(UnsupportedTableError, match="let Hudi archive"):
-        archive.append([], 10)
 
 
 @pytest.mark.parametrize(("version", "expected"), [("2", [2]), ("1", [1]), ("", [2]), ("x", [2]), ("9", [2])])

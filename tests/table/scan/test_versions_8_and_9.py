@@ -1,4 +1,4 @@
-"""Tables of versions 8 and 9 that real Hudi wrote: every question is answered, and nothing is written."""
+"""Tables of versions 8 and 9 that real Hudi wrote: every question is answered; those without logs are continued."""
 
 import os
 import pickle
@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from engine import Engine, rows
+from engine import Engine
 from oracles import hudi_rs
 from values import rows_of, tuples
 
@@ -20,10 +20,10 @@ from table.files.names import parse_log_file
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.scan.plan import plan_scan
 from table.scan.read_table import list_snapshot_files
+from table.schema.avro_schema import META_COLUMNS
 from table.services.compaction.compaction import carry_out_compactions, compact
 from table.services.metadata_table import drop_metadata_table
 from table.timeline.instant import WRITE_ACTIONS
-from table.transaction.lock import Step, guarded
 
 TABLES = sorted(file.stem for file in Path(__file__).parents[2].joinpath("golden").glob("v[89]_*.zip"))
 WITH_LOGS = {"mor_compacted", "mor_compaction_pending", "mor_logs", "mor_partial_updates", "mor_rolled_back"}
@@ -149,11 +149,13 @@ SERVICES = {
 
 
 @pytest.mark.parametrize("verb", SERVICES)
-@pytest.mark.parametrize("name", ["v8_cow_savepoint", "v9_mor_compacted"])
-def test_services_refuse_them_and_touch_nothing(golden, name, verb):
+@pytest.mark.parametrize("name", ["v8_mor_compacted", "v9_mor_compacted"])
+def test_services_refuse_those_with_logs_and_touch_nothing(golden, name, verb):
     path, _ = golden(name)
     before = files_of(path)
-    said = f"cannot {verb} the table '{name}': it has hoodie.table.version={name[1]} .timeline layout 2.*HudiTable.scan"
+    said = (
+        f"cannot {verb} the table '{name}': it has hoodie.table.version={name[1]} and hoodie.table.type=.*can be read"
+    )
     with pytest.raises(UnsupportedTableError, match=said):
         SERVICES[verb](HudiTable.open(path))
     assert files_of(path) == before
@@ -171,23 +173,62 @@ def test_a_compaction_that_hudi_requested_is_left_to_hudi(golden):
     assert files_of(path) == before
 
 
-def test_the_lock_is_of_tables_that_are_written(golden):
-    with pytest.raises(UnsupportedTableError, match="layout 2 are read here and not written"):
-        guarded(HudiTable.open(golden("v9_cow_nometa")[0]), Step.COMPLETE)
+REFUSED = [
+    ("v8_mor_logs", "", "hoodie.table.type=MERGE_ON_READ"),
+    ("v9_cow_nometa", "hoodie.table.ordering.fields=ts,qty", "hoodie.table.ordering.fields=ts,qty"),
+    ("v9_cow_nometa", "hoodie.record.merge.mode=CUSTOM", "hoodie.record.merge.mode=CUSTOM"),
+    ("v8_cow_nometa", "hoodie.table.cdc.enabled=true", "hoodie.table.cdc.enabled=true"),
+    ("v9_cow_defaults", "", "hoodie.table.metadata.partitions"),
+]
 
 
-@pytest.mark.parametrize("name", ["v8_cow_nometa", "v9_cow_nometa", "v8_mor_logs"])
-def test_the_writer_refuses_them_and_touches_nothing(golden, name):
+@pytest.mark.parametrize(("name", "said", "refusal"), REFUSED)
+def test_the_writer_refuses_by_name_and_touches_nothing(golden, name, said, refusal):
     path, _ = golden(name)
+    batch = read_table(path).drop_columns(list(META_COLUMNS))
+    if said:
+        with_property(path, said)
     before = files_of(path)
-    options = {
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "" if "nometa" in name else "region",
-        "hoodie.table.name": name,
-    }
-    with pytest.raises(UnsupportedTableError, match=f"cannot write the table .*version={name[1]}"):
-        Engine(path, options).write(None, rows(range(3)))
+    with pytest.raises(UnsupportedTableError, match=refusal):
+        Engine(path, as_the_table(path)).write(None, batch)
     assert files_of(path) == before
+
+
+COPY_ON_WRITE = [name for name in TABLES if name[3:6] == "cow"]
+
+
+def as_the_table(path):
+    """Options of a writer that agree with a table."""
+    config = HudiTable.open(path).config
+    return {
+        "hoodie.table.name": config.name,
+        "hoodie.datasource.write.recordkey.field": ",".join(config.record_key_fields),
+        "hoodie.datasource.write.partitionpath.field": ",".join(config.partition_fields),
+        "hoodie.datasource.write.precombine.field": config.ordering_field or "",
+        "hoodie.datasource.write.operation": "upsert",
+    }
+
+
+@pytest.mark.parametrize("name", COPY_ON_WRITE)
+def test_a_table_without_logs_is_continued(golden, name, utc):
+    """An upsert, a delete and a clean of ours; the metadata table is dropped first, where there is one."""
+    path, _ = golden(name)
+    rows = read_table(path).drop_columns(list(META_COLUMNS)).sort_by("id")
+    changed = rows.slice(0, 1).set_column(rows.column_names.index("ts"), "ts", pa.array([10**12], pa.int64()))
+    options = {"hoodie.metadata.enable": "false"}
+    hudistream.write_hudi(path, changed, options=options)
+    if len(rows) > 1:
+        hudistream.write_hudi(path, rows.slice(1, 1), operation="delete", options=options)
+    table = HudiTable.open(path)
+    table.clean()
+    assert table.config.version == int(name[1])
+    assert table.config.metadata_partitions == ""
+    wanted = pa.concat_tables([changed, rows.slice(2)])
+    assert rows_of(read_table(path, rows.column_names).sort_by("id")) == rows_of(wanted)
+    assert sorted(hudi_rs.read(path)["id"].to_pylist()) == wanted["id"].to_pylist()
+    done = [(instant.time, instant.action) for instant in table.load_timeline() if instant.is_completed]
+    assert len(done) == len(set(done))
+    assert hudistream.check(table).is_sound
 
 
 def with_property(path, text):
@@ -202,8 +243,8 @@ def with_property(path, text):
     ("hoodie.table.version=6", "version=6 and hoodie.timeline.layout.version=2"),
     ("hoodie.timeline.layout.version=1", "version=9 and hoodie.timeline.layout.version=1"),
     ("hoodie.table.format=iceberg", "hoodie.table.format=iceberg; read is native"),
-    ("hoodie.record.merge.mode=CUSTOM", "hoodie.record.merge.mode=CUSTOM: how it merges the records of log files"),
-    ("hoodie.table.partial.update.mode=IGNORE_DEFAULTS", "partial.update.mode=IGNORE_DEFAULTS.*let Hudi compact"),
+    ("hoodie.record.merge.mode=CUSTOM", "hoodie.record.merge.mode=CUSTOM: how it merges records"),
+    ("hoodie.table.partial.update.mode=IGNORE_DEFAULTS", "partial.update.mode=IGNORE_DEFAULTS.*let Hudi write"),
     ("hoodie.record.merge.property.hoodie.payload.delete.field=op", "merge.property.hoodie.payload.delete.field=op"),
     ("hoodie.table.ordering.fields=ts,qty", "hoodie.table.ordering.fields=ts,qty: .* one field"),
 ])  # fmt: skip

@@ -187,16 +187,10 @@ def test_the_folders_of_layout_2_are_those_of_the_properties():
     assert pickle.loads(pickle.dumps(table)).layout == table.layout
 
 
-def test_layout_2_reads_commits_of_layout_1_and_writes_none(tmp_path):
+def test_layout_2_reads_commits_of_layout_1():
     moved = encode_commit(CommitMetadata(operation="INSERT", extra={"a": "b"}))
     assert LAYOUT_2.decode_commit(moved, "x").extra == {"a": "b"}
     assert LAYOUT_2.decode_commit(b"", "x").operation == "UNKNOWN"
     for damaged in (b"Obj\x01 and no more", b"{", b"no Avro"):
         with pytest.raises(CorruptFileError, match="x is not"):
             LAYOUT_2.decode_commit(damaged, "x")
-    with pytest.raises(UnsupportedTableError, match="layout 2 are read here and not written"):
-        LAYOUT_2.encode_commit(CommitMetadata())
-    storage = LocalStorage(str(tmp_path))
-    with pytest.raises(UnsupportedTableError, match="layout 2 are read here and not written"):
-        request_instant(storage, load_timeline(storage, LAYOUT_2), Action.COMMIT, "UTC")
-    assert storage.list_dir("") == []

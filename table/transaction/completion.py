@@ -1,0 +1,65 @@
+"""When an instant of a service is completed: timeline layout 2 has that time in the name of the completed file.
+
+A completed file that names its time cannot be protected by create-if-absent: two processes that carry out one clean
+would choose two times, and leave two completed files. So the time is decided by one object, the end record of the
+instant, and whoever completes the instant creates the same file (rule 3 of docs/concepts/safety.md). Layout 1 needs no
+such record: there the name is one.
+"""
+
+from table import clock
+from table.errors import CorruptFileError
+from table.hudi_table import HudiTable
+from table.timeline.active_timeline import complete_instant
+from table.timeline.end_record import COMMIT, EndRecord, decide_end, end_path
+from table.timeline.instant import Instant
+from table.timeline.timeline import Timeline
+
+
+def complete_service(table: HudiTable, begun: Instant, content: bytes, owner: str) -> Instant:
+    """Moves a clean, a rollback, a restore or a savepoint to completed. Can be repeated, and by several at once.
+
+    Args:
+        table: the table.
+        begun: inflight.
+        content: of the completed file.
+        owner: who completes it.
+
+    Raises:
+        CommitOutcomeUnknownError: the store failed and could not be asked what happened.
+        StorageError: another process completed the instant with other content.
+    """
+    return complete_instant(table.storage, begun, content, _decide_completion(table, begun, owner))
+
+
+def choose_completion(table: HudiTable, timeline: Timeline, instant: Instant) -> str | None:
+    """The time at which an instant is completed now, greater than all that the timeline shows; None in layout 1.
+
+    Args:
+        table: the table.
+        timeline: as it is now.
+        instant: the one to be completed.
+
+    Raises:
+        InvalidConfigError: the timeline is ahead of this machine's clock.
+    """
+    return table.layout.choose_completion(timeline.last_time, instant.time, clock.now_ms(), table.config.timezone)
+
+
+def completion_now(table: HudiTable, instant: Instant) -> str | None:
+    """As `choose_completion`, from a timeline that is listed for it; in layout 1 none is."""
+    return choose_completion(table, table.load_timeline(), instant) if table.layout.completes_in_order else None
+
+
+def _decide_completion(table: HudiTable, begun: Instant, owner: str) -> str | None:
+    if not table.layout.completes_in_order:
+        return None
+    timeline = table.load_timeline()
+    found = timeline.find(begun.time, begun.action)
+    if found is not None and found.is_completed:  # by Hudi, which knows no end records
+        return found.completion_time
+    chosen = choose_completion(table, timeline, begun)
+    end = decide_end(table.storage, EndRecord(begun.time, begun.action, COMMIT, owner, completion_time=chosen))
+    if end.completion_time is None:
+        path = end_path(begun.time, begun.action)
+        raise CorruptFileError(f"{path} does not say when {begun.file_name} is completed: delete the record by hand")
+    return end.completion_time

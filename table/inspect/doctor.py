@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from table import clock
-from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TableConfig, load_table_config
+from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TABLE_VERSION, TableConfig, load_table_config
 from table.config.writable import check_can_write, check_path_is_free
 from table.errors import HudiError
 from table.hudi_table import HudiTable, find_stored_key
@@ -26,11 +26,8 @@ from table.transaction.lease_record import describe_holder, is_dead_here
 from table.transaction.membership import is_open
 from table.transaction.unnamed_operation import check_goes_on
 
-JVM_SETTINGS = (
-    "hoodie.write.table.version=6",
-    "hoodie.write.auto.upgrade=false",
-    "hoodie.metadata.enable=false",
-)
+_KEEPS_VERSION = ("hoodie.write.table.version=6", "hoodie.write.auto.upgrade=false")
+_NO_METADATA_TABLE = "hoodie.metadata.enable=false"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +191,15 @@ def _examine_readers(snapshot: Snapshot, config: TableConfig) -> list[Finding]:
     files = [file for found in slices for file in found.files]
     logs = sum(len(found.log_files) for found in slices)
     behind = f", {logs} of them log files" if logs else ""
+    is_first = config.version == TABLE_VERSION
+    settings = (*_KEEPS_VERSION, _NO_METADATA_TABLE) if is_first else (_NO_METADATA_TABLE,)
+    readers = "tested readers: Hudi 1.0.2 and hudi-rs 0.5; others that read tables of version 6 should, too"
+    if not is_first:
+        readers = f"readers of version {config.version} are Hudi 1.x and hudi-rs; other engines read version 6 alone"
     findings = [
         Finding("ok", f"{len(files)} live files{behind}, {sum(file.size_bytes for file in files)} bytes"),
-        Finding("note", f"a JVM writer must set {', '.join(JVM_SETTINGS)} to share the table"),
-        Finding("note", "tested readers: Hudi 1.0.2 and hudi-rs 0.5; others that read tables of version 6 should, too"),
+        Finding("note", f"a JVM writer must set {', '.join(settings)} to share the table"),
+        Finding("note", readers),
     ]
     if config.table_type == TableType.MERGE_ON_READ:
         text = "a JVM that reads it must run in the zone of its instants (-Duser.timezone), to tell its log files apart"

@@ -57,6 +57,16 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_by_several_writers_at_onc
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
+# 3: two processes completed one instant, each at its own time
+LATER = [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 60))]
+
+
+@pytest.mark.parametrize("seed", LATER)
+def test_nothing_is_lost_doubled_resurrected_or_hidden_in_a_table_of_a_later_version(seed):
+    found = worlds.run(seed, worlds.build_later_version)
+    assert found is None, "\n".join([found[0], *found[1][-60:]])
+
+
 # 18, 36, 59, 67: rows of live commits were deleted, or a batch was opened again after its rollback
 CROWDS = [*range(6), 18, 36, 59, 67, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 160))]
 

@@ -36,7 +36,8 @@ def do_savepoint(operator, table):
 def _check_savepoint(operator, time):
     """What it holds must be all that a reader of its commit needs, and must stay."""
     files = operator.disk.files
-    done = files.get(f".hoodie/{time}.savepoint")
+    names = [path for path in files if path.startswith(".hoodie/") and path.endswith(".savepoint") and time in path]
+    done = files.get(names[0]) if names else None
     if done is None or time not in completed(files):
         return  # it was deleted since, or its commit was undone
     named = decode_savepoint(done[0]).files

@@ -1,4 +1,4 @@
-"""A reader of its own: Hudi's rules for version 6 in a page of code, and none of ours.
+"""A reader of its own: Hudi's rules in a page of code, and none of ours.
 
 What is visible: of each file group the base file with the greatest instant that is completed, or older
 than the first completed write of the active timeline; less the groups that completed replace commits
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 _BASE = re.compile(r"^([a-zA-Z0-9-]+)_([0-9-]+)_([0-9]{17})\.parquet$")
 _LOG = re.compile(r"^\.([a-zA-Z0-9-]+)_([0-9]{17})\.log\.([0-9]+)_([0-9-]+)$")
-_DONE = re.compile(r"^\.hoodie/([0-9]{17})\.(commit|deltacommit|replacecommit)$")
+_DONE = re.compile(r"^\.hoodie/(?:timeline/)?([0-9]{17})(?:_[0-9]{17})?\.(commit|deltacommit|replacecommit)$")
 _KEYS = {}
 _BLOCKS = {}
 
@@ -29,17 +29,30 @@ class UnreadableError(Exception):
 
 def completed(files):
     """Instant time -> action of the completed writes."""
-    return {match[1]: match[2] for path in files if (match := _DONE.match(path))}
+    return {time: action for time, (action, _) in _completed_files(files).items()}
+
+
+def _completed_files(files):
+    """Instant time -> action and path of the completed writes: of each there is one file."""
+    found = {}
+    for path in files:
+        match = _DONE.match(path)
+        if match is not None:
+            if match[1] in found:
+                raise UnreadableError(f"{path} and {found[match[1]][1]} complete one instant")
+            found[match[1]] = (match[2], path)
+    return found
 
 
 def replaced_groups(files, done):
     """(partition path, file id) that completed replace commits name."""
     found = set()
-    for time, action in done.items():
-        if action == "replacecommit":
-            document = json.loads(files[f".hoodie/{time}.replacecommit"][0])
-            for path, ids in (document.get("partitionToReplaceFileIds") or {}).items():
-                found.update((path, file_id) for file_id in ids)
+    for time, (action, path) in _completed_files(files).items():
+        if action == "replacecommit" and time in done:
+            data = files[path][0]
+            document = next(fastavro.reader(BytesIO(data))) if data.startswith(b"Obj") else json.loads(data)
+            for partition_path, ids in (document.get("partitionToReplaceFileIds") or {}).items():
+                found.update((partition_path, file_id) for file_id in ids)
     return found
 
 

@@ -6,6 +6,7 @@ from unittest import mock
 from instants import inflight
 
 from streaming.batch import recovery
+from table import clock
 from table.errors import TimelineMovedError
 from table.scan import pinned
 from table.services.archival import archival, retired
@@ -16,8 +17,9 @@ from table.services.compaction import compaction
 from table.services.rollback import rollback, undo_checks
 from table.services.savepoint import restore, savepoint
 from table.storage.interface import join
+from table.timeline import active_timeline
 from table.timeline.active_timeline import begin_instant, read_instant
-from table.transaction import commit, conflicts, lease
+from table.transaction import commit, completion, conflicts, lease
 from table.transaction.liveness import judge_writer
 from table.write import write_log
 
@@ -113,6 +115,13 @@ def _plan_beside_writes(*_):
 
 
 # worlds made for what is rare in others
+def _complete_now(storage, instant, content, completion_time=None):
+    """Whoever completes an instant chooses the time."""
+    if completion_time is not None:
+        completion_time = clock.format_instant_time(clock.now_ms())
+    return active_timeline.complete_instant(storage, instant, content, completion_time)
+
+
 BUILDS = {
     "5: an instant is open before it is requested": worlds.build_crowd,
     "4: a completed file does not come back": worlds.build_crowd,
@@ -123,6 +132,7 @@ BUILDS = {
     "14: log files of two writers have names of their own": worlds.build_several_writers,
     "14: a compaction knows every write before it": worlds.build_several_writers,
     "14: the living are left alone": worlds.build_several_writers,
+    "16: the time of completion is decided once": worlds.build_later_version,
     "10: cleaning reads the pins": worlds.build_readers,
     "10: a reader looks for cleans behind its pin": worlds.build_readers,
 }
@@ -183,6 +193,9 @@ RULES = {
     "15: what is retired was read": [
         (Turn, "take", lambda _: None), (Turn, "check", lambda _: None), (Turn, "release", lambda _: None),
         (retired, "read_instant", _read_or_nothing),
+    ],
+    "16: the time of completion is decided once": [
+        (commit, "complete_instant", _complete_now), (completion, "complete_instant", _complete_now),
     ],
     "14: the living are left alone": [
         (rollback, "judge_writer", lambda live, me, **_: judge_writer(live, me)),

@@ -292,6 +292,48 @@ def build_crowd(seed):
     return world, truth
 
 
+def build_later_version(seed):
+    """A world of a table of version 8: one stream or several, services of each, and operators beside them.
+
+    What is its own: a completed file's name holds the time of completion, so that create-if-absent does not decide
+    which of two processes completes an instant.
+    """
+    world = World(seed)
+    r = world.random
+    disk = Disk(world, r.choice(("folders", "tickets")))
+    truth = Truth(world, disk)
+    luck = choose_luck(world)
+    luck.foreign = 0.0  # the engine that undoes commits beside us speaks layout 1
+    luck.longest_pause_ms = r.choice((2_500, 10_000))
+    luck.stop_shell = r.choice((0.0, 0.01))
+    world.faults.append(Faults(luck, 20))
+    several = r.random() < 0.5
+    if several:
+        luck.empties = 0.0
+    options = {
+        "hoodie.write.table.version": r.choice(("8", "9")),
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "4",
+        "hoodie.clean.commits.retained": r.choice(("1", "2")),
+        "hoodie.parquet.small.file.limit": r.choice(("0", "104857600")),
+    }
+    if several:
+        options["hoodie.write.concurrency.mode"] = "optimistic_concurrency_control"
+    upserts = {**options, "hoodie.datasource.write.operation": "upsert"}
+    for owner in "ab"[: 2 if several else 1]:
+        if r.random() < 0.7:
+            Stream(world, disk, truth, owner, upsert_batches(world, owner, r.randrange(6, 18)), luck, upserts)
+        else:
+            Stream(world, disk, truth, owner, insert_batches(world, owner, r.randrange(6, 18)), luck, options)
+    for number in range(r.randrange(0, 3)):
+        jobs = random_jobs(world) if number == 0 else [r.choice(CROWDED) for _ in range(r.randrange(2, 8))]
+        truth.may_undo |= any(job in UNDOING for job in jobs)
+        Operator(world, disk, truth, luck, jobs, finish_restore, name=f"operator{number}")
+    if not several and r.random() < 0.3:
+        Reader(world, disk, 1)
+    return world, truth
+
+
 def _choose_cleaning(world, luck):
     """Options, and how many commits a reader's files stay; None: readers are not promised any."""
     if luck.empties and world.random.random() < 0.5:

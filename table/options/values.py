@@ -195,9 +195,7 @@ class VersionNumber:
     def read(self, name: str, value: Any) -> int:
         """The number."""
         number = Whole(0).read(name, value)
-        if number not in LAYOUTS:
-            refuse(name, value, f"tables of this version are not written here; use one of {self.allowed}")
-        return number
+        return number if number in LAYOUTS else refuse(name, value, f"not written here; use one of {self.allowed}")
 
 
 @dataclass(frozen=True)

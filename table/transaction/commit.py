@@ -49,7 +49,6 @@ from table.transaction.provisional import settle_compactions
 from table.transaction.store_clock import wait_past_completed, wait_until_reached
 
 WRITER_KEY = "hudistream.writer"
-LONGEST_TASK_MS = 24 * 3_600_000
 _TRIES = 100  # others may take the next place so often
 _MOVES = 5  # of the timeline while it is read
 _LOOKS = 6  # at a commit of another writer that has its place and has not ended: three seconds
@@ -394,8 +393,3 @@ def clean_up_commit(storage: Storage, instant_time: str, stats: tuple[WriteStat,
     referenced = {stat.path for stat in stats}
     named = [marker for marker in list_markers(storage, instant_time) if marker.data_file in referenced]
     delete_some_markers(storage, instant_time, named)
-
-
-def is_older_than_any_task(time: str, zone: str) -> bool:
-    """Whether no task of an instant can still run. Stores without a fence rest on it."""
-    return clock.now_ms() - clock.parse_instant_time(time, zone) > LONGEST_TASK_MS

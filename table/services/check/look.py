@@ -25,9 +25,8 @@ from table.timeline.instant import Action
 from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
-from table.transaction.commit import is_older_than_any_task
 from table.transaction.commit_facts import is_clustering, load_rolled_back_time
-from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer
+from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer, is_older_than_any_task
 from table.transaction.lease import find_holder, read_age_ms
 from table.transaction.lease_record import LeaseRecord, is_dead_here
 from table.transaction.membership import is_open

@@ -20,8 +20,8 @@ from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.rollback.rollback import roll_back_failed_writes
 from table.timeline.active_timeline import sweep_temporaries
 from table.timeline.end_record import delete_end
-from table.transaction.commit import delete_strays, is_older_than_any_task
-from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, sweep_heartbeats
+from table.transaction.commit import delete_strays
+from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, is_older_than_any_task, sweep_heartbeats
 from table.transaction.lease import Lease, measure_now_ms
 from table.view.file_group import BaseFile
 

@@ -25,8 +25,8 @@ from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.end_record import ENDS_FOLDER
 from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
-from table.transaction.commit import is_older_than_any_task
 from table.transaction.commit_facts import load_rolled_back_time
+from table.transaction.heartbeat import is_older_than_any_task
 from table.view.file_group import parse_data_files
 from table.view.listing import StorageListing
 

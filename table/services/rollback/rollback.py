@@ -45,10 +45,16 @@ from table.timeline.metadata.rollback import (
 from table.timeline.timeline import Timeline
 from table.transaction.came_back import delete_returned
 from table.transaction.checkpoint import batch_of_commit
-from table.transaction.commit import carry_out_commit, delete_strays, is_older_than_any_task
+from table.transaction.commit import carry_out_commit, delete_strays
 from table.transaction.commit_facts import is_clustering
 from table.transaction.completion import complete_service
-from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, find_live_writer, heartbeat_path
+from table.transaction.heartbeat import (
+    WriterIdentity,
+    delete_heartbeat,
+    find_live_writer,
+    heartbeat_path,
+    is_older_than_any_task,
+)
 from table.transaction.lease import measure_now_ms
 from table.transaction.liveness import Beside, Standing, judge_writer
 from table.transaction.lock import Step, guarded

@@ -22,8 +22,9 @@ from table.files.names import parse_log_file
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.groups import HeartbeatSettings
+from table.services.rollback.late_files import sweep_late_files
 from table.services.rollback.plan import plan_rollback
-from table.services.rollback.undone_files import find_referenced, list_undone
+from table.services.rollback.undone_files import list_undone
 from table.storage.interface import Storage
 from table.timeline.active_timeline import (
     begin_instant,
@@ -45,15 +46,13 @@ from table.timeline.metadata.rollback import (
 from table.timeline.timeline import Timeline
 from table.transaction.came_back import delete_returned
 from table.transaction.checkpoint import batch_of_commit
-from table.transaction.commit import carry_out_commit, delete_strays
+from table.transaction.commit import carry_out_commit
 from table.transaction.commit_facts import is_clustering
 from table.transaction.completion import complete_service
 from table.transaction.heartbeat import (
     WriterIdentity,
     delete_heartbeat,
     find_live_writer,
-    heartbeat_path,
-    is_older_than_any_task,
 )
 from table.transaction.lease import measure_now_ms
 from table.transaction.liveness import Beside, Standing, judge_writer
@@ -368,37 +367,3 @@ def _complete(table: HudiTable, begun: Instant, content: bytes, owner: str) -> I
         if now is None or not now.is_completed:
             raise
         return now
-
-
-def sweep_late_files(
-    table: HudiTable, timeline: Timeline, marked: list[str], staged: list[str], *, shared: bool = False
-) -> None:
-    """Deletes what late tasks left of instants that are over, and the markers and folders that show it.
-
-    Kept is what a commit references, and everything of an instant whose fate is not on the active
-    timeline: deletion needs proof.
-
-    Args:
-        table: the table.
-        timeline: loaded after `marked` was listed.
-        marked: instants that have markers.
-        staged: instants that have room for waiting files.
-        shared: whether others may be writing: one that has opened its instant may be about to request it.
-    """
-    storage = table.storage
-    pending = {instant.time for instant in timeline.pending}
-    known = {instant.time for instant in timeline}
-    for time in staged:
-        if time not in pending and (time in known or not (shared and storage.exists(heartbeat_path(time)))):
-            storage.fence(time)
-    for time in marked:
-        referenced = None if time in pending else find_referenced(storage, timeline, time)
-        if referenced is None:
-            continue
-        delete_strays(storage, time, referenced)
-        delete_heartbeat(storage, time)
-        if storage.has_fence or is_older_than_any_task(time, table.config.timezone):
-            delete_markers(storage, time)
-    for instant in timeline.completed_writes[-1:]:
-        if instant.action is Action.REPLACE_COMMIT:
-            delete_heartbeat(storage, instant.time)  # one that only took files away has no markers to be found by

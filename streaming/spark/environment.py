@@ -4,29 +4,29 @@ Loaded once per process, in one small job of the first batch.
 """
 
 import json
-import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from streaming.spark.workers import QUERY_ID_PROPERTY
 from table.errors import InvalidConfigError
 from table.options.write_options import WriteOptions
 from table.storage.opening import open_storage
+from table.version import VERSION
 
 # setting -> what to take where it is not set; Spark checks the type of the ones it declares
 _ASKED = {
     "spark.sql.shuffle.partitions": "200",
-    "spark.master": "",
     "spark.executor.cores": "",
     "spark.executor.instances": "",
-    "spark.default.parallelism": "",
+    "spark.dynamicAllocation.enabled": "",
+    "spark.dynamicAllocation.maxExecutors": "",
 }
+_PROBED_ROWS = 4096  # more than tasks run at once
 
 
 @dataclass(frozen=True)
@@ -87,15 +87,18 @@ def is_query_over(spark: SparkSession, query_id: str | None) -> bool:
 
 
 def load_environment(spark: SparkSession, options: WriteOptions) -> Environment:
-    """Asks the workers, once.
+    """Asks the workers, in one job of as many tasks as the application runs at once.
 
     Raises:
-        InvalidConfigError: when workers lack pyarrow or this package.
+        InvalidConfigError: when workers lack pyarrow or this package, or have another version of it. Names their hosts.
     """
-    facts = _probe(spark)
+    answers = _probe(spark)
+    problem = find_unfit(answers, VERSION)
+    if problem is not None:
+        raise InvalidConfigError(problem)
     conf = {name: spark.conf.get(name, default) for name, default in _ASKED.items()}
-    parallelism = choose_parallelism(conf, options.tasks.insert_parallelism, os.cpu_count() or 1)
-    return Environment(facts.get("query_id"), parallelism)
+    parallelism = choose_parallelism(conf, options.tasks.insert_parallelism, len(answers))
+    return Environment(answers[0].get("query_id"), parallelism)
 
 
 def check_query_id(spark: SparkSession, environment: Environment, options: WriteOptions) -> str | None:
@@ -114,29 +117,51 @@ def check_query_id(spark: SparkSession, environment: Environment, options: Write
     return environment.query_id
 
 
-def choose_parallelism(conf: Mapping[str, Any], configured: int | None, cores: int) -> int:
+def choose_parallelism(conf: Mapping[str, Any], configured: int | None, slots: int) -> int:
     """Most tasks that write a batch (pure).
 
     Args:
         conf: Spark's settings; missing ones are "".
         configured: ``hoodie.insert.shuffle.parallelism``.
-        cores: of this machine, for ``local[*]``.
+        slots: the tasks into which Spark cuts a range by default: on a cluster the cores of the executors that there
+            are now.
 
     Returns:
-        The configured number; else the cores of the application where its settings say them, but no
+        The configured number; else the slots, or what the application may grow to where its settings say that; but no
         more than ``spark.sql.shuffle.partitions``.
     """
     if configured:
         return configured
     partitions = max(1, int(conf.get("spark.sql.shuffle.partitions") or 200))
-    local = re.match(r"^local(?:\[(\*|\d+)(?:,\s*\d+)?\])?$", str(conf.get("spark.master") or ""))
-    if local:
-        threads = cores if local[1] == "*" else int(local[1] or 1)
-    elif conf.get("spark.executor.instances"):
-        threads = int(conf["spark.executor.instances"]) * int(conf.get("spark.executor.cores") or 1)
-    else:
-        threads = int(conf.get("spark.default.parallelism") or partitions)
-    return max(1, min(threads, partitions))
+    cores = int(conf.get("spark.executor.cores") or 1)
+    wanted = int(conf.get("spark.executor.instances") or 0) * cores
+    if str(conf.get("spark.dynamicAllocation.enabled") or "").lower() == "true":
+        most = conf.get("spark.dynamicAllocation.maxExecutors")
+        wanted = max(wanted, int(most) * cores if most else partitions)
+    return max(1, min(max(slots, wanted), partitions))
+
+
+def find_unfit(answers: Sequence[Mapping[str, Any]], version: str) -> str | None:
+    """Which workers cannot write a batch, and the way out; None: all can (pure).
+
+    Args:
+        answers: of each task of the probe: host, version of Python, version of hudistream or the module it lacks.
+        version: of hudistream on the driver.
+    """
+    for answer in answers:
+        where = f"the Python {answer['python']} of Spark's worker on {answer['host']}"
+        if "missing" in answer:
+            return (
+                f"{where} lacks the module {answer['missing']!r}: install hudistream[spark] on every node, send a "
+                "packed environment along (spark-submit --archives), or point PYSPARK_PYTHON (spark.pyspark.python) to "
+                "a Python that has it; nothing was written"
+            )
+        if answer["hudistream"] != version:
+            return (
+                f"{where} has hudistream {answer['hudistream']}, and the driver has {version}: install the same "
+                "version on every node; nothing was written"
+            )
+    return None
 
 
 def read_query_id(checkpoint_location: str) -> str:
@@ -154,16 +179,15 @@ def read_query_id(checkpoint_location: str) -> str:
         ) from error
 
 
-def _probe(spark: SparkSession) -> dict[str, Any]:
+def _probe(spark: SparkSession) -> list[dict[str, Any]]:
     try:
-        rows = spark.range(0, 1, 1, 1).mapInArrow(_look_around, "facts string").collect()
+        rows = spark.range(_PROBED_ROWS).mapInArrow(_make_question(), "facts string").collect()
     except Exception as error:
         diagnosis = diagnose_worker(str(error))
         if diagnosis is None:
             raise
         raise InvalidConfigError(diagnosis) from error
-    facts: dict[str, Any] = json.loads(rows[0].facts)
-    return facts
+    return [json.loads(row.facts) for row in rows]
 
 
 def diagnose_worker(message: str) -> str | None:
@@ -181,11 +205,33 @@ def diagnose_worker(message: str) -> str | None:
     )
 
 
-def _look_around(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Runs on a worker; importing the task's module there is half of the point."""
-    import streaming.task.append  # noqa: F401, PLC0415
+def _make_question() -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What each task of the probe runs: a nested function travels by value, so that a bare worker answers, too."""
+    query_id_property = QUERY_ID_PROPERTY
 
-    context = TaskContext.get()
-    facts = {"query_id": context.getLocalProperty(QUERY_ID_PROPERTY) if context is not None else None}
-    for _ in batches:
+    def look_around(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import json  # noqa: PLC0415
+        import platform  # noqa: PLC0415
+        import socket  # noqa: PLC0415
+
+        import pyarrow as pa  # noqa: PLC0415
+        from pyspark import TaskContext  # noqa: PLC0415
+
+        context = TaskContext.get()
+        facts = {
+            "host": socket.gethostname(),
+            "python": platform.python_version(),
+            "query_id": context.getLocalProperty(query_id_property) if context is not None else None,
+        }
+        try:
+            import streaming.task.append  # noqa: F401, PLC0415
+            from table.version import VERSION  # noqa: PLC0415
+
+            facts["hudistream"] = VERSION
+        except ImportError as error:
+            facts["missing"] = error.name or str(error)
+        for _ in batches:
+            pass
         yield pa.RecordBatch.from_pydict({"facts": [json.dumps(facts)]})
+
+    return look_around

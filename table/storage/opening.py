@@ -1,6 +1,5 @@
 """Opens the storage of a table's address, as people write it."""
 
-import inspect
 import os
 import re
 from collections.abc import Mapping
@@ -41,7 +40,6 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
         raise InvalidConfigError(
             f"nothing here can open {text!r}: {error}; install the fsspec backend of the scheme {scheme!r}"
         ) from error
-    _check_exclusive_create(fs, protocol)
     root = fs._strip_protocol(  # noqa: SLF001
         text.replace(f"{scheme}://", f"{protocol}://", 1)
     ).rstrip("/")
@@ -63,18 +61,4 @@ def _check_no_secrets(text: str) -> None:
         raise InvalidConfigError(
             f"the table's address {address.scheme}://…{host or address.netloc}{address.path} holds {held}, and "
             "addresses are logged: give credentials as storage_options, or by the environment"
-        )
-
-
-def _check_exclusive_create(fs: Any, protocol: str) -> None:
-    """Refuses a backend that would take "create if absent" for "overwrite": everything rests on the difference.
-
-    Raises:
-        InvalidConfigError: names the backend.
-    """
-    create = getattr(fs, "_pipe_file", None) or fs.pipe_file
-    if "mode" not in inspect.signature(create).parameters:
-        raise InvalidConfigError(
-            f"the fsspec backend of {protocol!r} cannot create a file only if it is absent (pipe_file has no mode): "
-            "install a version of 2024.12 or later"
         )

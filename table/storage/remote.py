@@ -11,6 +11,7 @@ memory      ``pipe_file(mode="create")``                                     non
 """
 
 import errno
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
@@ -23,16 +24,18 @@ import pyarrow as pa
 from fsspec.spec import AbstractBufferedFile
 
 from table import clock
-from table.errors import HudiError, StorageError
+from table.errors import HudiError, InvalidConfigError, StorageError
 from table.storage.byte_ranges import ByteRange, joined_ranges
-from table.storage.interface import FileInfo, OutputFile, Stage, Storage, failed, join, stay_inside
+from table.storage.interface import OWN_FOLDER, FileInfo, OutputFile, Stage, Storage, failed, join, stay_inside
 from table.storage.s3_copy import MIN_PART_BYTES, S3Upload, abort_upload, begin_upload, delete_objects, read_blocks
 from table.storage.s3_versions import get_version, put_version
 from table.storage.versions import REQUEST_TIMEOUT_S, VersionedFile
+from table.version import SIGN
 
 _CONFLICT_RETRIES = 5
 _LISTINGS_AT_ONCE = 16
 _S3 = ("s3", "s3a")
+_PROVEN: set[tuple[str, str]] = set()  # protocol and root of tables whose backend creates only what is absent
 
 
 def open_backend(protocol: str, options: Mapping[str, Any]) -> Any:
@@ -132,6 +135,7 @@ class FsspecStorage(Storage):
             return bool(self._fs.exists(self._full(path)))
 
     def create_exclusive(self, path: str, data: bytes, *, durable: bool = False) -> bool:  # noqa: ARG002, D102
+        self._prove_exclusive()
         for _ in range(_CONFLICT_RETRIES):
             try:
                 with _told("create", path):
@@ -150,6 +154,43 @@ class FsspecStorage(Storage):
             else:
                 return True
         raise StorageError(f"could not create {path!r}: the store kept answering that requests collide")
+
+    def _prove_exclusive(self) -> None:
+        """Before the first file is created: a backend that would overwrite is refused, for everything rests on this.
+
+        Backends that name the mode are known. One that takes any argument (adlfs) is tried, once per process and table:
+        of two creations of a file the second must fail.
+
+        Raises:
+            InvalidConfigError: names the backend.
+            StorageError: the store fails.
+        """
+        if (self.protocol, self.root) in _PROVEN:
+            return
+        fs = self._fs
+        if "mode" not in inspect.signature(getattr(fs, "_pipe_file", None) or fs.pipe_file).parameters:
+            self._try_twice(join(OWN_FOLDER, f"probe-{clock.fresh_uuid()}"))
+        _PROVEN.add((self.protocol, self.root))
+
+    def _try_twice(self, path: str) -> None:
+        full, is_exclusive = self._full(path), False
+        try:
+            with _told("create", path):
+                self._fs.pipe_file(full, SIGN, mode="create")
+                self._fs.pipe_file(full, SIGN, mode="create")
+        except FileExistsError:
+            is_exclusive = True
+        except StorageError as error:
+            if not isinstance(error.__cause__, TypeError):  # an argument that it does not know
+                raise
+        finally:
+            with suppress(Exception):
+                self._fs.rm_file(full)
+        if not is_exclusive:
+            raise InvalidConfigError(
+                f"the fsspec backend of {self.protocol!r} cannot create a file only if it is absent (it overwrites, or "
+                "knows no mode): install a version of 2024.12 or later"
+            )
 
     def put(self, path: str, data: bytes) -> None:  # noqa: D102
         with _told("write", path):

@@ -10,7 +10,15 @@ from oracles import hudi_rs
 from stream import OPTIONS, expected, frame, keys, run, source
 
 from streaming import HudiSink
-from streaming.spark.environment import check_session, choose_parallelism, diagnose_worker, read_query_id
+from streaming.spark.environment import (
+    Environment,
+    check_session,
+    choose_parallelism,
+    diagnose_worker,
+    find_unfit,
+    load_environment,
+    read_query_id,
+)
 from table import (
     CommitConflictError,
     InvalidConfigError,
@@ -290,21 +298,47 @@ def test_speculation_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("conf", "configured", "expected_tasks"),
+    ("conf", "configured", "slots", "expected_tasks"),
     [
-        ({"spark.master": "local[2]", "spark.sql.shuffle.partitions": "200"}, None, 2),
-        ({"spark.master": "local[*]", "spark.sql.shuffle.partitions": "200"}, None, 8),
-        ({"spark.master": "local", "spark.sql.shuffle.partitions": "200"}, None, 1),
-        ({"spark.master": "local[2,3]", "spark.sql.shuffle.partitions": "200"}, None, 2),
-        ({"spark.master": "yarn", "spark.executor.instances": "5", "spark.executor.cores": "4"}, None, 20),
-        ({"spark.master": "yarn", "spark.sql.shuffle.partitions": "50"}, None, 50),
-        ({"spark.master": "yarn", "spark.default.parallelism": "7"}, None, 7),
-        ({"spark.master": "local[8]", "spark.sql.shuffle.partitions": "4"}, None, 4),
-        ({"spark.master": "local[2]"}, 9, 9),
+        ({"spark.sql.shuffle.partitions": "200"}, None, 2, 2),
+        ({}, None, 8, 8),
+        ({"spark.sql.shuffle.partitions": "4"}, None, 8, 4),
+        ({"spark.executor.instances": "5", "spark.executor.cores": "4"}, None, 2, 20),
+        ({"spark.executor.instances": "1", "spark.executor.cores": "1"}, None, 6, 6),
+        ({"spark.dynamicAllocation.enabled": "true"}, None, 2, 200),
+        ({"spark.dynamicAllocation.enabled": "true", "spark.sql.shuffle.partitions": "50"}, None, 2, 50),
+        ({"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.maxExecutors": "3"}, None, 2, 3),
+        ({"spark.dynamicAllocation.enabled": "false", "spark.dynamicAllocation.maxExecutors": "9"}, None, 2, 2),
+        ({}, 9, 2, 9),
+        ({}, None, 1, 1),
     ],
 )
-def test_parallelism_is_what_the_application_has(conf, configured, expected_tasks):
-    assert choose_parallelism(conf, configured, 8) == expected_tasks
+def test_parallelism_is_what_the_application_has(conf, configured, slots, expected_tasks):
+    assert choose_parallelism(conf, configured, slots) == expected_tasks
+
+
+def test_the_application_is_asked_for_its_slots_without_settings(spark):
+    environment = load_environment(spark, WriteOptions())
+    assert environment == Environment(None, spark.sparkContext.defaultParallelism)
+
+
+FIT = {"host": "a", "python": "3.11.7", "hudistream": "1", "query_id": None}
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ([FIT, FIT], None),
+        ([FIT, {**FIT, "host": "b", "hudistream": "0.9"}], "worker on b has hudistream 0.9, and the driver has 1"),
+        (
+            [FIT, {"host": "c", "python": "3.9.1", "missing": "streaming"}],
+            "the Python 3.9.1 of Spark's worker on c lacks the module 'streaming': install",
+        ),
+    ],
+)
+def test_one_worker_that_is_unfit_is_named_by_its_host(answers, said):
+    found = find_unfit(answers, "1")
+    assert found is None if said is None else said in found
 
 
 def test_workers_that_cannot_work_are_diagnosed():

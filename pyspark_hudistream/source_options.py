@@ -7,6 +7,7 @@ from typing import Any
 
 from table.columns.near_name import did_you_mean
 from table.errors import InvalidConfigError
+from table.options.numbers import Whole
 from table.options.read_options import (
     READ_HONOURED,
     READ_REFUSED,
@@ -15,7 +16,7 @@ from table.options.read_options import (
     ReadOptions,
     parse_read_options,
 )
-from table.options.values import Flag, Names, Whole
+from table.options.values import Flag, Names
 
 _OWN = (
     "path",

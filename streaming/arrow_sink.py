@@ -13,6 +13,7 @@ from streaming.task.arrow_rows import Rows, open_rows
 from streaming.task.in_process import InProcessWorkers
 from streaming.validators import Validator
 from table.errors import InvalidConfigError
+from table.options.choices import IndexType, TableType
 from table.options.operation import Operation, OperationName
 from table.options.short_names import ColumnNames
 from table.options.write_options import WriteOptions
@@ -31,7 +32,7 @@ class ArrowSink(TableSink):
     Args:
         path: where the table is: a folder, ``file:///…``, ``s3a://…``.
         options: ``hoodie.*`` keys and values as strings, or `WriteOptions`. A value of None means that the option is
-            not given. Where an option and one of the short names `key`, `partition_by`, `order_by`, `operation` are
+            not given. Where an option and one of the short names (`key`, `partition_by`, `order_by` …) are
             both given, they must agree.
         storage_options: what fsspec's file system gets (keys, endpoint).
         validators: callables that see a batch before it is committed (`streaming.validators`) and may refuse it.
@@ -45,6 +46,8 @@ class ArrowSink(TableSink):
         order_by: column that orders the records of one key: the greatest value stays; without it, the record that
             arrives last stays.
         operation: what a batch does to the table; ``upsert`` where it is not named.
+        table_type: ``cow`` (copy on write) or ``mor`` (merge on read) for a new table; ``cow`` where it is not named.
+        index: how keys are found: ``bloom``, ``simple``, ``bucket``, ``global_bloom`` …; ``bloom`` if it is not named.
         workers: threads that write a batch; None: one for each core. With one, storage is called in the same order
             whenever the same rows are written, but for the markers of a batch of more than 64 files: a thread deletes
             them beside the next batch.
@@ -71,6 +74,8 @@ class ArrowSink(TableSink):
         partition_by: ColumnNames | None = None,
         order_by: str | None = None,
         operation: Operation | OperationName | None = None,
+        table_type: TableType | str | None = None,
+        index: IndexType | str | None = None,
         workers: int | None = None,
     ) -> None:
         if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
@@ -87,6 +92,8 @@ class ArrowSink(TableSink):
             partition_by=partition_by,
             order_by=order_by,
             operation=operation,
+            table_type=table_type,
+            index=index,
         )
 
     def _start(self) -> None:
@@ -187,6 +194,8 @@ def write_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but
     partition_by: ColumnNames | None = None,
     order_by: str | None = None,
     operation: Operation | OperationName | None = None,
+    table_type: TableType | str | None = None,
+    index: IndexType | str | None = None,
     batch_id: int | None = None,
     options: Mapping[str, Any] | WriteOptions | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -202,6 +211,8 @@ def write_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but
         partition_by: column or columns that make the partition path.
         order_by: column that orders the records of one key: the greatest value stays.
         operation: ``upsert`` where it is not named; see `ArrowSink.write`.
+        table_type: ``cow`` (copy on write) or ``mor`` (merge on read) for a new table; ``cow`` where it is not named.
+        index: how keys are found: ``bloom``, ``simple``, ``bucket``, ``global_bloom`` …; ``bloom`` if it is not named.
         batch_id: makes the write exactly once; see `ArrowSink.write`.
         options: ``hoodie.*`` keys and values, or `WriteOptions`.
         storage_options: what fsspec's file system gets.
@@ -220,6 +231,8 @@ def write_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but
         partition_by=partition_by,
         order_by=order_by,
         operation=operation,
+        table_type=table_type,
+        index=index,
     ) as sink:
         return sink.write(rows, batch_id)
 

@@ -25,7 +25,7 @@ class HudiSink(TableSink):
     Args:
         path: where the table is: a folder, ``file:///…``, ``s3a://…``.
         options: ``hoodie.*`` keys and values as strings, or `WriteOptions`. A value of None means that the option is
-            not given. Where an option and one of the short names `key`, `partition_by`, `order_by`, `operation` are
+            not given. Where an option and one of the short names (`key`, `partition_by`, `order_by` …) are
             both given, they must agree.
         key: column or columns that identify a row; a new table needs it.
         partition_by: column or columns that make the partition path; without it, a new table has no partitions.

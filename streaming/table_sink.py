@@ -19,7 +19,7 @@ from table import threads
 from table.errors import InvalidConfigError
 from table.failures import describe
 from table.log import get_logger
-from table.options.choices import BadRows
+from table.options.choices import BadRows, IndexType, TableType
 from table.options.operation import Operation, OperationName
 from table.options.short_names import ColumnNames, with_short_names
 from table.options.write_groups import OPERATION
@@ -40,7 +40,7 @@ class TableSink:
     Args:
         path: where the table is: a folder, ``file:///…``, ``s3a://…``.
         options: ``hoodie.*`` keys and values as strings, or `WriteOptions`. A value of None means that the option is
-            not given. Where an option and one of the short names `key`, `partition_by`, `order_by`, `operation` are
+            not given. Where an option and one of the short names (`key`, `partition_by`, `order_by` …) are
             both given, they must agree.
         storage_options: what fsspec's file system gets (keys, endpoint).
         validators: picklable callables that see a batch before it is committed (`streaming.validators`)
@@ -55,6 +55,8 @@ class TableSink:
         order_by: column that orders the records of one key: the greatest value stays; without it, the record that
             arrives last stays.
         operation: what a batch does to the table; ``upsert`` where it is not named.
+        table_type: ``cow`` (copy on write) or ``mor`` (merge on read) for a new table; ``cow`` where it is not named.
+        index: how keys are found: ``bloom``, ``simple``, ``bucket``, ``global_bloom`` …; ``bloom`` if it is not named.
 
     Attributes:
         last_batch: summary of the last batch.
@@ -78,10 +80,12 @@ class TableSink:
         partition_by: ColumnNames | None = None,
         order_by: str | None = None,
         operation: Operation | OperationName | None = None,
+        table_type: TableType | str | None = None,
+        index: IndexType | str | None = None,
     ) -> None:
         self._path = os.fspath(path)
         given = _read_options(options, self._path)
-        self._options = with_short_names(given, key, partition_by, order_by, operation)
+        self._options = with_short_names(given, key, partition_by, order_by, operation, table_type, index)
         _tell_unused_ordering(self._options)
         self._storage_options = dict(storage_options or {})
         self._validators, self._callbacks = tuple(validators), tuple(callbacks)

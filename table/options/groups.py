@@ -14,8 +14,12 @@ from table.options.choices import (
     DeltaEncodings,
     LogBlockFormat,
 )
+from table.options.numbers import Number, Share, Size, Tasks, Whole
 from table.options.settings import Settings, option
-from table.options.values import Flag, Number, OneOf, Share, Tasks, Whole
+from table.options.values import (
+    Flag,
+    OneOf,
+)
 
 _MB = 1024 * 1024
 KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, KEEP_LATEST_BY_HOURS = CleanPolicy
@@ -46,13 +50,13 @@ class BaseFileSettings(Settings):
 
     codec: Codec = option(Codec.ZSTD, OneOf(Codec, {"uncompressed": Codec.NONE, "lz4_raw": Codec.LZ4}, "codec"))
     codec_level: int | None = option(None, Whole(-(2**31)))
-    row_group_bytes: int = option(32 * _MB, Whole(1))
+    row_group_bytes: int = option(32 * _MB, Size(1))
     bloom_type: BloomType = option(BloomType.SIMPLE, OneOf(BloomType))
     bloom_entries: int | None = option(None, Whole(1))
     bloom_fpp: float = option(1e-6, Number(0, 1))
     bloom_max_entries: int = option(100_000, Whole(1))
     bloom_headroom: float = option(2.0, Number(0, 1e6))
-    full_bytes: int | None = option(None, Whole(1))
+    full_bytes: int | None = option(None, Size(1))
     dictionary: bool = option(default=True, kind=Flag())
     delta_encodings: DeltaEncodings = option(DeltaEncodings.NONE, OneOf(DeltaEncodings, what="delta encodings"))
     shared_key_chunk: bool = option(default=False, kind=Flag())
@@ -86,8 +90,8 @@ class LogFileSettings(Settings):
     """
 
     block_format: LogBlockFormat = option(LogBlockFormat.AVRO, OneOf(LogBlockFormat, what="block format"))
-    block_bytes: int = option(256 * _MB, Whole(1))
-    file_bytes: int = option(1024 * _MB, Whole(1))
+    block_bytes: int = option(256 * _MB, Size(1))
+    file_bytes: int = option(1024 * _MB, Size(1))
 
 
 _STRATEGY = OneOf(
@@ -142,7 +146,7 @@ class CompactionSettings(Settings):
     delta_seconds: int = option(3600, Whole(1))
     target_io_mb: int = option(512_000, Whole(1))
     strategy: CompactionStrategy = option(CompactionStrategy.LOG_FILE_SIZE, _STRATEGY)
-    log_bytes: int = option(0, Whole(0))
+    log_bytes: int = option(0, Size(0))
     log_files: int = option(0, Whole(0))
     days: int = option(10, Whole(1))
     tasks: int | None = option(None, Tasks())

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from table.options.lock_settings import LOCK_ALIASES, LOCK_KEYS
+from table.options.numbers import Size, Whole
 from table.options.settings import describe_fields, kinds_of
 from table.options.values import (
     TIMEBASED_KEYS,
@@ -22,7 +23,6 @@ from table.options.values import (
     Reconciles,
     RecordMergeMode,
     Text,
-    Whole,
 )
 from table.options.write_groups import GROUPS, OPERATION
 
@@ -109,7 +109,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.merge.allow.duplicate.on.inserts": HonouredKey("duplicates.allow_on_insert"),
         "hoodie.parquet.max.file.size": HonouredKey("sizes.max_file_bytes"),
         "write.parquet.max.file.size": HonouredKey(
-            "sizes.max_file_bytes", Whole(_MB, _MB), "Size at which a base file is full, in MB."
+            "sizes.max_file_bytes", Size(_MB, _MB), "Size at which a base file is full, in MB."
         ),
         "hoodie.parquet.small.file.limit": HonouredKey("sizes.small_file_limit_bytes"),
         "hoodie.copyonwrite.record.size.estimate": HonouredKey("sizes.record_bytes_estimate"),
@@ -132,7 +132,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hudistream.parquet.compression.level": HonouredKey("base_file.codec_level"),
         "hoodie.parquet.block.size": HonouredKey("base_file.row_group_bytes"),
         "write.parquet.block.size": HonouredKey(
-            "base_file.row_group_bytes", Whole(_MB, _MB), "Arrow bytes of rows that make a row group, in MB."
+            "base_file.row_group_bytes", Size(_MB, _MB), "Arrow bytes of rows that make a row group, in MB."
         ),
         "hoodie.parquet.dictionary.enabled": HonouredKey("base_file.dictionary"),
         "hudistream.parquet.delta.encodings": HonouredKey("base_file.delta_encodings"),
@@ -145,10 +145,10 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.logfile.data.block.max.size": HonouredKey("log_files.block_bytes"),
         "hoodie.logfile.max.size": HonouredKey("log_files.file_bytes"),
         "write.log_block.size": HonouredKey(
-            "log_files.block_bytes", Whole(_MB, _MB), "Size from which rows go into the next data block, in MB."
+            "log_files.block_bytes", Size(_MB, _MB), "Size from which rows go into the next data block, in MB."
         ),
         "write.log.max.size": HonouredKey(
-            "log_files.file_bytes", Whole(_MB, _MB), "Size from which blocks go into the next log file, in MB."
+            "log_files.file_bytes", Size(_MB, _MB), "Size from which blocks go into the next log file, in MB."
         ),
         "hoodie.merge.small.file.group.candidates.limit": HonouredKey("sizes.groups_filled"),
         "hoodie.datasource.compaction.async.enable": HonouredKey("compaction.asynchronous"),

@@ -6,7 +6,13 @@ from operator import attrgetter
 from typing import Any
 
 from table.options.keys import ALIASES, HONOURED, REFUSED, HonouredKey
-from table.options.values import DuplicatePolicy, FailsFast, Reconciles, RecordMergeMode, Whole
+from table.options.numbers import Whole
+from table.options.values import (
+    DuplicatePolicy,
+    FailsFast,
+    Reconciles,
+    RecordMergeMode,
+)
 from table.options.without_effect import WITHOUT_EFFECT
 from table.options.write_options import DEFAULT_OPERATION, SPLIT_SIZE, WriteOptions
 

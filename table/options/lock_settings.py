@@ -8,8 +8,14 @@ from typing import Any
 from table.columns.near_name import did_you_mean
 from table.config.choice import Choice
 from table.errors import InvalidConfigError
+from table.options.numbers import Whole
 from table.options.settings import Settings, option
-from table.options.values import Names, OneOf, Text, Whole, refuse
+from table.options.values import (
+    Names,
+    OneOf,
+    Text,
+    refuse,
+)
 
 _PACKAGES = ("org.apache.hudi.client.transaction.lock.", "org.apache.hudi.aws.transaction.lock.")
 _LEAST_VALIDITY_S = 10

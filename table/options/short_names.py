@@ -1,17 +1,19 @@
-"""Four options by short names, for people who do not know Hudi's (pure)."""
+"""Six options by short names, for people who do not know Hudi's (pure)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from table.errors import InvalidConfigError
+from table.options.choices import IndexType, TableType
 from table.options.operation import Operation
 from table.options.settings import Settings
-from table.options.values import Column, Names
-from table.options.write_groups import OPERATION
+from table.options.values import Column, Names, OneOf
+from table.options.write_groups import INDEX, OPERATION, TABLE_TYPE
 from table.options.write_options import WriteOptions
 
 ColumnNames = str | Sequence[str]
+SettingsT = TypeVar("SettingsT", bound=Settings)
 
 
 def with_short_names(
@@ -20,6 +22,8 @@ def with_short_names(
     partition_by: ColumnNames | None = None,
     order_by: str | None = None,
     operation: Operation | str | None = None,
+    table_type: TableType | str | None = None,
+    index: IndexType | str | None = None,
 ) -> WriteOptions:
     """Options completed by what short names say.
 
@@ -30,6 +34,8 @@ def with_short_names(
             ``hoodie.datasource.write.partitionpath.field``.
         order_by: column that orders the records of one key; ``hoodie.datasource.write.precombine.field``.
         operation: ``hoodie.datasource.write.operation``.
+        table_type: ``cow`` or ``mor`` for a new table; ``hoodie.datasource.write.table.type``.
+        index: how keys are found; ``hoodie.index.type``.
 
     Raises:
         InvalidConfigError: a short name and the options contradict each other.
@@ -61,7 +67,26 @@ def with_short_names(
         chosen = OPERATION.read("operation", operation)
         if options.operation not in (None, chosen):
             _contradiction("operation", chosen, "operation", options.operation)
-    return replace(options, operation=chosen, keys=short)
+    return replace(
+        options,
+        operation=chosen,
+        keys=short,
+        table=_with(options.table, "table_type", table_type, TABLE_TYPE, "hoodie.datasource.write.table.type"),
+        index=_with(options.index, "type", index, INDEX, "hoodie.index.type", "index"),
+    )
+
+
+def _with(
+    group: SettingsT, field: str, value: Any, kind: OneOf[Any], option: str, name: str | None = None
+) -> SettingsT:
+    """A group of options with the value of a short name, unless the options say another one."""
+    if value is None:
+        return group
+    chosen, before = kind.read(name or field, value), getattr(group, field)
+    is_default = before == getattr(type(group)(), field)
+    if not is_default and before != chosen:
+        raise InvalidConfigError(f"{name or field}={chosen} and {option}={before} say different things: keep one")
+    return replace(group, **{field: chosen})
 
 
 def _check_same(name: str, option: str, keys: Settings, short: Settings, field: str) -> None:

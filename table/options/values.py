@@ -5,7 +5,6 @@ A kind reads a value, from text or typed, and returns the typed value. A value t
 """
 
 import ast
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, NoReturn, Protocol, TypeVar
@@ -14,7 +13,7 @@ from table.columns.near_name import did_you_mean
 from table.config.choice import Choice
 from table.config.key_generator import KeyGenerator
 from table.config.merge_mode import MergeMode, merge_mode_of
-from table.config.table_config import KEYGEN_CLASSES, LAYOUTS, keygen_type_of
+from table.config.table_config import KEYGEN_CLASSES, keygen_type_of
 from table.errors import InvalidConfigError
 from table.options.choices import BadRows, SchemaMode
 from table.secret_names import HIDDEN, is_secret
@@ -155,104 +154,6 @@ class Flag:
         return bool(value.strip().lower() == "true")
 
 
-@dataclass(frozen=True)
-class Whole:
-    """A whole number.
-
-    Attributes:
-        least: the least that makes sense.
-        scale: what text is multiplied by, such as 1 MB.
-    """
-
-    least: int
-    scale: int = 1
-
-    @property
-    def allowed(self) -> str:
-        """The values that fit, in words."""
-        least = self.least // self.scale
-        return "a whole number" if least < -(2**30) else f"a whole number, at least {least}"
-
-    def read(self, name: str, value: Any) -> int:
-        """The number."""
-        if isinstance(value, bool) or not isinstance(value, int | str):
-            refuse(name, value, "not a whole number")
-        try:
-            number = int(value) * self.scale
-        except ValueError:
-            refuse(name, value, "not a whole number")
-        if number < self.least:
-            refuse(name, value, f"{self.least // self.scale} is the least that makes sense")
-        return number
-
-
-@dataclass(frozen=True)
-class VersionNumber:
-    """A table version that is written here."""
-
-    allowed: str = ", ".join(map(str, LAYOUTS))
-
-    def read(self, name: str, value: Any) -> int:
-        """The number."""
-        number = Whole(0).read(name, value)
-        return number if number in LAYOUTS else refuse(name, value, f"not written here; use one of {self.allowed}")
-
-
-@dataclass(frozen=True)
-class Tasks:
-    """A number of tasks; 0 is Hudi's word for "choose", and becomes None."""
-
-    allowed: str = "a whole number; 0: chosen by the sink"
-
-    def read(self, name: str, value: Any) -> int | None:
-        """The number, or None."""
-        return Whole(0).read(name, value) or None
-
-
-@dataclass(frozen=True)
-class Number:
-    """A number between two bounds, which do not belong to it."""
-
-    above: float
-    below: float
-
-    @property
-    def allowed(self) -> str:
-        """The values that fit, in words."""
-        return f"a number between {self.above:g} and {self.below:g}"
-
-    def read(self, name: str, value: Any) -> float:
-        """The number."""
-        number = _float(name, value)
-        if not self.above < number < self.below:
-            refuse(name, value, f"must lie between {self.above:g} and {self.below:g}")
-        return number
-
-
-@dataclass(frozen=True)
-class Share:
-    """A number from 0 to 1."""
-
-    allowed: str = "a number from 0 to 1"
-
-    def read(self, name: str, value: Any) -> float:
-        """The number."""
-        number = _float(name, value)
-        if not 0 <= number <= 1:
-            refuse(name, value, "a share lies between 0 and 1")
-        return number
-
-
-def _float(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        refuse(name, value, "not a number")
-    try:
-        number = float(value)
-    except ValueError:
-        refuse(name, value, "not a number")
-    return refuse(name, value, "not a number") if math.isnan(number) else number
-
-
 ChoiceT = TypeVar("ChoiceT", bound=Choice)
 
 
@@ -285,7 +186,7 @@ class OneOf(Generic[ChoiceT]):
         for choice in self.choices:
             if text == choice.value.lower():
                 return choice
-        hint = did_you_mean(text, self.choices)
+        hint = did_you_mean(text, [choice.value.lower() for choice in self.choices])
         return refuse(name, value, f"this {self.what} is not supported; use one of {self.allowed}{hint}")
 
 

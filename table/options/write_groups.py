@@ -30,6 +30,7 @@ from table.options.groups import (
     ServiceSettings,
 )
 from table.options.lock_settings import LockSettings
+from table.options.numbers import Number, Size, Tasks, VersionNumber, Whole
 from table.options.operation import Operation
 from table.options.schema_value import AvroSchema
 from table.options.settings import Settings, option
@@ -39,13 +40,9 @@ from table.options.values import (
     FolderName,
     KeyGeneratorName,
     Names,
-    Number,
     OneOf,
-    Tasks,
     Text,
     TimebasedSettings,
-    VersionNumber,
-    Whole,
 )
 
 _MB = 1024 * 1024
@@ -96,6 +93,9 @@ class KeySettings(Settings):
             object.__setattr__(self, "partition_kinds", tuple(PartitionKind(kind.upper()) for kind in kinds))
 
 
+TABLE_TYPE = OneOf(TableType, {"cow": TableType.COPY_ON_WRITE, "mor": TableType.MERGE_ON_READ}, what="table type")
+
+
 @dataclass(frozen=True)
 class TableSettings(Settings):
     """Properties of a new table; for a table that exists they must agree with it. None means as the table has it.
@@ -114,7 +114,7 @@ class TableSettings(Settings):
 
     name: str | None = option(None, Text())
     database: str | None = option(None, Text())
-    table_type: TableType | None = option(None, OneOf(TableType, what="table type"))
+    table_type: TableType | None = option(None, TABLE_TYPE)
     merge_mode: MergeMode | None = option(None, OneOf(MergeMode, what="merge mode"))
     timezone: InstantZone | None = option(None, OneOf(InstantZone))
     archive_folder: str | None = option(None, FolderName())
@@ -141,13 +141,16 @@ class SizeSettings(Settings):
             None: no bound.
     """
 
-    max_file_bytes: int = option(120 * _MB, Whole(1))
-    small_file_limit_bytes: int = option(100 * _MB, Whole(-(2**63)))
-    record_bytes_estimate: int | None = option(None, Whole(1))
+    max_file_bytes: int = option(120 * _MB, Size(1))
+    small_file_limit_bytes: int = option(100 * _MB, Size(-(2**63)))
+    record_bytes_estimate: int | None = option(None, Size(1))
     record_size_threshold: float | None = option(None, Number(-1e9, 1e9))
     rows_per_new_file: int | None = option(None, Whole(1))
     groups_filled: int = option(1, Whole(0))
     max_rewrite_ratio: float | None = option(None, Number(0, 1e12))
+
+
+INDEX = OneOf(IndexType, {"inmemory": IndexType.FLINK_STATE}, "index")
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,7 @@ class IndexSettings(Settings):
     type: IndexType = option(
         IndexType.BLOOM,
         # an engine's own memory of what the files say
-        OneOf(IndexType, {"inmemory": IndexType.FLINK_STATE}, "index"),
+        INDEX,
     )
     global_keys: bool | None = option(None, Flag())
     prune_by_ranges: bool = option(default=True, kind=Flag())
@@ -178,7 +181,7 @@ class IndexSettings(Settings):
     simple_updates_partition_path: bool = option(default=True, kind=Flag())
     buckets: int = option(256, Whole(1))
     bucket_hash_fields: tuple[str, ...] | None = option(None, Names())
-    cache_bytes: int = option(64 * _MB, Whole(0))
+    cache_bytes: int = option(64 * _MB, Size(0))
 
     def _check(self) -> None:
         """The switch of global keys and the type become one type."""
@@ -268,7 +271,7 @@ class TaskSettings(Settings):
     bulk_insert_parallelism: int | None = option(None, Tasks())
     bulk_insert_sort: SortMode = option(SortMode.NONE, OneOf(SortMode))
     slots_per_partition: int = option(1, Whole(1))
-    memory_bytes: int = option(128 * _MB, Whole(1))
+    memory_bytes: int = option(128 * _MB, Size(1))
 
     def most_tasks(self, operation: Operation) -> int | None:
         """Most tasks that write a batch; None where nothing was given."""

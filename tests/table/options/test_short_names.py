@@ -5,6 +5,7 @@ from table.errors import InvalidConfigError
 from table.options.operation import Operation
 from table.options.short_names import with_short_names
 
+TYPE = "hoodie.datasource.write.table.type"
 KEY, PATH, ORDER, OPERATION = (
     "hoodie.datasource.write." + name
     for name in ("recordkey.field", "partitionpath.field", "precombine.field", "operation")
@@ -22,6 +23,11 @@ KEY, PATH, ORDER, OPERATION = (
         ({"order_by": "ts"}, {ORDER: "ts"}),
         ({"operation": "UPSERT"}, {OPERATION: "upsert"}),
         ({"operation": Operation.INSERT}, {OPERATION: "insert"}),
+        ({"table_type": "mor"}, {TYPE: "MERGE_ON_READ"}),
+        ({"table_type": "cow"}, {TYPE: "COPY_ON_WRITE"}),
+        ({"table_type": "merge_on_read"}, {TYPE: "mor"}),
+        ({"index": "bucket"}, {"hoodie.index.type": "BUCKET"}),
+        ({"index": "bloom"}, {"hoodie.index.type": "BLOOM"}),
     ],
 )
 def test_short_names_mean_hudis_and_the_same_twice_is_fine(short, long):
@@ -40,6 +46,10 @@ def test_short_names_mean_hudis_and_the_same_twice_is_fine(short, long):
         ({"operation": "insert"}, {OPERATION: "upsert"}, f"operation=insert and {OPERATION}=upsert say"),
         ({"operation": "upsrt"}, {}, "operation=upsrt"),
         ({"key": []}, {}, "names no column"),
+        ({"table_type": "mor"}, {TYPE: "cow"}, f"table_type=MERGE_ON_READ and {TYPE}=COPY_ON_WRITE say"),
+        ({"table_type": "mro"}, {}, "table_type=mro: this table type is not supported"),
+        ({"index": "simple"}, {"hoodie.index.type": "bucket"}, "index=SIMPLE and hoodie.index.type=BUCKET say"),
+        ({"index": "blom"}, {}, "did you mean 'bloom'"),
         ({"order_by": ["a", "b"]}, {}, "must be one column"),
     ],
 )

@@ -49,7 +49,7 @@ def test_short_names_mean_hudis_and_the_same_twice_is_fine(short, long):
         ({"table_type": "mor"}, {TYPE: "cow"}, f"table_type=MERGE_ON_READ and {TYPE}=COPY_ON_WRITE say"),
         ({"table_type": "mro"}, {}, "table_type=mro: this table type is not supported"),
         ({"index": "simple"}, {"hoodie.index.type": "bucket"}, "index=SIMPLE and hoodie.index.type=BUCKET say"),
-        ({"index": "blom"}, {}, "did you mean 'bloom'"),
+        ({"index": "blom"}, {}, "did you mean bloom"),
         ({"order_by": ["a", "b"]}, {}, "must be one column"),
     ],
 )

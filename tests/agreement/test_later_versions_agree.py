@@ -84,8 +84,13 @@ def write_theirs(hudi, path, version, rows, **more):
     hudi.write(path, rows, {**THEIRS, "hoodie.write.table.version": str(version), **more})
 
 
-@pytest.mark.parametrize("version", [8, 9])
-@pytest.mark.parametrize("first", ["ours", "theirs"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("version", "first"),
+    [(8, "ours"), (9, "theirs"), pytest.param(8, "theirs", marks=SLOW), pytest.param(9, "ours", marks=SLOW)],
+)
 def test_batches_in_turns(version, first, writers, tmp_path, utc):
     path, hudi, model = str(tmp_path / "t"), writers[version], Model(version)
     ours_next = first == "ours"
@@ -104,7 +109,7 @@ def test_batches_in_turns(version, first, writers, tmp_path, utc):
     assert HudiTable.open(path).config.version == version
 
 
-@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("version", [pytest.param(8, marks=SLOW), 9])
 def test_services_in_turns(version, writers, tmp_path, utc):
     """Cleans, failed batches, archivals, savepoints and restores of either, on a table that both write."""
     path, hudi, model = str(tmp_path / "t"), writers[version], Model(version + 1)
@@ -157,7 +162,7 @@ def test_services_in_turns(version, writers, tmp_path, utc):
     assert archived == {time for time in archived if any(time in line for line in known)} != set()
 
 
-@pytest.mark.parametrize(("before", "after"), [(6, 8), (6, 9), (8, 9)])
+@pytest.mark.parametrize(("before", "after"), [(6, 8), pytest.param(6, 9, marks=SLOW), pytest.param(8, 9, marks=SLOW)])
 def test_a_table_that_hudi_upgrades_under_a_running_stream(before, after, writers, tmp_path, utc, monkeypatch):
     """A job of Hudi with default options: it upgrades the table and gives it a metadata table; our stream goes on."""
     path, hudi, model = str(tmp_path / "t"), writers[after], Model(10 * before + after)

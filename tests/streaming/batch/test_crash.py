@@ -74,7 +74,9 @@ def later(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before the call", "after the call"])
+@pytest.mark.parametrize(
+    "after", [pytest.param(False, marks=pytest.mark.slow), True], ids=["before the call", "after the call"]
+)
 def test_batch_of_a_later_version_stopped_at_every_call_is_whole_or_absent(later, tmp_path, after):
     calls = calls_of(later, tmp_path)
     assert any(".hoodie/timeline/" in call and ".commit" in call for call in calls)
@@ -103,7 +105,7 @@ def test_batch_stopped_at_every_call_is_whole_or_absent(first, tmp_path, after):
         check_one(first, tmp_path, number, after)
 
 
-@pytest.mark.parametrize("version", [6, 8])
+@pytest.mark.parametrize("version", [6, pytest.param(8, marks=pytest.mark.slow)])
 def test_rollback_stopped_at_every_call_is_finished_by_the_next_batch(first, later, tmp_path, version):
     first = first if version == 6 else later
     calls = calls_of(first, tmp_path)

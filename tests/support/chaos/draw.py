@@ -27,6 +27,7 @@ class Drawn:
     journals: str
     storage: dict | None
     mor: bool
+    version: int
     index: str
     several: bool
     lock: str
@@ -45,7 +46,7 @@ class Drawn:
         """One line for the story."""
         return ", ".join(
             [
-                "merge-on-read" if self.mor else "copy-on-write",
+                f"{'merge-on-read' if self.mor else 'copy-on-write'} of version {self.version}",
                 self.index,
                 "several writers" if self.several else "one writer at a time",
                 f"lock {self.lock}",
@@ -79,6 +80,8 @@ def draw(seed, path, journals, storage=None, seconds=None, **fixed):
         "operators": luck.choice([1, 2]),
         "readers": 1,
     }
+    # a die of its own: the other worlds stay what they were
+    drawn["version"] = 6 if drawn["mor"] else random.Random(f"version {seed}").choice([6, 8, 9])
     drawn["keep_least"] += drawn["retained"]
     if storage and drawn["lock"] == "filesystem":
         drawn["lock"] = "none"  # its provider takes folders alone
@@ -91,6 +94,7 @@ def options(drawn, writer):
     """Options of a writer's sink."""
     return {
         "hoodie.datasource.write.table.type": "MERGE_ON_READ" if drawn.mor else "COPY_ON_WRITE",
+        "hoodie.write.table.version": str(drawn.version),
         "hoodie.index.type": drawn.index,
         "hoodie.bucket.index.num.buckets": "2",
         "hoodie.bloom.index.update.partition.path": "false",

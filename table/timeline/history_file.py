@@ -29,9 +29,9 @@ _SCHEMA = pa.schema(
         pa.field("metadata", pa.binary()),
         pa.field("plan", pa.binary()),
         pa.field("version", pa.int32(), nullable=False),
-    ],
-    metadata={"parquet.avro.schema": _AVRO_SCHEMA, "writer.model.name": "avro"},
+    ]
 )
+_METADATA = {"parquet.avro.schema": _AVRO_SCHEMA, "writer.model.name": "avro"}
 # of these the requested file is a plan
 _PLANNED = frozenset((Action.CLEAN, Action.COMPACTION, Action.LOG_COMPACTION, Action.REPLACE_COMMIT, Action.CLUSTERING))
 
@@ -82,7 +82,9 @@ def encode_rows(rows: Sequence[Row]) -> bytes:
     arrays = [pa.array(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)]
     out = io.BytesIO()
     table = pa.Table.from_arrays(arrays, schema=_SCHEMA)
-    pq.write_table(table, out, compression="gzip", store_schema=False, use_dictionary=False)
+    with pq.ParquetWriter(out, _SCHEMA, compression="gzip", store_schema=False, use_dictionary=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata(_METADATA)
     return out.getvalue()
 
 

@@ -136,7 +136,7 @@ def load_health(
     timeline, commits = table.load_timeline(), table.open_commits()
     snapshot = Snapshot(table, timeline, commits=commits)
     groups = [group for _, found in snapshot.walk_file_groups() for group in found]
-    newest = timeline.completed_writes[-COMMITS_SEEN:]
+    newest = timeline.writes_by_time[-COMMITS_SEEN:]
     writer, lives = _find_writer(table)
     facts = Health(
         table.storage.base_uri,
@@ -280,7 +280,7 @@ def _count_files(groups: Sequence[FileGroup], small_bytes: int) -> tuple[int, in
 
 def _find_backlog(table: HudiTable, timeline: Timeline, groups: Sequence[FileGroup]) -> Backlog:
     cleans = timeline.completed_of(Action.CLEAN)
-    writes = timeline.completed_writes
+    writes = timeline.writes_by_time
     old = [
         file.size_bytes
         for group in groups

@@ -41,6 +41,16 @@ class Timeline:
         """Completed commits, delta commits and replace commits, in the order in which they became visible."""
         return self.completed_of(*WRITE_ACTIONS)
 
+    @cached_property
+    def writes_by_time(self) -> tuple[Instant, ...]:
+        """Completed writes in the order of their requests, which is that of the versions of a file group.
+
+        What moves the line of visibility, or counts commits that are retained, goes by this order: a file counts if
+        its time is less than that of the first write. In layout 2 writes of several writers may complete in another
+        order.
+        """
+        return tuple(sorted(self.completed_writes, key=lambda instant: instant.time))
+
     def writes_after(self, instant: Instant) -> tuple[Instant, ...]:
         """Completed writes that became visible after that completed instant, oldest first."""
         since = self.layout.visible_since(instant)

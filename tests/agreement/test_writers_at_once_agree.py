@@ -60,9 +60,10 @@ def lock(request, tmp_path):
 
 @pytest.mark.parametrize("batches", [4, pytest.param(25, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("operation", ["upsert", "insert"])
-def test_rows_of_both_are_there_once_and_each_waits_for_the_other(hudi, tmp_path, lock, operation, batches):
+@pytest.mark.parametrize("version", ["6", pytest.param("8", marks=pytest.mark.slow)])
+def test_rows_of_both_are_there_once_and_each_waits_for_the_other(hudi, tmp_path, lock, operation, batches, version):
     path = str(tmp_path / "t")
-    options = {**lock, "hoodie.datasource.write.operation": operation}
+    options = {**lock, "hoodie.datasource.write.operation": operation, "hoodie.write.table.version": version}
     expected, newest = write_at_once(partial(write_by, hudi, path), open_storage(path), options, batches)
     wanted = expected - passed_by(path), newest
     for found in (read_table(path).to_pylist(), hudi_rs.read(path).to_pylist(), hudi.read(path)):

@@ -56,7 +56,7 @@ def plan_archival(
             commits by which the next compaction is due.
         unseen: what pending writes may not have seen.
     """
-    commits = timeline.completed_writes
+    commits = timeline.writes_by_time
     retired: list[Instant] = []
     if len(commits) > settings.max_commits:
         stop = _first_to_stay(timeline, held, unseen)

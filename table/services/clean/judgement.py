@@ -142,7 +142,7 @@ def plan_clean(
         return None
     _check_share(settings, gone_bytes, seen_bytes)
     earliest = facts.earliest
-    commits = timeline.completed_writes
+    commits = timeline.writes_by_time
     return CleanPlan(
         settings.policy,
         (earliest.time, earliest.action.value) if earliest else None,

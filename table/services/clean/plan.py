@@ -118,7 +118,7 @@ def earliest_to_retain(timeline: Timeline, settings: CleanSettings, oldest_time:
     Returns:
         None where the policy knows no such commit, or there are too few.
     """
-    commits = timeline.completed_writes
+    commits = timeline.writes_by_time
     candidate = None
     if settings.policy == KEEP_LATEST_BY_HOURS:
         candidate = next((i for i in commits if i.time >= oldest_time), None)
@@ -137,7 +137,7 @@ def earliest_in_use(timeline: Timeline) -> Instant | None:
     beside a fast one loses the versions that it reads.
     """
     pending = timeline.pending_of(*WRITE_ACTIONS)
-    return _last_before(timeline.completed_writes, pending[0]) if pending else None
+    return _last_before(timeline.writes_by_time, pending[0]) if pending else None
 
 
 def find_arrivals(completed: Mapping[str, int]) -> dict[str, str]:

@@ -78,7 +78,7 @@ class CleaningService:
             return
         if settings.grace_ms >= SAFE_RETENTION_S * 1000:
             return
-        seconds = retention_s([instant.time for instant in timeline.completed_writes], settings.commits_retained)
+        seconds = retention_s([instant.time for instant in timeline.writes_by_time], settings.commits_retained)
         if seconds is not None and seconds < SAFE_RETENTION_S:
             self._warned = True
             log.warning(

@@ -102,7 +102,7 @@ def _request_restore(table: HudiTable, time: str, lease: Lease, *, force: bool) 
         raise CommitConflictError(
             f"{writes[0].file_name} is pending: stop its writer, or `hudistream rollback` it first"
         )
-    undone = [i for i in reversed(timeline.completed_writes) if i.time > time]
+    undone = [i for i in reversed(timeline.writes_by_time) if i.time > time]
     for instant in undone:
         check_written_alone(storage, instant.time, [stat.path for stat in written_logs(table, instant)])
     if not force:

@@ -50,7 +50,7 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
     """
     check_version_written(table.config, "make a savepoint of")
     storage, timeline = table.storage, table.load_timeline()
-    commits = timeline.completed_writes
+    commits = timeline.writes_by_time
     chosen = next((i for i in reversed(commits) if time is None or i.time == time), None)
     if chosen is None:
         known = ", ".join(i.time for i in commits[-5:]) or "none"
@@ -147,7 +147,7 @@ def _find_hole(table: HudiTable, before: Timeline, chosen: Instant, files: Mappi
         return f"{gone} was deleted"
     # a clean that was archived since may have deleted a file before its folder was listed
     commits = table.open_commits()
-    return find_lacking(find_needed([(i.time, commits.read(i)) for i in now.completed_writes], chosen.time), files)
+    return find_lacking(find_needed([(i.time, commits.read(i)) for i in now.writes_by_time], chosen.time), files)
 
 
 def find_missing_file(table: HudiTable, files: Mapping[str, tuple[str, ...]]) -> str | None:
@@ -166,7 +166,7 @@ def _check_not_cleaned(table: HudiTable, timeline: Timeline, chosen: Instant) ->
     if not cleans:
         return
     plan = decode_clean_metadata(read_instant(table.storage, cleans[-1]), cleans[-1].file_name).plan
-    bound = plan.earliest[0] if plan.earliest else timeline.completed_writes[-1].time
+    bound = plan.earliest[0] if plan.earliest else timeline.writes_by_time[-1].time
     if chosen.time < bound:
         raise InvalidConfigError(
             f"files of {chosen.time} may have been cleaned: a savepoint can be made of {bound} and later commits"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from streaming.batch.bad_rows import check_bad_rows
 from streaming.batch.exactly_once import check_name, check_unnamed_operation, find_writer
 from streaming.batch.failed_batch import BatchProgress
 from streaming.batch.ledger import BatchLedger
@@ -33,13 +34,11 @@ from streaming.plan.task_result import TaskResult, sum_results
 from streaming.plan.write_profile import WriteProfile
 from streaming.validators import PendingBatch, Validator, find_refusal
 from table import clock, threads
-from table.config.table_config import TableConfig
 from table.errors import (
     BatchRefusedError,
     CommitConflictError,
     CommitOutcomeUnknownError,
     HudiError,
-    InvalidRecordError,
     TimelineMovedError,
 )
 from table.hudi_table import HudiTable
@@ -329,8 +328,7 @@ class MicroBatchWriter:
 
     def _commit(self, job: BatchJob, result: TaskResult, replaced: Mapping[str, tuple[str, ...]]) -> bool:
         """Makes the batch visible. Returns False where there was nothing to commit."""
-        if result.bad_rows and not result.quarantined:
-            raise _bad_rows_error(result, job.table.config)
+        check_bad_rows(result, job.table.config, self._options.bad_rows)
         if not result.stats and not result.quarantined and not replaced:
             withdraw_commit(self._storage, job.pending)
             return False
@@ -390,11 +388,3 @@ class MicroBatchWriter:
             log.warning("upkeep_failed", table=self.table, instant_time=time, error=str(error))
             return (str(error),)
         return ()
-
-
-def _bad_rows_error(result: TaskResult, config: TableConfig) -> InvalidRecordError:
-    keys = ", ".join(config.record_key_fields)
-    return InvalidRecordError(
-        f"{result.bad_rows} rows cannot be stored (record key {keys}), for example {'; '.join(result.examples)}: "
-        "filter them out, correct them, or set hudistream.bad.rows=quarantine; nothing of the batch was written"
-    )

@@ -14,7 +14,7 @@ from table.config.merge_mode import MergeMode, mode_in_force
 from table.config.table_config import TableConfig
 from table.errors import InvalidConfigError
 from table.keys.keygen import find_key_column
-from table.options.choices import IndexType, TableType
+from table.options.choices import BadRowsShown, IndexType, TableType
 from table.options.write_options import WriteOptions
 from table.records.merge import MergeRules, can_order
 from table.schema.avro_schema import relaxed, required_columns, schema_json, with_meta_columns
@@ -213,6 +213,7 @@ def plan_tasks(
         allow_duplicates=duplicates.allow_on_insert or operation.is_bulk,
         combine_before_insert=duplicates.combine_before_insert and not operation.is_bulk,
     )
+    shown = (*config.record_key_fields, *config.partition_fields)
     return TaskPlan(
         context,
         routes,
@@ -223,6 +224,7 @@ def plan_tasks(
         memory_bytes=options.tasks.memory_bytes,
         changes=changes,
         logs=scene.logs,
+        shown=shown if options.bad_rows.shown is BadRowsShown.KEYS else None,
     )
 
 

@@ -104,6 +104,7 @@ class TaskPlan:
         memory_bytes: rows (Arrow) that a task holds before it uses its disk.
         changes: for upserts, deletes and whatever else looks for keys; None: rows are only added.
         logs: for merge-on-read tables; None: the table is copy-on-write.
+        shown: the columns of bad rows that errors show; None: all.
     """
 
     context: WriteContext
@@ -116,6 +117,7 @@ class TaskPlan:
     memory_bytes: int = 128 * 1024 * 1024
     changes: ChangePlan | None = None
     logs: LogPlan | None = None
+    shown: tuple[str, ...] | None = None
 
     @property
     def pipeline(self) -> Pipeline:

@@ -19,6 +19,8 @@ from table.files.base.summary import COPIED, NEW, BaseFileSummary
 from table.index.key_lookup import LookupCounts
 from table.timeline.metadata.commit import WriteStat
 
+_LONGEST_SHOWN = 150  # characters of a bad row, and of its reason
+
 
 class TaskReport:
     """Collects what one task did.
@@ -102,8 +104,9 @@ class TaskReport:
         columns = [name for name in rows.column_names if name in self._plan.context.schema.names]
         if self._bad is not None:
             self._bad.write(rows.select(columns), reason)
-        shown = rows.select(columns).slice(0, EXAMPLES - self._examples)
-        examples = tuple(f"{_shown(shown.slice(number, 1))} ({reason})" for number in range(len(shown)))
+        wanted = [name for name in columns if self._plan.shown is None or name in self._plan.shown] or columns
+        shown = rows.select(wanted).slice(0, EXAMPLES - self._examples)
+        examples = tuple(f"{_shown(shown.slice(number, 1))} ({_cut(reason)})" for number in range(len(shown)))
         self._parts.append(TaskResult(bad_rows=len(rows), examples=examples))
         self._examples += len(examples)
 
@@ -131,4 +134,8 @@ def _shown(row: pa.Table) -> str:
             values[name] = row.column(name)[0].as_py()
         except (OverflowError, ValueError):
             values[name] = f"<{row.column(name).type}>"
-    return str(values)
+    return _cut(str(values))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…"

@@ -114,6 +114,13 @@ class BadRows(Choice):
     QUARANTINE = "quarantine"
 
 
+class BadRowsShown(Choice):
+    """``hudistream.bad.rows.shown``: what errors show of rows that cannot be stored."""
+
+    KEYS = "keys"
+    ROWS = "rows"
+
+
 class Codec(Choice):
     """``hoodie.parquet.compression.codec``."""
 

@@ -198,6 +198,8 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         ),
         "hudistream.bad.rows": HonouredKey("bad_rows.action"),
         "hudistream.bad.rows.path": HonouredKey("bad_rows.path"),
+        "hudistream.bad.rows.max.share": HonouredKey("bad_rows.max_share"),
+        "hudistream.bad.rows.shown": HonouredKey("bad_rows.shown"),
         "hudistream.max.rewrite.ratio": HonouredKey("sizes.max_rewrite_ratio"),
         "hudistream.task.memory.bytes": HonouredKey("tasks.memory_bytes"),
         "hudistream.verify.share": HonouredKey("base_file.verify_share"),

@@ -9,6 +9,7 @@ from table.config.merge_mode import MergeMode
 from table.errors import InvalidConfigError
 from table.options.choices import (
     BadRows,
+    BadRowsShown,
     ConcurrencyMode,
     FailedWrites,
     IndexType,
@@ -30,7 +31,7 @@ from table.options.groups import (
     ServiceSettings,
 )
 from table.options.lock_settings import LockSettings
-from table.options.numbers import Number, Size, Tasks, VersionNumber, Whole
+from table.options.numbers import Number, Share, Size, Tasks, VersionNumber, Whole
 from table.options.operation import Operation
 from table.options.schema_value import AvroSchema
 from table.options.settings import Settings, option
@@ -288,10 +289,15 @@ class BadRowSettings(Settings):
     Attributes:
         action: ``fail``: the batch fails; ``quarantine``: they go to Parquet files beside the table.
         path: folder of these files; None: the table's path and ``_bad_rows``.
+        max_share: greatest share of bad rows in a batch, from 0 to 1, that is put aside; with more, the batch fails.
+            None: no bound.
+        shown: what errors show of a bad row: ``keys``: record key, partition fields, the reason; ``rows``: all columns.
     """
 
     action: BadRows = option(BadRows.FAIL, OneOf(BadRows))
     path: str | None = option(None, Text())
+    max_share: float | None = option(None, Share())
+    shown: BadRowsShown = option(BadRowsShown.KEYS, OneOf(BadRowsShown))
 
 
 @dataclass(frozen=True)

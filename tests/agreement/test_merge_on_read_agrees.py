@@ -218,7 +218,7 @@ def goes_on(hudi, path, options, wanted, *, is_partial):
 
 
 @pytest.mark.parametrize("case", [
-    CASES[0], pytest.param(CASES[1], marks=pytest.mark.slow), CASES[2], pytest.param(CASES[3], marks=pytest.mark.slow),
+    CASES[0], *(pytest.param(case, marks=pytest.mark.slow) for case in CASES[1:4]),
 ], ids=str)  # fmt: skip
 def test_a_few_delta_commits_agree(hudi, tmp_path, case):
     run(hudi, tmp_path, CASES.index(case), case, batches=5, keys=90)

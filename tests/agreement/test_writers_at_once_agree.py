@@ -59,7 +59,7 @@ def lock(request, tmp_path):
 
 
 @pytest.mark.parametrize("batches", [4, pytest.param(25, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("operation", ["upsert", "insert"])
+@pytest.mark.parametrize("operation", ["upsert", pytest.param("insert", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("version", ["6", pytest.param("8", marks=pytest.mark.slow)])
 def test_rows_of_both_are_there_once_and_each_waits_for_the_other(hudi, tmp_path, lock, operation, batches, version):
     path = str(tmp_path / "t")

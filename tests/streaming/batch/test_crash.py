@@ -96,7 +96,9 @@ def test_batch_of_a_writer_that_shares_the_table_is_whole_or_absent(first, tmp_p
         check_one(first, tmp_path, number, after, **SHARED)
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before the call", "after the call"])
+@pytest.mark.parametrize(
+    "after", [pytest.param(False, marks=pytest.mark.slow), True], ids=["before the call", "after the call"]
+)
 def test_batch_stopped_at_every_call_is_whole_or_absent(first, tmp_path, after):
     calls = calls_of(first, tmp_path)
     assert any(call.startswith("write ") for call in calls)
@@ -105,8 +107,11 @@ def test_batch_stopped_at_every_call_is_whole_or_absent(first, tmp_path, after):
         check_one(first, tmp_path, number, after)
 
 
-@pytest.mark.parametrize("version", [6, pytest.param(8, marks=pytest.mark.slow)])
-def test_rollback_stopped_at_every_call_is_finished_by_the_next_batch(first, later, tmp_path, version):
+@pytest.mark.parametrize(
+    ("version", "after"),
+    [(6, True), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((6, False), (8, True), (8, False)))],
+)
+def test_rollback_stopped_at_every_call_is_finished_by_the_next_batch(first, later, tmp_path, version, after):
     first = first if version == 6 else later
     calls = calls_of(first, tmp_path)
     # the batch dies just before its commit file: everything is there for the rollback to undo
@@ -122,8 +127,7 @@ def test_rollback_stopped_at_every_call_is_finished_by_the_next_batch(first, lat
     rollback_ends = max(i for i, call in enumerate(fuse.calls, 1) if ".rollback" in call) + 3
     assert rollback_ends > 10
     for number in range(1, rollback_ends + 1):
-        for after in (False, True):
-            check_one(first, tmp_path / f"recovery-{number}", dies_at, after=after, recovery_fuse=Fuse(number, after))
+        check_one(first, tmp_path / f"recovery-{number}", dies_at, after=after, recovery_fuse=Fuse(number, after))
 
 
 def test_first_batch_stopped_at_every_call_creates_the_table_once(tmp_path):

@@ -42,7 +42,8 @@ def test_the_reason_that_holds_is_named_and_no_other(tmp_path, index):
 
 
 def test_rows_that_lack_different_values_have_a_reason_each(tmp_path):
-    said = failed(str(tmp_path / "t"), with_nulls(keys=[0, 3], times=[2, 3]))
+    shown = {"hudistream.bad.rows.shown": "rows"}
+    said = failed(str(tmp_path / "t"), with_nulls(keys=[0, 3], times=[2, 3]), **shown)
     assert "3 rows cannot be stored" in said
     reasons = re.findall(r"'ts': (1|None), .*?\} \((.*?)\)", said)
     assert sorted(reasons) == [("1", NO_KEY), ("None", ORDER), ("None", f"{NO_KEY}; {ORDER}")]

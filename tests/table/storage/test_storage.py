@@ -151,9 +151,12 @@ def test_a_backend_that_would_overwrite_is_refused():
         def pipe_file(self, path, value):
             raise AssertionError
 
+        def ls(self, path, detail=True, **kwargs):
+            return []
+
     fsspec.register_implementation("old", Old, clobber=True)
     with pytest.raises(InvalidConfigError, match="only if it is absent"):
-        open_storage("old://b/t")
+        open_storage("old://b/t").create_exclusive(".hoodie/x", b"")
 
 
 def test_schemes_lead_to_backends():

@@ -23,7 +23,7 @@ def drop_metadata_table(table: HudiTable) -> HudiTable:
         The table with its changed properties.
 
     Raises:
-        UnsupportedTableError: the table is of another version than 6.
+        UnsupportedTableError: tables of this version and type are not written here.
         StorageError: when the properties do not read back as written; their backup is then in force.
     """
     check_version_written(table.config, "drop the metadata table of")

@@ -189,14 +189,14 @@ def complete_instant(storage: Storage, instant: Instant, content: bytes, complet
     Raises:
         BrokenInvariantError: the names of the table's layout hold a time of completion, and none is given.
         CommitOutcomeUnknownError: when the store failed and could not be asked what happened.
-        StorageError: when somebody else completed the instant with other content.
+        StorageError: when another process completed the instant with other content.
     """
     if instant.names.hold_completion and completion_time is None:
         raise BrokenInvariantError(f"{instant.path} is to be completed, and nothing has decided at which time")
     moved = instant.to(State.COMPLETED, completion_time)
     if create_settled(storage, moved.path, content) == content:
         return moved
-    raise StorageError(f"{moved.path} was completed by somebody else with other content")
+    raise StorageError(f"{moved.path} was completed by another process with other content")
 
 
 def create_settled(storage: Storage, path: str, data: bytes) -> bytes:

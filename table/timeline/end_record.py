@@ -36,8 +36,8 @@ class EndRecord:
         content: of the completed file, for a commit.
         version: of hudistream that wrote the record.
         undone: sink id and batch id of the stream's batch that it takes back, where it undoes a completed commit.
-        completion_time: part of the completed file's name in timeline layout 2: whoever carries the end out creates the
-            same file. None in layout 1, and for a rollback.
+        completion_time: part of the completed file's name in timeline layout 2: each process that carries the end out
+            creates the same file. None in layout 1, and for a rollback.
     """
 
     time: str

@@ -1,9 +1,9 @@
 """When an instant of a service is completed: timeline layout 2 has that time in the name of the completed file.
 
 A completed file that names its time cannot be protected by create-if-absent: two processes that carry out one clean
-would choose two times, and leave two completed files. So the time is decided by one object, the end record of the
-instant, and whoever completes the instant creates the same file (rule 3 of docs/concepts/safety.md). Layout 1 needs no
-such record: there the name is one.
+would choose two times, and leave two completed files. So one object decides the time, the end record of the instant,
+and each process that completes the instant creates the same file (rules 3 and 16 of docs/concepts/safety.md). Layout 1
+needs no such record: there the name is one.
 """
 
 from table import clock

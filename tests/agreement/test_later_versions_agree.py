@@ -121,13 +121,7 @@ def test_services_in_turns(version, writers, tmp_path, utc):
     assert clean(HudiTable.open(path), settings)
     model.check(path, hudi)
     # Hudi ends our dead batch, cleans and archives after its own
-    write_theirs(
-        hudi,
-        path,
-        version,
-        model.draw(),
-        **SERVICES,
-    )
+    write_theirs(hudi, path, version, model.draw(), **SERVICES)
     model.check(path, hudi)
     assert not HudiTable.open(path).load_timeline().pending
     for number in range(4, 9):
@@ -136,13 +130,7 @@ def test_services_in_turns(version, writers, tmp_path, utc):
     outcome = archive(HudiTable.open(path), ArchiveSettings(min_commits=3, max_commits=4), settings)
     assert len(outcome.instants) > 3
     model.check(path, hudi)
-    write_theirs(
-        hudi,
-        path,
-        version,
-        model.draw(),
-        **SERVICES,
-    )
+    write_theirs(hudi, path, version, model.draw(), **SERVICES)
     model.check(path, hudi)
     table = HudiTable.open(path)
     held = create_savepoint(table)

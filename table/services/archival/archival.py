@@ -100,7 +100,7 @@ def schedule_archival(
         compaction: when a merge-on-read table is compacted; None: as by default.
 
     Raises:
-        UnsupportedTableError: the table is of another version than 6.
+        UnsupportedTableError: tables of this version and type are not written here.
         CommitConflictError: the timeline changes faster than it can be read.
     """
     check_version_written(table.config, "archive instants of")

@@ -87,7 +87,7 @@ def schedule_clean(
         The timeline with the cleans that are to be carried out.
 
     Raises:
-        UnsupportedTableError: the table is of another version than 6.
+        UnsupportedTableError: tables of this version and type are not written here.
         HudiError: no clean was requested.
     """
     check_version_written(table.config, "clean")

@@ -224,7 +224,7 @@ def carry_out_compactions(
         The completed ones.
 
     Raises:
-        UnsupportedTableError: the table is of another version than 6.
+        UnsupportedTableError: tables of this version and type are not written here.
         HudiError: one could not be carried out; it can be tried again.
     """
     check_version_written(table.config, "compact")

@@ -177,7 +177,7 @@ def delete_savepoint(table: HudiTable, time: str) -> None:
     """Lets go of a savepoint; the next clean may take its files.
 
     Raises:
-        UnsupportedTableError: the table is of another version than 6.
+        UnsupportedTableError: tables of this version and type are not written here.
         InvalidConfigError: there is none at that commit.
     """
     check_version_written(table.config, "delete a savepoint of")

@@ -116,7 +116,7 @@ def _plan_beside_writes(*_):
 
 # worlds made for what is rare in others
 def _complete_now(storage, instant, content, completion_time=None):
-    """Whoever completes an instant chooses the time."""
+    """Rule 16: each process that completes an instant chooses the time."""
     if completion_time is not None:
         completion_time = clock.format_instant_time(clock.now_ms())
     return active_timeline.complete_instant(storage, instant, content, completion_time)

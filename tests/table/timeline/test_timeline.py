@@ -132,7 +132,7 @@ def test_somebody_elses_commit_is_not_taken_for_ours(tmp_path):
     storage = LocalStorage(str(tmp_path))
     begun = begin_instant(storage, request_instant(storage, load_timeline(storage), Action.COMMIT, "UTC"))
     complete_instant(storage, begun, b"theirs")
-    with pytest.raises(StorageError, match="somebody else"):
+    with pytest.raises(StorageError, match="by another process"):
         complete_instant(storage, begun, b"ours")
     assert storage.read(begun.to(State.COMPLETED).path) == b"theirs"
 

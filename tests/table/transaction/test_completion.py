@@ -1,4 +1,4 @@
-"""When an instant of timeline layout 2 is completed is decided once, whoever completes it."""
+"""When an instant of timeline layout 2 is completed is decided once, for all processes that complete it."""
 
 import pytest
 from engine import Engine, rows
@@ -30,7 +30,7 @@ def test_two_processes_complete_one_instant_in_one_file(tmp_path, version, monke
     first = complete_service(table, begun, b"what it did", "one process")
     monkeypatch.setattr(clock, "now_ms", lambda now=clock.now_ms: now() + 5_000)
     assert complete_service(table, begun, b"what it did", "another process").path == first.path
-    with pytest.raises(StorageError, match="completed by somebody else with other content"):
+    with pytest.raises(StorageError, match="completed by another process with other content"):
         complete_service(table, begun, b"something else", "a third one")
     assert [i.completion_time for i in table.load_timeline().completed_of(Action.CLEAN)] == [first.completion_time]
 
@@ -50,7 +50,7 @@ def test_what_hudi_completed_keeps_its_time(tmp_path):
     begun = begun_clean(table)
     theirs = choose_completion(table, table.load_timeline(), begun)
     complete_instant(table.storage, begun, b"their words", theirs)
-    with pytest.raises(StorageError, match="completed by somebody else with other content"):
+    with pytest.raises(StorageError, match="completed by another process with other content"):
         complete_service(table, begun, b"our words", "we")
     assert [i.completion_time for i in table.load_timeline().completed_of(Action.CLEAN)] == [theirs]
     assert find_end(table.storage, begun.time, Action.CLEAN) is None

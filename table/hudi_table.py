@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from table.errors import TableNotFoundError
 from table.files.base.stored_file import StoredBaseFile
 from table.files.names import BASE_FILE_EXTENSION
 from table.lock import NO_LOCK, TableLock
+from table.options.choices import TableType
 from table.schema.avro_schema import META_FIELDS, RECORD_KEY, from_avro, without_meta_columns
 from table.storage.interface import METAFOLDER, Storage, join
 from table.storage.opening import open_storage
@@ -100,6 +101,22 @@ class HudiTable:
         """
         return load_committed_instants(commits or self.open_commits(), timeline)
 
+    def load_slicing(self, timeline: Timeline, commits: CommitCache | None = None) -> CommittedInstants:
+        """As `load_committed`, for callers that decide by slices what is written, compacted or deleted.
+
+        They group files without asking the archive, as `Snapshot` does: so it is asked here, where log files may be
+        those of retired writes that a compaction passed.
+
+        Raises:
+            CorruptFileError: a file of the archive is damaged.
+        """
+        known = commits or self.open_commits()
+        committed = self.load_committed(timeline, known)
+        if self.config.table_type != TableType.MERGE_ON_READ:
+            return committed
+        late = known.late_writes.find(self.archived_timeline, timeline)
+        return replace(committed, completions={**late, **committed.completions}) if late else committed
+
     def load_schema(self, timeline: Timeline, commits: CommitCache | None = None) -> pa.Schema | None:
         """The table's columns without meta columns (Arrow), or None when nothing was written yet.
 
@@ -135,9 +152,8 @@ def create_table(storage: Storage, config: TableConfig) -> HudiTable:
     for folder in (".schema", ".temp", ".aux/.bootstrap/.partitions", ".aux/.bootstrap/.fileids"):
         storage.make_dir(join(METAFOLDER, folder))
     storage.make_dir(table.archived_timeline.folder)
-    if create_table_config(storage, config):
-        return table
-    created = load_table_config(storage)
+    create_table_config(storage, config)
+    created = load_table_config(storage)  # also ours: a version may spell what was asked for in other words
     if created is None:
         raise TableNotFoundError(f"the table at {storage.base_uri!r} was deleted while it was being created")
     return HudiTable(storage, created)

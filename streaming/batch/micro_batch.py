@@ -295,7 +295,7 @@ class MicroBatchWriter:
         schema = choose_schema(self._options, table.config, columns, table.load_schema(timeline, self._commits))
         keys = build_keys(self._options, table.config, columns)
         check_ordering(self._options, table.config, schema)
-        return schema, keys, self._profiles.load(timeline)
+        return schema, keys, self._profiles.load(table, timeline)
 
     def _look_around(
         self, table: HudiTable, timeline: Timeline, profile: WriteProfile, pending: PendingCommit
@@ -306,7 +306,7 @@ class MicroBatchWriter:
         if table.config.table_type == TableType.MERGE_ON_READ:
             compacting = load_compacting(self._storage, pending.compactions).items()
             logs = LogPlan({key: found.time for key, found in compacting}, self._options.sizes.groups_filled)
-        committed = table.load_committed(timeline, self._commits)
+        committed = table.load_slicing(timeline, self._commits)
         return Scene(self._storage, pending.time, committed, tuple(paths), logs, self.lease.find_share())
 
     def _find_leaving(self, table: HudiTable, keys: KeyExpressions, workers: Workers) -> tuple[str, ...] | None:

@@ -22,13 +22,14 @@ from streaming.plan.write_profile import (
 )
 from table.errors import HudiError
 from table.files.base.stored_file import read_footer_bytes
+from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.storage.interface import Storage
 from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import WRITE_ACTIONS, Action
 from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.timeline import Timeline
-from table.view.file_system_view import load_committed_instants, walk_file_groups
+from table.view.file_system_view import walk_file_groups
 from table.view.listing import StorageListing
 
 FOOTERS_SAMPLED = 3
@@ -62,7 +63,7 @@ class ProfileCache:
         self._profile: WriteProfile | None = None
         self._pending: frozenset[str] = frozenset()  # writes of others when the profile was loaded
 
-    def load(self, timeline: Timeline) -> WriteProfile:
+    def load(self, table: HudiTable, timeline: Timeline) -> WriteProfile:
         """The cached profile, moved past the commits of others; a fresh one after a start.
 
         It is built again, too, if the timeline does not say what other writers did.
@@ -70,7 +71,7 @@ class ProfileCache:
         committed = timeline.committed_times
         followed = self._follow(self._profile, timeline) if self._profile is not None else None
         if followed is None:
-            followed = self._build(timeline)
+            followed = self._build(table, timeline)
             log.debug("write_profile_built", table=self._storage.base_uri, commits=len(committed))
         # equal but for what the archival retired, of which there would be more and more
         self._profile = replace(followed, seen=committed)
@@ -98,21 +99,23 @@ class ProfileCache:
             )
         return profile
 
-    def _build(self, timeline: Timeline) -> WriteProfile:
+    def _build(self, table: HudiTable, timeline: Timeline) -> WriteProfile:
         sizes = []
         for instant in timeline.completed_of(Action.COMMIT, Action.DELTA_COMMIT)[: -COMMITS_REMEMBERED - 1 : -1]:
             metadata = self._commits.read(instant)
             if base_file_stats(metadata.stats):
                 sizes.append(commit_size(metadata.stats, self._sample_footers(metadata)))
-        return fresh_profile(timeline.committed_times, sizes, self._list_everywhere(timeline))
+        return fresh_profile(timeline.committed_times, sizes, self._list_everywhere(table, timeline))
 
-    def _list_everywhere(self, timeline: Timeline) -> Mapping[str, tuple[LiveFile, ...] | None] | None:
+    def _list_everywhere(
+        self, table: HudiTable, timeline: Timeline
+    ) -> Mapping[str, tuple[LiveFile, ...] | None] | None:
         """The live files of the whole table, where they are needed and not too many to remember."""
         if not self._everywhere or not timeline.committed_times:
             return None
         found: dict[str, tuple[LiveFile, ...] | None] = {}
         files = 0
-        committed = load_committed_instants(self._commits, timeline)
+        committed = table.load_slicing(timeline, self._commits)
         for path, groups in walk_file_groups(StorageListing(self._storage), committed):
             # who writes where log files are lists them
             is_plain = all(group.is_plain for group in groups)

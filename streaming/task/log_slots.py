@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.live_files import as_base_files, as_live_files
 from streaming.plan.task_plan import TaskPlan
+from table.files.markers import CREATE
 from table.view.file_group import BaseFile, FileGroup, FileSlice
 from table.view.file_system_view import list_file_groups
 from table.view.listing import StorageListing
@@ -34,10 +35,12 @@ class SlotGroups:
     merged: Mapping[str, FileSlice] = field(default_factory=dict)
 
 
-def plain_groups(path: str, known: Iterable[LiveFile]) -> SlotGroups:
+def plain_groups(plan: TaskPlan, path: str, known: Iterable[LiveFile]) -> SlotGroups:
     """Groups of a path that has no log files."""
     files = as_base_files(path, known)
     logs = {file.file_id: LogSlot(file.instant_time, 1, file.name) for file in files}
+    if plan.committed.logs_name_writers:
+        logs = dict.fromkeys(logs, own_slot(plan.context.instant_time))
     return SlotGroups(files, logs, frozenset(logs), as_live_files(files))
 
 
@@ -49,7 +52,7 @@ def list_groups(plan: TaskPlan, path: str) -> SlotGroups:
     found = () if is_empty else list_file_groups(StorageListing(plan.context.storage), path, plan.committed)
     takes_any = plan.changes is not None and plan.changes.is_bucket
     files = [file for group in found if (file := _file_of(group, takes_any=takes_any)) is not None]
-    slots = {group.file_id: slot_of(group, plan.logs.compacting.get((path, group.file_id))) for group in found}
+    slots = {group.file_id: _slot_of(plan, group, plan.logs.compacting.get((path, group.file_id))) for group in found}
     fillable = frozenset(group.file_id for group in found if group.is_plain and not _is_compacting(plan, group))
     is_plain = len(fillable) == len(found)
     merged = {group.file_id: group.merged_slice for group in found if group.log_files}
@@ -62,8 +65,27 @@ def list_fillable(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
     return as_live_files(file for file in found.files if file.file_id in found.fillable)
 
 
+def _slot_of(plan: TaskPlan, group: FileGroup, compaction: str | None) -> LogSlot:
+    if not plan.committed.logs_name_writers:
+        return slot_of(group, compaction)
+    is_behind_plan = compaction is not None or group.latest_base_file is None
+    return own_slot(plan.context.instant_time, is_behind_plan=is_behind_plan)
+
+
+def own_slot(instant_time: str, *, is_behind_plan: bool = False) -> LogSlot:
+    """Timeline layout 2: log files are named by the commit that writes them (HoodieAppendHandle).
+
+    The time at which it is completed says which slice they belong to.
+
+    Args:
+        instant_time: of the commit.
+        is_behind_plan: as in `LogSlot`.
+    """
+    return LogSlot(instant_time, 1, is_behind_plan=is_behind_plan, marker=CREATE)
+
+
 def slot_of(group: FileGroup, compaction: str | None) -> LogSlot:
-    """Where the log files of a group go on (HoodieAppendHandle).
+    """Timeline layout 1: log files are named by the slice that they belong to (HoodieAppendHandle).
 
     Args:
         group: the group.
@@ -78,6 +100,7 @@ def slot_of(group: FileGroup, compaction: str | None) -> LogSlot:
         max((log.version for log in mine), default=0) + 1,
         base.name if base is not None else "",
         tuple(log.name for log in mine if not log.suffix),
+        is_behind_plan=base is None,
     )
 
 

@@ -139,7 +139,7 @@ class _UpsertTask:
             return SlotGroups(self._find_files(path, slot))
         known = self._changes.files.of(path)
         if known is not None and not any((path, file.file_id) in self._plan.logs.compacting for file in known):
-            groups = plain_groups(path, known)
+            groups = plain_groups(self._plan, path, known)
         else:
             groups = self._listed[path] = self._listed.get(path) or list_groups(self._plan, path)
             if groups.known is not None:
@@ -179,8 +179,8 @@ class _UpsertTask:
                 self.report.lookup += self._locator.remember(older, stat.path, summary.contents)
 
     def _write_log(self, bucket: Bucket, changes: Changes, slot: LogSlot, merged: FileSlice | None) -> None:
-        is_to_come = slot.base_file == "" and not self._changes.is_bucket
-        if merged is not None and meets_delete(self._plan, merged, changes, leaves_out=is_to_come):
+        leaves_out = slot.is_behind_plan and not self._changes.is_bucket
+        if merged is not None and meets_delete(self._plan, merged, changes, leaves_out=leaves_out):
             self.report.add_file(*fold_logs(self._plan, merged, self._attempt, changes))
             return
         are_new = self._changes.adds_only

@@ -48,7 +48,6 @@ def check_version_written(config: TableConfig, verb: str) -> None:
         "hoodie.write.table.version=6 and hoodie.write.auto.upgrade=false"
     )
     for refused, key, value in (
-        (config.table_type != "COPY_ON_WRITE", "hoodie.table.type", config.table_type),
         (config.table_format != NATIVE_FORMAT, "hoodie.table.format", config.table_format),
         (bool(config.further_ordering_fields), "hoodie.table.ordering.fields", ",".join(config.ordering_fields)),
     ):

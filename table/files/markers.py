@@ -1,5 +1,8 @@
 """Markers: what a writer was about to write, so that a dead one's files are found again.
 
+CREATE announces a new file, MERGE the next version of a base file, APPEND a log file of timeline layout 1. In layout 2
+a log file belongs to one instant, and is announced as CREATE (WriteMarkers.createLogMarkerIfNotExists).
+
 Written are direct markers, one empty file per data file, below ``.hoodie/.temp/<instant>``. Read are
 both encodings: direct ones, and the timeline server's ``MARKERS<n>`` lists (MarkerBasedRollbackUtils).
 """

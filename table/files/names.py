@@ -3,7 +3,7 @@
 ::
 
     base file     <file id>_<write token>_<instant>.parquet
-    log file      .<file id>_<base instant>.log.<version>_<write token>[.cdc]
+    log file      .<file id>_<instant>.log.<version>_<write token>[.cdc]
     marker        <data file>.marker.<CREATE|MERGE|APPEND>
     file id       <uuid>-<n>                n counts the files one bucket rolled over to
     write token   <task>-<stage>-<attempt>  makes every attempt's file name its own
@@ -39,7 +39,9 @@ class BaseFileName:
 
 @dataclass(frozen=True, slots=True)
 class LogFileName:
-    """The parts of a log file's name; `base_instant_time` is the slice's, not the writer's (version 6).
+    """The parts of a log file's name.
+
+    In timeline layout 1 `base_instant_time` is the slice's, in layout 2 the writer's.
 
     `suffix` is ``.cdc`` for change logs, and "" otherwise.
     """
@@ -101,8 +103,8 @@ def build_file_id(uuid: str, number: int = 0) -> str:
 def log_write_token(write_token: str, instant_time: str, *, has_deletes: bool) -> str:
     """Write token of a log file: the stage's number gives way to one that follows from the instant.
 
-    The name of a log file does not say who wrote it (version 6), and two writers may have the same task, stage and
-    attempt numbers. Hudi reads each number as an int of Java.
+    In timeline layout 1 the name of a log file does not say who wrote it, and two writers may have the same task,
+    stage and attempt numbers. Hudi reads each number as an int of Java.
 
     Args:
         write_token: of the attempt.

@@ -75,11 +75,7 @@ class _Next:
         """What becomes of one file of a group."""
         newest = group.slices[0]
         if compacting is not None:
-            if any(
-                file.path == path and found.base_instant_time < compacting.time
-                for found in group.slices
-                for file in found.files
-            ):
+            if path.rpartition("/")[2] in compacting.files:
                 return f"the compaction {compacting.time} is requested, and folds it"
             return f"it was written behind the compaction {compacting.time}: a later one folds it"
         if not newest.log_files:

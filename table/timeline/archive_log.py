@@ -63,6 +63,16 @@ class LogArchive:
         """None: the layout knows no time of completion."""
         return {}
 
+    def find_passed(
+        self,
+        compactions: Collection[str],  # noqa: ARG002 as `Archive`
+        *,
+        since: str = "",  # noqa: ARG002
+        known: Mapping[str, str] | None = None,  # noqa: ARG002
+    ) -> Mapping[str, str]:
+        """None: in layout 1 the name of a log file says its slice."""
+        return {}
+
     def append(self, files: Sequence[RetiredFile], batch: int) -> str:
         """Writes a file of the archive: every run of the archival starts one.
 

@@ -84,6 +84,23 @@ class Archive(Protocol):
             CorruptFileError: a file is damaged.
         """
 
+    def find_passed(
+        self, compactions: Collection[str], *, since: str = "", known: Mapping[str, str] | None = None
+    ) -> Mapping[str, str]:
+        """Delta commits that a compaction was requested behind, and that were completed after that request.
+
+        Args:
+            compactions: times of compactions that are not in the archive.
+            since: what was retired before is known: instants of lesser times are not read.
+            known: what was found then.
+
+        Returns:
+            Time of the request -> time of completion, `known` included. None where names of instants do not hold it.
+
+        Raises:
+            CorruptFileError: a file is damaged.
+        """
+
     def append(self, files: Sequence[RetiredFile], batch: int) -> str:
         """Takes files of instants; they are in the archive when this returns.
 

@@ -7,6 +7,7 @@ rolled back. So an entry never has to be dropped for being wrong, only for room.
 from table.storage.interface import Storage
 from table.timeline.active_timeline import find_instant, read_instant
 from table.timeline.instant import Instant
+from table.timeline.late_writes import LateWrites
 from table.timeline.metadata.avro_commit import decode_avro_commit
 from table.timeline.metadata.commit import CommitMetadata
 
@@ -20,10 +21,14 @@ class CommitCache:
     Args:
         storage: the table's.
         most_bytes: of decoded commits, estimated; those asked for least recently go first, and the last one stays.
+
+    Attributes:
+        late_writes: what the archive said of retired ones.
     """
 
     def __init__(self, storage: Storage, *, most_bytes: int = CACHED_BYTES) -> None:
         self._storage, self._most_bytes = storage, most_bytes
+        self.late_writes = LateWrites()
         self._kept: dict[Instant, CommitMetadata] = {}
         self._bytes = 0
 

@@ -13,6 +13,7 @@ stays until three more manifests are written.
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -113,6 +114,27 @@ class HistoryArchive:
                 if time in times and row["action"] in _WRITES and completed_at is not None:
                     found[time] = completed_at
         return found
+
+    def find_passed(
+        self, compactions: Collection[str], *, since: str = "", known: Mapping[str, str] | None = None
+    ) -> Mapping[str, str]:
+        """See `Archive.find_passed`. Of each file the times are read, and no contents."""
+        requested, writes = set(compactions), dict[str, str]()
+        for path in self.list_files():
+            if _times_of(path.rsplit("/", 1)[-1])[0] < since:
+                continue
+            for row in self._read_rows(path, ["instantTime", "completionTime", "action"]):
+                if row["action"] == Action.COMMIT.value:
+                    requested.add(row["instantTime"])
+                elif row["action"] == Action.DELTA_COMMIT.value and row["completionTime"] is not None:
+                    writes[row["instantTime"]] = row["completionTime"]
+        ordered = sorted(requested)
+        passed = {
+            time: completed_at
+            for time, completed_at in writes.items()
+            if bisect_left(ordered, completed_at) > bisect_right(ordered, time)
+        }
+        return {**(known or {}), **passed}
 
     def find_completed_after(self, time: str) -> frozenset[str]:
         """Times of the requests of retired writes that were completed after a time.

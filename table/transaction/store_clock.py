@@ -27,7 +27,7 @@ def wait_past_completed(table: HudiTable) -> None:
     Raises:
         InvalidConfigError: the store's clock is ahead of this machine's by more than a minute.
     """
-    if table.config.table_type != TableType.MERGE_ON_READ:
+    if not _are_read(table):
         return
     names = table.layout.names
     instants = ((names.parse(entry.name), entry) for entry in table.storage.list_dir(names.folder) if not entry.is_dir)
@@ -55,7 +55,7 @@ def wait_until_reached(table: HudiTable, end: EndRecord) -> None:
     Raises:
         StorageError: the store's clock does not get there.
     """
-    if table.config.table_type != TableType.MERGE_ON_READ:
+    if not _are_read(table):
         return
     storage, wanted_ms = table.storage, clock.parse_instant_time(end.time, table.config.timezone)
     now_ms = _modified_ms(storage, ENDS_FOLDER, end_path(end.time, end.action).rpartition("/")[2])
@@ -73,6 +73,11 @@ def wait_until_reached(table: HudiTable, end: EndRecord) -> None:
         f"the clock of {storage.base_uri!r} is {(wanted_ms - now_ms) / 1000:.0f} s behind the instant {end.time}: "
         "correct it, or this machine's; readers would take log files for those of other file slices"
     )
+
+
+def _are_read(table: HudiTable) -> bool:
+    """Whether readers look at modification times: in layout 2 names hold the times of completion."""
+    return table.config.table_type == TableType.MERGE_ON_READ and not table.layout.completes_in_order
 
 
 def _modified_ms(storage: Storage, folder: str, name: str) -> int:

@@ -182,6 +182,11 @@ class CommittedInstants:
     layout_version: int = 1
     completions: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def logs_name_writers(self) -> bool:
+        """Whether the name of a log file holds the instant that wrote it, and not that of its slice."""
+        return self.layout_version != 1
+
     def includes(self, time: str) -> bool:
         """Whether files of that instant are visible."""
         if time in self.times:

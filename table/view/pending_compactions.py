@@ -16,10 +16,12 @@ class CompactingSlice:
     Attributes:
         time: the compaction's instant: the base instant of the slice to come.
         base_instant_time: of the slice that it reads.
+        files: names of the files that it reads.
     """
 
     time: str
     base_instant_time: str
+    files: frozenset[str] = frozenset()
 
 
 def load_compacting(storage: Storage, pending: Iterable[Instant]) -> dict[tuple[str, str], CompactingSlice]:
@@ -40,5 +42,6 @@ def load_compacting(storage: Storage, pending: Iterable[Instant]) -> dict[tuple[
             continue  # carried out and archived since the timeline was listed
         for operation in decode_compaction_plan(data, plan.file_name).operations:
             key = operation.partition_path, operation.file_id
-            found[key] = CompactingSlice(instant.time, operation.base_instant_time)
+            files = frozenset((*operation.log_files, *([operation.base_file] if operation.base_file else [])))
+            found[key] = CompactingSlice(instant.time, operation.base_instant_time, files)
     return found

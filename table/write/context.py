@@ -5,6 +5,7 @@ from enum import Enum
 
 import pyarrow as pa
 
+from table.files.markers import APPEND
 from table.files.names import BaseFileName
 from table.options.groups import BaseFileSettings, LogFileSettings
 from table.records.merge import MergeRules
@@ -24,16 +25,22 @@ class LogSlot:
     """Where the log files of a file group go on: the newest slice of a merge-on-read table's file group.
 
     Attributes:
-        base_instant_time: what their names carry: the instant of the slice.
+        base_instant_time: what their names carry: in timeline layout 1 the instant of the slice, in layout 2 the
+            instant that writes them.
         version: of the next log file.
-        base_file: name of the slice's base file; "" behind a pending compaction, and where there are log files alone.
-        log_files: names of those that the slice has, oldest first.
+        base_file: name of the slice's base file, as write stats name it; "" behind a pending compaction, where there
+            are log files alone, and in layout 2.
+        log_files: names of those that the slice has, oldest first, as write stats name them; none in layout 2.
+        is_behind_plan: whether the next base file is made without what they hold, by a compaction that is planned.
+        marker: what kind of write announces them.
     """
 
     base_instant_time: str
     version: int
     base_file: str = ""
     log_files: tuple[str, ...] = ()
+    is_behind_plan: bool = False
+    marker: str = APPEND
 
 
 @dataclass(frozen=True, slots=True)

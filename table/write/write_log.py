@@ -15,7 +15,6 @@ from table.errors import StorageError
 from table.files.base.summary import BaseFileSummary
 from table.files.log.encode_blocks import data_blocks, delete_block
 from table.files.log.framing import BlockType, LogBlock, encode_block
-from table.files.markers import APPEND
 from table.files.names import LogFileName, MarkerName, log_write_token
 from table.records.merge import delete_flags
 from table.schema.avro_schema import RECORD_KEY
@@ -155,10 +154,11 @@ class _LogFile:
     def __post_init__(self) -> None:
         self._started_s = clock.monotonic_s()
         self.path = join(self.changes.partition_path, self.name)
-        if self.context.storage.exists(self.path):
+        slot, instant_time = self.changes.slot, self.context.instant_time
+        if slot.base_instant_time != instant_time and self.context.storage.exists(self.path):
             # its name does not hold the commit's instant, as that of a base file does
             raise StorageError(f"the log file {self.path} is there already: run the batch again")
-        self._stage = announce(self.context, MarkerName(self.path, APPEND))
+        self._stage = announce(self.context, MarkerName(self.path, slot.marker))
         self._sink = self.context.storage.open_output(self.path, self._stage)
 
     @property

@@ -138,7 +138,8 @@ def judge_missing_logs(look: Look, bases: Mapping[Group, str]) -> Iterator[Findi
     for group, paths in named.items():
         for path, time in paths.items():
             name = parse_log_file(path.rpartition("/")[2])
-            is_folded = name is None or name.base_instant_time < bases.get(group, "")
+            since = look.committed.completed_at(time) if look.committed.logs_name_writers else None
+            is_folded = name is None or (since or name.base_instant_time) < bases.get(group, "")
             is_replaced = look.committed.is_replaced(*group) or look.archive.replaced.get(group, "") > time
             if path in there or is_folded or is_replaced:
                 continue

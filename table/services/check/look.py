@@ -36,7 +36,6 @@ from table.view.file_group import (
     DataFile,
     FileGroup,
     LogFile,
-    committed_instants,
     group_files,
     parse_data_files,
 )
@@ -242,7 +241,9 @@ def _look_once(table: HudiTable, holder: Holder, settings: HeartbeatSettings) ->
         folders=folders,
         timeline=timeline,
         commits=commits,
-        committed=committed_instants(timeline, replaced),
+        committed=replace(
+            table.load_slicing(timeline), replaced={path: frozenset(ids) for path, ids in replaced.items()}
+        ),
         undone=_load_undone(storage, timeline, notes),
         held=_load_held(storage, timeline, notes),
         archive=archive,

@@ -231,7 +231,7 @@ def _sort_out(
     current again), what a savepoint or a pin holds that was made since, and what does not lie in the table.
     """
     storage = table.storage
-    held, committed = load_savepointed(table, timeline), table.load_committed(timeline)
+    held, committed = load_savepointed(table, timeline), table.load_slicing(timeline)
     pins = PinFacts.load(table, timeline, settings)
     wanted: dict[str, list[str]] = {}
     refused: dict[str, tuple[str, ...]] = {}

@@ -29,7 +29,7 @@ from table.timeline.metadata.clean import CleanMetadata, CleanPlan, decode_clean
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.pins import load_live_pins
 from table.timeline.timeline import Timeline
-from table.view.file_group import CommittedInstants, FileGroup, build_file_groups
+from table.view.file_group import CommittedInstants, FileGroup, build_file_groups, committed_instants
 from table.view.pending_compactions import load_compacting
 
 HOUR_MS = 3_600_000
@@ -93,9 +93,9 @@ class PinFacts:
         """As they are now: pins that were written since the plan are among them."""
         needs = replace(load_reader_needs(table, settings), recent=None)
         if not needs.pins:
-            return PinFacts(_replaced_included(timeline), {}, needs, {})
+            return PinFacts(committed_instants(timeline, {}), {}, needs, {})
         arrivals = _load_arrivals(table, timeline)
-        return PinFacts(_replaced_included(timeline), load_replaced(table, timeline), needs, arrivals)
+        return PinFacts(_replaced_included(table, timeline), load_replaced(table, timeline), needs, arrivals)
 
 
 def plan_clean(
@@ -203,7 +203,7 @@ def _load_facts(table: HudiTable, timeline: Timeline, settings: CleanSettings, l
         last,
         tuple(savepoint.time for savepoint in savepoints),
         protection,
-        _replaced_included(timeline),
+        _replaced_included(table, timeline),
         load_replaced(table, timeline),
         load_reader_needs(table, settings),
     )
@@ -211,15 +211,17 @@ def _load_facts(table: HudiTable, timeline: Timeline, settings: CleanSettings, l
 
 def _load_arrivals(table: HudiTable, timeline: Timeline) -> dict[str, str]:
     """See `find_arrivals`; a table that one writer writes, without compactions, has none."""
+    if timeline.layout.completes_in_order:
+        return find_arrivals({time: int(since) for time, since in timeline.visible_times.items()})
     names = timeline.layout.names
     times = {instant.file_name: instant.time for instant in timeline.completed_writes}
     entries = table.storage.list_dir(names.folder)
     return find_arrivals({times[entry.name]: entry.modified_ms for entry in entries if entry.name in times})
 
 
-def _replaced_included(timeline: Timeline) -> CommittedInstants:
+def _replaced_included(table: HudiTable, timeline: Timeline) -> CommittedInstants:
     """Which files count: replaced groups are judged here, so none is left out."""
-    return CommittedInstants(timeline.committed_times, timeline.first_active_time, {})
+    return replace(table.load_slicing(timeline), replaced={})
 
 
 def load_replaced(table: HudiTable, timeline: Timeline) -> dict[str, dict[str, str]]:

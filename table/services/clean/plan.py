@@ -147,7 +147,8 @@ def find_arrivals(completed: Mapping[str, int]) -> dict[str, str]:
     the newest write that was visible before it.
 
     Args:
-        completed: time of a completed write -> when its file was written, by the store's clock.
+        completed: time of a completed write -> when it was completed: in timeline layout 1 by the store's clock, which
+            wrote its file, in layout 2 as the file's name says. Any numbers that have this order.
 
     Returns:
         Time of such a write -> time of the newest one that was there when it came.

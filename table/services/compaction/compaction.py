@@ -156,7 +156,7 @@ def schedule_compaction(
         if is_under_way or (only_due and not make_due(commits_since_compaction(timeline), settings)):
             return timeline
         _check_nothing_pending(timeline)
-        committed = table.load_committed(timeline)
+        committed = table.load_slicing(timeline)
         groups = (group for _, found in walk_file_groups(StorageListing(table.storage), committed) for group in found)
         plan = plan_compaction(groups, settings)
         if not plan.operations:

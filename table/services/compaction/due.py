@@ -29,4 +29,4 @@ def first_that_counts(timeline: Timeline, settings: CompactionSettings) -> str |
     first = 0
     while make_due(since[first + 1 :], settings):
         first += 1
-    return since[first].time if since else None
+    return min((instant.time for instant in since[first:]), default=None)

@@ -13,10 +13,13 @@ _MB = 1024 * 1024
 
 
 def commits_since_compaction(timeline: Timeline) -> tuple[Instant, ...]:
-    """Completed delta commits after the last completed compaction (CompactionUtils)."""
-    compactions = timeline.completed_of(Action.COMMIT)
-    last = compactions[-1].time if compactions else ""
-    return tuple(instant for instant in timeline.completed_of(Action.DELTA_COMMIT) if instant.time > last)
+    """Completed delta commits after the last completed compaction (CompactionUtils).
+
+    After it is what was completed since it was requested: in timeline layout 2 that may have been requested before.
+    """
+    last = max((instant.time for instant in timeline.completed_of(Action.COMMIT)), default="")
+    since = timeline.layout.visible_since
+    return tuple(instant for instant in timeline.completed_of(Action.DELTA_COMMIT) if since(instant) > last)
 
 
 def is_due(commits: int, elapsed_s: float, settings: CompactionSettings) -> bool:

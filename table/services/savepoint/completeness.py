@@ -40,6 +40,8 @@ def find_needed(commits: Sequence[tuple[str, CommitMetadata]], time: str) -> Nee
             continue
         continued = {(path, file_id) for path, ids in commit.replaced.items() for file_id in ids}
         for stat in commit.stats:
+            if stat.prev_commit == at:  # a log file of timeline layout 2: what it changes, its stat does not say
+                continue
             if stat.prev_commit != NO_PREVIOUS_COMMIT and stat.prev_commit <= time:
                 continued.add((stat.partition_path, stat.file_id))
             elif not commit.compacted:  # the logs that a compaction reads may be older than the commit

@@ -502,10 +502,6 @@ GOLDEN = sorted(file.stem for file in Path(__file__).parents[2].joinpath("golden
 @pytest.mark.parametrize("name", GOLDEN)
 def test_tables_that_hudi_wrote(golden, name):
     path, _ = golden(name)
-    if name.startswith(("v8_mor", "v9_mor")):
-        with pytest.raises(UnsupportedTableError, match=r"cannot check the table .*HudiTable.scan"):
-            look(path, repair=True)
-        return
     if name.startswith(("v8", "v9")):
         if HudiTable.open(path).config.metadata_partitions:
             with pytest.raises(UnsupportedTableError, match=r"hoodie.metadata.enable=false"):

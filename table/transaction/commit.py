@@ -40,7 +40,7 @@ from table.transaction.commit_facts import (
     rollbacks_after,
 )
 from table.transaction.commit_order import Place, find_last_place, take_next_place
-from table.transaction.completion import choose_completion
+from table.transaction.completion import choose_completion, completed_past
 from table.transaction.conflicts import CommitFacts, find_conflict
 from table.transaction.heartbeat import WriterIdentity, begin_heartbeat, delete_heartbeat
 from table.transaction.lease import Lease
@@ -293,7 +293,7 @@ def _settle_last(table: HudiTable, owner: str) -> Place:
     end = end or decide_end(table.storage, EndRecord(last.time, last.action, ROLLBACK, owner))
     if end.is_commit:
         with suppress(CommitConflictError):  # another engine rolled it back: then it has ended, too
-            carry_out_commit(table, end)
+            carry_out_commit(table, completed_past(table.load_timeline(), end))
     return last
 
 

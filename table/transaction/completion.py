@@ -6,12 +6,14 @@ and each process that completes the instant creates the same file (rules 3 and 1
 needs no such record: there the name is one.
 """
 
+from dataclasses import replace
+
 from table import clock
 from table.errors import CorruptFileError
 from table.hudi_table import HudiTable
 from table.timeline.active_timeline import complete_instant
 from table.timeline.end_record import COMMIT, EndRecord, decide_end, end_path
-from table.timeline.instant import Instant
+from table.timeline.instant import Action, Instant
 from table.timeline.timeline import Timeline
 
 
@@ -48,6 +50,31 @@ def choose_completion(table: HudiTable, timeline: Timeline, instant: Instant) ->
 def completion_now(table: HudiTable, instant: Instant) -> str | None:
     """As `choose_completion`, from a timeline that is listed for it; in layout 1 none is."""
     return choose_completion(table, table.load_timeline(), instant) if table.layout.completes_in_order else None
+
+
+def completed_past(timeline: Timeline, end: EndRecord) -> EndRecord:
+    """An end that was decided and not carried out, completed behind the compactions that do not know it (pure).
+
+    A log file belongs to the newest slice that was requested before its commit was completed (layout 2). Hudi plans a
+    compaction beside a write that is pending, and leaves the write out. Were it completed at the time that was decided
+    before that request, its log files would lie below the new base file. All who carry the end out find one time: the
+    one that follows the newest such request.
+
+    Args:
+        timeline: as it is now.
+        end: of a write.
+    """
+    if end.completion_time is None:
+        return end
+    found = timeline.find(end.time, end.action)
+    if found is not None and found.is_completed:
+        return replace(end, completion_time=found.completion_time)
+    compactions = (file.time for file in timeline.files if file.action in (Action.COMPACTION, Action.LOG_COMPACTION))
+    passed = max((time for time in compactions if time > end.completion_time), default=None)
+    if passed is None:
+        return end
+    # arithmetic on the digits: as a moment of the zone it could be one that comes again
+    return replace(end, completion_time=clock.format_instant_time(clock.parse_instant_time(passed) + 1))
 
 
 def _decide_completion(table: HudiTable, begun: Instant, owner: str) -> str | None:

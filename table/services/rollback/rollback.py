@@ -48,7 +48,7 @@ from table.transaction.came_back import delete_returned
 from table.transaction.checkpoint import batch_of_commit
 from table.transaction.commit import carry_out_commit
 from table.transaction.commit_facts import is_clustering
-from table.transaction.completion import complete_service
+from table.transaction.completion import complete_service, completed_past
 from table.transaction.heartbeat import (
     WriterIdentity,
     delete_heartbeat,
@@ -174,7 +174,7 @@ def end_pending(table: HudiTable, timeline: Timeline, instant: Instant, owner: s
         end = decide_end(table.storage, EndRecord(instant.time, instant.action, ROLLBACK, owner))
         if end.is_commit:
             log.info("commit_carried_out", table=table.storage.base_uri, instant_time=instant.time, decided_by=end.by)
-            return carry_out_commit(table, end)
+            return carry_out_commit(table, completed_past(table.load_timeline(), end))
     return _carry_out_rollback(table, timeline, instant, owner)
 
 

@@ -6,6 +6,8 @@ of the active timeline name. Partitions are the folders with a metadata file.
 
 In a merge-on-read table the log files of that base file's slice and of younger ones change its rows: those of their
 blocks whose instant is completed, or older than the first one; of two records of a key the one with the greater value.
+In timeline layout 1 the name of a log file holds the time of its slice. In layout 2 it holds that of the write, and the
+log file lies on the base file if the write was completed after the base file was requested.
 """
 
 import json
@@ -18,7 +20,8 @@ import pyarrow.parquet as pq
 
 _BASE = re.compile(r"^([a-zA-Z0-9-]+)_([0-9-]+)_([0-9]{17})\.parquet$")
 _LOG = re.compile(r"^\.([a-zA-Z0-9-]+)_([0-9]{17})\.log\.([0-9]+)_([0-9-]+)$")
-_DONE = re.compile(r"^\.hoodie/(?:timeline/)?([0-9]{17})(?:_[0-9]{17})?\.(commit|deltacommit|replacecommit)$")
+_DONE = re.compile(r"^\.hoodie/(?:timeline/)?([0-9]{17})(?:_([0-9]{17}))?\.(commit|deltacommit|replacecommit)$")
+_HISTORY = re.compile(r"^\.hoodie/timeline/history/[0-9_]+\.parquet$")
 _KEYS = {}
 _BLOCKS = {}
 
@@ -40,7 +43,19 @@ def _completed_files(files):
         if match is not None:
             if match[1] in found:
                 raise UnreadableError(f"{path} and {found[match[1]][1]} complete one instant")
-            found[match[1]] = (match[2], path)
+            found[match[1]] = (match[3], path)
+    return found
+
+
+def _completions(files):
+    """Instant time -> time of completion of the writes, retired ones included; none in timeline layout 1."""
+    found = {}
+    for path in files:
+        if _HISTORY.match(path):
+            times = pq.read_table(BytesIO(files[path][0]), columns=["instantTime", "completionTime"]).to_pylist()
+            found.update((row["instantTime"], row["completionTime"]) for row in times)
+        elif (match := _DONE.match(path)) is not None and match[2] is not None:
+            found[match[1]] = match[2]
     return found
 
 
@@ -99,7 +114,7 @@ def read_visible(files, until=None, *, strict=True):
         return read_rows(files, paths)
     done = {time for time in completed(files) if until is None or time <= until}
     first = min(completed(files), default="")
-    pending = _pending_compactions(files)
+    pending, ended = _pending_compactions(files), _completions(files)
     rows = []
     for path in paths:
         folder, _, name = path.rpartition("/")
@@ -107,10 +122,10 @@ def read_visible(files, until=None, *, strict=True):
         mine = dict(read_rows(files, [path]))
         for (base, _, _), log in sorted(logs.get((folder, file_id), ())):
             counted = [block for block in _blocks(files[log][0]) if block[0] in done or block[0] < first]
-            if strict and base > time and counted and base not in pending:
+            if strict and not ended and base > time and counted and base not in pending:
                 # Hudi takes such log files for a slice of their own, and shows nothing of the base file below it
                 raise UnreadableError(f"{log} has rows, and there is neither its base file nor a compaction to come")
-            if base >= time:
+            if ended.get(base, base) >= time:
                 for _, schema, content in counted:
                     _apply(mine, schema, content)
         rows += mine.items()
@@ -119,12 +134,12 @@ def read_visible(files, until=None, *, strict=True):
 
 def needed_files(files):
     """Paths of the base files that a reader sees, and of the log files on top of them."""
-    paths, logs = visible_files(files), _logs_by_group(files)
+    paths, logs, ended = visible_files(files), _logs_by_group(files), _completions(files)
     needed = list(paths)
     for path in paths:
         folder, _, name = path.rpartition("/")
         file_id, _, time = _BASE.match(name).groups()
-        on_top = [log for (base, _, _), log in logs.get((folder, file_id), ()) if base >= time]
+        on_top = [log for (base, _, _), log in logs.get((folder, file_id), ()) if ended.get(base, base) >= time]
         needed += [log for log in on_top if has_rows(files, log)]
     return needed
 

@@ -293,10 +293,11 @@ def build_crowd(seed):
 
 
 def build_later_version(seed):
-    """A world of a table of version 8: one stream or several, services of each, and operators beside them.
+    """A world of a table of version 8 or 9: one stream or several, services of each, and operators beside them.
 
     What is its own: a completed file's name holds the time of completion, so that create-if-absent does not decide
-    which of two processes completes an instant.
+    which of two processes completes an instant. In merge-on-read tables that time says which slice a log file belongs
+    to.
     """
     world = World(seed)
     r = world.random
@@ -320,6 +321,14 @@ def build_later_version(seed):
     if several:
         options["hoodie.write.concurrency.mode"] = "optimistic_concurrency_control"
     upserts = {**options, "hoodie.datasource.write.operation": "upsert"}
+    if r.random() < 0.5:
+        logs = {
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.index.type": r.choice(("BLOOM", "BUCKET")),
+            "hoodie.bucket.index.num.buckets": "1",
+            "hoodie.compact.inline.max.delta.commits": r.choice(("1", "2", "3")),
+        }
+        options, upserts = {**options, **logs}, {**upserts, **logs}
     for owner in "ab"[: 2 if several else 1]:
         if r.random() < 0.7:
             Stream(world, disk, truth, owner, upsert_batches(world, owner, r.randrange(6, 18)), luck, upserts)

@@ -212,7 +212,7 @@ def as_the_table(path):
 
 @pytest.mark.parametrize("name", TABLES)
 def test_each_is_continued(golden, name, utc):
-    """An upsert, a delete, a compaction and a clean of ours; the metadata table is dropped first, where there is one."""
+    """An upsert, a delete, a compaction and a clean; the metadata table is dropped first, where there is one."""
     path, _ = golden(name)
     rows = read_table(path).drop_columns(list(META_COLUMNS)).sort_by("id")
     changed = rows.slice(0, 1).set_column(rows.column_names.index("ts"), "ts", pa.array([10**12], pa.int64()))

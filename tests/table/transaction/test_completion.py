@@ -1,15 +1,28 @@
 """When an instant of timeline layout 2 is completed is decided once, for all processes that complete it."""
 
+from unittest import mock
+
 import pytest
+from by_hand import at
 from engine import Engine, rows
 
-from table import clock
-from table.errors import BrokenInvariantError, StorageError
+from table import clock, read_table
+from table.errors import BrokenInvariantError, CommitOutcomeUnknownError, StorageError
 from table.hudi_table import HudiTable
+from table.options.groups import BaseFileSettings, CompactionSettings
+from table.services.compaction.compaction import compact
+from table.services.compaction.plan import plan_compaction
+from table.snapshot import Snapshot
 from table.timeline.active_timeline import begin_instant, complete_instant, request_instant
 from table.timeline.end_record import COMMIT, EndRecord, decide_end, decode_end, find_end
-from table.timeline.instant import Action
-from table.transaction.completion import choose_completion, complete_service, completion_now
+from table.timeline.instant import Action, State
+from table.timeline.layout import CompletionTimeLayout, name_instant
+from table.timeline.metadata.compaction import encode_compaction_plan
+from table.timeline.timeline import build_timeline
+from table.transaction import commit
+from table.transaction.completion import choose_completion, complete_service, completed_past, completion_now
+
+LAYOUT_2 = CompletionTimeLayout()
 
 
 def table_of(tmp_path, version):
@@ -86,3 +99,65 @@ def test_a_file_of_layout_2_is_never_completed_without_a_time(tmp_path):
 def test_an_end_record_comes_back_as_it_was(content, completion_time):
     end = EndRecord("1", Action.COMMIT, COMMIT, "me", content, completion_time=completion_time)
     assert decode_end("1", Action.COMMIT, end.encode()) == end
+
+
+def test_a_commit_that_is_carried_out_late_lies_above_the_compaction_that_left_it_out(tmp_path, monkeypatch):
+    """Hudi plans a compaction beside a write whose end is decided, and whose writer died before it was completed."""
+    path = str(tmp_path / "t")
+    options = {
+        "hoodie.write.table.version": "8",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.datasource.compaction.async.enable": "false",
+    }
+    for number in range(2):
+        Engine(path, options).write(number, rows(range(3), ts=number, v=f"v{number}"))
+    with monkeypatch.context() as dies:
+        dies.setattr(commit, "carry_out_commit", mock.Mock(side_effect=StorageError("the process died")))
+        with pytest.raises(CommitOutcomeUnknownError):
+            Engine(path, options).write(2, rows(range(2), ts=2, v="late"))
+    table = HudiTable.open(path)
+    timeline = table.load_timeline()
+    [left] = timeline.pending
+    decided = find_end(table.storage, left.time, left.action).completion_time
+    groups = [group for _, found in Snapshot.load(table).walk_file_groups() for group in found]
+    plan = encode_compaction_plan(plan_compaction(groups, CompactionSettings()))
+    compaction = request_instant(table.storage, timeline, Action.COMPACTION, table.config.timezone, plan)
+    assert compaction.time > decided
+    Engine(path, options).write(3, rows([7], ts=3, v="next"))
+    done = table.load_timeline().find(left.time, left.action)
+    assert done.is_completed
+    assert done.completion_time > compaction.time
+    wanted = sorted(read_table(path, ["id", "v"]).to_pylist(), key=lambda row: row["id"])
+    assert [row["v"] for row in wanted] == ["late", "late", "v1", "next"]
+    assert compact(table, CompactionSettings(), BaseFileSettings(), schedules=False)
+    assert sorted(read_table(path, ["id", "v"]).to_pylist(), key=lambda row: row["id"]) == wanted
+    assert compact(table, CompactionSettings(), BaseFileSettings())
+    assert sorted(read_table(path, ["id", "v"]).to_pylist(), key=lambda row: row["id"]) == wanted
+
+
+WRITE, COMPACTION = Action.DELTA_COMMIT, Action.COMPACTION
+
+
+@pytest.mark.parametrize(
+    ("decided", "instants", "expected"),
+    [
+        (None, [("30", COMPACTION)], None),
+        (at(45), [], at(45)),
+        (at(45), [(at(30), COMPACTION)], at(45)),
+        (at(45), [(at(50), WRITE)], at(45)),
+        (at(45), [(at(50), COMPACTION), (at(59_999), COMPACTION)], "20260101000100000"),
+        (at(45), [(at(50), COMPACTION)], at(51)),
+    ],
+)
+def test_the_time_follows_the_newest_request_of_a_compaction(decided, instants, expected):
+    files = [name_instant(LAYOUT_2, time, action, State.REQUESTED) for time, action in instants]
+    end = EndRecord(at(20), WRITE, COMMIT, "somebody", completion_time=decided)
+    assert completed_past(build_timeline(files, LAYOUT_2), end).completion_time == expected
+
+
+def test_a_write_that_is_completed_keeps_its_time():
+    done = name_instant(LAYOUT_2, at(20), WRITE, State.INFLIGHT).to(State.COMPLETED, at(33))
+    later = name_instant(LAYOUT_2, at(50), COMPACTION, State.REQUESTED)
+    end = EndRecord(at(20), WRITE, COMMIT, "somebody", completion_time=at(22))
+    assert completed_past(build_timeline([done, later], LAYOUT_2), end).completion_time == at(33)

@@ -64,10 +64,10 @@ def committed_logs(path):
     return sorted(stat.path for of_commit in stats for stat in of_commit if ".log." in stat.path)
 
 
-@pytest.fixture(scope="module")
-def first(tmp_path_factory):
+@pytest.fixture(scope="module", params=["6", pytest.param("8", marks=pytest.mark.slow)])
+def first(request, tmp_path_factory):
     path = str(tmp_path_factory.mktemp("crash") / "first")
-    engine = build(path)
+    engine = build(path, **{"hoodie.write.table.version": request.param})
     engine.write(0, FIRST)
     engine.write(1, rows(range(3), ts=1))  # so that the slices have log files
     return path
@@ -135,7 +135,9 @@ def test_a_reader_outlives_the_rollback_of_a_batch_that_it_does_not_show(first, 
         build(FaultyStorage(LocalStorage(path), Fuse(dies_at))).write(2, SECOND)
     dead = set(log_files(path)) - set(committed_logs(path))
     plan = plan_scan(HudiTable.open(path))
-    assert dead <= {file.path for found in plan.slices for file in found.files}
+    shown = {file.path for found in plan.slices for file in found.files}
+    # in layout 2 the name of a log file says whose it is, so that a plan leaves them out
+    assert dead & shown == (dead if HudiTable.open(path).config.version == 6 else set())
     build(path).write(2, rows([99], lambda _: "elsewhere"))  # a change here might have the name of a dead file again
     assert not dead & set(log_files(path))
 

@@ -36,6 +36,16 @@ THEIRS = {
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
 }
+LOGS = {
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.compact.inline.max.delta.commits": "3",
+}
+# one engine compacts: two would delete each other's files
+HUDI_COMPACTS = {
+    **LOGS,
+    "hoodie.compact.inline": "true",
+    "hoodie.datasource.write.streaming.disable.compaction": "true",
+}
 SIZE = 20
 THEIR_FIRST = 1_000_000  # keys that our batches do not reach
 
@@ -60,10 +70,21 @@ def lock(request, tmp_path):
 
 @pytest.mark.parametrize("batches", [4, pytest.param(25, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("operation", ["upsert", pytest.param("insert", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("version", ["6", pytest.param("8", marks=pytest.mark.slow)])
-def test_rows_of_both_are_there_once_and_each_waits_for_the_other(hudi, tmp_path, lock, operation, batches, version):
+@pytest.mark.parametrize(
+    ("version", "more"),
+    [
+        ("6", {}),
+        pytest.param("8", {}, marks=pytest.mark.slow),
+        pytest.param("8", LOGS, marks=pytest.mark.slow),
+        pytest.param("8", HUDI_COMPACTS, marks=pytest.mark.slow),
+    ],
+    ids=["6", "8", "8-logs", "8-logs-hudi-compacts"],
+)
+def test_rows_of_both_are_there_once_and_each_waits_for_the_other(
+    hudi, tmp_path, lock, operation, batches, version, more
+):
     path = str(tmp_path / "t")
-    options = {**lock, "hoodie.datasource.write.operation": operation, "hoodie.write.table.version": version}
+    options = {**lock, "hoodie.datasource.write.operation": operation, "hoodie.write.table.version": version, **more}
     expected, newest = write_at_once(partial(write_by, hudi, path), open_storage(path), options, batches)
     wanted = expected - passed_by(path), newest
     for found in (read_table(path).to_pylist(), hudi_rs.read(path).to_pylist(), hudi.read(path)):

@@ -1,48 +1,34 @@
-"""Compaction: plan, request, execute, commit (ScheduleCompactionActionExecutor, RunCompactionActionExecutor).
+"""Compactions are planned and requested (ScheduleCompactionActionExecutor); `execution` beside it carries them out.
 
-A compaction is requested while nothing is being written: what is written from then on goes to the slices to come. It
-is executed from the plan in its own file, by whoever finds it, as often as it takes: each attempt has files of its own,
-and the end record says whose are committed. So a compaction that failed needs no rollback.
+A compaction is requested while nothing is being written: what is written from then on goes to the slices to come.
 """
 
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 
 from table import clock
 from table.config.writable import check_version_written
 from table.errors import CommitConflictError, UnsupportedTableError
 from table.hudi_table import HudiTable
-from table.keys.keygen import find_key_column
 from table.log import get_logger
 from table.options.choices import TableType
 from table.options.groups import BaseFileSettings, CompactionSettings
-from table.scan.merge_slice import SliceReading, rules_of
-from table.schema.avro_schema import relaxed, schema_json, with_meta_columns
-from table.services.compaction.compact_slice import compact_slice
-from table.services.compaction.compacted_file import SAME_IN_ALL_ROWS
 from table.services.compaction.due import make_due
+from table.services.compaction.execution import carry_out_compactions
 from table.services.compaction.plan import commits_since_compaction, plan_compaction
 from table.services.compaction.runner import CompactionRunner
-from table.timeline.active_timeline import begin_instant, delete_instant_file, read_instant, request_and_list
-from table.timeline.end_record import COMMIT, EndRecord, decide_end, find_end
-from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
-from table.timeline.layout import name_instant
-from table.timeline.metadata.commit import CommitMetadata, WriteStat
-from table.timeline.metadata.compaction import CompactionOperation, decode_compaction_plan, encode_compaction_plan
+from table.timeline.active_timeline import delete_instant_file, request_and_list
+from table.timeline.instant import WRITE_ACTIONS, Action, Instant
+from table.timeline.metadata.compaction import encode_compaction_plan
 from table.timeline.timeline import Timeline
-from table.transaction.commit import carry_out_commit, clean_up_commit
-from table.transaction.completion import completion_now
 from table.transaction.lease import COMMANDS, find_holder, hold_table
 from table.transaction.lease_record import LeaseRecord
 from table.transaction.lock import Step, guarded
-from table.transaction.provisional import KEPT, WITHDRAWN, decide_plan, is_kept, settle_compactions
+from table.transaction.provisional import KEPT, WITHDRAWN, decide_plan, settle_compactions
 from table.transaction.store_clock import wait_past_completed
 from table.view.file_system_view import walk_file_groups
 from table.view.listing import StorageListing
-from table.write.context import WriteContext
 
-LOCALLY = CompactionRunner()
 _TURNS = 30  # to plan between two batches of a stream: about a minute
 
 log = get_logger("hudistream.compaction")
@@ -207,118 +193,3 @@ def _check_nothing_written(planned_from: Timeline, now: Timeline, mine: Instant)
             raise CommitConflictError(f"the compaction {other.time} was planned at the same time as {mine.time}")
     for time in sorted(now.committed_times - planned_from.committed_times):
         raise CommitConflictError(f"{time} was committed while a compaction was planned, which does not know of it")
-
-
-def carry_out_compactions(
-    table: HudiTable, timeline: Timeline, base_file: BaseFileSettings, runner: CompactionRunner = LOCALLY
-) -> list[Instant]:
-    """Carries out the compactions that are on a timeline, each from its own plan.
-
-    Args:
-        table: the table.
-        timeline: as `schedule_compaction` returned it.
-        base_file: how base files are encoded.
-        runner: who compacts.
-
-    Returns:
-        The completed ones.
-
-    Raises:
-        UnsupportedTableError: tables of this version and type are not written here.
-        HudiError: one could not be carried out; it can be tried again.
-    """
-    check_version_written(table.config, "compact")
-    kept = [one for one in timeline.pending_of(Action.COMPACTION) if is_kept(table.storage, one)]
-    return [execute_compaction(table, pending, base_file, runner) for pending in kept]
-
-
-def execute_compaction(
-    table: HudiTable, pending: Instant, base_file: BaseFileSettings, runner: CompactionRunner = LOCALLY
-) -> Instant:
-    """Carries out one compaction. Can be repeated, and by several at once.
-
-    Args:
-        table: the table.
-        pending: requested or inflight.
-        base_file: how base files are encoded.
-        runner: who compacts.
-
-    Raises:
-        CommitConflictError: it was withdrawn meanwhile.
-        HudiError: it could not be carried out.
-    """
-    storage, time = table.storage, pending.time
-    end = find_end(storage, time, Action.COMPACTION)
-    if end is None:
-        content = table.layout.encode_commit(_written(table, pending, base_file, runner))
-        _check_is_wanted(table, pending)
-        at = completion_now(table, pending)
-        end = EndRecord(time, Action.COMPACTION, COMMIT, clock.fresh_uuid(), content, completion_time=at)
-        end = decide_end(storage, end)
-    _check_not_undone(table, pending, end)
-    completed = carry_out_commit(table, end)
-    stats = table.layout.decode_commit(end.content, completed.file_name).stats
-    clean_up_commit(storage, time, stats)
-    log.info("compaction_committed", table=storage.base_uri, instant_time=time, slices=len(stats))
-    return completed
-
-
-def _written(
-    table: HudiTable, pending: Instant, base_file: BaseFileSettings, runner: CompactionRunner
-) -> CommitMetadata:
-    """What the commit is to hold; its files are there when this returns."""
-    storage, timeline = table.storage, table.load_timeline()
-    request = pending.at(State.REQUESTED)
-    plan = decode_compaction_plan(read_instant(storage, request), request.file_name)
-    schema = table.load_schema(timeline)
-    if schema is None:
-        raise UnsupportedTableError(f"the table {table.config.name!r} has no schema: it cannot be compacted")
-    storage.open_staging(pending.time)
-    begin_instant(storage, request)
-    end = find_end(storage, pending.time, Action.COMPACTION)
-    _check_not_undone(table, pending, end)
-    if end is not None:  # somebody else was faster: readers must not see files of a second attempt beside its own
-        storage.fence(pending.time)
-        return table.layout.decode_commit(end.content, pending.file_name)
-    stored = with_meta_columns(schema)
-    rules = rules_of(table.config, stored)
-    context = WriteContext(
-        storage,
-        pending.time,
-        relaxed(schema),
-        schema_json(stored, table.config.name),
-        base_file,
-        merge=rules,
-        key_column=find_key_column(table.config, schema),
-    )
-    names = tuple(name for name in stored.names if name not in SAME_IN_ALL_ROWS)
-    reading = SliceReading(relaxed(stored), names, rules, table.load_committed(timeline))
-    stats = runner.run(plan, partial(_compact_numbered, context, reading, plan.operations))
-    extra = {"schema": schema_json(schema, table.config.name)}
-    return CommitMetadata(stats, "COMPACT", extra, compacted=True)
-
-
-def _compact_numbered(
-    context: WriteContext, reading: SliceReading, operations: tuple[CompactionOperation, ...], number: int
-) -> WriteStat:
-    return compact_slice(context, reading, operations[number], number)
-
-
-def _check_not_undone(table: HudiTable, pending: Instant, end: EndRecord | None) -> None:
-    """Looks whether the compaction was undone; then what this attempt may have put on the timeline goes.
-
-    Raises:
-        CommitConflictError: it was.
-    """
-    if end is None or end.is_commit:
-        return
-    for state in (State.INFLIGHT, State.REQUESTED):
-        delete_instant_file(table.storage, name_instant(table.layout, pending.time, Action.COMPACTION, state))
-    raise CommitConflictError(f"the compaction {pending.time} was undone while it ran; its files are deleted")
-
-
-def _check_is_wanted(table: HudiTable, pending: Instant) -> None:
-    if table.load_timeline().find(pending.time, Action.COMPACTION) is None:
-        raise CommitConflictError(
-            f"the compaction {pending.time} was withdrawn while it ran; its files are deleted before the next batch"
-        )

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from table.config.table_config import TableConfig
 from table.errors import CommitConflictError
 from table.hudi_table import HudiTable
+from table.lock import NO_LOCK
 from table.log import get_logger
 from table.options.choices import CleanFailure, TableType
 from table.options.groups import BaseFileSettings, CompactionSettings
-from table.services.compaction.compaction import carry_out_compactions, schedule_compaction
+from table.services.compaction.compaction import schedule_compaction
+from table.services.compaction.execution import carry_out_compactions
 from table.services.compaction.runner import CompactionRunner
 from table.services.service import ServiceOutcome, Spread, Trigger
 from table.timeline.instant import Action
@@ -64,4 +66,6 @@ class CompactionService:
     def execute(self, table: HudiTable, plan: Timeline, spread: Spread | None = None) -> ServiceOutcome:
         """Carries them out: large ones elsewhere, if somebody is there."""
         runner = CompactionRunner.of(self.settings, spread, beside_batches=not self.settings.inline)
-        return ServiceOutcome(compactions=len(carry_out_compactions(table, plan, self.base_file, runner)))
+        is_shared = table.lock is not NO_LOCK
+        done = carry_out_compactions(table, plan, self.base_file, runner, beside_others=is_shared)
+        return ServiceOutcome(compactions=len(done))

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 
 from table.timeline.metadata.avro_record import decode_record, encode_record, read_as, text_of, texts_of
 from table.timeline.metadata.places import name_of, partition_of
+from table.version import VERSION
 
 _PROVISIONAL = "hudistream.provisional"
+_PLANNER = "hudistream.version"
 _VERSION = 2  # files are named without their folders
 
 
@@ -38,10 +40,12 @@ class CompactionPlan:
     Attributes:
         operations: a slice each.
         is_provisional: whether it counts only once its planner has kept it (`table.transaction.provisional`).
+        is_ours: whether hudistream planned it, and no other engine.
     """
 
     operations: tuple[CompactionOperation, ...] = ()
     is_provisional: bool = False
+    is_ours: bool = True
 
 
 def encode_compaction_plan(plan: CompactionPlan) -> bytes:
@@ -60,7 +64,10 @@ def encode_compaction_plan(plan: CompactionPlan) -> bytes:
     ]
     record = {
         "operations": operations,
-        "extraMetadata": {_PROVISIONAL: "true"} if plan.is_provisional else {},
+        "extraMetadata": {
+            **({_PLANNER: VERSION} if plan.is_ours else {}),
+            **({_PROVISIONAL: "true"} if plan.is_provisional else {}),
+        },
         "version": _VERSION,
         "strategy": None,
         "preserveHoodieMetadata": False,
@@ -80,6 +87,7 @@ def decode_compaction_plan(data: bytes, name: str = "") -> CompactionPlan:
         CorruptFileError: it is no such plan.
     """
     record = decode_record("compaction_plan", data, name)
+    extra = record.get("extraMetadata") or {}
     with read_as("compaction_plan", name):
         return CompactionPlan(
             tuple(
@@ -93,7 +101,8 @@ def decode_compaction_plan(data: bytes, name: str = "") -> CompactionPlan:
                 )
                 for operation in record.get("operations") or ()
             ),
-            _PROVISIONAL in (record.get("extraMetadata") or {}),
+            _PROVISIONAL in extra,
+            _PLANNER in extra or _PROVISIONAL in extra,
         )
 
 

@@ -76,7 +76,7 @@ def test_large_compactions_run_on_the_executors(spark, tmp_path, monkeypatch):
     def refuse(*_):
         raise AssertionError("a slice was compacted in the driver")
 
-    monkeypatch.setattr("table.services.compaction.compaction.compact_slice", refuse)
+    monkeypatch.setattr("table.services.compaction.execution.compact_slice", refuse)
     path = str(tmp_path / "t")
     options = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
     sink = HudiSink(path, {**MERGE_ON_READ, **options, "hudistream.compaction.executors.from.mb": "0"})

@@ -11,7 +11,7 @@ from table import HudiTable
 from table.config.merge_mode import MergeMode
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.scan.merge_slice import SliceReading
-from table.services.compaction import compaction
+from table.services.compaction import execution
 from table.services.compaction.compaction import compact
 
 ROWS = 3000
@@ -67,7 +67,7 @@ def test_a_compaction_changes_no_row(tmp_path, monkeypatch, mode, deleted, memor
     rng, path = random.Random(f"{mode} {deleted}"), str(tmp_path / "t")
     schema = MARKED if deleted else SCHEMA
     reading = lambda *args: SliceReading(*args, memory_bytes=memory_bytes)  # noqa: E731 the bound is not an option
-    monkeypatch.setattr(compaction, "SliceReading", reading)
+    monkeypatch.setattr(execution, "SliceReading", reading)
     engine = Engine(path, options_of(mode, "BUCKET"), batch_rows=1000)
     engine.write(0, rows(rng, range(ROWS), 9, schema))
     for number in range(1, 4):

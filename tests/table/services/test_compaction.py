@@ -20,7 +20,7 @@ from table.options.choices import COMPACTION_STRATEGY_CLASSES, CompactionTrigger
 from table.options.groups import BaseFileSettings, CleanSettings, CompactionSettings
 from table.options.write_options import parse_options
 from table.services.clean.clean import clean
-from table.services.compaction import compaction
+from table.services.compaction import compaction, execution
 from table.services.compaction.compaction import compact, request_compaction
 from table.services.compaction.plan import commits_since_compaction, is_due, plan_compaction
 from table.storage.local import LocalStorage
@@ -345,17 +345,17 @@ def test_who_comes_too_late_for_a_compaction_shows_readers_no_second_files(path,
     """Between the look at the end and the files, another writer of the table carried the compaction out."""
     table = HudiTable(LocalStorage(path), load_table_config(LocalStorage(path)))
     request_compaction(table, SETTINGS)
-    seen, written = [], compaction._written
+    seen, written = [], execution._written
 
     def comes_late(*args):
-        monkeypatch.setattr(compaction, "_written", written)
+        monkeypatch.setattr(execution, "_written", written)
         compact(table, SETTINGS, FILES, schedules=False)
         seen.append(base_files(path))
         result = written(*args)
         seen.append(base_files(path))
         return result
 
-    monkeypatch.setattr(compaction, "_written", comes_late)
+    monkeypatch.setattr(execution, "_written", comes_late)
     assert compact(table, SETTINGS, FILES, schedules=False)
     before, after_it = seen
     assert before == after_it == base_files(path)

@@ -16,8 +16,9 @@ from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSetting
 from table.services.archival.archival import archive
 from table.services.archival.plan import plan_archival
 from table.services.clean.clean import clean
-from table.services.compaction.compaction import compact, execute_compaction, request_compaction
+from table.services.compaction.compaction import compact, request_compaction
 from table.services.compaction.due import first_that_counts
+from table.services.compaction.execution import execute_compaction
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint

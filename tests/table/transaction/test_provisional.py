@@ -7,7 +7,8 @@ from table import HudiTable, clock, read_table
 from table.errors import CommitConflictError
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.services.compaction import compaction
-from table.services.compaction.compaction import carry_out_compactions, schedule_compaction
+from table.services.compaction.compaction import schedule_compaction
+from table.services.compaction.execution import carry_out_compactions
 from table.timeline.instant import Action
 from table.transaction.provisional import KEPT, PLANS_FOLDER, WITHDRAWN, decide_plan, is_kept
 

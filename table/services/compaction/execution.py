@@ -1,0 +1,212 @@
+"""Compactions are carried out: each from the plan in its own file, by whoever finds it, as often as it takes.
+
+Each attempt has files of its own, and the end record says whose are committed. So a compaction that failed needs no
+rollback (RunCompactionActionExecutor).
+"""
+
+from functools import partial
+
+from table import clock
+from table.config.writable import check_version_written
+from table.errors import CommitConflictError, UnsupportedTableError
+from table.hudi_table import HudiTable
+from table.keys.keygen import find_key_column
+from table.lock import NO_LOCK
+from table.log import get_logger
+from table.options.groups import BaseFileSettings
+from table.scan.merge_slice import SliceReading, rules_of
+from table.schema.avro_schema import relaxed, schema_json, with_meta_columns
+from table.services.compaction.compact_slice import compact_slice
+from table.services.compaction.compacted_file import SAME_IN_ALL_ROWS
+from table.services.compaction.runner import CompactionRunner
+from table.storage.interface import join
+from table.timeline.active_timeline import begin_instant, delete_instant_file, find_instant, read_instant
+from table.timeline.end_record import COMMIT, EndRecord, decide_end, find_end
+from table.timeline.instant import Action, Instant, State
+from table.timeline.layout import name_instant
+from table.timeline.metadata.commit import CommitMetadata, WriteStat
+from table.timeline.metadata.compaction import CompactionOperation, decode_compaction_plan
+from table.timeline.timeline import Timeline
+from table.transaction.commit import carry_out_commit, clean_up_commit, delete_strays
+from table.transaction.completion import choose_completion
+from table.transaction.lock import Step, guarded
+from table.transaction.provisional import is_kept
+from table.view.listing import StorageListing
+from table.write.context import WriteContext
+
+LOCALLY = CompactionRunner()
+_OTHERS_TURN_MS = 3_600_000  # a compaction of another engine that takes longer is taken for dead
+
+log = get_logger("hudistream.compaction")
+
+
+def carry_out_compactions(
+    table: HudiTable,
+    timeline: Timeline,
+    base_file: BaseFileSettings,
+    runner: CompactionRunner = LOCALLY,
+    *,
+    beside_others: bool = False,
+) -> list[Instant]:
+    """Carries out the compactions that are on a timeline, each from its own plan.
+
+    Args:
+        table: the table.
+        timeline: as `schedule_compaction` returned it.
+        base_file: how base files are encoded.
+        runner: who compacts.
+        beside_others: whether another engine may be writing: what it planned is left to it for an hour. Two engines
+            that carry out one compaction delete each other's files.
+
+    Returns:
+        The completed ones.
+
+    Raises:
+        UnsupportedTableError: tables of this version and type are not written here.
+        HudiError: one could not be carried out; it can be tried again.
+    """
+    check_version_written(table.config, "compact")
+    kept = [one for one in timeline.pending_of(Action.COMPACTION) if is_kept(table.storage, one)]
+    ours = [one for one in kept if not (beside_others and _is_left_to_others(table, one))]
+    return [execute_compaction(table, pending, base_file, runner) for pending in ours]
+
+
+def _is_left_to_others(table: HudiTable, pending: Instant) -> bool:
+    request = pending.at(State.REQUESTED)
+    data = find_instant(table.storage, request)
+    if data is None or decode_compaction_plan(data, request.file_name).is_ours:
+        return False
+    return clock.now_ms() - clock.parse_instant_time(pending.time, table.config.timezone) < _OTHERS_TURN_MS
+
+
+def execute_compaction(
+    table: HudiTable, pending: Instant, base_file: BaseFileSettings, runner: CompactionRunner = LOCALLY
+) -> Instant:
+    """Carries out one compaction. Can be repeated, and by several at once.
+
+    Args:
+        table: the table.
+        pending: requested or inflight.
+        base_file: how base files are encoded.
+        runner: who compacts.
+
+    Raises:
+        CommitConflictError: it was withdrawn meanwhile.
+        HudiError: it could not be carried out.
+    """
+    storage, time = table.storage, pending.time
+    end = find_end(storage, time, Action.COMPACTION)
+    written = _written(table, pending, base_file, runner) if end is None else None
+    with guarded(table, Step.COMPLETE):
+        timeline = table.load_timeline()
+        done = timeline.find(time, Action.COMPACTION)
+        if done is not None and done.is_completed:
+            return _yield_to(table, done)
+        if written is not None:
+            _check_is_wanted(done, time)
+            _check_is_whole(table, written, time)
+            content, at = table.layout.encode_commit(written), choose_completion(table, timeline, pending)
+            end = EndRecord(time, Action.COMPACTION, COMMIT, clock.fresh_uuid(), content, completion_time=at)
+            end = decide_end(storage, end)
+        assert end is not None
+        _check_not_undone(table, pending, end)
+        completed = carry_out_commit(table, end)
+    stats = table.layout.decode_commit(end.content, completed.file_name).stats
+    clean_up_commit(storage, time, stats)
+    log.info("compaction_committed", table=storage.base_uri, instant_time=time, slices=len(stats))
+    return completed
+
+
+def _yield_to(table: HudiTable, done: Instant) -> Instant:
+    """Takes a compaction as another process, or another engine, has completed it; files of this attempt go."""
+    storage = table.storage
+    stats = table.layout.decode_commit(read_instant(storage, done), done.file_name).stats
+    storage.fence(done.time)
+    delete_strays(storage, done.time, frozenset(stat.path for stat in stats))
+    clean_up_commit(storage, done.time, stats)
+    return done
+
+
+def _written(
+    table: HudiTable, pending: Instant, base_file: BaseFileSettings, runner: CompactionRunner
+) -> CommitMetadata:
+    """What the commit is to hold; its files are there when this returns."""
+    storage, timeline = table.storage, table.load_timeline()
+    request = pending.at(State.REQUESTED)
+    plan = decode_compaction_plan(read_instant(storage, request), request.file_name)
+    schema = table.load_schema(timeline)
+    if schema is None:
+        raise UnsupportedTableError(f"the table {table.config.name!r} has no schema: it cannot be compacted")
+    storage.open_staging(pending.time)
+    begin_instant(storage, request)
+    end = find_end(storage, pending.time, Action.COMPACTION)
+    _check_not_undone(table, pending, end)
+    if end is not None:  # somebody else was faster: readers must not see files of a second attempt beside its own
+        storage.fence(pending.time)
+        return table.layout.decode_commit(end.content, pending.file_name)
+    stored = with_meta_columns(schema)
+    rules = rules_of(table.config, stored)
+    context = WriteContext(
+        storage,
+        pending.time,
+        relaxed(schema),
+        schema_json(stored, table.config.name),
+        base_file,
+        merge=rules,
+        key_column=find_key_column(table.config, schema),
+    )
+    names = tuple(name for name in stored.names if name not in SAME_IN_ALL_ROWS)
+    reading = SliceReading(relaxed(stored), names, rules, table.load_committed(timeline))
+    stats = runner.run(plan, partial(_compact_numbered, context, reading, plan.operations))
+    extra = {"schema": schema_json(schema, table.config.name)}
+    return CommitMetadata(stats, "COMPACT", extra, compacted=True)
+
+
+def _compact_numbered(
+    context: WriteContext, reading: SliceReading, operations: tuple[CompactionOperation, ...], number: int
+) -> WriteStat:
+    return compact_slice(context, reading, operations[number], number)
+
+
+def _check_not_undone(table: HudiTable, pending: Instant, end: EndRecord | None) -> None:
+    """Looks whether the compaction was undone; then what this attempt may have put on the timeline goes.
+
+    Raises:
+        CommitConflictError: it was.
+    """
+    if end is None or end.is_commit:
+        return
+    for state in (State.INFLIGHT, State.REQUESTED):
+        delete_instant_file(table.storage, name_instant(table.layout, pending.time, Action.COMPACTION, state))
+    raise CommitConflictError(f"the compaction {pending.time} was undone while it ran; its files are deleted")
+
+
+def _check_is_wanted(found: Instant | None, time: str) -> None:
+    if found is None:
+        raise CommitConflictError(
+            f"the compaction {time} was withdrawn while it ran; its files are deleted before the next batch"
+        )
+
+
+def _check_is_whole(table: HudiTable, written: CommitMetadata, time: str) -> None:
+    """Looks whether every file is there, where another engine may write: it begins a pending compaction anew.
+
+    Hudi deletes the files of the attempt before its own, whoever made them (HoodieTable.rollbackInflightCompaction).
+
+    Raises:
+        CommitConflictError: one is gone.
+    """
+    if table.lock is NO_LOCK:
+        return
+    there = {
+        join(path, entry.name)
+        for path in {stat.partition_path for stat in written.stats}
+        for entry in StorageListing(table.storage).list_files(path)
+    }
+    gone = next((stat.path for stat in written.stats if stat.path not in there), None)
+    if gone is not None:
+        raise CommitConflictError(
+            f"{gone}, which the compaction {time} wrote, was deleted: another engine carries out the same compaction, "
+            "and it is left to it. Let one engine compact: hoodie.compact.inline=false there, or "
+            "hoodie.datasource.write.streaming.disable.compaction=true here"
+        )

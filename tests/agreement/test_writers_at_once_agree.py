@@ -41,11 +41,7 @@ LOGS = {
     "hoodie.compact.inline.max.delta.commits": "3",
 }
 # one engine compacts: two would delete each other's files
-HUDI_COMPACTS = {
-    **LOGS,
-    "hoodie.compact.inline": "true",
-    "hoodie.datasource.write.streaming.disable.compaction": "true",
-}
+HUDI_COMPACTS = {**LOGS, "hoodie.datasource.write.streaming.disable.compaction": "true"}
 SIZE = 20
 THEIR_FIRST = 1_000_000  # keys that our batches do not reach
 
@@ -85,7 +81,8 @@ def test_rows_of_both_are_there_once_and_each_waits_for_the_other(
 ):
     path = str(tmp_path / "t")
     options = {**lock, "hoodie.datasource.write.operation": operation, "hoodie.write.table.version": version, **more}
-    expected, newest = write_at_once(partial(write_by, hudi, path), open_storage(path), options, batches)
+    theirs = {"hoodie.compact.inline": str(more is HUDI_COMPACTS).lower()}
+    expected, newest = write_at_once(partial(write_by, hudi, path, **theirs), open_storage(path), options, batches)
     wanted = expected - passed_by(path), newest
     for found in (read_table(path).to_pylist(), hudi_rs.read(path).to_pylist(), hudi.read(path)):
         check_rows(found, *wanted)
@@ -111,8 +108,8 @@ def passed_by(path):
     return found
 
 
-def write_by(hudi, path, made, options):
-    hudi.write(path, made, {**THEIRS, **options})
+def write_by(hudi, path, made, options, **theirs):
+    hudi.write(path, made, {**THEIRS, **options, **theirs})
 
 
 def write_at_once(write_hudi, storage, options, batches):

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from table.config.table_config import TableConfig, create_table_config, load_table_config
 from table.config.writable import check_path_is_free
-from table.errors import TableNotFoundError
+from table.errors import TableNotFoundError, TimelineMovedError
 from table.files.base.stored_file import StoredBaseFile
 from table.files.names import BASE_FILE_EXTENSION
 from table.lock import NO_LOCK, TableLock
@@ -89,8 +89,24 @@ class HudiTable:
         return CommitCache(self.storage)
 
     def load_timeline(self) -> Timeline:
-        """The active timeline, from one listing."""
-        return load_timeline(self.storage, self.layout)
+        """The active timeline, from one listing.
+
+        Raises:
+            TimelineMovedError: it is empty, and the table has another layout by now: its instants are elsewhere.
+        """
+        timeline = load_timeline(self.storage, self.layout)
+        if not timeline.files:
+            self._check_layout()
+        return timeline
+
+    def _check_layout(self) -> None:
+        """A conversion takes the timeline to another folder: an object from before it would show an empty table."""
+        now = load_table_config(self.storage)
+        if now is not None and now.layout_version != self.config.layout_version:
+            raise TimelineMovedError(
+                f"the table at {self.storage.base_uri!r} has hoodie.table.version={now.version} by now, and had "
+                f"{self.config.version} when it was opened: open it again"
+            )
 
     def load_committed(self, timeline: Timeline, commits: CommitCache | None = None) -> CommittedInstants:
         """Which files a snapshot of that timeline shows.

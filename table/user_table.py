@@ -26,6 +26,7 @@ from table.scan.scan import Scan, make_scan
 from table.services.archival.archival import ArchivalOutcome, archive
 from table.services.clean.clean import clean
 from table.services.compaction.compaction import compact
+from table.services.conversion.convert import convert_table
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
@@ -227,6 +228,10 @@ class HudiTable(hudi_table.HudiTable):
     ) -> ArchivalOutcome:
         """Retires old instants from the active timeline: `hudistream.archive`, with the default bounds for None."""
         return archive(self, settings or ArchiveSettings(), clean_settings or CleanSettings(), compaction_settings)
+
+    def convert(self, to: int) -> "HudiTable":
+        """Gives the table another version, 6, 8 or 9: `hudistream upgrade`. Returns the table as it is now."""
+        return _of(convert_table(self, to))
 
     def create_savepoint(self, time: str | None = None, user: str = "", comment: str = "") -> str:
         """Keeps the files that readers of a commit see: `hudistream.create_savepoint`. Returns the commit's time."""

@@ -15,6 +15,7 @@ from table.options.choices import TableCreation
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
 from table.schema.avro_schema import check_batch_columns, from_avro, relaxed, schema_json
 from table.schema.evolution import evolve_schema
+from table.services.conversion.convert import convert_table
 from table.services.metadata_table import drop_metadata_table
 from table.storage.interface import Storage
 
@@ -58,13 +59,25 @@ class TableOpener:
             table = create_table(storage, config)
             self._tell_created(config, batch_id)
         else:
-            table = HudiTable(storage, config)
+            table = self._upgraded(HudiTable(storage, config))
         check_options_agree(options, table.config)
         drops = options.table.metadata_enabled is False
         check_can_write(replace(table.config, metadata_partitions="") if drops else table.config)
         plan_changes(options, table.config)
         self._tell_version(table.config)
         return table
+
+    def _upgraded(self, table: HudiTable) -> HudiTable:
+        """The table, in the version that the options name where they ask for an upgrade: once, before the first batch.
+
+        Raises:
+            CommitConflictError: another writer lives.
+            UnsupportedTableError: the version cannot hold the table.
+        """
+        wanted = self._options.table
+        if not wanted.auto_upgrade or wanted.version is None or self._version is not None:
+            return table
+        return convert_table(table, wanted.version) if table.config.version < wanted.version else table
 
     def _tell_version(self, config: TableConfig) -> None:
         if self._version not in (None, config.version):

@@ -5,7 +5,7 @@ The file is Java ``Properties`` text with a CRC32 over ``<database>.<table>`` in
 """
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -261,8 +261,15 @@ def create_table_config(storage: Storage, config: TableConfig) -> bool:
     return storage.create_exclusive(PROPERTIES_FILE, data, durable=True)
 
 
-def update_properties(storage: Storage, changes: Mapping[str, str]) -> TableConfig:
+def update_properties(
+    storage: Storage, changes: Mapping[str, str], removed: Collection[str] = frozenset()
+) -> TableConfig:
     """Changes properties of a table, protected by a backup (HoodieTableConfig.modify).
+
+    Args:
+        storage: the table's.
+        changes: keys and values.
+        removed: keys that go.
 
     Raises:
         StorageError: when the new file does not read back whole.
@@ -273,7 +280,7 @@ def update_properties(storage: Storage, changes: Mapping[str, str]) -> TableConf
     if not storage.exists(PROPERTIES_FILE):
         storage.put(PROPERTIES_FILE, storage.read(BACKUP_FILE))
     storage.delete_metafile(BACKUP_FILE)
-    changed = {**current, **changes}
+    changed = {**{key: value for key, value in current.items() if key not in removed}, **changes}
     changed["hoodie.table.checksum"] = str(
         checksum(changed["hoodie.table.name"], changed.get("hoodie.database.name", ""))
     )

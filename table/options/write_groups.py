@@ -109,6 +109,7 @@ class TableSettings(Settings):
         timezone: the zone of a new table's instant times.
         archive_folder: folder within ``.hoodie`` for archived instants.
         version: of a new table: 6, 8 or 9; None: 6. A table that exists is continued in the version that it has.
+        auto_upgrade: whether a table of an earlier version than `version` is upgraded before the first batch.
         metadata_enabled: false lets the sink drop the table's metadata table; true is the same as not given.
         creation: whether a table that is not there is created: ``if_absent`` or ``never``.
     """
@@ -120,6 +121,7 @@ class TableSettings(Settings):
     timezone: InstantZone | None = option(None, OneOf(InstantZone))
     archive_folder: str | None = option(None, FolderName())
     version: int | None = option(None, VersionNumber())
+    auto_upgrade: bool = option(default=False, kind=Flag())
     metadata_enabled: bool | None = option(None, Flag())
     creation: TableCreation = option(TableCreation.IF_ABSENT, OneOf(TableCreation, what="value"))
 

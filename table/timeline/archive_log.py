@@ -13,7 +13,7 @@ from table.errors import BrokenInvariantError, CorruptFileError
 from table.files.log.avro_data import encode_avro_content, read_avro_records
 from table.files.log.framing import BlockType, Header, LogBlock, Verdict, encode_block, scan_blocks
 from table.storage.interface import Storage, join
-from table.timeline.archive_records import archive_record, damage_named, to_change, to_commit
+from table.timeline.archive_records import archive_record, damage_named, to_change, to_commit, to_retired
 from table.timeline.archived_timeline import ArchivedChange, ArchivedCommit, RetiredFile
 from table.timeline.metadata.avro_record import load_schema_text, read_as
 
@@ -58,6 +58,16 @@ class LogArchive:
             with read_as("archived instant", path):
                 found = [to_change(record) for record in self._read_records(path)]
             yield from (change for change in found if change is not None)
+
+    def read_retired(self) -> Iterator[list[RetiredFile]]:
+        """The files of instants that it took, oldest first; in memory is one file of the archive.
+
+        Raises:
+            CorruptFileError: a file is damaged.
+        """
+        for path in reversed(self.list_files()):
+            with read_as("archived instant", path):
+                yield [to_retired(record) for record in self._read_records(path)]
 
     def find_completions(self, times: Collection[str]) -> Mapping[str, str]:  # noqa: ARG002 as `Archive`
         """None: the layout knows no time of completion."""

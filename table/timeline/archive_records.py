@@ -11,8 +11,8 @@ from typing import Any
 from table.errors import CorruptFileError, HudiError
 from table.timeline.archived_timeline import ArchivedChange, ArchivedCommit, RetiredFile
 from table.timeline.instant import Action, Instant, State
-from table.timeline.metadata.avro_record import decode_record, text_of, texts_of
-from table.timeline.metadata.commit import CommitMetadata, stat_from_json
+from table.timeline.metadata.avro_record import decode_record, encode_record, text_of, texts_of
+from table.timeline.metadata.commit import CommitMetadata, commit_of, encode_commit, stat_from_json
 
 _COMMIT, _REPLACE = "hoodieCommitMetadata", "hoodieReplaceCommitMetadata"
 
@@ -96,6 +96,23 @@ def _avro_commit(document: Mapping[str, Any], *, replace: bool) -> dict[str, Any
     if replace:
         converted["partitionToReplaceFileIds"] = document.get("partitionToReplaceFileIds") or {}
     return converted
+
+
+def to_retired(record: Mapping[str, Any]) -> RetiredFile:
+    """The file that a record was made of: the inverse of `archive_record`, as far as the archive keeps its content.
+
+    Raises:
+        TypeError, ValueError, KeyError, AttributeError: the record does not have the fields of one.
+    """
+    time, state = text_of(record["commitTime"]), State(text_of(record["actionState"]))
+    file = Instant(time, Action(text_of(record["actionType"])), state)
+    content = record.get(_COMMIT) or record.get(_REPLACE) or record.get("HoodieInflightReplaceMetadata")
+    data = b""
+    if content:
+        data = encode_commit(commit_of(content))
+    elif (known := _AVRO_MEMBERS.get((file.action, state))) is not None and record.get(known[0]):
+        data = encode_record(known[1], record[known[0]])
+    return RetiredFile(file, data, record.get("stateTransitionTime") or time)
 
 
 def to_commit(record: Mapping[str, Any]) -> ArchivedCommit | None:

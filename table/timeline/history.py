@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from table.errors import CorruptFileError, StorageError
 from table.storage.interface import Storage, join
 from table.timeline.archived_timeline import ArchivedChange, ArchivedCommit, RetiredFile
-from table.timeline.history_file import decode_rows, encode_rows, rows_of
+from table.timeline.history_file import Row, decode_rows, encode_rows, rows_of
 from table.timeline.instant import WRITE_ACTIONS, Action
 from table.timeline.metadata.avro_commit import decode_avro_commit
 from table.timeline.metadata.avro_record import decode_record, read_as, text_of, texts_of
@@ -92,6 +92,16 @@ class HistoryArchive:
                     yield ArchivedChange(time, undone=undone)
                 else:
                     yield ArchivedChange(time)
+
+    def read_rows(self) -> Iterator[list[Row]]:
+        """What it took, oldest first; in memory is one file.
+
+        Raises:
+            CorruptFileError: a file is damaged.
+        """
+        for path in reversed(self.list_files()):
+            with self._change_named(path):
+                yield decode_rows(self.storage.read(path), path)
 
     def find_completions(self, times: Collection[str]) -> Mapping[str, str]:
         """When writes that were retired had been completed, by the time of their request; unknown ones are left out.

@@ -50,5 +50,5 @@ def assert_clean(path):
     for folder, _, names in os.walk(path):
         for name in names:
             base = parse_base_file(name)
-            if base is not None and not folder.endswith(".hoodie"):
+            if base is not None and not folder.startswith(hoodie):
                 assert base.instant_time in timeline.committed_times | archived, f"{name} belongs to no commit"

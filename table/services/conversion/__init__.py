@@ -1,0 +1,1 @@
+"""A table gets another version: upgrades and downgrades (UpgradeDowngrade)."""

@@ -1,0 +1,196 @@
+"""A table gets another version: its timeline and its archive are copied, and one change of its properties switches it.
+
+Before the properties say so, no reader looks at the copy, and afterwards none looks at the original. So a conversion
+that dies leaves a table of the old version or of the new one. The next conversion deletes what it left of either
+layout.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from table import clock
+from table.config.table_config import load_table_config, update_properties
+from table.config.writable import check_version_written
+from table.errors import CommitConflictError, TableNotFoundError, UnsupportedTableError
+from table.hudi_table import HudiTable
+from table.log import get_logger
+from table.options.choices import CompactionStrategy, TableType
+from table.options.groups import (
+    KEEP_LATEST_FILE_VERSIONS,
+    BaseFileSettings,
+    CleanSettings,
+    CompactionSettings,
+    HeartbeatSettings,
+)
+from table.services.clean.clean import carry_out_cleans, schedule_clean
+from table.services.compaction.compaction import schedule_compaction
+from table.services.compaction.execution import carry_out_compactions
+from table.services.conversion.instants import completion_times, convert_file, files_of_rows, later_files
+from table.services.conversion.properties import change_properties, check_convertible
+from table.services.metadata_table import drop_metadata_table
+from table.services.rollback.rollback import roll_back_failed_writes
+from table.storage.interface import METAFOLDER, Storage, join
+from table.timeline.active_timeline import create_settled, read_instant
+from table.timeline.archive_log import LogArchive
+from table.timeline.history import HistoryArchive
+from table.timeline.instant import REQUEST_TIME_NAMES, Instant, State
+from table.timeline.layout import TimelineLayout, layout_of
+from table.timeline.timeline import Timeline
+from table.transaction.heartbeat import WriterIdentity
+from table.transaction.lease import Lease, hold_table
+from table.view.listing import StorageListing
+
+_EVERYTHING = CompactionSettings(strategy=CompactionStrategy.UNBOUNDED)
+_SUPERSEDED = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=1, grace_ms=0)
+_ROUNDS = 3
+_BATCH = 10  # instants in a block of the archive log
+
+log = get_logger("hudistream.conversion")
+
+
+def convert_table(table: HudiTable, to: int, heartbeat: HeartbeatSettings | None = None) -> HudiTable:
+    """Gives a table another version. Holds it meanwhile; no other engine may write it.
+
+    What dead writers left is ended first. A metadata table is dropped. Of a merge-on-read table all log files are
+    folded into base files, and on the way to version 6 the superseded ones are deleted: their names mean something else
+    there. A conversion that died is finished by another one.
+
+    Args:
+        table: the table.
+        to: 6, 8 or 9.
+        heartbeat: when a writer counts as dead.
+
+    Returns:
+        The table as it is now.
+
+    Raises:
+        InvalidConfigError: the version is not written.
+        UnsupportedTableError: the version cannot hold the table; names the property.
+        CommitConflictError: a writer lives, or something is pending that its own writer has to finish.
+        StorageError: the store failed; run it again.
+    """
+    check_version_written(table.config, "convert")
+    check_convertible(table.config, to)
+    with hold_table(table.storage, "hudistream convert") as lease:
+        table = _reopened(table)
+        check_version_written(table.config, "convert")
+        check_convertible(table.config, to)
+        _delete_remains(table)
+        if table.config.version == to:
+            return table
+        if table.config.metadata_partitions:
+            table = drop_metadata_table(table)
+        before, change = table.config, change_properties(table.config, to)
+        target = layout_of(int(change.written["hoodie.timeline.layout.version"]))
+        if target.version != table.layout.version:
+            _settle(table, lease, heartbeat or HeartbeatSettings(), folds_all=target.version == 1)
+            _copy_timeline(table, target)
+            _copy_archive(table, target, change.written)
+        lease.confirm()
+        table = replace(table, config=update_properties(table.storage, change.written, change.removed))
+        _delete_remains(table)
+    log.warning("table_converted", table=table.storage.base_uri, before=before.version, now=to)
+    return table
+
+
+def _reopened(table: HudiTable) -> HudiTable:
+    config = load_table_config(table.storage)
+    if config is None:
+        raise TableNotFoundError(f"there is no Hudi table at {table.storage.base_uri!r} any more")
+    return replace(table, config=config)
+
+
+def _settle(table: HudiTable, lease: Lease, heartbeat: HeartbeatSettings, *, folds_all: bool) -> None:
+    """Ends all that is pending, and folds the log files of a merge-on-read table.
+
+    Args:
+        table: the table.
+        lease: the caller's.
+        heartbeat: when a writer counts as dead.
+        folds_all: whether no log file may be left, also of superseded slices.
+
+    Raises:
+        CommitConflictError: something is pending yet.
+        UnsupportedTableError: log files are left that a savepoint or a reader holds.
+    """
+    roll_back_failed_writes(table, WriterIdentity("hudistream convert", None, lease.owner), heartbeat)
+    carry_out_cleans(table, schedule_clean(table, _SUPERSEDED, due=False), _SUPERSEDED)
+    if table.config.table_type == TableType.MERGE_ON_READ:
+        for _ in range(_ROUNDS):
+            timeline = schedule_compaction(table, _EVERYTHING)
+            if not carry_out_compactions(table, timeline, BaseFileSettings()):
+                break
+        if folds_all:
+            carry_out_cleans(table, schedule_clean(table, _SUPERSEDED), _SUPERSEDED)
+            _check_no_logs(table)
+    for pending in table.load_timeline().pending:
+        raise CommitConflictError(f"{pending.file_name} is pending: let the writer that began it finish it first")
+
+
+def _check_no_logs(table: HudiTable) -> None:
+    for path, entries in StorageListing(table.storage).walk():
+        found = next((entry.name for entry in entries if ".log." in entry.name), None)
+        if found is not None:
+            raise UnsupportedTableError(
+                f"{join(path, found)} is held by a savepoint or by a reader, and in version 6 its name would mean "
+                "another file slice: delete the savepoint, or wait for the reader; the table is as it was"
+            )
+
+
+def _copy_timeline(table: HudiTable, target: TimelineLayout) -> None:
+    """Every file of the active timeline, in the target's names and encodings; completed ones last, in their order."""
+    storage, timeline = table.storage, table.load_timeline()
+    completed = _completions(table, timeline)
+    pending = sorted(file for file in timeline.files if file.state is not State.COMPLETED)
+    for file in (*pending, *sorted(completed, key=lambda one: (completed[one], one.time))):
+        data = read_instant(storage, file)
+        converted, content = convert_file(file, data, table.layout, target, completed.get(file))
+        create_settled(storage, converted.path, content)
+
+
+def _completions(table: HudiTable, timeline: Timeline) -> dict[Instant, str]:
+    """Completed file -> when it was completed."""
+    files = [file for file in timeline.files if file.state is State.COMPLETED]
+    if table.layout.completes_in_order:
+        return {file: file.completion_time or file.time for file in files}
+    names = timeline.layout.names
+    entries = {entry.name: entry.modified_ms for entry in table.storage.list_dir(names.folder)}
+    return completion_times(
+        {file: entries.get(file.file_name, clock.now_ms()) for file in files}, table.config.timezone
+    )
+
+
+def _copy_archive(table: HudiTable, target: TimelineLayout, written: Mapping[str, str]) -> None:
+    """What the archive holds, file by file, without what it holds twice."""
+    source = table.archived_timeline
+    folder = written["hoodie.timeline.history.path" if target.version > 1 else "hoodie.archivelog.folder"]
+    copy = target.open_archive(table.storage, folder)
+    table.storage.make_dir(copy.folder)
+    seen = set[Instant]()
+    if isinstance(source, LogArchive):
+        batches = (later_files(files, table.layout, target) for files in source.read_retired())
+    else:
+        assert isinstance(source, HistoryArchive)
+        batches = (files_of_rows(rows, table.layout, target) for rows in source.read_rows())
+    for files in batches:
+        fresh = [file for file in files if file.instant not in seen]
+        seen.update(file.instant for file in fresh)
+        if fresh:
+            copy.append(fresh, _BATCH)
+
+
+def _delete_remains(table: HudiTable) -> None:
+    """Deletes what a conversion that died, or was just done, left of the layout that the table does not have."""
+    storage = table.storage
+    if not table.layout.completes_in_order:
+        storage.delete_metafolder(join(METAFOLDER, "timeline"))
+        return
+    for entry in storage.list_dir(METAFOLDER):
+        if not entry.is_dir and REQUEST_TIME_NAMES.parse(entry.name) is not None:
+            storage.delete_metafile(join(METAFOLDER, entry.name))
+    _delete_log(storage, join(METAFOLDER, table.config.extra.get("hoodie.archivelog.folder") or "archived"))
+
+
+def _delete_log(storage: Storage, folder: str) -> None:
+    for path in LogArchive(storage, folder).list_files():
+        storage.delete_metafile(path)

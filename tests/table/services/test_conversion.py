@@ -1,0 +1,237 @@
+"""Upgrades and downgrades: rows, history and archive stay, wherever the power goes."""
+
+import os
+import shutil
+from contextlib import suppress
+
+import pytest
+from engine import Engine, leave_a_dead_batch, rows
+from faults import FaultyStorage, Fuse, PowerCut, dying_process
+from oracles import hudi_rs
+from snapshots import assert_clean, contents
+
+import hudistream
+from table import HudiTable, InvalidConfigError, UnsupportedTableError, clock
+from table.cli.main import main
+from table.config.table_config import load_table_config
+from table.errors import CommitConflictError, TimelineMovedError
+from table.files.names import parse_log_file
+from table.services.conversion.convert import convert_table
+from table.services.conversion.instants import completion_times
+from table.services.conversion.properties import change_properties, check_convertible
+from table.services.savepoint.restore import restore_to_savepoint
+from table.services.savepoint.savepoint import create_savepoint
+from table.storage.local import LocalStorage
+from table.timeline.archived_timeline import read_archived_commits
+from table.timeline.instant import REQUEST_TIME_NAMES, Action, Instant, State
+
+OPTIONS = {
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.clean.automatic": "true",
+    "hoodie.clean.async": "false",
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.archive.automatic": "true",
+    "hoodie.archive.async": "false",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+}
+LOGS = {
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.compact.inline": "true",
+    "hoodie.compact.inline.max.delta.commits": "4",
+}
+
+
+def build(path, more=None, first=0, last=7):
+    """A table with an archive, a clean and, on merge-on-read, a compaction and log files."""
+    engine = Engine(path, {**OPTIONS, **(more or {})})
+    for number in range(first, last):
+        engine.write(number, rows(range(number % 3, 12), ts=number, v=f"v{number}"))
+    engine.writer.stop()
+    return HudiTable.open(path)
+
+
+def archived(table):
+    return sorted((commit.time, commit.action) for commit in read_archived_commits(table.archived_timeline))
+
+
+def told(table):
+    """What the history says, but for times of completion, which layout 1 does not name."""
+    rows_of_history = table.history(limit=100).to_pylist()
+    return [{key: value for key, value in row.items() if "completed" not in key} for row in rows_of_history]
+
+
+@pytest.mark.parametrize("more", [{}, LOGS], ids=["plain", "logs"])
+def test_a_table_goes_through_all_versions(tmp_path, more):
+    path = str(tmp_path / "t")
+    table = build(path, more)
+    number = 7
+    for version in (8, 9, 8, 6, 9, 6):
+        before, history, retired = contents(path), told(table), archived(table)
+        table = table.convert(version)
+        assert table.config.version == HudiTable.open(path).config.version == version
+        assert contents(path) == before
+        assert archived(table) == retired != []
+        assert [row for row in told(table) if row in history] == history
+        assert hudistream.check(table).is_sound
+        assert sorted(row["id"] for row in hudi_rs.read(path).to_pylist()) == [row[0] for row in sorted(before)]
+        table = build(path, more, number, number + 3)
+        number += 3
+        assert_clean(path)
+    assert load_table_config(LocalStorage(path)).extra["hoodie.table.name"] == "t"
+    left = {entry.name for entry in LocalStorage(path).list_dir(".hoodie")}
+    assert "timeline" not in left
+
+
+@pytest.mark.parametrize("more", [{}, LOGS], ids=["plain", "logs"])
+@pytest.mark.parametrize(("before", "after"), [("6", 9), ("8", 6)])
+@pytest.mark.parametrize(
+    ("step", "late"),
+    [
+        pytest.param(5, False, id="some calls"),
+        *(pytest.param(1, late, marks=pytest.mark.slow) for late in (False, True)),
+    ],
+)
+def test_one_that_stops_is_finished_by_the_next(tmp_path, more, before, after, step, late):
+    """At every moment the table is whole, in one version or the other; a stream goes on in the one that it has."""
+    first = str(tmp_path / "first")
+    build(first, {**more, "hoodie.write.table.version": before})
+    with dying_process():
+        leave_a_dead_batch(Engine(first, {**OPTIONS, **more}), 7, rows(range(20, 23)))
+    wanted = contents(first)
+    fuse = Fuse()
+    counted = shutil.copytree(first, str(tmp_path / "count"))
+    convert_table(HudiTable(FaultyStorage(LocalStorage(counted), fuse), HudiTable.open(counted).config), after)
+    versions = set()
+    for number in range(1, len(fuse.calls) + 1, step):
+        path = shutil.copytree(first, str(tmp_path / str(number)))
+        config = HudiTable.open(path).config
+        with dying_process(), suppress(PowerCut):
+            convert_table(HudiTable(FaultyStorage(LocalStorage(path), Fuse(number, late)), config), after)
+        version = HudiTable.open(path).config.version
+        versions.add(version)
+        assert contents(path) == wanted, fuse.calls[number - 1]
+        stopped = shutil.copytree(path, str(tmp_path / "stopped"))
+        build(path, more, 7, 8)  # plans of rollbacks hold whole paths: the table stays where it is
+        assert_clean(path)
+        assert HudiTable.open(path).config.version == version
+        shutil.rmtree(path)
+        os.rename(stopped, path)
+        assert convert_table(HudiTable.open(path), after).config.version == after
+        assert contents(path) == wanted, fuse.calls[number - 1]
+        assert_clean(path)
+        assert bool([f for f in LocalStorage(path).list_dir(".hoodie") if REQUEST_TIME_NAMES.parse(f.name)]) == (
+            after == 6
+        )
+        shutil.rmtree(path)
+    assert versions == {int(before), after}
+
+
+def test_a_savepoint_is_kept_and_restored(tmp_path):
+    path = str(tmp_path / "t")
+    table = build(path)
+    time, before = create_savepoint(table), contents(path)
+    table = build(path, first=7, last=9).convert(9)
+    assert contents(path) != before
+    restore_to_savepoint(table, time, force=True)
+    assert contents(path) == before
+
+
+def test_log_files_that_a_savepoint_holds_keep_a_table_from_version_6(tmp_path):
+    path = str(tmp_path / "t")
+    table = build(path, {**LOGS, "hoodie.write.table.version": "8"})
+    before = contents(path)
+    create_savepoint(table)
+    build(path, {**LOGS, "hoodie.compact.inline.max.delta.commits": "1"}, 7, 9)
+    assert any(parse_log_file(file.name) for group in table.storage.list_dir("p0") for file in [group])
+    with pytest.raises(UnsupportedTableError, match=r"log.* is held by a savepoint or by a reader.*as it was"):
+        table.convert(6)
+    assert HudiTable.open(path).config.version == 8
+    assert len(contents(path)) == len(before)
+
+
+def test_a_table_that_is_being_written_is_left_alone(tmp_path):
+    path = str(tmp_path / "t")
+    table, engine = build(path), Engine(path, OPTIONS)
+    engine.write(7, rows(range(3)))
+    with pytest.raises(CommitConflictError):
+        table.convert(8)
+    engine.writer.stop()
+    assert table.convert(8).config.version == 8
+
+
+def test_an_object_from_before_does_not_show_an_empty_table(tmp_path):
+    path = str(tmp_path / "t")
+    old = build(path)
+    old.convert(8)
+    with pytest.raises(TimelineMovedError, match=r"has hoodie.table.version=8 by now, and had 6.*open it again"):
+        old.scan().to_arrow()
+
+
+def test_a_sink_upgrades_where_it_is_told_to(tmp_path):
+    path = str(tmp_path / "t")
+    build(path)
+    build(path, {"hoodie.write.table.version": "9"}, 7, 8)
+    assert HudiTable.open(path).config.version == 6
+    build(path, {"hoodie.write.table.version": "9", "hoodie.write.auto.upgrade": "true"}, 8, 9)
+    assert HudiTable.open(path).config.version == 9
+    build(path, {"hoodie.write.table.version": "8", "hoodie.write.auto.upgrade": "true"}, 9, 10)
+    assert HudiTable.open(path).config.version == 9
+
+
+@pytest.mark.parametrize(
+    ("changes", "to", "error", "said"),
+    [
+        ({}, 7, InvalidConfigError, "table version 7 is not written: choose one of 6, 8, 9"),
+        ({"hoodie.compaction.payload.class": "org.example.Mine"}, 9, UnsupportedTableError, "org.example.Mine"),
+        (
+            {"hoodie.compaction.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload"},
+            9,
+            UnsupportedTableError,
+            "keep version 6 or 8",
+        ),
+        ({"hoodie.table.keygenerator.type": "COMPLEX"}, 9, UnsupportedTableError, "one record key field"),
+    ],
+)
+def test_what_a_version_cannot_hold_is_refused_by_name(tmp_path, changes, to, error, said):
+    path = str(tmp_path / "t")
+    build(path, last=1)
+    with open(f"{path}/.hoodie/hoodie.properties", "a") as file:
+        file.writelines(f"\n{key}={value}" for key, value in changes.items())
+    with pytest.raises(error, match=said):
+        HudiTable.open(path).convert(to)
+    assert HudiTable.open(path).config.version == 6
+
+
+def test_properties_come_back_as_they_were(tmp_path):
+    config = build(str(tmp_path / "t"), last=1).config
+    check_convertible(config, 9)
+    change = change_properties(config, 9)
+    assert change.written["hoodie.table.ordering.fields"] == "ts"
+    assert change.written["hoodie.table.initial.version"] == "6"
+    assert "hoodie.table.precombine.field" in change.removed - change.written.keys()
+    table = HudiTable.open(str(tmp_path / "t"))
+    before = {key: value for key, value in table.config.extra.items() if "checksum" not in key}
+    after = table.convert(9).convert(8).convert(6).config.extra
+    assert {key: value for key, value in after.items() if "checksum" not in key} == before
+
+
+def test_completion_times_follow_the_store_and_the_requests():
+    first, second, third = (
+        Instant(f"20260101000000{number}", Action.COMMIT, State.COMPLETED) for number in ("100", "200", "300")
+    )
+    ms = clock.parse_instant_time(second.time)
+    # the second was written before the first, and the third before its own request
+    found = completion_times({first: ms + 5, second: ms + 1, third: ms}, "UTC")
+    assert found == {third: "20260101000000301", second: "20260101000000302", first: "20260101000000303"}
+
+
+def test_the_commands_say_what_they_did(tmp_path, capsys):
+    path = str(tmp_path / "t")
+    build(path, last=1)
+    assert main(["upgrade", path, "--to", "8"]) == 0
+    assert main(["upgrade", path, "--to", "8"]) == 0
+    assert main(["downgrade", path, "--to", "6"]) == 0
+    assert capsys.readouterr().out == "version 8, before 6\nversion 8, as before\nversion 6, before 8\n"
+    assert main(["downgrade", path, "--to", "8"]) == 2
+    assert "`hudistream upgrade --to 8` is meant" in capsys.readouterr().err

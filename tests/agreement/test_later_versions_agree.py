@@ -3,15 +3,13 @@
 Hudi 1.0.2 makes version 8, Hudi 1.2.0 version 9.
 """
 
-import random
 from unittest import mock
 
-import pyarrow as pa
 import pytest
-from engine import OPTIONS, Engine, leave_a_dead_batch
+from engine import Engine, leave_a_dead_batch
+from turns import COMPACTS, LOGS, OURS, SERVICES, Model, compacts, write_theirs
 
 from streaming.batch import opening
-from table import read_table
 from table.hudi_table import HudiTable
 from table.options.groups import ArchiveSettings, CleanSettings
 from table.services.archival.archival import archive
@@ -24,77 +22,8 @@ from table.timeline.instant import Action
 
 pytestmark = pytest.mark.hudi
 
-COLUMNS = ["id", "p", "ts", "v"]
-THEIRS = {
-    **{key: value for key, value in OPTIONS.items() if "automatic" not in key},
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.operation": "upsert",
-    "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
-    "hoodie.metadata.enable": "false",
-}
-SERVICES = {
-    "hoodie.clean.automatic": "true",
-    "hoodie.clean.commits.retained": "1",
-    "hoodie.archive.automatic": "true",
-    "hoodie.keep.min.commits": "3",
-    "hoodie.keep.max.commits": "4",
-}
-OURS = {"hoodie.datasource.write.operation": "upsert"}
-LOGS = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
-# a compaction of ours every third delta commit, and one of theirs
-COMPACTS = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "3"}
-
-
-class Model:
-    """What an upserted table holds: of each key the record with the greater ordering value, the later one of equals.
-
-    Args:
-        seed: of what is drawn.
-        revives: whether deleted keys are written again.
-    """
-
-    def __init__(self, seed, *, revives=True):
-        self.rows, self._random, self._time = {}, random.Random(seed), 0
-        self._numbers, self._revives = list(range(40)), revives
-
-    def draw(self, count=12):
-        """Records of as many keys, some of them known, some late."""
-        self._time += 10
-        numbers = self._random.sample(self._numbers, count)
-        made = [(f"k{n}", f"p{n % 3}", self._time - self._random.choice((0, 0, 25)), f"v{self._time}") for n in numbers]
-        for row in made:
-            if row[0] not in self.rows or row[2] >= self.rows[row[0]][2]:
-                self.rows[row[0]] = row
-        return pa.Table.from_pylist([dict(zip(COLUMNS, row, strict=True)) for row in made])
-
-    def draw_apart(self):
-        """Records that never become visible."""
-        return pa.Table.from_pylist([dict(zip(COLUMNS, ("lost", "p0", 1, "lost"), strict=True))])
-
-    def delete(self, count=3):
-        """Rows of as many keys, which are deleted."""
-        gone = self._random.sample(sorted(self.rows), min(count, len(self.rows)))
-        rows = [self.rows.pop(key) for key in gone]
-        if not self._revives:
-            self._numbers = [number for number in self._numbers if f"k{number}" not in gone]
-        return pa.Table.from_pylist([dict(zip(COLUMNS, row, strict=True)) for row in rows])
-
-    def check(self, path, hudi):
-        wanted = sorted(self.rows.values())
-        assert sorted(tuple(row[c] for c in COLUMNS) for row in read_table(path, COLUMNS).to_pylist()) == wanted
-        assert sorted(tuple(row[c] for c in COLUMNS) for row in hudi.read(path, columns=COLUMNS)) == wanted
-
-
-def write_theirs(hudi, path, version, rows, **more):
-    hudi.write(path, rows, {**THEIRS, "hoodie.write.table.version": str(version), **more})
-
-
-def compacts(table_type):
-    """Options for compactions, where there are any."""
-    return COMPACTS if table_type == "MERGE_ON_READ" else {}
-
-
 SLOW = pytest.mark.slow
+BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +50,7 @@ def test_batches_in_turns(version, first, partners, tmp_path, utc):
 
 @pytest.mark.parametrize(
     ("version", "index"),
-    [(8, {}), (9, {}), (9, {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"})],
+    [(8, {}), (9, {}), pytest.param(9, BUCKETS, marks=SLOW)],
     ids=["8", "9", "9-bucket"],
 )
 def test_log_files_in_turns(version, index, partners, tmp_path, utc):
@@ -154,7 +83,7 @@ def test_log_files_in_turns(version, index, partners, tmp_path, utc):
     ("version", "table_type"),
     [
         pytest.param(8, "COPY_ON_WRITE", marks=SLOW),
-        (9, "COPY_ON_WRITE"),
+        pytest.param(9, "COPY_ON_WRITE", marks=SLOW),
         (8, "MERGE_ON_READ"),
         pytest.param(9, "MERGE_ON_READ", marks=SLOW),
     ],
@@ -201,7 +130,7 @@ def test_services_in_turns(version, table_type, partners, tmp_path, utc):
 
 
 @pytest.mark.parametrize(("before", "after"), [(6, 8), pytest.param(6, 9, marks=SLOW), pytest.param(8, 9, marks=SLOW)])
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [pytest.param("COPY_ON_WRITE", marks=SLOW), "MERGE_ON_READ"])
 def test_a_table_that_hudi_upgrades_under_a_running_stream(
     before, after, table_type, partners, tmp_path, utc, monkeypatch
 ):
@@ -234,7 +163,8 @@ def test_a_table_that_hudi_upgrades_under_a_running_stream(
     stream.writer.stop()
 
 
-@pytest.mark.parametrize("table_type", [pytest.param("COPY_ON_WRITE", marks=SLOW), "MERGE_ON_READ"])
+@pytest.mark.slow
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_versions_that_hudistream_gives_a_table(table_type, partners, tmp_path, utc):
     """Hudi reads and writes on in each; its archive is read after each conversion."""
     # Hudi 1.0.2 fails on a delete and a later record of one key in one log

@@ -277,7 +277,9 @@ def test_hudi_rs_refuses_what_is_merged_column_by_column(tmp_path):
         hudi_rs.read(path)
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize(
+    "version", [6, pytest.param(8, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)]
+)
 def test_a_failed_delta_commit_is_rolled_back_by_hudi_as_by_us(partners, tmp_path, version):
     """What we left is undone by Hudi, and what Hudi left by us."""
     options, hudi = options_of(CASES[0], version), partners[version]
@@ -298,7 +300,7 @@ def test_a_failed_delta_commit_is_rolled_back_by_hudi_as_by_us(partners, tmp_pat
     assert contents(path) == by_hudi(hudi, path)
 
 
-@pytest.mark.parametrize("version", [6, 8, 9])
+@pytest.mark.parametrize("version", [6, pytest.param(8, marks=pytest.mark.slow), 9])
 def test_compactions_are_exchanged(partners, tmp_path, version):
     """What we plan Hudi carries out, what Hudi plans we carry out, and each reads what the other compacted."""
     options = {**options_of(CASES[0], version), "hoodie.datasource.compaction.async.enable": "false"}

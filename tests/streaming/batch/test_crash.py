@@ -74,9 +74,8 @@ def later(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize(
-    "after", [pytest.param(False, marks=pytest.mark.slow), True], ids=["before the call", "after the call"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("after", [False, True], ids=["before the call", "after the call"])
 def test_batch_of_a_later_version_stopped_at_every_call_is_whole_or_absent(later, tmp_path, after):
     calls = calls_of(later, tmp_path)
     assert any(".hoodie/timeline/" in call and ".commit" in call for call in calls)

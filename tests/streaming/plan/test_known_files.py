@@ -24,6 +24,7 @@ from streaming.plan.write_profile import (
     sent_files,
 )
 from table import roll_back
+from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
 from table.storage.local import LocalStorage
 from table.timeline.commit_cache import CommitCache
@@ -314,6 +315,7 @@ def test_a_commit_that_was_taken_back_makes_the_profile_anew(tmp_path):
 
 def test_a_profile_of_nothing_asks_for_nothing(tmp_path):
     storage = FaultyStorage(LocalStorage(str(tmp_path / "t")), Fuse())
-    profile = ProfileCache(storage, CommitCache(storage), None, everywhere=True).load(Timeline())
+    table = hudi_table.HudiTable(storage, TableConfig("t", ("id",)))
+    profile = ProfileCache(storage, CommitCache(storage), None, everywhere=True).load(table, Timeline())
     assert profile.is_complete
     assert data_folders(storage._fuse.calls) == []

@@ -64,8 +64,8 @@ MORE_WORDS |= {"upgrade": ["--to", "8"], "downgrade": ["--to", "6"]}
 
 def test_these_are_all_the_commands():
     assert sorted(COMMANDS) == [
-        "archive", "check", "clean", "compact", "doctor", "downgrade", "explain", "files", "health", "history", "lock break",
-        "lock show", "query", "rollback", "savepoint create", "savepoint delete", "savepoint list",
+        "archive", "check", "clean", "compact", "doctor", "downgrade", "explain", "files", "health", "history",
+        "lock break", "lock show", "query", "rollback", "savepoint create", "savepoint delete", "savepoint list",
         "savepoint restore", "show", "upgrade", "watch",
     ]  # fmt: skip
 

@@ -315,7 +315,7 @@ def test_a_commit_that_was_taken_back_makes_the_profile_anew(tmp_path):
 
 def test_a_profile_of_nothing_asks_for_nothing(tmp_path):
     storage = FaultyStorage(LocalStorage(str(tmp_path / "t")), Fuse())
-    table = hudi_table.HudiTable(storage, TableConfig("t", ("id",)))
+    table = HudiTable(storage, TableConfig("t", ("id",)))
     profile = ProfileCache(storage, CommitCache(storage), None, everywhere=True).load(table, Timeline())
     assert profile.is_complete
     assert data_folders(storage._fuse.calls) == []

@@ -127,10 +127,19 @@ class HudiTable:
             CorruptFileError: a file of the archive is damaged.
         """
         known = commits or self.open_commits()
-        committed = self.load_committed(timeline, known)
+        return self.with_late_writes(self.load_committed(timeline, known), timeline, known)
+
+    def with_late_writes(
+        self, committed: CommittedInstants, timeline: Timeline, commits: CommitCache | None = None
+    ) -> CommittedInstants:
+        """What `load_slicing` adds to the instants that count.
+
+        Raises:
+            CorruptFileError: a file of the archive is damaged.
+        """
         if self.config.table_type != TableType.MERGE_ON_READ:
             return committed
-        late = known.late_writes.find(self.archived_timeline, timeline)
+        late = (commits or self.open_commits()).late_writes.find(self.archived_timeline, timeline)
         return replace(committed, completions={**late, **committed.completions}) if late else committed
 
     def load_schema(self, timeline: Timeline, commits: CommitCache | None = None) -> pa.Schema | None:

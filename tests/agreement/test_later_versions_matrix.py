@@ -43,10 +43,11 @@ class Turns:
 
     def __init__(self, path, hudi, version, table_type, seed):
         self.path, self.hudi, self.version, self.rng = path, hudi, version, random.Random(f"{seed} {table_type}")
-        self.model = Model(seed, revives=hudi.version != "1.0.2")
         self.options = {"hoodie.datasource.write.table.type": table_type, "hoodie.metadata.enable": "false"}
         self.options["hoodie.write.table.version"] = str(version)
         self.on_logs, self.batch, self.savepoint = table_type == LOGS["hoodie.datasource.write.table.type"], 0, None
+        # Hudi writes a late record of a deleted key into the log, from where it brings the deleted row back
+        self.model = Model(seed, revives=not self.on_logs)
 
     def write(self, rows, operation="upsert"):
         self.batch += 1

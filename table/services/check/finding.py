@@ -51,6 +51,7 @@ class Kind(str, Enum):
     PENDING_SERVICE = "pending_service"
     INSTANT_WITH_GAP = "instant_with_gap"
     SAME_TIME = "same_time"
+    EMPTY_COMMIT = "empty_commit"
     UNREADABLE_TIMELINE = "unreadable_timeline"
     UNREADABLE_FILE = "unreadable_file"
     DAMAGED_BLOCK = "damaged_block"

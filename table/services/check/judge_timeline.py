@@ -18,6 +18,17 @@ def judge_timeline(look: Look) -> Iterator[Finding]:
                 "bring the file back from a backup; until then nothing is deleted"
             )
         )  # fmt: skip
+    for instant in look.timeline.completed_writes:
+        if instant.time in look.commits and look.commits[instant.time].is_empty:
+            yield Finding(
+                Kind.EMPTY_COMMIT,
+                Severity.ERROR,
+                instant.file_name,
+                "it is completed, and its file is empty: readers see its rows, and no record tells which files it wrote",
+                Repair.REFUSED,
+                "it cannot be made again",
+                "bring the file back from a backup, or restore a savepoint from before",
+            )
     for instant in look.timeline.pending:
         yield from _judge_pending(look, instant)
     yield from judge_gaps(look)

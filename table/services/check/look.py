@@ -36,6 +36,7 @@ from table.view.file_group import (
     DataFile,
     FileGroup,
     LogFile,
+    committed_instants,
     group_files,
     parse_data_files,
 )
@@ -237,13 +238,14 @@ def _look_once(table: HudiTable, holder: Holder, settings: HeartbeatSettings) ->
             replaced.setdefault(path, set()).update(file_ids)
     present = {path for folder in folders.values() for path in folder.paths}
     archive = _load_archive(table, present, notes)
+    committed = committed_instants(timeline, replaced)
+    with _damage_noted(notes, table.archived_timeline.folder):
+        committed = table.with_late_writes(committed, timeline)
     return Look(
         folders=folders,
         timeline=timeline,
         commits=commits,
-        committed=replace(
-            table.load_slicing(timeline), replaced={path: frozenset(ids) for path, ids in replaced.items()}
-        ),
+        committed=committed,
         undone=_load_undone(storage, timeline, notes),
         held=_load_held(storage, timeline, notes),
         archive=archive,

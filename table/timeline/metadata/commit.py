@@ -13,6 +13,7 @@ from typing import Any
 from table.errors import CorruptFileError
 
 NO_PREVIOUS_COMMIT = "null"  # Hudi writes the word
+UNKNOWN = "UNKNOWN"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +143,11 @@ class CommitMetadata:
     compacted: bool = False
 
     @property
+    def is_empty(self) -> bool:
+        """Whether nothing is known of it: its file has no content."""
+        return self.operation == UNKNOWN and not (self.stats or self.replaced)
+
+    @property
     def file_groups(self) -> frozenset[tuple[str, str]]:
         """(partition path, file id) of everything this commit wrote or replaced."""
         written = {(stat.partition_path, stat.file_id) for stat in self.stats}
@@ -188,7 +194,7 @@ def decode_commit(data: bytes, name: str = "commit") -> CommitMetadata:
         CorruptFileError: when it is not JSON of that form.
     """
     if not data.strip():
-        return CommitMetadata(operation="UNKNOWN")
+        return CommitMetadata(operation=UNKNOWN)
     try:
         return commit_of(json.loads(data))
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
@@ -208,7 +214,7 @@ def commit_of(document: Mapping[str, Any]) -> CommitMetadata:
     )
     replaced = {path: tuple(map(_text, ids)) for path, ids in (document.get("partitionToReplaceFileIds") or {}).items()}
     extra = {key: _text(found) for key, found in (document.get("extraMetadata") or {}).items() if found is not None}
-    operation = _text(document.get("operationType") or "UNKNOWN")
+    operation = _text(document.get("operationType") or UNKNOWN)
     return CommitMetadata(stats, operation, extra, replaced, bool(document.get("compacted")))
 
 

@@ -443,6 +443,13 @@ def test_nothing_is_deleted_while_the_timeline_cannot_be_read(plain):
     shutil.rmtree(f"{plain}/.hoodie/archived", ignore_errors=True)
 
 
+def test_a_commit_without_content_is_told(plain):
+    put(plain, f".hoodie/{commits(plain)[1]}.commit", b"")
+    found = only(look(plain, repair=True), Kind.EMPTY_COMMIT, ERROR, REFUSED)
+    assert found.where == f"{commits(plain)[1]}.commit"
+    assert "restore a savepoint" in found.advice
+
+
 def test_an_archive_that_cannot_be_read_is_told(archived):
     file = glob.glob(f"{archived}/.hoodie/*/.commits_.archive*")[0]
     os.truncate(file, os.path.getsize(file) - 3)

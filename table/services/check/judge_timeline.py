@@ -24,7 +24,7 @@ def judge_timeline(look: Look) -> Iterator[Finding]:
                 Kind.EMPTY_COMMIT,
                 Severity.ERROR,
                 instant.file_name,
-                "it is completed, and its file is empty: readers see its rows, and no record tells which files it wrote",
+                "it is completed, and its file is empty: readers see its rows; which files it wrote, no record tells",
                 Repair.REFUSED,
                 "it cannot be made again",
                 "bring the file back from a backup, or restore a savepoint from before",

@@ -67,6 +67,7 @@ class PrometheusMetrics:
             series["index"].labels(summary.table, "lookup").observe(summary.index_lookup_seconds)
             series["index"].labels(summary.table, "update").observe(summary.index_update_seconds)
         series["upkeep"].labels(summary.table).inc(len(summary.upkeep_errors))
+        series["schema"].labels(summary.table).inc(len(summary.schema_changes))
         if summary.instant_time:
             series["ratio"].labels(summary.table).set(summary.rewrite_ratio)
         for phase, seconds in summary.phases.items():
@@ -93,6 +94,9 @@ def _load_series() -> dict[str, Any]:
             "hudistream_index_seconds", "Seconds of a batch's tasks together, by what the index did", ["table", "what"]
         )
         _series["upkeep"] = counter("hudistream_upkeep_errors_total", "Failures after a commit", ["table"])
+        _series["schema"] = counter(
+            "hudistream_schema_changes_total", "Columns that batches added to the table, or changed", ["table"]
+        )
         _series["services"] = counter(
             "hudistream_service_failures_total", "Runs of cleaning and archival that failed", ["table"]
         )

@@ -24,6 +24,8 @@ from table.scan.plan import load_read_schema
 from table.scan.predicate import Where
 from table.scan.scan import Scan, make_scan
 from table.services.archival.archival import ArchivalOutcome, archive
+from table.services.check.check import check
+from table.services.check.finding import CheckReport
 from table.services.clean.clean import clean
 from table.services.compaction.compaction import compact
 from table.services.conversion.convert import convert_table
@@ -228,6 +230,14 @@ class HudiTable(hudi_table.HudiTable):
     ) -> ArchivalOutcome:
         """Retires old instants from the active timeline: `hudistream.archive`, with the default bounds for None."""
         return archive(self, settings or ArchiveSettings(), clean_settings or CleanSettings(), compaction_settings)
+
+    def check(self, *, repair: bool = False) -> CheckReport:
+        """Looks whether the table is whole: `hudistream.check`."""
+        return check(self, repair=repair)
+
+    def __repr__(self) -> str:
+        kind = self.config.table_type.lower().replace("_", "-")
+        return f"HudiTable({self.storage.base_uri!r}: {self.config.name}, {kind}, version {self.config.version})"
 
     def convert(self, to: int) -> "HudiTable":
         """Gives the table another version, 6, 8 or 9: `hudistream upgrade`. Returns the table as it is now."""

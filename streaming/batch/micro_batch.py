@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from streaming.batch.agreement import Agreement, agree
 from streaming.batch.bad_rows import check_bad_rows
 from streaming.batch.exactly_once import check_name, check_unnamed_operation, find_writer
 from streaming.batch.failed_batch import BatchProgress
 from streaming.batch.ledger import BatchLedger
 from streaming.batch.marker_cleanup import MarkerCleanup
-from streaming.batch.opening import TableOpener, build_keys, choose_schema, without_metadata_table
+from streaming.batch.opening import TableOpener, without_metadata_table
 from streaming.batch.profile_cache import ProfileCache, tell_small_files
 from streaming.batch.progress import Progress
 from streaming.batch.quarantine import encode_extra, finish_quarantine, now_us, publish
@@ -26,7 +27,7 @@ from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary, PhaseClock, logged, summarize
 from streaming.batch.workers import Batch, Workers
 from streaming.batch.write_apart import write_apart
-from streaming.plan.plan_tasks import Scene, check_ordering, looks_everywhere, plan_tasks, remembered_below
+from streaming.plan.plan_tasks import Scene, looks_everywhere, plan_tasks, remembered_below
 from streaming.plan.quarantine import Quarantine, table_key
 from streaming.plan.replacement import action_of, existing_paths, matching_paths
 from streaming.plan.task_plan import LogPlan, TaskPlan
@@ -79,10 +80,8 @@ class BatchJob:
         table: the table.
         batch_id: Spark's id, or None.
         identity: who writes.
-        keys: record key and partition path of its rows.
-        schema: table columns (Arrow) as the commit will have them.
+        agreed: with the table.
         leaving: partition paths that are deleted; None where rows are written.
-        profile: what the table's past says.
         pending: the commit.
         plan: what the tasks get.
     """
@@ -90,10 +89,8 @@ class BatchJob:
     table: HudiTable
     batch_id: int | None
     identity: WriterIdentity
-    keys: KeyExpressions
-    schema: pa.Schema
+    agreed: Agreement
     leaving: tuple[str, ...] | None
-    profile: WriteProfile
     pending: PendingCommit
     plan: TaskPlan
 
@@ -224,25 +221,26 @@ class MicroBatchWriter:
         if self._options.effective_operation.replaces:
             self._profiles.drop()  # small files that it knows may be replaced
         else:
-            self._profiles.advance(job.profile, job.pending.time, result)
+            self._profiles.advance(job.agreed.profile, job.pending.time, result)
         upkeep_errors = self._after_commit(job, result)
         self.services.after_commit(table.config, timeline, batch.spread)
         timing.end("after")
-        return logged(summarize(self.table, batch.batch_id, job.pending.time, result, timing, upkeep_errors))
+        summary = summarize(self.table, batch.batch_id, job.pending.time, result, timing, upkeep_errors)
+        return logged(replace(summary, schema_changes=job.agreed.schema_changes))
 
     def _write_and_commit(self, job: BatchJob, workers: Workers, timing: PhaseClock) -> TaskResult | None:
         """Has the rows written and makes them visible; None where there was nothing to commit."""
         progress = Progress(self.table, job.batch_id, job.pending.time)
         try:
             with progress:
-                result = sum_results(workers.write(job.keys, job.plan)) if job.leaving is None else TaskResult()
+                result = sum_results(workers.write(job.agreed.keys, job.plan)) if job.leaving is None else TaskResult()
                 timing.end("write")
                 progress.note_written(result.stats)
                 replaced = self._list_replaced(job, result)
                 while True:
                     try:
                         if not self._commit(job, result, replaced):
-                            self._profiles.learn(job.profile, result)
+                            self._profiles.learn(job.agreed.profile, result)
                             return None
                         break
                     except CommitConflictError as conflict:
@@ -266,17 +264,18 @@ class MicroBatchWriter:
     def _begin(self, table: HudiTable, timeline: Timeline, batch: Batch, identity: WriterIdentity) -> BatchJob:
         """Agrees with the table about the batch, then begins its commit and plans its tasks."""
         options, columns = self._options, batch.workers.schema
-        schema, keys, profile = self._agree(table, timeline, columns)  # errors of the batch come before any request
-        leaving = self._find_leaving(table, keys, batch.workers)
+        agreed = self._agree(table, timeline, columns)  # errors of the batch come before any request
+        leaving = self._find_leaving(table, agreed.keys, batch.workers)
         operation = options.effective_operation
         action = action_of(operation, table.config.table_type)
         pending = begin_commit(table, timeline, operation.hudi_name, identity, self.lease, action)
         self.lease.beat_for(pending.time, identity, pending.sight)
         try:
             if pending.seen.committed_times != timeline.committed_times:  # others committed, or archived, meanwhile
-                schema, keys, profile = self._agree(table, pending.seen, columns)
-            scene = self._look_around(table, pending.seen, profile, pending)
-            plan = plan_tasks(options, table.config, profile, schema, scene, batch.workers.parallelism)
+                agreed = self._agree(table, pending.seen, columns)
+            scene = self._look_around(table, pending.seen, agreed.profile, pending)
+            parallelism = batch.workers.parallelism
+            plan = plan_tasks(options, table.config, agreed.profile, agreed.schema, scene, parallelism)
             tell_small_files(self.table, plan.small_files)
         except BaseException:
             self._undo(_Begun(table, pending))
@@ -286,16 +285,10 @@ class MicroBatchWriter:
             key = self._table_key(table)
             aside = Quarantine(self._quarantine, key, pending.time, batch.batch_id, identity.sink_id, now_us())
             plan = replace(plan, quarantine=aside)
-        return BatchJob(table, batch.batch_id, identity, keys, schema, leaving, profile, pending, plan)
+        return BatchJob(table, batch.batch_id, identity, agreed, leaving, pending, plan)
 
-    def _agree(
-        self, table: HudiTable, timeline: Timeline, columns: pa.Schema
-    ) -> tuple[pa.Schema, KeyExpressions, WriteProfile]:
-        """The schema that the commit will have, the keys, and what is known of the table: all as of one timeline."""
-        schema = choose_schema(self._options, table.config, columns, table.load_schema(timeline, self._commits))
-        keys = build_keys(self._options, table.config, columns)
-        check_ordering(self._options, table.config, schema)
-        return schema, keys, self._profiles.load(table, timeline)
+    def _agree(self, table: HudiTable, timeline: Timeline, columns: pa.Schema) -> Agreement:
+        return agree(self._options, table, timeline, columns, self._commits, self._profiles)
 
     def _look_around(
         self, table: HudiTable, timeline: Timeline, profile: WriteProfile, pending: PendingCommit
@@ -348,7 +341,7 @@ class MicroBatchWriter:
             known = self._ledger.build_extra(job.table, now, who.sink_id, mine)
             return {**known, **encode_extra(result.quarantined)}
 
-        schema_text = schema_json(job.schema, job.table.config.name)
+        schema_text = schema_json(job.agreed.schema, job.table.config.name)
         seen = job.pending.seen
         others = any(instant.time != job.pending.time for instant in seen)
         if others and not seen.completed_writes:  # the table's first commit, and an earlier writer failed

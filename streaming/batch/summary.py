@@ -40,6 +40,7 @@ class BatchSummary:
         seconds: wall time.
         phases: seconds by phase: ``prepare``, ``write``, ``commit``, ``after``.
         upkeep_errors: what failed after the commit; the batch is visible all the same.
+        schema_changes: how the commit changed the table's columns, in words.
     """
 
     table: str
@@ -63,6 +64,7 @@ class BatchSummary:
     seconds: float = 0.0
     phases: Mapping[str, float] = field(default_factory=dict)
     upkeep_errors: tuple[str, ...] = ()
+    schema_changes: tuple[str, ...] = ()
 
     @property
     def short(self) -> dict[str, object]:
@@ -146,5 +148,14 @@ def logged(summary: BatchSummary) -> BatchSummary:
         log.info("batch_empty", table=summary.table, batch_id=summary.batch_id)
         return summary
     log.info("batch_committed", **summary.short)
+    if summary.schema_changes:
+        log.warning(
+            "schema_changed",
+            table=summary.table,
+            batch_id=summary.batch_id,
+            instant_time=summary.instant_time,
+            changes=list(summary.schema_changes),
+            hint="hudistream.schema.mode=strict refuses batches with other columns than the table's",
+        )
     log.debug("batch_summary", **asdict(summary))
     return summary

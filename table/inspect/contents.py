@@ -1,13 +1,17 @@
 """What is in a table, as Arrow tables: its history, its partitions, its files. Reads no rows."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
 from table import clock
 from table.hudi_table import HudiTable
-from table.inspect.overview import read_figures
+from table.inspect.overview import CommitFigures, read_figures
 from table.scan.as_of import AsOf, load_snapshot
+from table.schema.avro_schema import from_avro, without_meta_columns
+from table.schema.changes import describe_changes
+from table.timeline.instant import Instant
 from table.view.file_group import FileSlice
 
 HISTORY = pa.schema(
@@ -23,6 +27,7 @@ HISTORY = pa.schema(
         ("rows_deleted", pa.int64()),
         ("files_written", pa.int64()),
         ("bytes_written", pa.int64()),
+        ("schema_changes", pa.list_(pa.string())),
     ]
 )
 PARTITIONS = pa.schema(
@@ -55,17 +60,34 @@ def load_history(table: HudiTable, limit: int | None = None) -> pa.Table:
     """
     newest = table.load_timeline().instants[::-1][:limit]
     figures = read_figures(table, newest)
+    changes = _schema_changes(newest, figures)
     rows = []
     for instant in newest:
-        row = {"instant": instant.time, "requested_at": _time_ms(table, instant.time)}
+        row: dict[str, Any] = {"instant": instant.time, "requested_at": _time_ms(table, instant.time)}
         row["completed_at"] = _time_ms(table, instant.completion_time)
         row.update(action=instant.action.value, state=instant.state.value)
         done = figures.get(instant.time)
         if done is not None and instant.is_completed:
             row.update(operation=done.operation, rows_added=done.rows_added, rows_updated=done.rows_updated)
             row.update(rows_deleted=done.rows_deleted, files_written=done.files, bytes_written=done.bytes_written)
+            row["schema_changes"] = changes.get(instant.time)
         rows.append(row)
     return pa.Table.from_pylist(rows, HISTORY)
+
+
+def _schema_changes(newest: Sequence[Instant], figures: Mapping[str, CommitFigures]) -> dict[str, tuple[str, ...]]:
+    """By write, how it changed the table's columns; the oldest one that is shown has none before it."""
+    found: dict[str, tuple[str, ...]] = {}
+    before: str | None = None
+    for instant in reversed(newest):
+        done = figures.get(instant.time)
+        if done is None or not instant.is_completed or not done.schema:
+            continue
+        if before is not None and before != done.schema:
+            old, new = (without_meta_columns(from_avro(text)) for text in (before, done.schema))
+            found[instant.time] = describe_changes(old, new)
+        before = done.schema
+    return found
 
 
 def _time_ms(table: HudiTable, time: str | None) -> int | None:

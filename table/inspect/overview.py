@@ -24,6 +24,7 @@ class CommitFigures:
         rows_deleted: records that were deleted.
         files: base files written.
         bytes_written: size of these files.
+        schema: the table's columns as the commit names them (Avro); "" where it names none.
     """
 
     operation: str
@@ -32,6 +33,7 @@ class CommitFigures:
     rows_deleted: int
     files: int
     bytes_written: int
+    schema: str = ""
 
 
 @dataclass(frozen=True)
@@ -124,4 +126,5 @@ def _figures_of(metadata: CommitMetadata) -> CommitFigures:
         sum(stat.num_deletes for stat in stats),
         len(stats),
         sum(stat.file_size_bytes for stat in stats),
+        "" if metadata.compacted else metadata.extra.get("schema", ""),
     )

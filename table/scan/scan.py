@@ -19,6 +19,7 @@ from table.scan.plan import ScanPlan, checked_names, each_at_once, load_read_sch
 from table.scan.predicate import Where
 from table.scan.read_plan import PARQUET, read_batches, read_rows, reads_as
 from table.scan.split import ScanSplit
+from table.schema.avro_schema import RECORD_KEY
 from table.view.file_group import FileSlice
 
 
@@ -171,14 +172,27 @@ class Scan:
             raise ImportError("to_polars() needs Polars: pip install 'hudistream[polars]'") from error
         return pl.from_arrow(self.to_arrow())
 
-    def to_duckdb(self, connection: Any, name: str) -> Any:
+    def count(self) -> int:
+        """How many rows there are. Where no log file and no condition decides, footers say it.
+
+        Raises:
+            HudiError: as `to_arrow`.
+        """
+        try:
+            rows: int = self.to_dataset().count_rows()
+        except HudiError:
+            reader = replace(self, columns=(RECORD_KEY,)).to_batches()
+            rows = sum(batch.num_rows for batch in reader)
+        return rows
+
+    def to_duckdb(self, connection: Any = None, name: str = "t") -> Any:
         """Makes the rows known to a DuckDB connection as a view.
 
         DuckDB reads the files when it is asked, and pushes columns and filters down. Where `to_dataset` cannot serve
         (a limit, files with other types), the rows are read now.
 
         Args:
-            connection: of DuckDB.
+            connection: of DuckDB; None: a new one, in memory.
             name: of the view.
 
         Returns:
@@ -186,7 +200,14 @@ class Scan:
 
         Raises:
             HudiError: as `to_arrow`.
+            ImportError: there is no connection, and DuckDB is not installed (``pip install 'hudistream[duckdb]'``).
         """
+        if connection is None:
+            try:
+                import duckdb  # noqa: PLC0415 an extra
+            except ImportError as error:
+                raise ImportError("to_duckdb() needs DuckDB: pip install 'hudistream[duckdb]'") from error
+            connection = duckdb.connect()
         try:
             rows: Any = self.to_dataset()
         except HudiError:

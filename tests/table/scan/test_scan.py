@@ -208,10 +208,31 @@ def test_pandas_polars_and_duckdb_get_the_same_rows(lake):
     assert sorted(scan.to_pandas()["id"]) == sorted(row["id"] for row in expected)
     assert by_key(scan.to_polars().to_arrow()) == expected
     assert isinstance(scan.to_polars(), polars.DataFrame)
+    assert scan.to_duckdb().sql("select count(*) from t").fetchall() == [(20,)]
     connection = scan.to_duckdb(duckdb.connect(), "t")
     assert connection.sql("select count(*), sum(w) from t where w > 3").fetchall() == [(16, sum(range(4, 20)))]
     lake.scan(["id"], limit=5).to_duckdb(connection, "few")
     assert connection.sql("select count(*) from few").fetchall() == [(5,)]
+
+
+def test_rows_are_counted_with_and_without_log_files(lake, tmp_path):
+    whole = lake.scan().to_arrow().num_rows
+    assert lake.scan().count() == whole
+    assert lake.scan(where=[("p", "=", "p0")]).count() == 20
+    assert lake.scan(limit=7).count() == 7
+    options = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.datasource.write.operation": "upsert"}
+    path = str(tmp_path / "logs")
+    for number in range(2):
+        Engine(path, options).write(number, rows(range(number * 5, 10), ts=number))
+    assert HudiTable.open(path).scan().count() == 10
+    assert HudiTable.open(path).scan(where=[("id", "<=", "k3")]).count() == 4
+
+
+def test_a_table_and_a_scan_say_in_a_line_what_they_are(lake):
+    address = lake.storage.base_uri
+    assert repr(lake) == f"HudiTable({address!r}: {lake.config.name}, copy-on-write, version 6)"
+    assert repr(lake.scan(["id"])).startswith(f"Scan(table={lake!r}, columns=('id',)")
+    assert lake.check().is_sound
 
 
 def test_an_empty_table_has_no_rows_in_any_form(tmp_path):
@@ -220,7 +241,7 @@ def test_an_empty_table_has_no_rows_in_any_form(tmp_path):
 
     table = create_table(LocalStorage(str(tmp_path / "t")), TableConfig("t", ("id",)))
     assert isinstance(table, HudiTable)
-    assert table.scan().to_arrow().num_rows == 0
+    assert table.scan().to_arrow().num_rows == table.scan().count() == 0
     assert table.scan().to_arrow().column_names == table.schema.names
     assert table.scan().to_dataset().to_table().num_rows == 0
     assert table.scan().splits() == ()

@@ -1,6 +1,7 @@
 """Our sink of two checkouts, side by side: `python benchmarks/paired.py OTHER_CHECKOUT [--workload A] [--rounds 5]`.
 
-Rounds alternate. Wall time is the median of the later half of the batches; processor time is that of the whole
+With `--set KEY=VALUE` and this checkout as the other one, an option is measured: `hoodie.write.table.version=9`. Rounds
+alternate. Wall time is the median of the later half of the batches; processor time is that of the whole
 process tree, driver, JVM and workers, so that a busy machine does not decide.
 """
 
@@ -50,6 +51,7 @@ def main():
     parser.add_argument("--workload", action="append")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for this checkout alone")
     given = parser.parse_args()
     for workload in given.workload or ["A", "A2", "B"]:
         options = ["hoodie.datasource.write.operation=" + ("upsert" if workload.startswith("B") else "insert")]
@@ -58,9 +60,10 @@ def main():
             folder = os.path.join(place, "in")
             generate(workload, folder, given.batches)
             for number in range(given.rounds):
-                pair = [given.other.resolve(), HERE.parent]
+                pair = [(given.other.resolve(), ()), (HERE.parent, tuple(given.set))]
                 order = pair if number % 2 == 0 else pair[::-1]
-                found = {checkout: run(checkout, folder, os.path.join(place, "out"), options) for checkout in order}
+                out = os.path.join(place, "out")
+                found = {each: run(each[0], folder, out, [*options, *each[1]]) for each in order}
                 before, after = found[pair[0]], found[pair[1]]
                 for name, kept in ratios.items():
                     kept.append(after[name] / before[name])

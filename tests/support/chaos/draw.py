@@ -81,7 +81,7 @@ def draw(seed, path, journals, storage=None, seconds=None, **fixed):
         "readers": 1,
     }
     # a die of its own: the other worlds stay what they were
-    drawn["version"] = 6 if drawn["mor"] else random.Random(f"version {seed}").choice([6, 8, 9])
+    drawn["version"] = random.Random(f"version {seed}").choice([6, 8, 9])
     drawn["keep_least"] += drawn["retained"]
     if storage and drawn["lock"] == "filesystem":
         drawn["lock"] = "none"  # its provider takes folders alone

@@ -18,6 +18,7 @@ from streaming.batch.failed_batch import BatchProgress
 from streaming.batch.ledger import BatchLedger
 from streaming.batch.marker_cleanup import MarkerCleanup
 from streaming.batch.opening import TableOpener, without_metadata_table
+from streaming.batch.partition_advice import PartitionAdvice
 from streaming.batch.profile_cache import ProfileCache, tell_small_files
 from streaming.batch.progress import Progress
 from streaming.batch.quarantine import encode_extra, finish_quarantine, now_us, publish
@@ -143,6 +144,7 @@ class MicroBatchWriter:
         self.services = TableServices(storage, options, self.lock)
         self.lease = (Membership if options.concurrency.is_shared else Lease)(storage, options.heartbeat)
         self._cleanup = MarkerCleanup(storage)
+        self._advice = PartitionAdvice()
         self._recovery = Recovery(options, self._commits, quarantine, self._cleanup)
         self.progress = BatchProgress()
         weakref.finalize(self, threads.run_apart, self.lease.release, "hudistream-release")  # at the end of all, too
@@ -222,6 +224,7 @@ class MicroBatchWriter:
             self._profiles.drop()  # small files that it knows may be replaced
         else:
             self._profiles.advance(job.agreed.profile, job.pending.time, result)
+        self._advice.note(self.table, result.stats)
         upkeep_errors = self._after_commit(job, result)
         self.services.after_commit(table.config, timeline, batch.spread)
         timing.end("after")

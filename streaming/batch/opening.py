@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from streaming.batch.partition_advice import tell_time_fields
 from streaming.plan.plan_tasks import plan_changes
 from table.config.table_config import TableConfig, load_table_config
 from table.config.writable import check_can_write
@@ -58,6 +59,7 @@ class TableOpener:
             build_keys(options, config, schema)
             table = create_table(storage, config)
             self._tell_created(config, batch_id)
+            tell_time_fields(storage.base_uri, config, schema)
         else:
             table = self._upgraded(HudiTable(storage, config))
         check_options_agree(options, table.config)

@@ -51,8 +51,9 @@ def do_delete_savepoint(operator, table):
     """`hudistream savepoint delete`."""
     held = [i for i in table.load_timeline() if i.action.value == "savepoint"]
     if held:
-        operator.truth.savepoints.pop(held[0].time, None)
+        operator.truth.release(held[0].time)
         delete_savepoint(table, held[0].time)
+        operator.truth.releasing.discard(held[0].time)
 
 
 def do_roll_back(operator, table):

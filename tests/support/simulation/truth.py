@@ -21,6 +21,7 @@ class Truth:
         self.doubtful = set()  # owners whose batch was open while commits were undone: it may be one of them
         self.undecided = False  # somebody died while commits were undone: any state of the past may be there
         self.savepoints = {}  # instant time -> paths that it holds, once it was acknowledged
+        self.releasing = set()  # times of savepoints that an operator is deleting
         self.renewed_ms, self.owners = {}, {}  # owner of a lease -> its last attempt to renew, its process
         self.changing = 0  # services under way that undo commits one by one
         self.streams, self.batches = {}, []
@@ -147,8 +148,15 @@ class Truth:
             bases = [*bases, *(self._without(base, replacement["gone"]) for base in bases)]
         return bases if rows is None else [*bases, *({**base, **rows} for base in bases)]
 
+    def release(self, time):
+        """A savepoint is about to be deleted."""
+        self.releasing.add(time)
+        self.savepoints.pop(time, None)
+
     def hold(self, time, paths):
         """A savepoint was acknowledged: its files stay."""
+        if time in self.releasing:
+            return  # another operator is deleting it: to create what is there changes nothing about that
         self.savepoints[time] = frozenset(paths)
         missing = [path for path in paths if path not in self.disk.files]
         if missing:

@@ -13,7 +13,7 @@ from oracles import hudi_rs
 from s3_server import s3_options
 
 from streaming import ArrowSink
-from table import read_table
+from table import CommitConflictError, read_table
 
 # its clock is off by some seconds; a batch that was acknowledged is said at once
 WRITER = """
@@ -141,6 +141,14 @@ def _race(folder, path, storage, batches, kills, moments):
     if not storage:
         keys = sorted(row["id"] for row in rows.to_pylist())
         assert sorted(hudi_rs.read(path).column("id").to_pylist()) == keys
-    # a writer alone goes on once they have left
+    # a writer alone goes on once they have left, and the one that was killed is taken for dead
     with ArrowSink(path, storage_options=storage, operation="upsert") as sink:
-        sink.write(rows.slice(0, 1).select(["id", "p", "v"]))
+        deadline = time.monotonic() + 180
+        while True:
+            try:
+                sink.write(rows.slice(0, 1).select(["id", "p", "v"]))
+                break
+            except CommitConflictError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(1)

@@ -58,23 +58,6 @@ def check_version_written(config: TableConfig, verb: str) -> None:
             )
 
 
-def check_copy_on_write(config: TableConfig, verb: str) -> None:
-    """Refuses merge-on-read tables, and tables of versions that are not written here.
-
-    Args:
-        config: the table's properties.
-        verb: what was to be done, for the error.
-
-    Raises:
-        UnsupportedTableError: names the table.
-    """
-    check_version_written(config, verb)
-    if config.table_type != "COPY_ON_WRITE":
-        raise UnsupportedTableError(
-            f"cannot {verb} the table {config.name!r}: it is {config.table_type}, which is not supported: use Hudi"
-        )
-
-
 def check_can_write(config: TableConfig) -> None:
     """Refuses tables that this project would harm by writing to them.
 

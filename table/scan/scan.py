@@ -19,7 +19,6 @@ from table.scan.plan import ScanPlan, checked_names, each_at_once, load_read_sch
 from table.scan.predicate import Where
 from table.scan.read_plan import PARQUET, read_batches, read_rows, reads_as
 from table.scan.split import ScanSplit
-from table.schema.avro_schema import RECORD_KEY
 from table.view.file_group import FileSlice
 
 
@@ -181,7 +180,7 @@ class Scan:
         try:
             rows: int = self.to_dataset().count_rows()
         except HudiError:
-            reader = replace(self, columns=(RECORD_KEY,)).to_batches()
+            reader = replace(self, columns=self.schema.names[:1]).to_batches()
             rows = sum(batch.num_rows for batch in reader)
         return rows
 

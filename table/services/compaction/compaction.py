@@ -49,7 +49,7 @@ def compact(
         The completed compactions.
 
     Raises:
-        UnsupportedTableError: the table is copy-on-write, or of another version than 6.
+        UnsupportedTableError: the table is copy-on-write, or tables of its kind are not written here.
         CommitConflictError: a live writer holds the table, or a write is pending.
     """
     if schedules:
@@ -70,7 +70,7 @@ def request_compaction(table: HudiTable, settings: CompactionSettings) -> tuple[
         The compactions that are to be carried out.
 
     Raises:
-        UnsupportedTableError: the table is copy-on-write, or of another version than 6.
+        UnsupportedTableError: the table is copy-on-write, or tables of its kind are not written here.
         CommitConflictError: a write is pending, or another command holds the table.
     """
     check_version_written(table.config, "compact")
@@ -130,7 +130,7 @@ def schedule_compaction(
         The timeline, with the compactions that are to be carried out.
 
     Raises:
-        UnsupportedTableError: the table is copy-on-write, or of another version than 6.
+        UnsupportedTableError: the table is copy-on-write, or tables of its kind are not written here.
         CommitConflictError: a write is pending: its log files would be missed.
     """
     check_version_written(table.config, "compact")

@@ -1,4 +1,4 @@
-"""Compactions are carried out: each from the plan in its own file, by whoever finds it, as often as it takes.
+"""Compactions are carried out: each from the plan in its own file, by each process that finds it.
 
 Each attempt has files of its own, and the end record says whose are committed. So a compaction that failed needs no
 rollback (RunCompactionActionExecutor).
@@ -141,7 +141,7 @@ def _written(
     begin_instant(storage, request)
     end = find_end(storage, pending.time, Action.COMPACTION)
     _check_not_undone(table, pending, end)
-    if end is not None:  # somebody else was faster: readers must not see files of a second attempt beside its own
+    if end is not None:  # another process was faster: readers must not see files of a second attempt beside its own
         storage.fence(pending.time)
         return table.layout.decode_commit(end.content, pending.file_name)
     stored = with_meta_columns(schema)
@@ -191,7 +191,8 @@ def _check_is_wanted(found: Instant | None, time: str) -> None:
 def _check_is_whole(table: HudiTable, written: CommitMetadata, time: str) -> None:
     """Looks whether every file is there, where another engine may write: it begins a pending compaction anew.
 
-    Hudi deletes the files of the attempt before its own, whoever made them (HoodieTable.rollbackInflightCompaction).
+    Hudi deletes the files of earlier attempts first, those of other engines, too
+    (HoodieTable.rollbackInflightCompaction).
 
     Raises:
         CommitConflictError: one is gone.

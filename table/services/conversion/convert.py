@@ -52,8 +52,8 @@ def convert_table(table: HudiTable, to: int, heartbeat: HeartbeatSettings | None
     """Gives a table another version. Holds it meanwhile; no other engine may write it.
 
     What dead writers left is ended first. A metadata table is dropped. Of a merge-on-read table all log files are
-    folded into base files, and on the way to version 6 the superseded ones are deleted: their names mean something else
-    there. A conversion that died is finished by another one.
+    folded into base files. On the way to version 6 a clean deletes superseded versions of files, because the names of
+    log files mean something else there. A conversion that died is finished by another one.
 
     Args:
         table: the table.

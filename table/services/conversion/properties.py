@@ -75,7 +75,9 @@ def change_properties(config: TableConfig, to: int) -> PropertyChange:
     mode = mode_in_force(config.version, config.payload_class, config.extra)
     payload = config.extra.get(LEGACY_PAYLOAD) or (mode.payload_class if mode is not None else config.payload_class)
     layout = LAYOUTS[to]
-    archive = "history" if layout > 1 else config.extra.get(_ARCHIVE) or "archived"
+    archive = config.archive_folder
+    if layout != config.layout_version:
+        archive = "history" if layout > 1 else config.extra.get(_ARCHIVE) or "archived"
     converted = replace(config, version=to, layout_version=layout, archive_folder=archive, payload_class=payload)
     written = {**converted.to_properties(), INITIAL_VERSION: config.extra.get(INITIAL_VERSION) or str(config.version)}
     written[_ARCHIVE] = config.extra.get(_ARCHIVE) or "archived"

@@ -143,7 +143,7 @@ def test_log_files_that_a_savepoint_holds_keep_a_table_from_version_6(tmp_path):
     before = contents(path)
     create_savepoint(table)
     build(path, {**LOGS, "hoodie.compact.inline.max.delta.commits": "1"}, 7, 9)
-    assert any(parse_log_file(file.name) for group in table.storage.list_dir("p0") for file in [group])
+    assert any(parse_log_file(file.name) for file in table.storage.list_dir("p0"))
     with pytest.raises(UnsupportedTableError, match=r"log.* is held by a savepoint or by a reader.*as it was"):
         table.convert(6)
     assert HudiTable.open(path).config.version == 8
@@ -214,6 +214,18 @@ def test_properties_come_back_as_they_were(tmp_path):
     before = {key: value for key, value in table.config.extra.items() if "checksum" not in key}
     after = table.convert(9).convert(8).convert(6).config.extra
     assert {key: value for key, value in after.items() if "checksum" not in key} == before
+
+
+def test_a_folder_of_its_own_for_the_history_stays(tmp_path):
+    """Versions 8 and 9 have one layout: what lies where the properties say it is not looked for elsewhere."""
+    path = str(tmp_path / "t")
+    table = build(path, {"hoodie.write.table.version": "8"})
+    retired = archived(table)
+    os.rename(f"{path}/.hoodie/timeline/history", f"{path}/.hoodie/timeline/past")
+    with open(f"{path}/.hoodie/hoodie.properties", "a") as file:
+        file.write("\nhoodie.timeline.history.path=past\n")
+    assert archived(HudiTable.open(path).convert(9)) == retired != []
+    assert archived(HudiTable.open(path)) == retired
 
 
 def test_completion_times_follow_the_store_and_the_requests():

@@ -152,12 +152,12 @@ WRITE, COMPACTION = Action.DELTA_COMMIT, Action.COMPACTION
 )
 def test_the_time_follows_the_newest_request_of_a_compaction(decided, instants, expected):
     files = [name_instant(LAYOUT_2, time, action, State.REQUESTED) for time, action in instants]
-    end = EndRecord(at(20), WRITE, COMMIT, "somebody", completion_time=decided)
+    end = EndRecord(at(20), WRITE, COMMIT, "the writer that died", completion_time=decided)
     assert completed_past(build_timeline(files, LAYOUT_2), end).completion_time == expected
 
 
 def test_a_write_that_is_completed_keeps_its_time():
     done = name_instant(LAYOUT_2, at(20), WRITE, State.INFLIGHT).to(State.COMPLETED, at(33))
     later = name_instant(LAYOUT_2, at(50), COMPACTION, State.REQUESTED)
-    end = EndRecord(at(20), WRITE, COMMIT, "somebody", completion_time=at(22))
+    end = EndRecord(at(20), WRITE, COMMIT, "the writer that died", completion_time=at(22))
     assert completed_past(build_timeline([done, later], LAYOUT_2), end).completion_time == at(33)

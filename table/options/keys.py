@@ -63,6 +63,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
     {
         "hoodie.table.name": HonouredKey("table.name"),
         "hoodie.database.name": HonouredKey("table.database"),
+        "hoodie.table.create.schema": HonouredKey("table.create_schema"),
         "hoodie.datasource.write.table.type": HonouredKey("table.table_type"),
         "hoodie.datasource.write.recordkey.field": HonouredKey("keys.record_key_fields"),
         "hoodie.datasource.write.partitionpath.field": HonouredKey("keys.partition_fields"),

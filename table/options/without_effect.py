@@ -123,7 +123,7 @@ _GROUPS = {
     """,
     "properties that the table itself keeps": """
         hoodie.bootstrap.index.class hoodie.bootstrap.index.enable hoodie.bootstrap.index.type
-        hoodie.table.cdc.supplemental.logging.mode hoodie.table.create.schema hoodie.table.index.defs.path
+        hoodie.table.cdc.supplemental.logging.mode hoodie.table.index.defs.path
         hoodie.table.initial.version hoodie.table.log.file.format hoodie.table.metadata.partitions
         hoodie.table.metadata.partitions.inflight hoodie.table.rt.file.format
         hoodie.table.secondary.indexes.metadata hoodie.timeline.history.path

@@ -112,6 +112,7 @@ class TableSettings(Settings):
         auto_upgrade: whether a table of an earlier version than `version` is upgraded before the first batch.
         metadata_enabled: false lets the sink drop the table's metadata table; true is the same as not given.
         creation: whether a table that is not there is created: ``if_absent`` or ``never``.
+        create_schema: schema of a new table, an Avro record as JSON text; None: the first batch has it.
     """
 
     name: str | None = option(None, Text())
@@ -124,6 +125,7 @@ class TableSettings(Settings):
     auto_upgrade: bool = option(default=False, kind=Flag())
     metadata_enabled: bool | None = option(None, Flag())
     creation: TableCreation = option(TableCreation.IF_ABSENT, OneOf(TableCreation, what="value"))
+    create_schema: str | None = option(None, AvroSchema())
 
 
 @dataclass(frozen=True)

@@ -289,6 +289,8 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
     keygen: str = options.keys.keygen_type or ("NON_PARTITION" if not paths else "COMPLEX" if several else "SIMPLE")
     _check_keygen(keygen, keys, paths)
     extra = {"hoodie.database.name": options.table.database} if options.table.database else {}
+    if options.table.create_schema:
+        extra["hoodie.table.create.schema"] = options.table.create_schema
     if options.index.type.has_buckets:
         extra["hoodie.bucket.index.num.buckets"] = str(
             options.index.buckets

@@ -214,6 +214,22 @@ def test_a_schema_that_is_announced_must_be_the_batchs(tmp_path, key):
     assert read_table(path).column("id").to_pylist() == ["k1"]
 
 
+def test_a_new_table_keeps_the_schema_that_it_is_created_with(tmp_path):
+    path = str(tmp_path / "t")
+    record = json.loads(AVRO)
+    record["fields"] += [{"name": "w", "type": ["null", "int"], "default": None}]
+    wider = json.dumps(record)
+    fills = {"hoodie.write.set.null.for.missing.columns": "true"}
+    Engine(path, {"hoodie.table.create.schema": wider, **fills}).write(0, rows([1]))
+    table = HudiTable.open(path)
+    assert table.config.extra["hoodie.table.create.schema"] == wider
+    assert read_table(path).schema.names[-5:] == ["id", "p", "ts", "v", "w"]
+    Engine(path, {"hoodie.table.create.schema": AVRO, **fills}).write(1, rows([2]))  # of a new table: this one has its own
+    assert HudiTable.open(path).config.extra["hoodie.table.create.schema"] == wider
+    with pytest.raises(InvalidConfigError, match="no Avro schema"):
+        parse_options({"hoodie.table.create.schema": "id string"})
+
+
 def test_the_write_config_of_the_article_starts(tmp_path):
     path = str(tmp_path / "t")
     Engine(

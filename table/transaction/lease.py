@@ -181,6 +181,18 @@ class Lease:
         """Whether this process is a forked child of the one that made the lease."""
         return self._process != os.getpid()
 
+    def refuse_child(self) -> None:
+        """Refuses a forked child, which has the identity of its parent.
+
+        Raises:
+            InvalidConfigError: the process that made the lease is another one, which was forked.
+        """
+        if self.is_of_parent:
+            raise InvalidConfigError(
+                f"this writer belongs to process {self._process}, and this is its forked child {os.getpid()}: make "
+                "a sink in the child; the table is as it was"
+            )
+
     def hold(self, identity: WriterIdentity) -> None:
         """Takes the lease, or makes sure that it is still held.
 
@@ -191,11 +203,7 @@ class Lease:
             CommitConflictError: another live writer holds the table, or has taken it over.
             InvalidConfigError: the process that made the lease is another one, which was forked.
         """
-        if self.is_of_parent:
-            raise InvalidConfigError(
-                f"this writer belongs to process {self._process}, and this is its forked child {os.getpid()}: make "
-                "a sink in the child; the table is as it was"
-            )
+        self.refuse_child()
         record = self._record
         if record is not None and (identity.query_id is None or record.identity == identity):
             # a write beside the stream of the same sink takes nothing over from it

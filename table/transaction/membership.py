@@ -77,7 +77,9 @@ class Membership(Lease):
 
         Raises:
             CommitConflictError: a live writer holds the table alone, or this writer was taken for dead.
+            InvalidConfigError: the process that made the lease is another one, which was forked.
         """
+        self.refuse_child()
         if self.is_held:
             super().hold(replace(identity, query_id=None))
             return

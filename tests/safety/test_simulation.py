@@ -77,6 +77,16 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_in_a_crowd_that_outlasts_
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
+# 28: a forked child joined the writers with the identity of its parent, whose rows it took for leftovers of its own
+FORKED = [0, 1, 28, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 28))]
+
+
+@pytest.mark.parametrize("seed", FORKED)
+def test_nothing_is_lost_doubled_resurrected_or_hidden_beside_a_process_that_forks(seed):
+    found = worlds.run(seed, worlds.build_forked)
+    assert found is None, "\n".join([found[0], *found[1][-60:]])
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_no_reader_loses_what_it_has_pinned(seed):
     found = worlds.run(seed, worlds.build_readers)

@@ -12,8 +12,11 @@ import pytest
 
 from hudistream import ArrowSink
 from table import HudiError, InvalidConfigError, read_table
+from table.options.groups import HeartbeatSettings
 from table.storage.local import LocalStorage
-from table.transaction.lease import ALIVE_FOLDER, find_holder
+from table.transaction.heartbeat import WriterIdentity
+from table.transaction.lease import ALIVE_FOLDER, Lease, find_holder
+from table.transaction.membership import Membership
 
 SHARED = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
@@ -147,6 +150,19 @@ def test_a_child_is_refused_while_its_parent_has_the_table_alone(tmp_path):
         assert told.read_text().startswith("CommitConflictError")
         sink.write(ids("2"))
     assert sorted(read_table(path).column("id").to_pylist()) == ["0", "2"]
+
+
+@pytest.mark.parametrize("make", [Lease, Membership])
+def test_a_child_cannot_hold_the_table_with_the_lease_of_its_parent(tmp_path, make):
+    lease, told = make(LocalStorage(str(tmp_path)), HeartbeatSettings()), tmp_path / "told"
+
+    def act():
+        with pytest.raises(InvalidConfigError, match=f"belongs to process {os.getppid()}, and this is its forked"):
+            lease.hold(WriterIdentity("sink", "query", lease.owner))
+        told.write_text("refused")
+
+    assert wait_for(in_child(act)) == [0]
+    assert told.read_text() == "refused"
 
 
 def test_a_child_that_was_forked_in_the_middle_of_a_batch_is_refused(tmp_path):

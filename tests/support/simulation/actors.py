@@ -32,6 +32,7 @@ BASE = {
     "hoodie.keep.min.commits": "4",
     "hoodie.keep.max.commits": "6",
 }
+EXPIRY_MS = 900  # Hudi's: the interval times one more than may be missed
 
 
 def to_table(rows):
@@ -106,12 +107,15 @@ def roll_back_by_listing(world, disk):
     """Another engine undoes what a dead driver left, and looks for files by names that tell the commit.
 
     Those of log files tell another one, so they stay, and no rollback block is written. A commit whose end is decided
-    is left to its own engine.
+    is left to its own engine, and so is a writer whose heartbeat is young.
     """
     started = sorted(name for name in disk.files if re.fullmatch(r"\.hoodie/\d+\.deltacommit\.inflight", name))
     for name in started:
         time = name.rsplit("/", 1)[-1].partition(".")[0]
         if f".hoodie/{time}.deltacommit" in disk.files or f".hoodie/.hudistream/ends/{time}.deltacommit" in disk.files:
+            continue
+        _, beaten_ms = disk.files.get(f".hoodie/.heartbeat/{time}", (b"", 0))
+        if world.now_ms - beaten_ms < EXPIRY_MS:
             continue
         for path in [path for path in disk.files if path.endswith(f"_{time}.parquet")]:
             disk.remove(path)
@@ -187,6 +191,7 @@ class Stream:
         self.query_id, self.committed, self.incarnation = query_id or f"query-{owner}", 0, 0
         self.drivers = []
         self.rests = False  # its query was stopped, and is started again later: operators have the table meanwhile
+        self.engine = None  # of the driver that lives
         truth.streams[owner] = self
         truth.batches += batches
         world.start(Process(f"cluster-{owner}"), f"supervisor-{owner}", self._supervise)
@@ -218,6 +223,8 @@ class Stream:
         world = self.world
         engine = SimEngine(world, self.disk, process, executors, self._options(), self.query_id, self.luck)
         engine.truth = self.truth if len(self.truth.batches) == len(self.batches) else None
+        self.engine = engine
+        self._started(engine)
         if self.committed and not self.truth.may_undo and world.random.random() < 0.5:
             # Spark's checkpoint may be one batch behind
             self._write(engine, self.committed - 1)
@@ -236,6 +243,20 @@ class Stream:
         if not process.killed:
             engine.writer.services.wait()
             close(engine)
+
+    def _started(self, engine):
+        """What a driver does with its sink before the first batch."""
+
+    def _refused(self, engine):
+        """What a driver does with its sink after a batch that was refused."""
+
+    def holds_table(self):
+        """Whether its driver lives and has the table."""
+        return self.engine is not None and not self.engine.process.killed and self.engine.writer.lease.is_held
+
+    def is_done(self):
+        """Whether all its batches are there."""
+        return self.committed >= len(self.batches)
 
     def _delete_partition(self, engine):
         """`sink.write(rows, operation="delete_partition")`, between two batches: everybody's rows there go."""
@@ -280,6 +301,7 @@ class Stream:
             raise
         except Exception as error:
             self.world.tell(f"batch {number} refused: {type(error).__name__} {error}"[:200])
+            self._refused(engine)
             if not replays and not doubtful:
                 truth.refuse(self.owner)
             missing = re.search(r"which was undone by hand .* delete commits/(\d+) ", str(error))

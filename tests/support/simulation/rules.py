@@ -132,6 +132,7 @@ BUILDS = {
     "14: log files of two writers have names of their own": worlds.build_several_writers,
     "14: a compaction knows every write before it": worlds.build_several_writers,
     "14: the living are left alone": worlds.build_several_writers,
+    "14: a forked child is another writer": worlds.build_forked,
     "16: the time of completion is decided once": worlds.build_later_version,
     "10: cleaning reads the pins": worlds.build_readers,
     "10: a reader looks for cleans behind its pin": worlds.build_readers,
@@ -197,6 +198,7 @@ RULES = {
     "16: the time of completion is decided once": [
         (commit, "complete_instant", _complete_now), (completion, "complete_instant", _complete_now),
     ],
+    "14: a forked child is another writer": [(lease.Lease, "refuse_child", lambda _: None)],
     "14: the living are left alone": [
         (rollback, "judge_writer", lambda live, me, **_: judge_writer(live, me)),
     ],

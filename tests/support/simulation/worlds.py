@@ -7,6 +7,7 @@ from table.errors import HudiError
 
 from .actors import PARTITIONS, Backfill, Operator, Reader, Stream
 from .disk import Disk
+from .forked import Forked
 from .operators import COMPACTING, CROWDED, UNDOING, do_restore, do_savepoint, finish_restore, random_jobs
 from .pinned_reader import PinnedReader
 from .truth import Truth
@@ -242,6 +243,42 @@ def build_several_writers(seed):
         jobs = random_jobs(world)
         truth.may_undo |= any(job in UNDOING for job in jobs)
         Operator(world, disk, truth, luck, jobs, finish_restore)
+    if r.random() < 0.3:
+        Reader(world, disk, 2)
+    return world, truth
+
+
+def build_forked(seed):
+    """A world of several writers of which one forks, after its first batch or later: the child has its sink.
+
+    Another engine undoes what dead drivers left, and looks for files by names that tell the commit.
+    """
+    world = World(seed)
+    r = world.random
+    disk = Disk(world, r.choice(("folders", "tickets")))
+    truth = Truth(world, disk)
+    luck = choose_luck(world)
+    luck.empties = luck.foreign = 0.0
+    luck.most_skew_ms = 400  # a commit waits until the store's clock has reached its time
+    luck.longest_pause_ms = r.choice((2_500, 10_000))
+    world.faults.append(Faults(luck))
+    options = {
+        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "4",
+        "hoodie.datasource.write.operation": "upsert",
+    }
+    if r.random() < 0.5:
+        luck.by_listing = r.choice((0.3, 1.0))
+        options |= {
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.index.type": r.choice(("BLOOM", "BUCKET")),
+            "hoodie.bucket.index.num.buckets": "1",
+            "hoodie.compact.inline.max.delta.commits": r.choice(("1", "2", "3")),
+        }
+    parent = Stream(world, disk, truth, "a", upsert_batches(world, "a", r.randrange(6, 18)), luck, options)
+    for owner in "bc"[: r.randrange(1, 3)]:
+        Forked(parent, world, disk, truth, owner, upsert_batches(world, owner, r.randrange(4, 14)), luck, options)
     if r.random() < 0.3:
         Reader(world, disk, 2)
     return world, truth

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.live_files import as_base_files, as_live_files
 from streaming.plan.task_plan import TaskPlan
+from streaming.task.log_only_keys import refuse_log_only_keys
 from table.files.markers import CREATE
 from table.view.file_group import BaseFile, FileGroup, FileSlice
 from table.view.file_system_view import list_file_groups
@@ -51,6 +52,8 @@ def list_groups(plan: TaskPlan, path: str) -> SlotGroups:
     is_empty = plan.committed.first_time is None
     found = () if is_empty else list_file_groups(StorageListing(plan.context.storage), path, plan.committed)
     takes_any = plan.changes is not None and plan.changes.is_bucket
+    if plan.changes is not None and not takes_any:
+        refuse_log_only_keys(plan, found)
     files = [file for group in found if (file := _file_of(group, takes_any=takes_any)) is not None]
     slots = {group.file_id: _slot_of(plan, group, plan.logs.compacting.get((path, group.file_id))) for group in found}
     fillable = frozenset(group.file_id for group in found if group.is_plain and not _is_compacting(plan, group))

@@ -361,6 +361,20 @@ def test_times_of_whole_seconds_lead_no_log_file_to_another_slice(hudi, tmp_path
     assert contents(path) == by_hudi(hudi, path) == base_rows(path)
 
 
+@pytest.mark.slow
+def test_new_rows_in_log_files_are_doubled_by_hudis_bloom_index(hudi, tmp_path):
+    """Why new rows join no slice that has log files (decision 46): Hudi looks keys up in base files."""
+    path, options = str(tmp_path / "t"), options_of(("BUCKET", 0, 0))
+    options |= {"hoodie.bucket.index.num.buckets": "1", "hoodie.datasource.compaction.async.enable": "false"}
+    row = {"id": "k0", "p": "p0", "ts": 7, "v": "old", "w": None, "tags": [], "_hoodie_is_deleted": False}
+    for number, key in enumerate(("k0", "k1")):
+        write_ours(path, options, number, pa.Table.from_pylist([{**row, "id": key}], SCHEMA))
+    assert [row["id"] for row in hudi.read(path, columns=["id"])] == ["k0", "k1"]
+    changed = pa.Table.from_pylist([{**row, "id": "k1", "ts": 8, "v": "new"}], SCHEMA)
+    hudi.write(path, changed, {**options, "hoodie.index.type": "BLOOM"})
+    assert sorted((row["id"], row["v"]) for row in hudi.read(path)) == [("k0", "old"), ("k1", "new"), ("k1", "old")]
+
+
 def back_after_delete(path, index):
     """A base row, its deletes by key and by mark, and upserts with smaller ordering values."""
     options = {**options_of((index, 0, 0)), "hoodie.datasource.compaction.async.enable": "false"}

@@ -1,0 +1,65 @@
+"""Keys that log files alone hold: an index that looks into base files would take them for new, and double them.
+
+Writers with a bucket index make them, and Flink's. Nothing on disk says which index a file group was written with: a
+group is looked into where it has no base file, or an id that begins with the number of a bucket.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.plan.task_plan import TaskPlan
+from table.errors import UnsupportedTableError
+from table.files.base.stored_file import StoredBaseFile
+from table.index.bucket import bucket_of_file_id
+from table.scan.merge_slice import SliceReading, merge_slice
+from table.schema.avro_schema import RECORD_KEY, relaxed, with_meta_columns
+from table.view.file_group import FileGroup, FileSlice
+
+# of a random file id one in 43 begins with eight digits, and one in 1.5 million with a smaller number than this one
+MOST_BUCKETS = 2**16
+
+
+def refuse_log_only_keys(plan: TaskPlan, groups: Iterable[FileGroup]) -> None:
+    """Refuses a batch that looks for keys in base files, where a group has keys that its base file has not.
+
+    Args:
+        plan: from the driver.
+        groups: the file groups of a partition path.
+
+    Raises:
+        UnsupportedTableError: such a key was found; names the file group and the way out.
+        CorruptFileError, StorageError: a file of such a group cannot be decoded or read.
+    """
+    for group in groups:
+        number = bucket_of_file_id(group.file_id)
+        looks_like_bucket = number is not None and number < MOST_BUCKETS
+        if not group.log_files or (group.latest_base_file is not None and not looks_like_bucket):
+            continue
+        key = _find_key(plan, group.merged_slice)
+        if key is not None:
+            raise UnsupportedTableError(
+                f"file group {group.file_id!r} of partition path {group.partition_path!r} has the key {key!r} in a log "
+                "file and not in its base file, as writers with a bucket index (hoodie.index.type=BUCKET) and Flink "
+                "make it: an index that looks for keys in base files would double it. Write with the index that the "
+                "table was written with, or compact it first (`hudistream compact PATH`)"
+            )
+
+
+def _find_key(plan: TaskPlan, found: FileSlice) -> str | None:
+    """A key that readers see and the base file does not have."""
+    context, held = plan.context, pa.array([], pa.string())
+    if found.base_file is not None:
+        with StoredBaseFile(context.storage, found.base_file.path) as file:
+            parts = [rows.column(RECORD_KEY) for rows in file.read_batches(pa.schema([(RECORD_KEY, pa.string())]))]
+        held = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string()).combine_chunks()
+    rules = replace(context.merge, deletes_all=False)  # those of what is stored, whatever this batch does
+    reading = SliceReading(relaxed(with_meta_columns(context.schema)), (RECORD_KEY,), rules, plan.committed)
+    for rows in merge_slice(context.storage, found, reading):
+        keys = rows.column(RECORD_KEY)
+        alone = keys.filter(pc.invert(pc.is_in(keys, value_set=held)))
+        if len(alone):
+            return str(alone[0].as_py())
+    return None

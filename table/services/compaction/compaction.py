@@ -90,6 +90,7 @@ def _request_between_batches(
     Raises:
         CommitConflictError: another command holds the table, or there was always a batch under way.
     """
+    why = ""
     for turn in range(_TURNS):
         holder = find_holder(table.storage)
         if holder is None or holder.identity is None or holder.identity.sink_id.startswith(COMMANDS):
@@ -97,10 +98,12 @@ def _request_between_batches(
         try:
             return schedule_compaction(table, settings, shared=True, holder=holder).pending_of(Action.COMPACTION)
         except CommitConflictError as conflict:
-            log.debug("compaction_put_off", table=table.storage.base_uri, turn=turn, why=str(conflict))
+            why = str(conflict)
+            log.debug("compaction_put_off", table=table.storage.base_uri, turn=turn, why=why)
         clock.sleep_s(min(0.05 * 2**turn, 2.0) * (0.5 + clock.jitter()))
     raise CommitConflictError(
-        f"no compaction was requested: {_TURNS} times in turn a batch was written while it was planned. Let the stream "
+        f"no compaction was requested in {_TURNS} turns; the last time: {why}. Wait for the end of what is pending, or "
+        "roll it back where its writer is dead (`hudistream clean`); beside a stream that never rests let the stream "
         "request it: set compaction.schedule.enabled=true, and compaction.async.enabled=false to leave its execution "
         "to `hudistream compact --execute`"
     ) from held

@@ -87,8 +87,11 @@ def run_processes(drawn, folder):
             victim.kill_for(luck.choice([0, 0, 0.5, 1.5]))
         else:
             victim.stop_for(luck.choice([0.5, 1.5, 3.0, 5.0]))
+    over = time.time()
     Path(drawn.journals, "over").touch()
     findings = [f"{actor.name} did not end" for actor in [*writers, *operators, *readers] if not actor.wait()]
+    for writer in writers:
+        writer.down.append((over, time.time() + 1.5))  # an operator may take its time: nobody is to write meanwhile
     last = [subprocess.Popen([*_command(folder, "writer", name), "last"], env=_environment()) for name in WRITERS]
     deadline = time.time() + PATIENCE_S
     for name, process in zip(WRITERS, last, strict=True):

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hudistream-setup
 
-.PHONY: help setup demo check pure test test-all test-floors lint docs bench profile soak torture clean
+.PHONY: help setup demo check pure test test-all places test-floors lint docs bench profile soak torture clean
 
 help:
 	@echo "make demo      replay 336,776 real flights into a Hudi table, live (about two minutes; TABLE_TYPE=mor: with log files)"
@@ -18,6 +18,7 @@ help:
 	@echo "make profile   where the time of a steady batch goes (a minute; WORKLOAD=A)"
 	@echo "make soak      2,000 batches, or BATCHES=…: does anything grow? (a quarter of an hour; TABLE_TYPE=mor: with log files)"
 	@echo "make torture   an hour of simulated worlds, then real processes that are killed and stopped (MINUTES=60, CHAOS_MINUTES=10)"
+	@echo "make places    tests with real components, started for them (PLACE=catalogs)"
 	@echo "make setup     make .venv (the others do it by themselves)"
 
 setup: $(STAMP)
@@ -64,10 +65,15 @@ test: lint
 test-all: lint
 	$(RUN) $(TESTS)
 
+# with real components, which the tests start and stop
+PLACE ?= catalogs
+places: setup
+	$(RUN) $(BIN)/python -m pytest -p no:xdist -m places tests/places/test_$(PLACE).py
+
 # the least versions that pyproject.toml promises, on a Python that still has them (3.10 or 3.11)
 test-floors: setup
 	$(PYTHON) -m venv --clear .venv-floors
-	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --constraint .ci/floors.txt --editable '.[spark,cli,metrics,s3,polars,duckdb,zookeeper,dynamodb]' 'pyspark<3.6' 'moto[server]' hypothesis psutil 'pytest<9' pytest-xdist
+	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --constraint .ci/floors.txt --editable '.[spark,cli,metrics,s3,polars,duckdb,zookeeper,dynamodb,glue,hms]' 'pyspark<3.6' 'moto[server]' hypothesis psutil 'pytest<9' pytest-xdist
 	PYSPARK_PYTHON="$(CURDIR)/.venv-floors/bin/python" JAVA_HOME="$$($(BIN)/python .ci/java_home.py)" .venv-floors/bin/python -m pytest --numprocesses $(PROCESSES) --max-worker-restart 0 -q -m "not hudi and not slow" --deselect tests/streaming/spark/test_connect.py --deselect tests/pyspark_hudistream/test_data_source.py --deselect tests/pyspark_hudistream/test_chain.py
 
 # the site; it fails on every warning: broken links, names that do not exist

@@ -4,6 +4,7 @@ from table.config.merge_mode import MergeMode
 from table.errors import (
     BatchRefusedError,
     BrokenInvariantError,
+    CatalogError,
     CommitConflictError,
     CommitOutcomeUnknownError,
     CorruptFileError,
@@ -17,6 +18,7 @@ from table.errors import (
     TaskFailedError,
     UnsupportedTableError,
 )
+from table.options.catalog_settings import CatalogSettings
 from table.options.choices import IndexType
 from table.options.groups import (
     ArchiveSettings,
@@ -63,6 +65,8 @@ __all__ = [
     "BaseFileSettings",
     "BatchRefusedError",
     "BrokenInvariantError",
+    "CatalogError",
+    "CatalogSettings",
     "CheckReport",
     "CleanSettings",
     "CommitConflictError",

@@ -98,6 +98,10 @@ class StorageError(HudiError):
     """The store refused or failed; the message names the operation and the path."""
 
 
+class CatalogError(HudiError):
+    """A catalog did not answer or refused, or has another table of that name. The table is as it was."""
+
+
 class TaskFailedError(HudiError):
     """A task of the batch failed for a reason that is none of the others. Nothing became visible."""
 

@@ -12,9 +12,12 @@ from typing import Any
 import pyarrow as pa
 
 from table import hudi_table
+from table.catalog.connect import connect
+from table.catalog.sync import SyncReport, sync_table
 from table.config.table_config import TableConfig
 from table.inspect.contents import load_files, load_history, load_partitions
 from table.inspect.health import Health, load_health
+from table.options.catalog_settings import CatalogSettings
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
 from table.options.write_options import WriteOptions
 from table.scan.as_of import AsOf
@@ -234,6 +237,23 @@ class HudiTable(hudi_table.HudiTable):
     def check(self, *, repair: bool = False) -> CheckReport:
         """Looks whether the table is whole: `hudistream.check`."""
         return check(self, repair=repair)
+
+    def sync(self, settings: CatalogSettings, *, everything: bool = False) -> SyncReport:
+        """Registers the table in a catalog, or brings its registration up to date: `hudistream sync`.
+
+        Args:
+            settings: which catalog, and under which name; those of a sink's options ``hoodie.datasource.hive_sync.*``.
+            everything: compares all partitions, and not only those that were written since the last sync.
+
+        Raises:
+            InvalidConfigError: nothing says which catalog.
+            CatalogError: it does not answer, refuses, or has another table of that name.
+        """
+        catalog = connect(settings)
+        try:
+            return sync_table(self, catalog, settings, everything=everything)
+        finally:
+            catalog.close()
 
     def __repr__(self) -> str:
         kind = self.config.table_type.lower().replace("_", "-")

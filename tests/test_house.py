@@ -101,7 +101,7 @@ def test_the_tree_of_errors_and_that_they_survive_pickling():
     assert names == {
         "InvalidConfigError", "TableNotFoundError", "TableExistsError", "UnsupportedTableError", "SchemaMismatchError",
         "InvalidRecordError", "CommitConflictError", "CommitOutcomeUnknownError", "StorageError", "CorruptFileError",
-        "BrokenInvariantError", "BatchRefusedError", "TaskFailedError", "TimelineMovedError",
+        "BrokenInvariantError", "BatchRefusedError", "TaskFailedError", "TimelineMovedError", "CatalogError",
     }  # fmt: skip
     for error in error_classes(errors.HudiError):
         again = pickle.loads(pickle.dumps(error("why")))

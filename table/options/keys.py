@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from table.options.catalog_settings import CATALOG_ALIASES, CATALOG_KEYS
 from table.options.lock_settings import LOCK_ALIASES, LOCK_KEYS
 from table.options.numbers import Size, Whole
 from table.options.settings import describe_fields, kinds_of
@@ -206,6 +207,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hudistream.task.memory.bytes": HonouredKey("tasks.memory_bytes"),
         "hudistream.verify.share": HonouredKey("base_file.verify_share"),
         **{key: HonouredKey(f"lock.{field}") for key, field in LOCK_KEYS.items()},
+        **{key: HonouredKey(f"catalog.{field}") for key, field in CATALOG_KEYS.items()},
         **{
             key: HonouredKey(
                 "keys.timebased", AnyText(), f"``{key.removeprefix(TIMEBASED_PREFIX)}`` of the timestamp key generator."
@@ -297,8 +299,10 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
             ("",),
             "insert_overwrite replaces the partition paths that rows come for, delete_partition those that it names",
         ),
-        "hoodie.datasource.hive_sync.enable": (("false",), "no catalog is updated with new partitions"),
-        "hoodie.datasource.meta.sync.enable": (("false",), "no catalog is updated with new partitions"),
+        "hoodie.datasource.hive_sync.create_managed_table": (
+            ("false",),
+            "a catalog that owns a table deletes its files when it is dropped there",
+        ),
         "hoodie.datasource.write.streaming.ignore.failed.batch": (("false",), "a failed batch raises"),
         "write.ignore.failed": (("false",), "a failed batch raises"),
         "changelog.enabled": (("false",), "intermediate changes are not kept"),
@@ -315,6 +319,7 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
         **LOCK_ALIASES,
+        **CATALOG_ALIASES,
         "hoodie.table.recordkey.fields": "hoodie.datasource.write.recordkey.field",
         "hoodie.table.partition.fields": "hoodie.datasource.write.partitionpath.field",
         "hoodie.table.precombine.field": "hoodie.datasource.write.precombine.field",
@@ -380,8 +385,5 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "source.avro-schema": "hoodie.avro.schema",
         "write.partition.overwrite.mode": "hoodie.datasource.overwrite.mode",
         "clustering.schedule.enabled": "hoodie.clustering.schedule.inline",
-        "hive_sync.enable": "hoodie.datasource.hive_sync.enable",
-        "hive_sync.enabled": "hoodie.datasource.hive_sync.enable",
-        "hoodie.datasource.hive_sync.enabled": "hoodie.datasource.hive_sync.enable",
     }
 )

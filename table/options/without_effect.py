@@ -309,14 +309,14 @@ _GROUPS = {
 # keys of catalog sync, metrics and streamers form open sets; none of them touches the table's files
 WITHOUT_EFFECT_PREFIXES: Mapping[str, str] = MappingProxyType(
     {
-        "hoodie.datasource.hive_sync.": "catalog sync, refused when enabled",
-        "hoodie.datasource.meta.sync.": "catalog sync, refused when enabled",
-        "hoodie.meta.sync.": "catalog sync, refused when enabled",
+        "hoodie.datasource.hive_sync.": "catalog sync: what the JVM's tools add",
+        "hoodie.datasource.meta.sync.": "catalog sync: what the JVM's tools add",
+        "hoodie.meta.sync.": "catalog sync: what the JVM's tools add",
         "clustering.plan.": "clustering: none runs here",
-        "hoodie.gcp.bigquery.sync.": "catalog sync",
-        "hoodie.datahub.": "catalog sync",
-        "hoodie.onehouse.": "catalog sync",
-        "hive_sync.": "catalog sync, refused when enabled",
+        "hoodie.gcp.bigquery.sync.": "catalog sync: what the JVM's tools add",
+        "hoodie.datahub.": "catalog sync: what the JVM's tools add",
+        "hoodie.onehouse.": "catalog sync: what the JVM's tools add",
+        "hive_sync.": "catalog sync: what the JVM's tools add",
         "hoodie.metrics.": "the JVM's metrics reporters",
         "hoodie.streamer.": "Hudi Streamer's sources",
         "hoodie.deltastreamer.": "Hudi Streamer's sources",

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from table.config.key_generator import KeyGenerator
 from table.config.merge_mode import MergeMode
 from table.errors import InvalidConfigError
+from table.options.catalog_settings import CatalogSettings
 from table.options.choices import (
     BadRows,
     BadRowsShown,
@@ -370,5 +371,6 @@ GROUPS: Mapping[str, type[Settings]] = MappingProxyType(
         "clean": CleanSettings,
         "archive": ArchiveSettings,
         "lock": LockSettings,
+        "catalog": CatalogSettings,
     }
 )

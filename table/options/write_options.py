@@ -21,6 +21,7 @@ from table.config.table_config import (
 )
 from table.errors import InvalidConfigError
 from table.keys.time_partition import parse_time_partition
+from table.options.catalog_settings import CatalogSettings, check_names_catalog
 from table.options.choices import TableType
 from table.options.groups import (
     ArchiveSettings,
@@ -86,6 +87,7 @@ class WriteOptions:
         archive: when instants leave the active timeline; without it, Hudi's defaults, moved up where more commits
             are retained by cleaning.
         lock: how the lock is taken that several writers share.
+        catalog: where the table is registered after commits.
 
     Raises:
         InvalidConfigError: names field, value and way out.
@@ -111,6 +113,7 @@ class WriteOptions:
     clean: CleanSettings = field(default_factory=CleanSettings)
     archive: ArchiveSettings = _NO_ARCHIVE_SETTINGS
     lock: LockSettings = field(default_factory=LockSettings)
+    catalog: CatalogSettings = field(default_factory=CatalogSettings)
 
     def __post_init__(self) -> None:
         if self.operation is not None:
@@ -120,6 +123,8 @@ class WriteOptions:
             object.__setattr__(self, "archive", ArchiveSettings())
         for name in GROUPS:
             object.__setattr__(self, name, _as_group(name, getattr(self, name)))
+        if self.catalog.enabled:
+            check_names_catalog(self.catalog)
         object.__setattr__(self, "archive", checked_retention(self.clean, self.archive, given=given))
 
     @property

@@ -5,6 +5,7 @@ from typing import Any
 
 from table.options.write_options import WriteOptions
 from table.services.archival.service import ArchivalService
+from table.services.catalog_service import CatalogService
 from table.services.clean.service import CleaningService
 from table.services.compaction.service import CompactionService
 from table.services.service import TableService
@@ -14,11 +15,14 @@ def services_of(options: WriteOptions) -> tuple[TableService[Any], ...]:
     """The services of a sink.
 
     Cleaning comes after compaction: it deletes the log files of older slices. Archival comes after cleaning: it takes
-    replace commits whose replaced files were cleaned. Switched off, the service of cleaning only warns.
+    replace commits whose replaced files were cleaned. Switched off, the service of cleaning only warns. Registration in
+    a catalog comes first: nothing of it waits for the others, and it is no service of the table.
     """
+    registers = (CatalogService(options.catalog),) if options.catalog.enabled else ()
     if not options.services.enabled:
-        return (CleaningService(replace(options.clean, automatic=False)),)
+        return (*registers, CleaningService(replace(options.clean, automatic=False)))
     return (
+        *registers,
         CompactionService(
             options.compaction, options.file_settings, options.clean.on_failure, options.concurrency.is_shared
         ),

@@ -59,14 +59,14 @@ def all_commands(parser, name=""):
 
 COMMANDS = dict(all_commands(build_parser()))
 MORE_WORDS = {"rollback": ["20260102030405678"], "query": ["select 1"]}
-MORE_WORDS |= {"upgrade": ["--to", "8"], "downgrade": ["--to", "6"]}
+MORE_WORDS |= {"upgrade": ["--to", "8"], "downgrade": ["--to", "6"], "ddl": ["--for", "hive"]}
 
 
 def test_these_are_all_the_commands():
     assert sorted(COMMANDS) == [
-        "archive", "check", "clean", "compact", "doctor", "downgrade", "explain", "files", "health", "history",
+        "archive", "check", "clean", "compact", "ddl", "doctor", "downgrade", "explain", "files", "health", "history",
         "lock break", "lock show", "query", "rollback", "savepoint create", "savepoint delete", "savepoint list",
-        "savepoint restore", "show", "upgrade", "watch",
+        "savepoint restore", "show", "sync", "upgrade", "watch",
     ]  # fmt: skip
 
 

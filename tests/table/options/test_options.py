@@ -246,7 +246,7 @@ def test_the_key_generator_follows_from_the_fields(options, keygen):
         ({"table.type": "MERGE_ON_WRITE"}, "table.type=MERGE_ON_WRITE"),
         ({"hoodie.datasource.write.operation": "upsurt"}, "hoodie.datasource.write.operation=upsurt"),
         ({"hoodie.index.type": "HBASE"}, "hoodie.index.type=HBASE: this index is not supported; use one of BLOOM"),
-        ({"hoodie.datasource.hive_sync.enable": "true"}, "no catalog is updated"),
+        ({"hoodie.datasource.hive_sync.enable": "true"}, "nothing says in which"),
         ({"hoodie.datasource.write.keygenerator.class": "com.acme.X"}, "com.acme.X"),
         ({"hoodie.parquet.compression.codec": "brotli"}, "brotli"),
         ({"hoodie.write.table.version": "7"}, "use one of 6, 8, 9"),

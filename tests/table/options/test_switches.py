@@ -224,7 +224,9 @@ def test_a_new_table_keeps_the_schema_that_it_is_created_with(tmp_path):
     table = HudiTable.open(path)
     assert table.config.extra["hoodie.table.create.schema"] == wider
     assert read_table(path).schema.names[-5:] == ["id", "p", "ts", "v", "w"]
-    Engine(path, {"hoodie.table.create.schema": AVRO, **fills}).write(1, rows([2]))  # of a new table: this one has its own
+    Engine(path, {"hoodie.table.create.schema": AVRO, **fills}).write(
+        1, rows([2])
+    )  # of a new table: this one has its own
     assert HudiTable.open(path).config.extra["hoodie.table.create.schema"] == wider
     with pytest.raises(InvalidConfigError, match="no Avro schema"):
         parse_options({"hoodie.table.create.schema": "id string"})

@@ -118,8 +118,9 @@ REASONS = {
     "Flink's own memory, parallelism, state and reading": (
         r"^(read|write|index|lookup|clustering|compaction|metadata|catalog|source)\.", JVM,
     ),
-    "catalog sync, refused when enabled": (r"sync", refused(hoodie__datasource__hive_sync__enable="true")),
-    "catalog sync": (r"sync|datahub|onehouse", refused(hoodie__datasource__meta__sync__enable="true")),
+    "catalog sync: what the JVM's tools add": (
+        r"sync|datahub|onehouse", refused(hoodie__meta__sync__client__tool__class="x.DataHubSyncTool"),
+    ),
     "Hudi Streamer's sources": (r"streamer", JVM),
     "Kafka clients of Flink's connector": (r"properties", JVM),
 }  # fmt: skip

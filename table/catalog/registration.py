@@ -1,0 +1,151 @@
+"""What a catalog says of a table (pure; HoodieSyncClient, HMSDDLExecutor, SparkDataSourceTableUtils)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+import pyarrow as pa
+
+from table.catalog.column_types import hive_type, spark_schema
+from table.config.table_config import TableConfig
+from table.options.catalog_settings import CatalogSettings, RegisteredAs
+from table.options.choices import TableType
+from table.schema.avro_schema import META_FIELDS
+
+READ_OPTIMIZED_FORMAT = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
+REALTIME_FORMAT = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"
+OUTPUT_FORMAT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat"
+SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
+LAST_SYNC = "last_commit_time_sync"
+# Spark reads tables without it as ones of version 2.2 or earlier; any later version says the same
+_SPARK_VERSION = "3.5.0"
+
+
+@dataclass(frozen=True)
+class CatalogColumn:
+    """A column: its name in small letters, and its type in Hive's words."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Registration:
+    """A table as a catalog has it.
+
+    Attributes:
+        database: where it is registered.
+        name: its name there.
+        location: of the table's root.
+        columns: without the partition columns.
+        partition_keys: the partition columns.
+        input_format: Hadoop's class that reads it.
+        is_read_optimized: whether it shows base files only.
+        parameters: properties of the table, those of its schema included.
+    """
+
+    database: str
+    name: str
+    location: str
+    columns: tuple[CatalogColumn, ...]
+    partition_keys: tuple[CatalogColumn, ...]
+    input_format: str
+    is_read_optimized: bool = False
+    parameters: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def serde_parameters(self) -> dict[str, str]:
+        """Properties of the SerDe, which tell Spark how to open the table."""
+        read_optimized = "true" if self.is_read_optimized else "false"
+        return {"hoodie.query.as.ro.table": read_optimized, "path": self.location, "serialization.format": "1"}
+
+
+def register_as(
+    config: TableConfig, schema: pa.Schema, location: str, settings: CatalogSettings, last_sync: str
+) -> tuple[Registration, ...]:
+    """What is registered of a table: one view of a copy-on-write table, up to three of a merge-on-read table.
+
+    Args:
+        config: the table's properties.
+        schema: its columns without meta columns (Arrow).
+        location: its root, as the catalog's readers find it.
+        settings: names and spellings.
+        last_sync: instant time up to which the table's writes are registered.
+    """
+    fields = tuple(settings.partition_fields or config.partition_fields)
+    all_columns = [pa.field(one.name, pa.string()) for one in META_FIELDS] + list(schema)
+    stored = [one for one in all_columns if one.name not in fields]
+    keys = [_partition_field(config, schema, name) for name in fields]
+    parameters = {"EXTERNAL": "TRUE", LAST_SYNC: last_sync, "spark.sql.create.version": _SPARK_VERSION}
+    parameters |= _spark_parameters(pa.schema([*stored, *keys]), fields, settings.property_piece)
+    database, name = settings.database.lower(), (settings.table or config.name).lower()
+    return tuple(
+        Registration(
+            database,
+            name + suffix,
+            location,
+            tuple(_column(one, settings) for one in stored),
+            tuple(_column(one, settings) for one in keys),
+            READ_OPTIMIZED_FORMAT if config.table_type != TableType.MERGE_ON_READ or is_ro else REALTIME_FORMAT,
+            is_ro,
+            MappingProxyType(parameters),
+        )
+        for suffix, is_ro in _views(config, settings)
+    )
+
+
+def _views(config: TableConfig, settings: CatalogSettings) -> Sequence[tuple[str, bool]]:
+    """(suffix of the name, whether it shows base files only), of each view."""
+    if config.table_type != TableType.MERGE_ON_READ:
+        return [("", False)]
+    if settings.strategy is RegisteredAs.READ_OPTIMIZED:
+        return [("", True)]
+    if settings.strategy is RegisteredAs.REALTIME:
+        return [("", False)]
+    if settings.skip_ro_suffix:  # Hudi 1.0.2 then registers the realtime view over partitions that are read-optimised
+        return [("", True), ("_rt", False)]
+    return [("", False), ("_ro", True), ("_rt", False)]
+
+
+def _partition_field(config: TableConfig, schema: pa.Schema, name: str) -> pa.Field:
+    """A partition column; text where the path does not say the column's value as it is."""
+    index = schema.get_field_index(name)
+    is_formatted = config.keygen_type == "TIMESTAMP"
+    if index < 0 or is_formatted or pa.types.is_timestamp(schema.field(index).type):
+        return pa.field(name, pa.string())
+    return schema.field(index)
+
+
+def _column(one: pa.Field, settings: CatalogSettings) -> CatalogColumn:
+    return CatalogColumn(one.name.lower(), hive_type(one.type, timestamps=settings.supports_timestamp))
+
+
+def _spark_parameters(schema: pa.Schema, keys: Sequence[str], piece: int) -> dict[str, str]:
+    """What Spark reads the schema from: its JSON, in pieces, and the partition columns."""
+    text = spark_schema(schema)
+    pieces = [text[start : start + piece] for start in range(0, len(text), piece)]
+    found = {"spark.sql.sources.provider": "hudi", "spark.sql.sources.schema.numParts": str(len(pieces))}
+    found |= {f"spark.sql.sources.schema.part.{number}": part for number, part in enumerate(pieces)}
+    if keys:
+        found["spark.sql.sources.schema.numPartCols"] = str(len(keys))
+        found |= {f"spark.sql.sources.schema.partCol.{number}": key for number, key in enumerate(keys)}
+    return found
+
+
+def synced_until(one: Registration, time: str) -> Registration:
+    """A registration that says up to which instant time it is right; empty: that it is not yet."""
+    return replace(one, parameters=MappingProxyType({**one.parameters, LAST_SYNC: time}))
+
+
+def is_changed(wanted: Registration, found: Registration) -> bool:
+    """Whether columns, or what Spark reads, differ; the time of the last sync does not count."""
+    return (
+        _definition(wanted) != _definition(found)
+        or wanted.columns != found.columns
+        or wanted.partition_keys != found.partition_keys
+        or wanted.input_format != found.input_format
+    )
+
+
+def _definition(one: Registration) -> dict[str, str]:
+    return {key: value for key, value in one.parameters.items() if key.startswith("spark.sql.sources.")}

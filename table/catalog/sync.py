@@ -1,0 +1,252 @@
+"""A table is registered in a catalog, and its registration kept up (HiveSyncTool)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from table.catalog.catalog import Catalog, Partitions
+from table.catalog.partition_values import partition_values
+from table.catalog.path_changes import PathChanges, are_told, find_path_changes, settled_until
+from table.catalog.registration import LAST_SYNC, Registration, is_changed, register_as, synced_until
+from table.errors import CatalogError
+from table.hudi_table import HudiTable
+from table.log import get_logger
+from table.options.catalog_settings import CatalogSettings
+from table.storage.interface import join
+from table.timeline.commit_cache import CommitCache
+from table.timeline.timeline import Timeline
+from table.view.file_system_view import list_file_groups
+
+log = get_logger("hudistream.catalog")
+
+
+@dataclass(frozen=True)
+class SyncReport:
+    """What a sync did.
+
+    Attributes:
+        tables: names of what is registered, with their database.
+        created: those of them that were registered for the first time.
+        changed: those whose columns changed.
+        partitions_added: in all of them together.
+        partitions_dropped: the same.
+        partitions_moved: the same.
+        has_listed: whether the whole table was looked at, and not only what was written since the last sync.
+        synced_until: instant time up to which the table's writes are registered.
+    """
+
+    tables: tuple[str, ...] = ()
+    created: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    partitions_added: int = 0
+    partitions_dropped: int = 0
+    partitions_moved: int = 0
+    has_listed: bool = False
+    synced_until: str = ""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the catalog was as the table is."""
+        parts = self.partitions_added + self.partitions_dropped + self.partitions_moved
+        return not (self.created or self.changed or parts)
+
+
+def sync_table(
+    table: HudiTable,
+    catalog: Catalog,
+    settings: CatalogSettings,
+    commits: CommitCache | None = None,
+    *,
+    everything: bool = False,
+) -> SyncReport:
+    """Registers a table, or brings its registration up to date.
+
+    Only what was written since the last sync is looked at, as far as the active timeline tells it. Else the table's
+    partition paths and the catalog's partitions are listed.
+
+    Args:
+        table: the table.
+        catalog: where it is registered.
+        settings: under which name, and how.
+        commits: decoded commits of the table; None: they are read.
+        everything: lists in any case.
+
+    Returns:
+        What changed. A table without a commit is not registered: it has no columns yet.
+
+    Raises:
+        CatalogError: the catalog does not answer, or has another table of that name; what was done before stays, and
+            the next sync goes on from there.
+        StorageError, CorruptFileError: the table cannot be read.
+    """
+    timeline, known = table.load_timeline(), commits or table.open_commits()
+    schema = table.load_schema(timeline, known)
+    if schema is None or not timeline.completed_writes:
+        return SyncReport()
+    until = settled_until(timeline)
+    wanted = register_as(table.config, schema, catalog_location(table.storage.base_uri, settings), settings, until)
+    if settings.creates_database:
+        catalog.create_database(wanted[0].database)
+    looks = _Looks(table, timeline, known, settings)
+    reports = [_Sync(looks, catalog, everything).run(view) for view in wanted]
+    done = _together(reports, wanted, until)
+    log.info(
+        "catalog_synced",
+        table=table.storage.base_uri,
+        registered=", ".join(done.tables),
+        partitions_added=done.partitions_added,
+        partitions_dropped=done.partitions_dropped,
+        columns_changed=bool(done.changed),
+        synced_until=until,
+    )
+    return done
+
+
+def describe_registration(table: HudiTable, settings: CatalogSettings) -> tuple[tuple[Registration, Partitions], ...]:
+    """What a catalog would be told of a table: each view, with its partitions.
+
+    Args:
+        table: the table.
+        settings: under which name, and how.
+
+    Raises:
+        CatalogError: the table has no commit yet, or paths that are not taken apart.
+    """
+    timeline, commits = table.load_timeline(), table.open_commits()
+    schema = table.load_schema(timeline, commits)
+    if schema is None or not timeline.completed_writes:
+        raise CatalogError(f"the table {table.storage.base_uri!r} has no commit yet, and so no columns")
+    location = catalog_location(table.storage.base_uri, settings)
+    looks = _Looks(table, timeline, commits, settings)
+    views = register_as(table.config, schema, location, settings, settled_until(timeline))
+    return tuple((one, looks.locate(one, looks.paths_with_rows()) if one.partition_keys else {}) for one in views)
+
+
+def catalog_location(base_uri: str, settings: CatalogSettings) -> str:
+    """A table's root as the readers of a catalog find it: with a scheme, which for Glue is ``s3``."""
+    uri = base_uri if "://" in base_uri else f"file:{base_uri}"
+    scheme, marks, rest = uri.partition("://")
+    if settings.kind is not None and settings.kind.value == "glue" and marks and scheme in ("s3a", "s3n"):
+        return f"s3://{rest}"
+    return uri
+
+
+@dataclass(frozen=True)
+class _Looks:
+    """Where the partitions of a table are."""
+
+    table: HudiTable
+    timeline: Timeline
+    commits: CommitCache
+    settings: CatalogSettings
+
+    def locate(self, wanted: Registration, paths: Iterable[str]) -> Partitions:
+        """Partition paths as the catalog knows them: by the values of the partition columns."""
+        fields, config = [key.name for key in wanted.partition_keys], self.table.config
+        extractor = self.settings.extractor
+        return {
+            partition_values(path, fields, extractor, decodes=config.url_encode): join(wanted.location, path)
+            for path in paths
+        }
+
+    def paths_with_rows(self) -> Sequence[str]:
+        """The partition paths of the table, but for those that were deleted and whose files are not cleaned yet."""
+        writes = [(one, self.commits.read(one)) for one in self.timeline.writes_by_time]
+        deleted = {path for path in find_path_changes(writes).deleted if not self.has_rows(path)}
+        return [path for path in self.table.listing.list_partition_paths() if path not in deleted]
+
+    def has_rows(self, path: str) -> bool:
+        """Whether a path has a file that a snapshot shows; a deleted one may have been written again."""
+        view = self.table.load_slicing(self.timeline, self.commits)
+        groups = list_file_groups(self.table.listing, path, view)
+        return any(group.latest_base_file is not None or group.log_files for group in groups)
+
+
+@dataclass(frozen=True)
+class _Sync:
+    """The sync of one view of a table."""
+
+    looks: _Looks
+    catalog: Catalog
+    everything: bool
+
+    def run(self, wanted: Registration) -> SyncReport:
+        found = self.catalog.find_table(wanted.database, wanted.name)
+        name = f"{wanted.database}.{wanted.name}"
+        if found is not None and found.location.rstrip("/") != wanted.location.rstrip("/"):
+            raise CatalogError(
+                f"the catalog has another table {name!r}, at {found.location!r}, and this one is at "
+                f"{wanted.location!r}: give it another name (hoodie.datasource.hive_sync.table, .database), or drop "
+                "the other one there"
+            )
+        # the time of the sync is the last thing said: one that ends before goes on where it began
+        since = found.parameters.get(LAST_SYNC, "") if found is not None else ""
+        begun = synced_until(wanted, since)
+        if found is None:
+            self.catalog.create_table(begun)
+        has_changed = found is not None and is_changed(wanted, found)
+        if has_changed:
+            self.catalog.change_table(begun, cascades=True)
+        partitions = self._sync_partitions(wanted, since)
+        is_same = found is not None and not has_changed and partitions.is_empty
+        if begun != wanted and not (is_same and self.looks.settings.only_changes):
+            self.catalog.change_table(wanted, cascades=False)
+        return SyncReport(
+            (name,),
+            (name,) if found is None else (),
+            (name,) if has_changed else (),
+            partitions.partitions_added,
+            partitions.partitions_dropped,
+            partitions.partitions_moved,
+            partitions.has_listed,
+        )
+
+    def _sync_partitions(self, wanted: Registration, since: str) -> SyncReport:
+        if not wanted.partition_keys:
+            return SyncReport()
+        if self.everything or not are_told(self.looks.timeline, since):
+            return self._compare(wanted)
+        # what is equal to `since` was registered; what is older was settled then
+        newer = [one for one in self.looks.timeline.writes_by_time if one.time > since]
+        changes = find_path_changes([(one, self.looks.commits.read(one)) for one in newer])
+        return self._apply(wanted, changes)
+
+    def _apply(self, wanted: Registration, changes: PathChanges) -> SyncReport:
+        added = self.looks.locate(wanted, changes.written)
+        gone = [path for path in changes.deleted if not self.looks.has_rows(path)]
+        dropped = list(self.looks.locate(wanted, gone))
+        if dropped:
+            self.catalog.drop_partitions(wanted, dropped)
+        new = self.catalog.add_partitions(wanted, added) if added else 0
+        return SyncReport(partitions_added=new, partitions_dropped=len(dropped))
+
+    def _compare(self, wanted: Registration) -> SyncReport:
+        there = self.looks.locate(wanted, self.looks.paths_with_rows())
+        found = self.catalog.list_partitions(wanted)
+        dropped = [values for values in found if values not in there]
+        moved = {
+            values: location
+            for values, location in there.items()
+            if values in found and found[values].rstrip("/") != location.rstrip("/")
+        }
+        if dropped:
+            self.catalog.drop_partitions(wanted, dropped)
+        if moved:
+            self.catalog.move_partitions(wanted, moved)
+        missing = {values: location for values, location in there.items() if values not in found}
+        added = self.catalog.add_partitions(wanted, missing) if missing else 0
+        return SyncReport(
+            partitions_added=added, partitions_dropped=len(dropped), partitions_moved=len(moved), has_listed=True
+        )
+
+
+def _together(reports: Sequence[SyncReport], wanted: Sequence[Registration], until: str) -> SyncReport:
+    return SyncReport(
+        tuple(f"{one.database}.{one.name}" for one in wanted),
+        tuple(name for report in reports for name in report.created),
+        tuple(name for report in reports for name in report.changed),
+        sum(report.partitions_added for report in reports),
+        sum(report.partitions_dropped for report in reports),
+        sum(report.partitions_moved for report in reports),
+        any(report.has_listed for report in reports),
+        until,
+    )

@@ -1,0 +1,186 @@
+"""Where and how a table is registered: ``hoodie.datasource.hive_sync.*`` (pure; HiveSyncConfig)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from table.config.choice import Choice
+from table.errors import InvalidConfigError
+from table.options.numbers import Whole
+from table.options.settings import Settings, option
+from table.options.values import Flag, Names, OneOf, Text, refuse
+
+
+class CatalogKind(Choice):
+    """Which catalog keeps the table."""
+
+    HMS = "hms"
+    GLUE = "glue"
+
+
+class RegisteredAs(Choice):
+    """Which views of a merge-on-read table are registered (``hoodie.datasource.hive_sync.table.strategy``)."""
+
+    ALL = "ALL"
+    READ_OPTIMIZED = "RO"
+    REALTIME = "RT"
+
+
+class PartitionExtractor(Choice):
+    """How a partition path is taken apart."""
+
+    WHOLE_PATH = "SinglePartPartitionValueExtractor"
+    HIVE_STYLE = "HiveStylePartitionValueExtractor"
+    EACH_LEVEL = "MultiPartKeysValueExtractor"
+    SLASHED_DAY = "SlashEncodedDayPartitionValueExtractor"
+    NONE = "NonPartitionedExtractor"
+
+
+@dataclass(frozen=True)
+class ClassNamed:
+    """A choice by the name of Hudi's class, with or without its package."""
+
+    names: Mapping[str, Choice]
+    what: str
+
+    @property
+    def allowed(self) -> str:
+        """What may be given."""
+        return ", ".join(self.names)
+
+    def read(self, name: str, value: Any) -> Choice | None:
+        """The choice; None where it is empty."""
+        if isinstance(value, Choice):
+            return value
+        if not isinstance(value, str):
+            refuse(name, value, f"must be the name of a {self.what}")
+        if not value.strip():
+            return None
+        found = self.names.get(value.strip().rpartition(".")[2])
+        if found is None:
+            refuse(name, value, f"is no {self.what} that is known here: use one of {self.allowed}")
+        return found
+
+
+EXTRACTORS = ClassNamed(MappingProxyType({one.value: one for one in PartitionExtractor}), "partition extractor")
+SYNC_TOOLS = ClassNamed(
+    MappingProxyType(
+        {
+            "HiveSyncTool": CatalogKind.HMS,
+            "AwsGlueCatalogSyncTool": CatalogKind.GLUE,
+            "AWSGlueCatalogSyncTool": CatalogKind.GLUE,
+        }
+    ),
+    "sync tool",
+)
+
+
+@dataclass(frozen=True)
+class CatalogSettings(Settings):
+    """Registration of the table in a catalog, after commits (HiveSyncConfig, GlueCatalogSyncClientConfig).
+
+    Attributes:
+        hive_enabled: whether commits are followed by a sync (``hoodie.datasource.hive_sync.enable``).
+        meta_enabled: the same by the newer key.
+        mode: ``hms`` for a Hive metastore by thrift, ``glue`` for AWS Glue; None: ``hms`` where `uris` are given.
+        tool: Hudi's class of the sync, which says the same as `mode`.
+        uris: of the metastore, such as ``thrift://host:9083``; the first one that answers is used.
+        database: the table's; created where it is absent.
+        table: its name there; None: the table's own.
+        partition_fields: names of the partition columns there; None: the table's partition fields.
+        extractor: how partition paths are taken apart; None: by the number of fields.
+        strategy: of a merge-on-read table: ALL registers ``t``, ``t_ro`` and ``t_rt``.
+        skip_ro_suffix: whether the read-optimised view is ``t`` instead of ``t_ro``.
+        supports_timestamp: whether instants are ``timestamp`` there, and not ``bigint``.
+        creates_database: whether a database that is absent is created.
+        only_changes: whether a commit that changes neither columns nor partitions changes nothing there, not even
+            the time of the last sync.
+        batch: partitions of one call; the limits of Glue apply there.
+        property_piece: most letters of one property of the schema.
+    """
+
+    hive_enabled: bool = option(default=False, kind=Flag())
+    meta_enabled: bool = option(default=False, kind=Flag())
+    mode: CatalogKind | None = option(None, OneOf(CatalogKind, what="catalog"))
+    tool: CatalogKind | None = option(None, SYNC_TOOLS)
+    uris: tuple[str, ...] | None = option(None, Names())
+    database: str = option("default", Text())
+    table: str | None = option(None, Text())
+    partition_fields: tuple[str, ...] | None = option(None, Names())
+    extractor: PartitionExtractor | None = option(None, EXTRACTORS)
+    strategy: RegisteredAs = option(RegisteredAs.ALL, OneOf(RegisteredAs))
+    skip_ro_suffix: bool = option(default=False, kind=Flag())
+    supports_timestamp: bool = option(default=False, kind=Flag())
+    creates_database: bool = option(default=True, kind=Flag())
+    only_changes: bool = option(default=False, kind=Flag())
+    batch: int = option(1000, Whole(1))
+    property_piece: int = option(4000, Whole(100))
+
+    @property
+    def enabled(self) -> bool:
+        """Whether commits are followed by a sync."""
+        return self.hive_enabled or self.meta_enabled
+
+    @property
+    def kind(self) -> CatalogKind | None:
+        """The catalog; None where nothing says which."""
+        return self.mode or self.tool or (CatalogKind.HMS if self.uris else None)
+
+
+def check_names_catalog(settings: CatalogSettings) -> CatalogKind:
+    """Which catalog is meant, and that it can be found.
+
+    Raises:
+        InvalidConfigError: nothing says so.
+    """
+    kind = settings.kind
+    if kind is None or (kind is CatalogKind.HMS and not settings.uris):
+        raise InvalidConfigError(
+            "the table is to be registered in a catalog, and nothing says in which: set "
+            "hoodie.datasource.hive_sync.metastore.uris=thrift://host:9083 for a Hive metastore, or "
+            "hoodie.datasource.hive_sync.mode=glue for AWS Glue"
+        )
+    return kind
+
+
+_SYNC = "hoodie.datasource.hive_sync."
+# key -> field of `CatalogSettings`
+CATALOG_KEYS: Mapping[str, str] = MappingProxyType(
+    {
+        f"{_SYNC}enable": "hive_enabled",
+        "hoodie.datasource.meta.sync.enable": "meta_enabled",
+        f"{_SYNC}mode": "mode",
+        "hoodie.meta.sync.client.tool.class": "tool",
+        f"{_SYNC}metastore.uris": "uris",
+        f"{_SYNC}database": "database",
+        f"{_SYNC}table": "table",
+        f"{_SYNC}partition_fields": "partition_fields",
+        f"{_SYNC}partition_extractor_class": "extractor",
+        f"{_SYNC}table.strategy": "strategy",
+        f"{_SYNC}skip_ro_suffix": "skip_ro_suffix",
+        f"{_SYNC}support_timestamp": "supports_timestamp",
+        f"{_SYNC}auto_create_database": "creates_database",
+        "hoodie.datasource.meta_sync.condition.sync": "only_changes",
+        f"{_SYNC}batch_num": "batch",
+        f"{_SYNC}schema_string_length_thresh": "property_piece",
+    }
+)
+# Flink's spellings, and an older one
+CATALOG_ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "hive_sync.enable": f"{_SYNC}enable",
+        "hive_sync.enabled": f"{_SYNC}enable",
+        f"{_SYNC}enabled": f"{_SYNC}enable",
+        "hive_sync.mode": f"{_SYNC}mode",
+        "hive_sync.metastore.uris": f"{_SYNC}metastore.uris",
+        "hive_sync.db": f"{_SYNC}database",
+        "hive_sync.table": f"{_SYNC}table",
+        "hive_sync.partition_fields": f"{_SYNC}partition_fields",
+        "hive_sync.partition_extractor_class": f"{_SYNC}partition_extractor_class",
+        "hive_sync.table.strategy": f"{_SYNC}table.strategy",
+        "hive_sync.skip_ro_suffix": f"{_SYNC}skip_ro_suffix",
+        "hive_sync.support_timestamp": f"{_SYNC}support_timestamp",
+        "hive_sync.conditional_sync": "hoodie.datasource.meta_sync.condition.sync",
+    }
+)

@@ -1,0 +1,53 @@
+"""Registration as a service after commits. It fails no batch: what it could not do, the next one does."""
+
+from table.catalog.catalog import Catalog
+from table.catalog.connect import connect
+from table.catalog.sync import sync_table
+from table.config.table_config import TableConfig
+from table.hudi_table import HudiTable
+from table.options.catalog_settings import CatalogSettings
+from table.options.choices import CleanFailure
+from table.services.service import ServiceOutcome, Spread, Trigger
+from table.timeline.timeline import Timeline
+
+
+class CatalogService:
+    """Keeps the registration of a table up.
+
+    Args:
+        settings: where and how.
+        catalog: None: one is connected to by the settings, at the first commit.
+    """
+
+    name = "catalog sync"
+    plans_between_batches = False
+    on_failure = CleanFailure.WARN
+
+    def __init__(self, settings: CatalogSettings, catalog: Catalog | None = None) -> None:
+        self._settings, self._catalog = settings, catalog
+
+    def trigger(self, config: TableConfig) -> Trigger:  # noqa: ARG002
+        """After each commit, beside the next batch."""
+        return Trigger.BACKGROUND
+
+    def advise(self, table: HudiTable, timeline: Timeline) -> None:
+        """Says nothing."""
+
+    def plan(self, table: HudiTable) -> CatalogSettings | None:  # noqa: ARG002
+        """What there is to do is seen when it is done: a catalog has no plan that others must know of."""
+        return self._settings
+
+    def execute(
+        self,
+        table: HudiTable,
+        plan: CatalogSettings,
+        spread: Spread | None = None,  # noqa: ARG002
+    ) -> ServiceOutcome:
+        """Registers what is new since the last time that it succeeded.
+
+        Raises:
+            CatalogError: the catalog does not answer, or refuses.
+        """
+        self._catalog = self._catalog or connect(plan)
+        sync_table(table, self._catalog, plan)
+        return ServiceOutcome()

@@ -1,0 +1,149 @@
+"""Tables in a real Hive metastore: what is there afterwards, and what Spark with Hudi's bundle reads through it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from engine import rows
+from fake_catalog import FakeCatalog
+from metastore import serve_metastore
+
+from hudistream import ArrowSink
+from table import CatalogError, read_table
+from table.catalog.hive_metastore import HiveMetastore
+from table.catalog.sync import sync_table
+from table.hudi_table import HudiTable
+from table.options.write_options import parse_options
+
+pytestmark = [pytest.mark.slow, pytest.mark.places]
+SYNC = "hoodie.datasource.hive_sync."
+READER = Path(__file__).with_name("read_by_spark.py")
+BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:1.0.2"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    with serve_metastore(tmp_path_factory.mktemp("metastore") / "m") as found:
+        yield found
+
+
+def settings_of(address, database, **options):
+    named = {f"{SYNC}metastore.uris": address, f"{SYNC}database": database, **options}
+    return parse_options(named).options.catalog
+
+
+def write(path, options, number, batch):
+    """Writes a batch, and waits for the services after it."""
+    with ArrowSink(
+        path, {"hoodie.clean.automatic": "false", **options}, key="id", partition_by="p", order_by="ts"
+    ) as sink:
+        sink.write(batch, number)
+
+
+def wider(numbers, **values):
+    batch = rows(numbers, **values)
+    return batch.append_column("w", pa.array([1.5] * len(batch)))
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("is_styled", [False, True])
+def test_the_metastore_has_what_the_catalog_in_memory_has(address, tmp_path, kind, is_styled):
+    path, database = str(tmp_path / "t"), f"lake_{kind[:4].lower()}_{str(is_styled).lower()}"
+    options = {
+        "hoodie.datasource.write.table.type": kind,
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.datasource.write.hive_style_partitioning": str(is_styled).lower(),
+    }
+    settings = settings_of(address, database, **{f"{SYNC}batch_num": "10"})
+    memory, catalog = FakeCatalog(), HiveMetastore(settings)
+    names = ["t", "t_ro", "t_rt"] if kind == "MERGE_ON_READ" else ["t"]
+
+    def both():
+        done = [sync_table(HudiTable.open(path), one, settings) for one in (memory, catalog)]
+        assert done[0] == done[1]
+        for name in names:
+            found, wanted = catalog.find_table(database, name), memory.find_table(database, name)
+            own = {"transient_lastDdlTime", "last_modified_by", "last_modified_time", "COLUMN_STATS_ACCURATE"}
+            assert {k: v for k, v in found.parameters.items() if k not in own} == dict(wanted.parameters)
+            assert (found.columns, found.partition_keys, found.location) == (
+                wanted.columns, wanted.partition_keys, wanted.location,
+            )  # fmt: skip
+            assert catalog.list_partitions(found) == memory.list_partitions(found)
+            with catalog._asking("test") as client:
+                stored = client.get_partitions(database, name, -1)
+            assert {tuple(c.name for c in one.sd.cols) for one in stored} == {tuple(c.name for c in found.columns)}
+        return done[0]
+
+    write(path, options, 0, rows(range(45), partition=lambda n: f"p{n}"))
+    assert both().partitions_added == 45 * len(names)
+    batch = wider(range(45, 50), partition=lambda n: f"p{n}")
+    write(path, options, 1, batch)
+    assert (both().partitions_added, both().is_empty) == (5 * len(names), True)
+    gone = "p=p1*" if is_styled else "p1*"
+    drop = {
+        "hoodie.datasource.write.operation": "delete_partition",
+        "hoodie.datasource.write.partitions.to.delete": gone,
+    }
+    write(path, {**options, **drop}, 2, batch.slice(0, 0))
+    assert both().partitions_dropped == 11 * len(names)
+    catalog.close()
+
+
+def test_spark_with_hudis_bundle_reads_through_the_metastore(address, tmp_path):
+    wanted = {}
+    for name, options in {
+        "cow": {"hoodie.datasource.write.hive_style_partitioning": "true"},
+        "plain": {},
+        "mor": {"hoodie.datasource.write.table.type": "MERGE_ON_READ"},
+        "eight": {"hoodie.write.table.version": "8"},
+    }.items():
+        path = str(tmp_path / name)
+        shown = {**options, "hoodie.table.name": name, "hoodie.datasource.write.operation": "upsert"}
+        shown |= {f"{SYNC}enable": "true", f"{SYNC}metastore.uris": address, f"{SYNC}database": "read"}
+        write(path, shown, 0, rows(range(9)))
+        write(path, shown, 1, rows(range(5), ts=1, v="new"))
+        write(path, shown, 2, wider(range(5, 12), ts=2, v="newer"))
+        wanted[name] = sorted(
+            [row["id"], row["p"], row["ts"], row["v"], row["w"]] for row in read_table(path).to_pylist()
+        )
+    asked = [
+        f"SELECT id, p, ts, v, w FROM read.{name} WHERE p <> 'p9' ORDER BY id"
+        for name in ("cow", "plain", "mor", "mor_rt")
+    ]
+    asked += [
+        "SELECT count(*) FROM read.mor_ro",
+        "SELECT id, p, ts, v, w FROM read.eight ORDER BY id",
+        "SHOW PARTITIONS read.cow",
+    ]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(
+        [sys.executable, str(READER), BUNDLE, address, json.dumps(asked)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-30000:]
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    assert [sorted(answer) for answer in found[:4]] == [wanted["cow"], wanted["plain"], wanted["mor"], wanted["mor"]]
+    assert found[4] == [[12]]  # new rows have base files at once; what changed since is not seen
+    assert sorted(found[5]) == wanted["eight"]
+    assert sorted(row[0] for row in found[6]) == ["p=p0", "p=p1", "p=p2"]
+
+
+def test_a_metastore_that_is_down_is_named(tmp_path):
+    write(str(tmp_path / "t"), {}, 0, rows([0]))
+    settings = settings_of("thrift://127.0.0.1:9", "lake")
+    with pytest.raises(CatalogError, match=r"thrift://127\.0\.0\.1:9 did not answer for the database 'lake'"):
+        sync_table(HudiTable.open(str(tmp_path / "t")), HiveMetastore(settings), settings)
+
+
+def test_a_metastore_behind_an_address_that_is_down_is_found(address, tmp_path):
+    write(str(tmp_path / "t"), {}, 0, rows([0]))
+    settings = settings_of(f"thrift://127.0.0.1:9,{address}", "behind")
+    assert sync_table(HudiTable.open(str(tmp_path / "t")), HiveMetastore(settings), settings).created == ("behind.t",)

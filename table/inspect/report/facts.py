@@ -1,0 +1,184 @@
+"""What a report shows, gathered with one look at each folder. No data file is opened unless the table is checked."""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from table.errors import HudiError
+from table.hudi_table import HudiTable
+from table.inspect.contents import load_files, load_history
+from table.inspect.health import Health, load_health
+from table.options.write_options import WriteOptions
+from table.services.check.check import check
+from table.services.check.finding import CheckReport
+from table.services.clean.judgement import PartitionFates, judge_files
+from table.snapshot import Snapshot
+
+MOST_COMMITS = 400
+MOST_LISTED = 200
+LARGEST_PARTITIONS = 300
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """The bytes of a table's data files, by what keeps them.
+
+    Attributes:
+        live: what a snapshot reader opens.
+        superseded: older versions that no reader has pinned; those that the next clean deletes among them.
+        pinned: older versions that readers or savepoints hold.
+        cleanable: of the superseded ones, what the next clean deletes.
+    """
+
+    live: int = 0
+    superseded: int = 0
+    pinned: int = 0
+    cleanable: int = 0
+
+
+@dataclass(frozen=True)
+class ReportFacts:
+    """All that a report shows.
+
+    Attributes:
+        name: the table's.
+        path: its address.
+        health: the state, and the verdict.
+        commits: rows of `HudiTable.history`, newest first, at most `MOST_COMMITS`.
+        commits_left_out: how many more the timeline has.
+        file_sizes: bytes of each live base file.
+        small_bytes: files below are small.
+        partitions: (path, live bytes), largest first, at most `LARGEST_PARTITIONS`.
+        partition_count: how many there are.
+        other_bytes: live bytes of the partitions that are not listed.
+        log_counts: number of log files -> how many file slices have so many.
+        bytes: by what keeps them; None: could not be told.
+        next_clean: (path of a file, bytes, rule) that the next clean deletes, at most `MOST_LISTED`.
+        next_clean_count: how many files that are.
+        schema: (name, type in words, whether it may be null) of each column.
+        schema_changes: (instant, change in words), newest first.
+        checked: what `check` found; None: it was not asked.
+        problems: parts of the report that could not be made, and why.
+    """
+
+    name: str
+    path: str
+    health: Health | None
+    commits: tuple[dict[str, Any], ...] = ()
+    commits_left_out: int = 0
+    file_sizes: tuple[int, ...] = ()
+    small_bytes: int = 0
+    partitions: tuple[tuple[str, int], ...] = ()
+    partition_count: int = 0
+    other_bytes: int = 0
+    log_counts: tuple[tuple[int, int], ...] = ()
+    bytes: Bytes | None = None
+    next_clean: tuple[tuple[str, int, str], ...] = ()
+    next_clean_count: int = 0
+    schema: tuple[tuple[str, str, bool], ...] = ()
+    schema_changes: tuple[tuple[str, str], ...] = ()
+    checked: CheckReport | None = None
+    problems: tuple[str, ...] = field(default=())
+
+
+def load_report(table: HudiTable, options: WriteOptions | None = None, *, checks: bool = True) -> ReportFacts:
+    """Looks at a table for a report. A part that cannot be read is named in `problems`, and the others are made.
+
+    Args:
+        table: the table.
+        options: of the sink: what is small, what the next clean takes.
+        checks: whether the table is checked, which reads footers.
+    """
+    options = options or WriteOptions()
+    facts = ReportFacts(
+        table.config.name, table.storage.base_uri, None, small_bytes=options.sizes.small_file_limit_bytes
+    )
+    for what, part in (
+        ("health", _with_health),
+        ("history", _with_history),
+        ("files", _with_files),
+        ("what cleaning does", _with_fates),
+        ("schema", _with_schema),
+        *((("check", _with_check),) if checks else ()),
+    ):
+        try:
+            facts = part(facts, table, options)
+        except (HudiError, OSError, ValueError) as error:
+            facts = replace(facts, problems=(*facts.problems, f"{what}: {type(error).__name__}: {error}"))
+    return facts
+
+
+def _with_health(facts: ReportFacts, table: HudiTable, options: WriteOptions) -> ReportFacts:
+    found = load_health(table, options.sizes, options.clean, options.archive, options.compaction)
+    return replace(facts, health=found)
+
+
+def _with_history(facts: ReportFacts, table: HudiTable, _: WriteOptions) -> ReportFacts:
+    rows = load_history(table)
+    commits = rows.slice(0, MOST_COMMITS).to_pylist()
+    changes = [(row["instant"], change) for row in commits for change in row["schema_changes"] or ()]
+    left = max(0, len(rows) - MOST_COMMITS)
+    return replace(facts, commits=tuple(commits), commits_left_out=left, schema_changes=tuple(changes[:MOST_LISTED]))
+
+
+def _with_files(facts: ReportFacts, table: HudiTable, _: WriteOptions) -> ReportFacts:
+    files = load_files(table)
+    sizes: list[int] = []
+    logs: Counter[tuple[str, str]] = Counter()
+    by_path: Counter[str] = Counter()
+    slices: set[tuple[str, str]] = set()
+    columns = [files.column(name).to_pylist() for name in ("partition_path", "file_id", "kind", "size_bytes")]
+    for path, file_id, kind, size in zip(*columns, strict=True):
+        slices.add((path, file_id))
+        by_path[path] += size
+        if kind == "base":
+            sizes.append(size)
+        else:
+            logs[path, file_id] += 1
+    largest = by_path.most_common(LARGEST_PARTITIONS)
+    return replace(
+        facts,
+        file_sizes=tuple(sizes),
+        partitions=tuple(largest),
+        partition_count=len(by_path),
+        other_bytes=sum(by_path.values()) - sum(size for _, size in largest),
+        log_counts=tuple(sorted(Counter(logs.get(one, 0) for one in slices).items())),
+    )
+
+
+def _with_fates(facts: ReportFacts, table: HudiTable, options: WriteOptions) -> ReportFacts:
+    found, count = Bytes(), 0
+    listed: list[tuple[str, int, str]] = []
+    for of_path in judge_files(table, options.clean):
+        found = _counted(found, of_path)
+        for fate in of_path.deleted:
+            count += 1
+            if len(listed) < MOST_LISTED:
+                listed.append((fate.file.path, fate.file.size_bytes, fate.rule))
+    return replace(facts, bytes=found, next_clean=tuple(listed), next_clean_count=count)
+
+
+def _counted(so_far: Bytes, of_path: PartitionFates) -> Bytes:
+    live = superseded = pinned = cleanable = 0
+    for fate in of_path.fates:
+        size = fate.file.size_bytes
+        if fate.seen.superseded_at is None:
+            live += size
+        elif fate.is_held or "savepoint" in fate.rule:
+            pinned += size
+        else:
+            superseded += size
+            cleanable += size if fate.deleted else 0
+    return Bytes(
+        so_far.live + live, so_far.superseded + superseded, so_far.pinned + pinned, so_far.cleanable + cleanable
+    )
+
+
+def _with_schema(facts: ReportFacts, table: HudiTable, _: WriteOptions) -> ReportFacts:
+    snapshot = Snapshot.load(table)
+    stored = table.load_schema(snapshot.timeline)
+    return replace(facts, schema=tuple((one.name, str(one.type), one.nullable) for one in stored or ()))
+
+
+def _with_check(facts: ReportFacts, table: HudiTable, _: WriteOptions) -> ReportFacts:
+    return replace(facts, checked=check(table))

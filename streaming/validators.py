@@ -55,7 +55,7 @@ class PendingBatch:
             raise InvalidConfigError(f"the table has no column {unknown[0]!r}; it has {', '.join(full.names)}")
         wanted = pa.schema([full.field(name) for name in dict.fromkeys((*columns, COMMIT_TIME))])
         for stat in self.stats:
-            with StoredBaseFile(self.storage, stat.path) as file:
+            with StoredBaseFile(self.storage, stat.path, stat.file_size_bytes or None) as file:
                 for rows in file.read_batches(wanted):
                     mine = rows.filter(pc.equal(rows.column(COMMIT_TIME).cast(pa.string()), self.instant_time))
                     yield conform(mine, pa.schema([wanted.field(name) for name in columns]))

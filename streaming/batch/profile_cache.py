@@ -133,7 +133,7 @@ class ProfileCache:
         stats = base_file_stats(metadata.stats)
         for stat in stats[:FOOTERS_SAMPLED]:
             try:
-                sampled.append(read_footer_bytes(self._storage, stat.path))
+                sampled.append(read_footer_bytes(self._storage, stat.path, stat.file_size_bytes or None))
             except (HudiError, FileNotFoundError):
                 continue  # cleaned since; an estimate does without
         return round(sum(sampled) / len(sampled) * len(stats)) if sampled else 0

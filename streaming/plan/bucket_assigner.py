@@ -134,7 +134,7 @@ class BucketAssigner:
     def _next_bucket(self) -> tuple[Bucket, int]:
         if self._small_files:
             file = self._small_files.pop(0)
-            bucket = Bucket(BucketType.UPDATE, self._partition_path, file.file_id, file.base_file)
+            bucket = Bucket(BucketType.UPDATE, self._partition_path, file.file_id, file.base_file, file.size_bytes)
             return bucket, self._rules.capacity(file)
         bucket = Bucket(BucketType.INSERT, self._partition_path, self._new_file_id())
         return bucket, self._rules.new_file_rows

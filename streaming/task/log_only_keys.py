@@ -52,7 +52,7 @@ def _find_key(plan: TaskPlan, found: FileSlice) -> str | None:
     """A key that readers see and the base file does not have."""
     context, held = plan.context, pa.array([], pa.string())
     if found.base_file is not None:
-        with StoredBaseFile(context.storage, found.base_file.path) as file:
+        with StoredBaseFile(context.storage, found.base_file.path, found.base_file.size_bytes) as file:
             parts = [rows.column(RECORD_KEY) for rows in file.read_batches(pa.schema([(RECORD_KEY, pa.string())]))]
         held = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string()).combine_chunks()
     rules = replace(context.merge, deletes_all=False)  # those of what is stored, whatever this batch does

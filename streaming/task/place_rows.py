@@ -192,7 +192,7 @@ def removes_of(rows: pa.Table, column: str) -> Flags:
 
 
 def _next_version(file: BaseFile) -> Bucket:
-    return Bucket(BucketType.UPDATE, file.partition_path, file.file_id, file.name)
+    return Bucket(BucketType.UPDATE, file.partition_path, file.file_id, file.name, file.size_bytes)
 
 
 def _bucket_of_each(files: Sequence[BaseFile], buckets: int) -> dict[int, Bucket]:

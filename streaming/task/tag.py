@@ -194,7 +194,7 @@ class _Tagger:
             return incoming, np.ones(len(incoming), np.bool_)
         with (
             failing_at(partition_path=file.partition_path, file_group=file.file_id),
-            StoredBaseFile(self._plan.context.storage, file.path) as stored,
+            StoredBaseFile(self._plan.context.storage, file.path, file.size_bytes) as stored,
         ):
             old = _rows_at(stored, schema, stored_rows)
         newer = newer_than_stored(old, incoming, rules)

@@ -127,10 +127,11 @@ class LookedIntoFile:
         storage: the table's.
         path: of the file.
         cache: of this process.
+        size: bytes of the file, where they are known.
     """
 
-    def __init__(self, storage: Storage, path: str, cache: KeyCache) -> None:
-        self._storage, self._path, self._cache = storage, path, cache
+    def __init__(self, storage: Storage, path: str, cache: KeyCache, size: int | None = None) -> None:
+        self._storage, self._path, self._cache, self._size = storage, path, cache, size
         self._stored: StoredBaseFile | None = None
 
     def __enter__(self) -> "LookedIntoFile":  # noqa: PYI034 typing.Self is younger than Python 3.10
@@ -142,7 +143,7 @@ class LookedIntoFile:
 
     def _open(self) -> StoredBaseFile:
         if self._stored is None:
-            self._stored = StoredBaseFile(self._storage, self._path)
+            self._stored = StoredBaseFile(self._storage, self._path, self._size)
         return self._stored
 
     def load_known(self) -> KnownFile:

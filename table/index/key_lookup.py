@@ -115,7 +115,7 @@ def _look_into(
 ) -> tuple[FileHits, LookupCounts]:
     nothing = FileHits(file, np.zeros(0, np.int64), np.zeros(0, np.int64))
     filtered = False
-    with LookedIntoFile(storage, file.path, cache) as looked_into:
+    with LookedIntoFile(storage, file.path, cache, file.size_bytes) as looked_into:
         known = looked_into.load_known()
         if prune:
             low, high = sought.within(known.bounds if ranges else None)

@@ -73,7 +73,8 @@ def _stored_rows(plan: ScanPlan, found: FileSlice, keys: pa.Array) -> list[pa.Ta
         return [rows.filter(pc.is_in(rows[RECORD_KEY], keys)).select(plan.names) for rows in tables]
     storage = plan.context.table.storage
     # the plan has asked ranges and filters
-    with deletion_named(storage), StoredBaseFile(storage, found.base_file.path) as file:
+    base = found.base_file
+    with deletion_named(storage), StoredBaseFile(storage, base.path, base.size_bytes) as file:
         return list(_rows_of(plan, file, keys))
 
 

@@ -208,7 +208,7 @@ def newest_records(held: list[pa.Table], reading: SliceReading) -> pa.Table:
 def _base_rows(storage: Storage, file: BaseFile | None, schema: pa.Schema) -> Iterator[pa.Table]:
     if file is None:
         return
-    with StoredBaseFile(storage, file.path) as stored:
+    with StoredBaseFile(storage, file.path, file.size_bytes) as stored:
         yield from stored.read_batches(schema, batch_rows=_MERGED_ROWS)
 
 

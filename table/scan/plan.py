@@ -217,7 +217,8 @@ def _verdict(storage: Storage, found: FileSlice, sought: SoughtKeys) -> str | No
         return None
     if not len(sought.keys):
         return "range"
-    with deletion_named(storage), LookedIntoFile(storage, found.base_file.path, _NO_CACHE) as file:
+    base = found.base_file
+    with deletion_named(storage), LookedIntoFile(storage, base.path, _NO_CACHE, base.size_bytes) as file:
         known = file.load_known()
     low, high = sought.within(known.bounds)
     if low == high:

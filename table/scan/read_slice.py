@@ -68,8 +68,8 @@ def read_slice(context: SliceContext, found: FileSlice, schema: pa.Schema) -> It
         return
     if found.base_file is None:
         return
-    storage = context.table.storage
-    with deletion_named(storage), StoredBaseFile(storage, found.base_file.path) as file:
+    storage, base = context.table.storage, found.base_file
+    with deletion_named(storage), StoredBaseFile(storage, base.path, base.size_bytes) as file:
         yield from file.read_batches(schema)
 
 

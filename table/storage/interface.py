@@ -22,6 +22,7 @@ METAFOLDER = ".hoodie"
 TEMPORARY_PREFIX = ".hudistream-"
 OWN_FOLDER = f"{METAFOLDER}/.hudistream"  # what is ours alone; Hudi passes over it
 OPEN_FOLDER = f"{OWN_FOLDER}/open"
+READ_AT_ONCE_BYTES = 1024 * 1024  # of such a file on an object store a piece costs as much time as the whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +236,10 @@ class Storage(VersionedFiles, ABC):
 
     @abstractmethod
     def open_input(self, path: str, size: int | None = None) -> pa.NativeFile:
-        """The file, open for random reads by Arrow. Its size, from a listing, spares object stores a request."""
+        """The file, open for random reads by Arrow. Its size, from a listing, spares object stores a request.
+
+        A file of at most `READ_AT_ONCE_BYTES` may then be read as a whole: its own length counts, not the one given.
+        """
 
     @property
     def calls_at_once(self) -> int:

@@ -26,8 +26,19 @@ from fsspec.spec import AbstractBufferedFile
 from table import clock
 from table.errors import HudiError, InvalidConfigError, StorageError
 from table.storage.byte_ranges import ByteRange, joined_ranges
-from table.storage.interface import OWN_FOLDER, FileInfo, OutputFile, Stage, Storage, failed, join, stay_inside
+from table.storage.interface import (
+    OWN_FOLDER,
+    READ_AT_ONCE_BYTES,
+    FileInfo,
+    OutputFile,
+    Stage,
+    Storage,
+    failed,
+    join,
+    stay_inside,
+)
 from table.storage.s3_copy import MIN_PART_BYTES, S3Upload, abort_upload, begin_upload, delete_objects, read_blocks
+from table.storage.s3_listing import list_entries, read_object
 from table.storage.s3_versions import get_version, put_version
 from table.storage.versions import REQUEST_TIMEOUT_S, VersionedFile
 from table.version import SIGN
@@ -98,13 +109,15 @@ class FsspecStorage(Storage):
 
     def read(self, path: str) -> bytes:  # noqa: D102
         with _told("read", path):
-            return bytes(self._fs.cat_file(self._full(path)))
+            return (
+                read_object(self._fs, self._full(path)) if self._is_s3 else bytes(self._fs.cat_file(self._full(path)))
+            )
 
     def list_dir(self, path: str) -> list[FileInfo]:  # noqa: D102
         fs, full = self._fs, self._full(path)
         try:
             with _told("list", path):
-                entries = fs.ls(full, detail=True)
+                entries = list_entries(fs, full) if self._is_s3 else fs.ls(full, detail=True)
         except (FileNotFoundError, NotADirectoryError):
             return []
         found = []
@@ -119,7 +132,10 @@ class FsspecStorage(Storage):
         fs, full = self._fs, self._full(path)
         try:
             with _told("list", path):
-                entries = fs.find(full, detail=True)
+                if self._is_s3:
+                    entries = {entry["name"]: entry for entry in list_entries(fs, full, deep=True)}
+                else:
+                    entries = fs.find(full, detail=True)
         except FileNotFoundError:
             return {}
         start = full.strip("/") + "/"
@@ -258,6 +274,8 @@ class FsspecStorage(Storage):
             full = self._full(path)
             if not (self._is_s3 and size):
                 return pa.PythonFile(self._fs.open(full, "rb"), mode="r")
+            if size <= READ_AT_ONCE_BYTES:
+                return pa.BufferReader(read_object(self._fs, full))
             source = self._fs.open(full, "rb", size=size)
             source.details = {"name": full, "size": size, "type": "file"}  # else the first read asks for them
             return pa.PythonFile(source, mode="r")

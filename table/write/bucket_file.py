@@ -83,7 +83,8 @@ class BucketFile:
             return None
         if bucket.base_file is None or self._previous is None:
             raise BrokenInvariantError(f"bucket {bucket} has no base file to continue")
-        return StoredBaseFile(self.context.storage, join(bucket.partition_path, bucket.base_file))
+        path = join(bucket.partition_path, bucket.base_file)
+        return StoredBaseFile(self.context.storage, path, bucket.base_bytes or None)
 
     def close(self) -> None:
         """Closes the older version."""

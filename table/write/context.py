@@ -52,12 +52,14 @@ class Bucket:
         partition_path: "" in a non-partitioned table.
         file_id: with its ``-0``.
         base_file: name of the version to continue; None for INSERT.
+        base_bytes: its size, where it is known; 0: it is not.
     """
 
     type: BucketType
     partition_path: str
     file_id: str
     base_file: str | None = None
+    base_bytes: int = field(default=0, compare=False)
 
 
 class Attempt:

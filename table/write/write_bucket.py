@@ -78,7 +78,7 @@ class InsertMerger:
         """Writes the file. Returns its stat, and how it was written."""
         rows = last_of_each_key(pa.concat_tables([empty_rows(self._context.schema), *self._held]))
         path = join(self._bucket.partition_path, self._bucket.base_file or "")
-        with StoredBaseFile(self._context.storage, path) as stored:
+        with StoredBaseFile(self._context.storage, path, self._bucket.base_bytes or None) as stored:
             keys = rows.column(RECORD_KEY).combine_chunks()
             stored_keys = pa.chunked_array(stored.read_keys(range(len(stored.group_rows))), pa.string())
         found = positions_of(stored_keys, keys)

@@ -27,15 +27,19 @@ _PIECE_BYTES = 4 * 1024 * 1024
 Positions = npt.NDArray[np.int64]
 
 
-def read_footer_bytes(storage: Storage, path: str) -> int:
+def read_footer_bytes(storage: Storage, path: str, size: int | None = None) -> int:
     """Length of a base file's footer, from its last eight bytes.
+
+    Args:
+        storage: the table's.
+        path: relative to the table.
+        size: bytes of the file, where they are known.
 
     Raises:
         CorruptFileError: when the file does not end as a Parquet file does.
     """
-    with storage.open_input(path) as source:
-        size = source.size()
-        source.seek(max(0, size - 8))
+    with storage.open_input(path, size) as source:
+        source.seek(max(0, source.size() - 8))
         tail = source.read(8)
     if len(tail) < 8 or tail[4:] != b"PAR1":
         raise CorruptFileError(f"{path} of {storage.base_uri!r} is not a Parquet file")
@@ -70,15 +74,16 @@ class StoredBaseFile:
     Args:
         storage: the table's.
         path: relative to the table.
+        size: bytes of the file, where they are known: then a store is not asked for them.
 
     Raises:
         CorruptFileError: when the file is no Parquet file, or its footer is damaged.
     """
 
-    def __init__(self, storage: Storage, path: str) -> None:
+    def __init__(self, storage: Storage, path: str, size: int | None = None) -> None:
         self.path = path
         self._name = f"{path} of {storage.base_uri!r}"
-        self._source = storage.open_input(path)
+        self._source = storage.open_input(path, size)
         try:
             self._raw = read_footer(self._source)[1]
             self.footer: Footer = decode_footer(self._raw)

@@ -36,7 +36,7 @@ from table.log import get_logger
 from table.options.groups import BaseFileSettings
 from table.schema.avro_schema import FILE_NAME, RECORD_KEY
 from table.storage.byte_ranges import ByteRange
-from table.storage.interface import OutputFile, Stage, Storage
+from table.storage.interface import READ_AT_ONCE_BYTES, OutputFile, Stage, Storage
 
 log = get_logger("hudistream.base_file")
 
@@ -305,13 +305,15 @@ class BaseFileWriter:
             problem = find_problem(metadata, summary.rows, summary.size_bytes - len(end))
             if problem is not None:
                 return problem
-            with self._storage.open_input(self._path) as written:
+            # of a small file the true length is seen although the size is said: it is read as a whole
+            known = summary.size_bytes if summary.size_bytes <= READ_AT_ONCE_BYTES else None
+            with self._storage.open_input(self._path, known) as written:
                 size, raw = read_footer(written)  # which looks at length and magic behind it
                 # a view would be compared byte by byte, and a filter has a million of them
                 if size != summary.size_bytes or len(raw) != len(end) - TAIL_BYTES or not end.startswith(raw):
                     return "the store holds another footer than was written"
             if self._is_sampled():
-                with StoredBaseFile(self._storage, self._path) as whole:
+                with StoredBaseFile(self._storage, self._path, known) as whole:
                     found = sum(map(len, whole.read_batches(self._schema)))
                 return None if found == summary.rows else f"{found} rows can be read of {summary.rows}"
         except (CorruptFileError, pa.ArrowException, OSError) as error:

@@ -74,7 +74,7 @@ def compact_slice(
 def _change_base(file: CompactedFile, base: BaseFile, held: list[pa.Table], reading: SliceReading) -> BaseFileSummary:
     """The base file with the changes of log records; row groups and columns that none of them changes are copied."""
     newest = newest_records(held, reading)
-    with StoredBaseFile(file.context.storage, base.path) as stored:
+    with StoredBaseFile(file.context.storage, base.path, base.size_bytes) as stored:
         changes, inserts = _split(stored, newest, reading)
         merge = FileMerge(replace(file, stored=stored), changes, inserts)
         return merge.write(merge.plan())

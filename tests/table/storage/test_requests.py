@@ -1,0 +1,98 @@
+"""What a batch asks of S3, counted at the client: requests cost money, and each waits for the one before it."""
+
+from collections import Counter
+from contextlib import contextmanager
+from itertools import pairwise
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from aiobotocore.client import AioBaseClient
+from s3_server import s3_options
+
+from hudistream import ArrowSink
+from table import read_table
+from table.storage.opening import open_storage
+
+# of a steady batch that rewrites one file; each with the rule of docs/concepts/safety.md or the service that needs it
+MOST = {
+    "insert": {"ListObjectsV2": 10, "GetObject": 6, "PutObject": 7, "HeadObject": 3, "DeleteObject": 2, "upload": 3},
+    "upsert": {"ListObjectsV2": 10, "GetObject": 4, "PutObject": 7, "HeadObject": 3, "DeleteObject": 2, "upload": 3},
+}
+UPLOAD = ("CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload")
+
+
+@pytest.fixture(scope="module")
+def s3():
+    with s3_options() as options:
+        yield options
+
+
+@contextmanager
+def counted():
+    """Yields the requests that are made: (call, key or prefix)."""
+    seen, call = [], AioBaseClient._make_api_call
+
+    async def noted(self, name, parameters):
+        seen.append((name, parameters.get("Key") or parameters.get("Prefix") or ""))
+        return await call(self, name, parameters)
+
+    with mock.patch.object(AioBaseClient, "_make_api_call", noted):
+        yield seen
+
+
+def batch(operation, number):
+    first = number * (2000 if operation == "insert" else 1000)
+    ids = range(first, first + 2000)
+    columns = {"id": [f"k{i}" for i in ids], "p": ["p0"] * 2000, "ts": pa.array([number] * 2000, pa.int64())}
+    return pa.table(columns)
+
+
+@pytest.mark.parametrize("operation", MOST)
+def test_a_steady_batch_makes_so_many_requests(s3, operation):
+    options = {
+        "hoodie.datasource.write.operation": operation,
+        "hoodie.clean.automatic": "false",
+        "hoodie.archive.automatic": "false",
+    }
+    path = f"s3://lake/requests/{operation}"
+    with ArrowSink(path, options, s3, key="id", partition_by="p", order_by="ts", workers=2) as sink:
+        for number in range(4):
+            with counted() as seen:
+                sink.write(batch(operation, number), number)
+    kinds = Counter("upload" if name in UPLOAD else name for name, _ in seen)
+    assert kinds.pop("DeleteObjects") == 1  # markers
+    assert {name: count for name, count in kinds.items() if count > MOST[operation].get(name, 0)} == {}
+    assert [b for a, b in pairwise(seen) if a[0] == "HeadObject" and b == ("GetObject", a[1])] == []
+    assert len(read_table(path, storage_options=s3)) == {"insert": 8000, "upsert": 5000}[operation]
+
+
+def test_a_folder_is_listed_by_one_request_be_it_empty_or_not(s3):
+    storage = open_storage("s3://lake/listed", s3)
+    storage.put("full/a/b", b"1")
+    storage.put("full/c", b"23")
+    for path, wanted in (("full", [("a", True, 0), ("c", False, 2)]), ("empty", []), ("full/c", [])):
+        with counted() as seen:
+            assert [(e.name, e.is_dir, e.size_bytes) for e in storage.list_dir(path)] == wanted
+        assert [name for name, _ in seen] == ["ListObjectsV2"]
+    with counted() as seen:
+        assert sorted(storage.list_tree("full")) == ["a/b", "c"]
+        assert storage.list_tree("empty") == {}
+    assert len(seen) == 2
+
+
+def test_a_file_is_read_by_one_request_and_so_is_a_small_one_of_a_known_size(s3):
+    storage = open_storage("s3://lake/read", s3)
+    storage.put("file", b"0123456789")
+    with counted() as seen:
+        assert storage.read("file") == b"0123456789"
+        with storage.open_input("file", 10) as source:
+            source.seek(7)
+            assert source.read(3) == b"789"
+            source.seek(0)
+            assert source.read(2) == b"01"
+    assert [name for name, _ in seen] == ["GetObject", "GetObject"]
+    with pytest.raises(FileNotFoundError):
+        storage.read("gone")
+    with pytest.raises(FileNotFoundError):
+        storage.open_input("gone", 10)

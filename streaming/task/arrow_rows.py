@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from table.columns.storable import as_storable, storable_schema
-from table.errors import InvalidConfigError
+from table.errors import InvalidConfigError, InvalidRecordError
 
 Rows: TypeAlias = Any  # a Table, RecordBatch or RecordBatchReader, a pandas or Polars frame: see `open_rows`
 
@@ -28,7 +28,13 @@ def open_rows(rows: Rows) -> pa.Table | pa.RecordBatchReader:
     if isinstance(rows, pa.Table):
         return as_storable(rows, storable_schema(rows.schema))
     if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns"):
-        table = pa.Table.from_pandas(rows, preserve_index=False)
+        try:
+            table = pa.Table.from_pandas(rows, preserve_index=False)
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+            raise InvalidRecordError(
+                f"the pandas frame has a column without a type of its own: {'; '.join(map(str, error.args))}: give it "
+                "one, as with frame.astype({'column': 'string'})"
+            ) from error
         return as_storable(table, storable_schema(table.schema))
     if not isinstance(rows, pa.RecordBatchReader):
         if not hasattr(rows, "__arrow_c_stream__"):

@@ -39,7 +39,7 @@ from table.storage.interface import (
 )
 from table.storage.s3_copy import MIN_PART_BYTES, S3Upload, abort_upload, begin_upload, delete_objects, read_blocks
 from table.storage.s3_listing import list_entries, read_object
-from table.storage.s3_versions import get_version, put_version
+from table.storage.s3_versions import code_of, get_version, put_version
 from table.storage.versions import REQUEST_TIMEOUT_S, VersionedFile
 from table.version import SIGN
 
@@ -74,7 +74,14 @@ def _told(verb: str, path: str) -> Iterator[None]:
     """
     try:
         yield
-    except (FileNotFoundError, FileExistsError, HudiError):
+    except FileNotFoundError as error:
+        if code_of(error) == "NoSuchBucket":
+            raise StorageError(
+                f"could not {verb} {path!r}: there is no such bucket ({error}): create it, or correct the table's "
+                "address"
+            ) from error
+        raise
+    except (FileExistsError, HudiError):
         raise
     except Exception as error:
         raise failed(verb, path, error) from error

@@ -34,7 +34,7 @@ def get_version(fs: Any, target: str, timeout_s: float) -> VersionedFile | None:
     try:
         return _in_loop(fs, get, timeout_s)
     except FileNotFoundError as error:
-        if _code(error) == "NoSuchBucket":
+        if code_of(error) == "NoSuchBucket":
             raise _no_bucket(bucket) from error
         return None
 
@@ -64,7 +64,7 @@ def put_version(fs: Any, target: str, data: bytes, etag: str | None, timeout_s: 
     try:
         return _in_loop(fs, put, timeout_s)
     except Exception as error:
-        code = _code(error)
+        code = code_of(error)
         if code == _CHANGED or (etag is not None and code in _GONE):
             return None
         if isinstance(error, FileNotFoundError):
@@ -100,7 +100,7 @@ def _in_loop(fs: Any, request: Callable[[], Coroutine[Any, Any, Answer]], timeou
     return answer
 
 
-def _code(error: BaseException | None) -> str:
+def code_of(error: BaseException | None) -> str:
     """S3's own code of an error; "" where it did not answer."""
     while error is not None:
         response = getattr(error, "response", None)

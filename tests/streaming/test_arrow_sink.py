@@ -81,6 +81,14 @@ def test_rows_may_be_of_every_kind_that_arrow_knows(tmp_path, kind):
 TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
 
 
+@pytest.mark.parametrize("values", [[1, "x"], [object(), None]], ids=["mixed", "objects"])
+def test_a_pandas_column_without_one_type_is_named(tmp_path, values):
+    frame = pd.DataFrame({"id": ["a", "b"], "odd": pd.Series(values, dtype=object)})
+    with pytest.raises(InvalidRecordError, match=r"column odd .*astype"):
+        write_hudi(tmp_path / "t", frame, key="id")
+    assert not (tmp_path / "t").exists()
+
+
 @pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("index", ["BLOOM", "SIMPLE", "BUCKET", "GLOBAL_BLOOM", "GLOBAL_SIMPLE"])
 def test_upserts_and_deletes_with_every_index(tmp_path, table_type, index):

@@ -10,8 +10,8 @@ import pytest
 from aiobotocore.client import AioBaseClient
 from s3_server import s3_options
 
-from hudistream import ArrowSink
-from table import read_table
+from hudistream import ArrowSink, write_hudi
+from table import HudiTable, StorageError, read_table
 from table.storage.opening import open_storage
 
 # of a steady batch that rewrites one file; each with the rule of docs/concepts/safety.md or the service that needs it
@@ -65,6 +65,17 @@ def test_a_steady_batch_makes_so_many_requests(s3, operation):
     assert {name: count for name, count in kinds.items() if count > MOST[operation].get(name, 0)} == {}
     assert [b for a, b in pairwise(seen) if a[0] == "HeadObject" and b == ("GetObject", a[1])] == []
     assert len(read_table(path, storage_options=s3)) == {"insert": 8000, "upsert": 5000}[operation]
+
+
+def test_a_bucket_that_is_not_there_is_named_by_an_error_of_ours(s3):
+    rows = batch("insert", 0)
+    for act in (
+        lambda: write_hudi("s3://nowhere/t", rows, key="id", storage_options=s3),
+        lambda: read_table("s3://nowhere/t", storage_options=s3),
+        lambda: HudiTable.open("s3://nowhere/t", s3),
+    ):
+        with pytest.raises(StorageError, match="there is no such bucket .*: create it, or correct the table's address"):
+            act()
 
 
 def test_a_folder_is_listed_by_one_request_be_it_empty_or_not(s3):

@@ -14,6 +14,7 @@ from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.columns import FILE_COLUMN, LOOKUP_COLUMN
 from streaming.plan.live_files import live_files_of
 from streaming.plan.task_plan import ChangePlan, TaskPlan
+from streaming.task.log_only_keys import refuse_log_only_keys
 from table import clock
 from table.errors import InvalidConfigError
 from table.files.base.summary import FileContents
@@ -23,7 +24,7 @@ from table.index.key_lookup import FileHits, LookupCounts, find_keys
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import Storage
 from table.view.file_group import BaseFile
-from table.view.file_system_view import list_latest_slices
+from table.view.file_system_view import list_file_groups
 from table.view.listing import StorageListing
 
 Flags = npt.NDArray[np.bool_]
@@ -166,11 +167,18 @@ def decode_lookups(rows: pa.Table) -> LookupCounts:
 
 
 def list_live_files(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
-    """The live files of a partition path that the driver does not know."""
+    """The live files of a partition path that the driver does not know.
+
+    Raises:
+        UnsupportedTableError: the batch looks for keys in base files, and log files alone hold some.
+    """
     # on an empty timeline nothing counts, and nothing need be listed (S21)
     if not plan.committed.times:
         return ()
-    return live_files_of(list_latest_slices(StorageListing(plan.context.storage), path, plan.committed))
+    groups = list_file_groups(StorageListing(plan.context.storage), path, plan.committed)
+    if plan.logs is not None and plan.changes is not None and not plan.changes.is_bucket:
+        refuse_log_only_keys(plan, groups)
+    return live_files_of(group.latest_slice for group in groups)
 
 
 def owner_of(file_id: str, slots: int, changes: ChangePlan) -> int:

@@ -38,6 +38,6 @@ class Forked(Stream):
 
     def _refused(self, engine):
         """Makes a sink of its own, as the error says."""
-        if engine.writer.lease._process == -1:
+        if getattr(engine.writer.lease, "_process", None) == -1:
             make = type(engine.writer.lease)
             engine.writer.lease = make(engine.writer._storage, engine.writer._options.heartbeat)

@@ -41,4 +41,4 @@ class Catalog(Protocol):
         """Drops those that are there. No file is deleted."""
 
     def close(self) -> None:
-        """Ends connections."""
+        """Ends connections. The next call opens others."""

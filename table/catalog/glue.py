@@ -7,13 +7,14 @@ from typing import Any
 
 from table.catalog.catalog import Partitions
 from table.catalog.in_parts import act_in_parts
-from table.catalog.registration import OUTPUT_FORMAT, SERDE, CatalogColumn, Registration
+from table.catalog.registration import OUTPUT_FORMAT, SERDE, CatalogColumn, Registration, others_parameters
 from table.errors import CatalogError
 from table.options.catalog_settings import CatalogSettings
 
 _ADDED_AT_ONCE = 100  # the limits of BatchCreatePartition, BatchUpdatePartition and BatchDeletePartition
 _DROPPED_AT_ONCE = 25
 # Athena would look for a metadata table, which this project does not write
+_OF_OTHERS = ("Description", "Owner", "Retention", "TargetTable")
 _OWN_PARAMETERS = {"hudi.metadata-listing-enabled": "FALSE"}
 
 
@@ -64,7 +65,12 @@ class GlueCatalog:
 
     def change_table(self, wanted: Registration, *, cascades: bool) -> None:  # noqa: D102
         with _named(f"table {wanted.database}.{wanted.name}"):
-            self._client.update_table(DatabaseName=wanted.database, TableInput=table_input(wanted), SkipArchive=True)
+            stored = self._client.get_table(DatabaseName=wanted.database, Name=wanted.name)["Table"]
+            changed = table_input(wanted)
+            changed["Parameters"] = {**others_parameters(stored.get("Parameters")), **changed["Parameters"]}
+            changed |= {name: stored[name] for name in _OF_OTHERS if name in stored}
+            _keep_comments(changed, stored)
+            self._client.update_table(DatabaseName=wanted.database, TableInput=changed, SkipArchive=True)
         if cascades and wanted.partition_keys:
             self.move_partitions(wanted, self.list_partitions(wanted))
 
@@ -119,8 +125,8 @@ class GlueCatalog:
     def _most(self, limit: int) -> int:
         return min(limit, self._settings.batch)
 
-    def close(self) -> None:  # noqa: D102
-        self._client.close()
+    def close(self) -> None:
+        """Requests by HTTP hold nothing that has to be ended."""
 
 
 def _make_client() -> Any:
@@ -146,6 +152,14 @@ def table_input(wanted: Registration) -> dict[str, Any]:
         "PartitionKeys": _as_columns(wanted.partition_keys),
         "StorageDescriptor": _storage(wanted, wanted.location),
     }
+
+
+def _keep_comments(changed: dict[str, Any], stored: Mapping[str, Any]) -> None:
+    """Comments of columns are somebody else's: the table's schema has none that is registered."""
+    columns = [*stored.get("StorageDescriptor", {}).get("Columns", ()), *stored.get("PartitionKeys", ())]
+    said = {one["Name"]: one["Comment"] for one in columns if one.get("Comment")}
+    for column in (*changed["StorageDescriptor"]["Columns"], *changed["PartitionKeys"]):
+        column["Comment"] = said.get(column["Name"], "")
 
 
 def partition_input(of: Registration, values: tuple[str, ...], location: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from table import clock
 from table.catalog.catalog import Partitions
 from table.catalog.in_parts import CONNECTIONS, act_in_parts
-from table.catalog.registration import OUTPUT_FORMAT, SERDE, CatalogColumn, Registration
+from table.catalog.registration import OUTPUT_FORMAT, SERDE, CatalogColumn, Registration, others_parameters
 from table.errors import CatalogError
 from table.options.catalog_settings import CatalogSettings
 from table.threads import make_lock
@@ -76,7 +76,7 @@ class HiveMetastore:
             stored = client.get_table(wanted.database, wanted.name)
             table = self._table(wanted)
             # what others say of the table stays: statistics, owners, comments of its own
-            table.parameters = {**(stored.parameters or {}), **table.parameters}
+            table.parameters = {**others_parameters(stored.parameters), **table.parameters}
             table.owner, table.createTime = stored.owner, stored.createTime
             context = types.EnvironmentContext({"CASCADE": "true" if cascades else "false"})
             client.alter_table_with_environment_context(wanted.database, wanted.name, table, context)
@@ -121,29 +121,24 @@ class HiveMetastore:
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[Any]:
-        """A connection, which goes back to the others unless it failed."""
-        from thrift.Thrift import TException  # noqa: PLC0415 an extra
-        from thrift.transport.TTransport import TTransportException  # noqa: PLC0415 an extra
-
+        """A connection. It serves again only after an answer: one with half a message in it would mislead the next."""
         with self._lock:
             client = self._idle.pop() if self._idle else None
         try:
             client = client or self._connect()
             yield client
-        except (TTransportException, OSError) as error:
-            if client is not None:
-                _close(client)
-            raise CatalogError(
-                f"the Hive metastore at {', '.join(self._uris)} did not answer for the {what}: {error}"
-            ) from error
-        except TException as error:
-            self._keep(client)
-            told = getattr(error, "message", None) or error
-            raise CatalogError(
-                f"the Hive metastore at {', '.join(self._uris)} refused the {what}: {type(error).__name__}: {told}"
-            ) from error
+        except Exception as error:
+            where, is_answer = ", ".join(self._uris), type(error).__module__ == self._types.__name__
+            if is_answer:
+                self._keep(client)
+                told = getattr(error, "message", None) or error
+                raise CatalogError(
+                    f"the Hive metastore at {where} refused the {what}: {type(error).__name__}: {told}"
+                ) from error
+            _close(client)
+            raise CatalogError(f"the Hive metastore at {where} did not answer for the {what}: {error}") from error
         except BaseException:
-            self._keep(client)
+            _close(client)
             raise
         self._keep(client)
 
@@ -224,5 +219,5 @@ def _columns_of(fields: Iterable[Any]) -> tuple[CatalogColumn, ...]:
 
 
 def _close(client: Any) -> None:
-    with suppress(OSError):
+    with suppress(OSError, AttributeError):  # there may be none
         client._iprot.trans.close()  # noqa: SLF001 thrift's clients have no other way

@@ -8,7 +8,12 @@ from table.options.catalog_settings import PartitionExtractor
 
 
 def partition_values(
-    path: str, fields: Sequence[str], extractor: PartitionExtractor | None = None, *, decodes: bool = False
+    path: str,
+    fields: Sequence[str],
+    extractor: PartitionExtractor | None = None,
+    *,
+    is_styled: bool = False,
+    decodes: bool = False,
 ) -> tuple[str, ...]:
     """The values of a partition path, one for each partition field.
 
@@ -16,6 +21,7 @@ def partition_values(
         path: relative to the table, such as ``region=eu/day=2026-01-01`` or ``eu/2026-01-01``.
         fields: the partition fields; none for a table without partitions.
         extractor: how the path is taken apart; None: one field takes the whole path, several one level each.
+        is_styled: whether each level of the table's paths begins with the name of its field.
         decodes: whether the table's paths are URL-encoded.
 
     Raises:
@@ -24,11 +30,11 @@ def partition_values(
     if not fields or extractor is PartitionExtractor.NONE:
         return ()
     if extractor is PartitionExtractor.SLASHED_DAY:
-        parts = ["-".join(_value(part) for part in path.split("/"))]
+        parts = ["-".join(_value(part, is_styled=is_styled) for part in path.split("/"))]
     elif len(fields) == 1 and extractor is not PartitionExtractor.EACH_LEVEL:
-        parts = [path.removeprefix(f"{fields[0]}=")]
+        parts = [_value(path, is_styled=is_styled)]
     else:
-        parts = [_value(part) for part in path.split("/")]
+        parts = [_value(part, is_styled=is_styled) for part in path.split("/")]
     if len(parts) != len(fields):
         raise CatalogError(
             f"partition path {path!r} has {len(parts)} levels, and the table has {len(fields)} partition fields "
@@ -38,7 +44,7 @@ def partition_values(
     return tuple(unquote(part) if decodes else part for part in parts)
 
 
-def _value(part: str) -> str:
-    """A level without its name."""
+def _value(part: str, *, is_styled: bool) -> str:
+    """A level without its name, where it has one: a value may hold an equals sign."""
     name, equals, value = part.partition("=")
-    return value if equals and name else part
+    return value if is_styled and equals and name else part

@@ -7,8 +7,6 @@ from table.timeline.instant import WRITE_ACTIONS, Instant
 from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.timeline import Timeline
 
-_DELETES = "DELETE_PARTITION"
-
 
 @dataclass(frozen=True)
 class PathChanges:
@@ -30,8 +28,11 @@ def settled_until(timeline: Timeline) -> str:
 
 
 def are_told(timeline: Timeline, since: str) -> bool:
-    """Whether the active timeline still has every write after an instant."""
-    return bool(since) and timeline.first_active_time is not None and since >= timeline.first_active_time
+    """Whether the active timeline still has an instant and every write after it.
+
+    One that was archived, or undone by a restore, tells nothing: what it brought into the catalog may be gone.
+    """
+    return since in timeline.committed_times
 
 
 def find_path_changes(writes: Iterable[tuple[Instant, CommitMetadata]]) -> PathChanges:
@@ -42,8 +43,7 @@ def find_path_changes(writes: Iterable[tuple[Instant, CommitMetadata]]) -> PathC
     """
     present: dict[str, bool] = {}
     for _, metadata in writes:
-        if metadata.operation.upper() == _DELETES:
-            present.update(dict.fromkeys(metadata.replaced, False))
+        present.update(dict.fromkeys(metadata.replaced, False))
         present.update((stat.partition_path, True) for stat in metadata.stats)
     return PathChanges(
         tuple(path for path, is_there in present.items() if is_there),

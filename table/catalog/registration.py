@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from table.catalog.column_types import hive_type, spark_schema
 from table.config.table_config import TableConfig
-from table.options.catalog_settings import CatalogSettings, RegisteredAs
+from table.options.catalog_settings import CatalogSettings, PartitionExtractor, RegisteredAs
 from table.options.choices import TableType
 from table.schema.avro_schema import META_FIELDS
 
@@ -73,8 +73,11 @@ def register_as(
         last_sync: instant time up to which the table's writes are registered.
     """
     fields = tuple(settings.partition_fields or config.partition_fields)
+    if settings.extractor is PartitionExtractor.NONE:
+        fields = ()
     all_columns = [pa.field(one.name, pa.string()) for one in META_FIELDS] + list(schema)
-    stored = [one for one in all_columns if one.name not in fields]
+    named = {name.lower() for name in fields}
+    stored = [one for one in all_columns if one.name.lower() not in named]
     keys = [_partition_field(config, schema, name) for name in fields]
     parameters = {"EXTERNAL": "TRUE", LAST_SYNC: last_sync, "spark.sql.create.version": _SPARK_VERSION}
     parameters |= _spark_parameters(pa.schema([*stored, *keys]), fields, settings.property_piece)
@@ -109,11 +112,12 @@ def _views(config: TableConfig, settings: CatalogSettings) -> Sequence[tuple[str
 
 def _partition_field(config: TableConfig, schema: pa.Schema, name: str) -> pa.Field:
     """A partition column; text where the path does not say the column's value as it is."""
-    index = schema.get_field_index(name)
-    is_formatted = config.keygen_type == "TIMESTAMP"
+    found = [number for number, one in enumerate(schema.names) if one.lower() == name.lower()]
+    index = found[0] if found else -1
+    is_formatted = config.keygen_type in ("TIMESTAMP", "CUSTOM")
     if index < 0 or is_formatted or pa.types.is_timestamp(schema.field(index).type):
         return pa.field(name, pa.string())
-    return schema.field(index)
+    return schema.field(index).with_name(name)
 
 
 def _column(one: pa.Field, settings: CatalogSettings) -> CatalogColumn:
@@ -135,6 +139,11 @@ def _spark_parameters(schema: pa.Schema, keys: Sequence[str], piece: int) -> dic
 def synced_until(one: Registration, time: str) -> Registration:
     """A registration that says up to which instant time it is right; empty: that it is not yet."""
     return replace(one, parameters=MappingProxyType({**one.parameters, LAST_SYNC: time}))
+
+
+def others_parameters(stored: Mapping[str, str] | None) -> dict[str, str]:
+    """What others say of a registered table; the schema is ours, in as many pieces as it has today."""
+    return {key: value for key, value in (stored or {}).items() if not key.startswith("spark.sql.sources.")}
 
 
 def is_changed(wanted: Registration, found: Registration) -> bool:

@@ -14,7 +14,8 @@ from table.options.catalog_settings import CatalogSettings
 from table.storage.interface import join
 from table.timeline.commit_cache import CommitCache
 from table.timeline.timeline import Timeline
-from table.view.file_system_view import list_file_groups
+from table.view.file_group import FileGroup
+from table.view.file_system_view import list_file_groups, walk_file_groups
 
 log = get_logger("hudistream.catalog")
 
@@ -144,21 +145,26 @@ class _Looks:
         fields, config = [key.name for key in wanted.partition_keys], self.table.config
         extractor = self.settings.extractor
         return {
-            partition_values(path, fields, extractor, decodes=config.url_encode): join(wanted.location, path)
+            partition_values(path, fields, extractor, is_styled=config.hive_style, decodes=config.url_encode): join(
+                wanted.location, path
+            )
             for path in paths
         }
 
     def paths_with_rows(self) -> Sequence[str]:
-        """The partition paths of the table, but for those that were deleted and whose files are not cleaned yet."""
-        writes = [(one, self.commits.read(one)) for one in self.timeline.writes_by_time]
-        deleted = {path for path in find_path_changes(writes).deleted if not self.has_rows(path)}
-        return [path for path in self.table.listing.list_partition_paths() if path not in deleted]
+        """The partition paths with a file that a snapshot shows: a folder outlives the rows that were in it."""
+        view = self.table.load_slicing(self.timeline, self.commits)
+        walked = walk_file_groups(self.table.listing, view)
+        return sorted(path for path, groups in walked if _any_visible(groups))
 
     def has_rows(self, path: str) -> bool:
         """Whether a path has a file that a snapshot shows; a deleted one may have been written again."""
         view = self.table.load_slicing(self.timeline, self.commits)
-        groups = list_file_groups(self.table.listing, path, view)
-        return any(group.latest_base_file is not None or group.log_files for group in groups)
+        return _any_visible(list_file_groups(self.table.listing, path, view))
+
+
+def _any_visible(groups: Iterable[FileGroup]) -> bool:
+    return any(group.latest_base_file is not None or group.log_files for group in groups)
 
 
 @dataclass(frozen=True)
@@ -211,8 +217,10 @@ class _Sync:
         return self._apply(wanted, changes)
 
     def _apply(self, wanted: Registration, changes: PathChanges) -> SyncReport:
-        added = self.looks.locate(wanted, changes.written)
-        gone = [path for path in changes.deleted if not self.looks.has_rows(path)]
+        # a write that was requested before a deletion, and completed behind it, is not seen from the order of times
+        back = [path for path in changes.deleted if self.looks.has_rows(path)]
+        added = self.looks.locate(wanted, (*changes.written, *back))
+        gone = [path for path in changes.deleted if path not in back]
         dropped = list(self.looks.locate(wanted, gone))
         if dropped:
             self.catalog.drop_partitions(wanted, dropped)
@@ -220,8 +228,8 @@ class _Sync:
         return SyncReport(partitions_added=new, partitions_dropped=len(dropped))
 
     def _compare(self, wanted: Registration) -> SyncReport:
+        found = self.catalog.list_partitions(wanted)  # first: what is added there while the table is listed stays
         there = self.looks.locate(wanted, self.looks.paths_with_rows())
-        found = self.catalog.list_partitions(wanted)
         dropped = [values for values in found if values not in there]
         moved = {
             values: location

@@ -1,5 +1,6 @@
 """Where and how a table is registered: ``hoodie.datasource.hive_sync.*`` (pure; HiveSyncConfig)."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -125,7 +126,12 @@ class CatalogSettings(Settings):
     @property
     def kind(self) -> CatalogKind | None:
         """The catalog; None where nothing says which."""
+        if self.tool is CatalogKind.GLUE:  # Hudi's tool decides; its mode says how a Hive metastore is spoken to
+            return self.tool
         return self.mode or self.tool or (CatalogKind.HMS if self.uris else None)
+
+
+_ADDRESS = re.compile(r"(thrift://)?[^:/\s]+(:[0-9]{1,5})?|(thrift://)?\[[0-9a-fA-F:]+\](:[0-9]{1,5})?")
 
 
 def check_names_catalog(settings: CatalogSettings) -> CatalogKind:
@@ -141,6 +147,11 @@ def check_names_catalog(settings: CatalogSettings) -> CatalogKind:
             "hoodie.datasource.hive_sync.metastore.uris=thrift://host:9083 for a Hive metastore, or "
             "hoodie.datasource.hive_sync.mode=glue for AWS Glue"
         )
+    for uri in settings.uris or ():
+        if not _ADDRESS.fullmatch(uri):
+            raise InvalidConfigError(
+                f"hoodie.datasource.hive_sync.metastore.uris={uri}: is no address of a metastore: thrift://host:9083"
+            )
     return kind
 
 

@@ -49,5 +49,8 @@ class CatalogService:
             CatalogError: the catalog does not answer, or refuses.
         """
         self._catalog = self._catalog or connect(plan)
-        sync_table(table, self._catalog, plan)
+        try:
+            sync_table(table, self._catalog, plan)
+        finally:
+            self._catalog.close()  # of connections alone: until the next batch they may die unnoticed
         return ServiceOutcome()

@@ -11,6 +11,8 @@ from engine import Engine, rows
 from fake_catalog import FakeCatalog
 from needs import require
 
+from hudistream import ArrowSink, create_savepoint
+from hudistream import restore_to_savepoint as restore
 from table import CatalogError, InvalidConfigError
 from table.catalog.glue import GlueCatalog
 from table.catalog.sync import catalog_location, sync_table
@@ -139,6 +141,64 @@ def test_a_sync_that_ends_at_any_call_is_finished_by_the_next_one(path):
     assert len(whole.calls) < 12
 
 
+def test_a_field_with_large_letters_and_a_value_with_an_equals_sign_keep_their_values(tmp_path):
+    styled = {"hoodie.datasource.write.hive_style_partitioning": "true"}
+    batch = pa.table({"id": ["a", "b"], "Region": ["eu", "x=y"]})
+    wanted = {}
+    for name, options in (("styled", styled), ("plain", {})):
+        path, catalog = str(tmp_path / name), FakeCatalog()
+        with ArrowSink(path, {**options, "hoodie.table.name": "t"}, key="id", partition_by="Region") as sink:
+            sink.write(batch, 0)
+        sync(path, catalog, **{f"{SYNC}partition_fields": "region"})
+        wanted[name] = sorted(catalog.partitions["lake", "t"])
+        found = catalog.tables["lake", "t"]
+        assert [column.name for column in found.columns][5:] == ["id"]
+        assert [(key.name, key.type) for key in found.partition_keys] == [("region", "string")]
+    assert wanted == {"styled": [("eu",), ("x=y",)], "plain": [("eu",), ("x=y",)]}
+
+
+def test_a_deleted_partition_stays_away_after_its_deletion_was_archived(path):
+    """Its folder is there yet, without a file that counts."""
+    options = {
+        "hoodie.archive.automatic": "true",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.clean.automatic": "true",
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.clean.async.enabled": "false",
+    }
+    catalog = FakeCatalog()
+    Engine(path, options).write(0, rows(range(3)))
+    sync(path, catalog)
+    drop = {
+        "hoodie.datasource.write.operation": "delete_partition",
+        "hoodie.datasource.write.partitions.to.delete": "p1",
+    }
+    Engine(path, {**options, **drop}).write(1, rows([0]).slice(0, 0))
+    for number in range(2, 9):
+        Engine(path, options).write(number, rows([number * 3]))
+    assert sync(path, catalog).has_listed
+    assert sorted(catalog.partitions["lake", "t"]) == [("p0",), ("p2",)]
+
+
+def test_a_partition_comes_back_with_a_restore(path):
+    catalog = FakeCatalog()
+    Engine(path).write(0, rows(range(3)))
+    table = HudiTable.open(path)
+    saved = create_savepoint(table)
+    drop = {
+        "hoodie.datasource.write.operation": "delete_partition",
+        "hoodie.datasource.write.partitions.to.delete": "p1",
+    }
+    Engine(path, drop).write(1, rows([0]).slice(0, 0))
+    Engine(path).write(2, rows([1], partition=lambda _: "new"))
+    sync(path, catalog)
+    assert sorted(catalog.partitions["lake", "t"]) == [("new",), ("p0",), ("p2",)]
+    restore(table, saved, force=True)
+    sync(path, catalog)
+    assert sorted(catalog.partitions["lake", "t"]) == [("p0",), ("p1",), ("p2",)]
+
+
 def test_only_changes_reach_the_catalog_where_that_is_asked_for(path):
     catalog, engine = FakeCatalog(), Engine(path)
     only = {"hoodie.datasource.meta_sync.condition.sync": "true"}
@@ -204,6 +264,7 @@ def test_a_catalog_that_is_down_fails_no_batch_and_is_caught_up(path):
     [
         ({f"{SYNC}enable": "true"}, "nothing says in which"),
         ({f"{SYNC}enable": "true", f"{SYNC}mode": "hms"}, "metastore.uris=thrift"),
+        ({f"{SYNC}enable": "true", f"{SYNC}metastore.uris": "thrift://h:90a3"}, "no address of a metastore"),
         ({f"{SYNC}mode": "jdbc"}, "hms, glue"),
         ({"hoodie.meta.sync.client.tool.class": "org.apache.hudi.gcp.bigquery.BigQuerySyncTool"}, "no sync tool"),
         ({f"{SYNC}create_managed_table": "true"}, "owns a table deletes its files"),
@@ -229,6 +290,7 @@ def test_flinks_and_hudis_words_mean_the_same():
     }
     assert parse_options(flink).options.catalog == parse_options(hudi).options.catalog
     tool = {"hoodie.meta.sync.client.tool.class": "org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool"}
+    assert parse_options({**tool, f"{SYNC}mode": "hms", f"{SYNC}enable": "true"}).options.catalog.kind == "glue"
     assert parse_options({**tool, "hoodie.datasource.meta.sync.enable": "true"}).options.catalog.kind == "glue"
 
 
@@ -295,7 +357,18 @@ def test_glue_has_what_the_catalog_in_memory_has(path, glue, is_mor):
     }
     Engine(path, {**options, **drop}).write(2, wider.slice(0, 0), schema=wider.schema)
     assert both().partitions_dropped == 41 * len(names)
-    parameters = glue.get_table(DatabaseName="lake", Name="t")["Table"]["Parameters"]
+    stored = glue.get_table(DatabaseName="lake", Name="t")["Table"]
+    said = {key: stored[key] for key in ("Name", "TableType", "Parameters", "PartitionKeys", "StorageDescriptor")}
+    said["Parameters"] = {**said["Parameters"], "projection.enabled": "true", "spark.sql.sources.schema.part.7": "old"}
+    said["StorageDescriptor"]["Columns"][5]["Comment"] = "the key"
+    glue.update_table(DatabaseName="lake", TableInput={**said, "Description": "of somebody"})
+    Engine(path, upserts).write(3, wider.slice(0, 1), schema=wider.schema)
+    sync(path, catalog)
+    stored = glue.get_table(DatabaseName="lake", Name="t")["Table"]
+    assert (stored["Description"], stored["Parameters"]["projection.enabled"]) == ("of somebody", "true")
+    assert stored["StorageDescriptor"]["Columns"][5]["Comment"] == "the key"
+    assert "spark.sql.sources.schema.part.7" not in stored["Parameters"]
+    parameters = stored["Parameters"]
     assert parameters["hudi.metadata-listing-enabled"] == "FALSE"
     assert json.loads(parameters["spark.sql.sources.schema.part.0"])["fields"][-1]["name"] == "p"
 

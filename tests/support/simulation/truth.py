@@ -9,6 +9,8 @@ from collections import Counter, defaultdict
 
 from .reader import UnreadableError, read_visible
 
+CALLS_TO_TAKE_BACK = 60  # a look at the inflight file, the timeline and the archive, and the deletion
+
 
 class Truth:
     """Listens to the disk and compares after each change that a reader could notice."""
@@ -27,7 +29,7 @@ class Truth:
         self.streams, self.batches = {}, []
         self.replacements = []  # partitions that are being deleted, or in doubt
         self.may_undo = False  # whether an operator undoes commits in this world
-        self.came_back = set()  # completed files of retired commits: left open until the next call of who made them
+        self.came_back = {}  # completed file of a retired commit -> who made it, and its calls until it is to be gone
         disk.listeners.append(self.on_change)
         disk.watchers.append(self.on_call)
 
@@ -173,6 +175,9 @@ class Truth:
 
     def on_call(self, verb, path, process):
         """Who tries to renew a lease is alive; who takes one over must not find its holder so."""
+        for made, (by, left) in list(self.came_back.items()):
+            if by is process:
+                self.came_back[made] = (by, left - 1)
         if verb == "put" and path.startswith(".hoodie/.hudistream/alive/"):
             owner = path.rsplit("/", 1)[-1]
             self.renewed_ms[owner], self.owners[owner] = self.world.now_ms, process
@@ -206,7 +211,7 @@ class Truth:
             if path.count("/") > 1 or not path.endswith("commit"):
                 return
             if path in self.disk.files and self._is_begun_no_more(path):
-                self.came_back.add(path)
+                self.came_back[path] = (self.world.current.process, CALLS_TO_TAKE_BACK)
         elif ".log." not in path and not path.endswith((".parquet", ".hoodie_partition_metadata")):
             return
         self.check(path)
@@ -222,8 +227,7 @@ class Truth:
         if world.violation is not None or self.changing or self.undecided:
             return
         files = self.disk.files
-        self.came_back &= set(files)
-        if self.came_back and why != "the end":
+        if any(made in files and left > 0 for made, (_, left) in self.came_back.items()) and why != "the end":
             return
         try:
             rows = read_visible(files)

@@ -18,7 +18,7 @@ class Catalog(Protocol):
         """What is registered under a name; None: nothing."""
 
     def create_table(self, wanted: Registration) -> None:
-        """Registers a table. One that somebody else registered meanwhile stays as it is."""
+        """Registers a table. A table that another process registered meanwhile stays as it is."""
 
     def change_table(self, wanted: Registration, *, cascades: bool) -> None:
         """Registers a table anew.

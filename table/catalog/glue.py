@@ -155,7 +155,7 @@ def table_input(wanted: Registration) -> dict[str, Any]:
 
 
 def _keep_comments(changed: dict[str, Any], stored: Mapping[str, Any]) -> None:
-    """Comments of columns are somebody else's: the table's schema has none that is registered."""
+    """Users and their tools comment columns in Glue: a sync registers no comments, and keeps theirs."""
     columns = [*stored.get("StorageDescriptor", {}).get("Columns", ()), *stored.get("PartitionKeys", ())]
     said = {one["Name"]: one["Comment"] for one in columns if one.get("Comment")}
     for column in (*changed["StorageDescriptor"]["Columns"], *changed["PartitionKeys"]):

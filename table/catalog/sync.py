@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from table.catalog.catalog import Catalog, Partitions
 from table.catalog.partition_values import partition_values
@@ -10,7 +11,7 @@ from table.catalog.registration import LAST_SYNC, Registration, is_changed, regi
 from table.errors import CatalogError
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.options.catalog_settings import CatalogSettings
+from table.options.catalog_settings import CatalogKind, CatalogSettings
 from table.storage.interface import join
 from table.timeline.commit_cache import CommitCache
 from table.timeline.timeline import Timeline
@@ -119,21 +120,21 @@ def describe_registration(table: HudiTable, settings: CatalogSettings) -> tuple[
     location = catalog_location(table.storage.base_uri, settings)
     looks = _Looks(table, timeline, commits, settings)
     views = register_as(table.config, schema, location, settings, settled_until(timeline))
-    return tuple((one, looks.locate(one, looks.paths_with_rows()) if one.partition_keys else {}) for one in views)
+    return tuple((one, looks.locate(one, looks.paths_with_rows) if one.partition_keys else {}) for one in views)
 
 
 def catalog_location(base_uri: str, settings: CatalogSettings) -> str:
     """A table's root as the readers of a catalog find it: with a scheme, which for Glue is ``s3``."""
     uri = base_uri if "://" in base_uri else f"file:{base_uri}"
     scheme, marks, rest = uri.partition("://")
-    if settings.kind is not None and settings.kind.value == "glue" and marks and scheme in ("s3a", "s3n"):
+    if settings.kind is CatalogKind.GLUE and marks and scheme in ("s3a", "s3n"):
         return f"s3://{rest}"
     return uri
 
 
 @dataclass(frozen=True)
 class _Looks:
-    """Where the partitions of a table are."""
+    """Where the partitions of a table are. What is listed and decoded for one view serves the others."""
 
     table: HudiTable
     timeline: Timeline
@@ -151,16 +152,19 @@ class _Looks:
             for path in paths
         }
 
+    @cached_property
     def paths_with_rows(self) -> Sequence[str]:
         """The partition paths with a file that a snapshot shows: a folder outlives the rows that were in it."""
-        view = self.table.load_slicing(self.timeline, self.commits)
-        walked = walk_file_groups(self.table.listing, view)
+        walked = walk_file_groups(self.table.listing, self.table.load_slicing(self.timeline, self.commits))
         return sorted(path for path, groups in walked if _any_visible(groups))
 
-    def has_rows(self, path: str) -> bool:
-        """Whether a path has a file that a snapshot shows; a deleted one may have been written again."""
-        view = self.table.load_slicing(self.timeline, self.commits)
-        return _any_visible(list_file_groups(self.table.listing, path, view))
+    def keep_written(self, paths: Iterable[str]) -> frozenset[str]:
+        """Those of the paths that have a visible file now: another writer may have written there since the look."""
+        asked = frozenset(paths)
+        if not asked:
+            return asked
+        view = self.table.load_slicing(self.table.load_timeline(), self.commits)
+        return frozenset(path for path in asked if _any_visible(list_file_groups(self.table.listing, path, view)))
 
 
 def _any_visible(groups: Iterable[FileGroup]) -> bool:
@@ -218,8 +222,8 @@ class _Sync:
 
     def _apply(self, wanted: Registration, changes: PathChanges) -> SyncReport:
         # a write that was requested before a deletion, and completed behind it, is not seen from the order of times
-        back = [path for path in changes.deleted if self.looks.has_rows(path)]
-        added = self.looks.locate(wanted, (*changes.written, *back))
+        back = self.looks.keep_written(changes.deleted)
+        added = self.looks.locate(wanted, (*changes.written, *sorted(back)))
         gone = [path for path in changes.deleted if path not in back]
         dropped = list(self.looks.locate(wanted, gone))
         if dropped:
@@ -228,9 +232,11 @@ class _Sync:
         return SyncReport(partitions_added=new, partitions_dropped=len(dropped))
 
     def _compare(self, wanted: Registration) -> SyncReport:
-        found = self.catalog.list_partitions(wanted)  # first: what is added there while the table is listed stays
-        there = self.looks.locate(wanted, self.looks.paths_with_rows())
-        dropped = [values for values in found if values not in there]
+        found = self.catalog.list_partitions(wanted)
+        there = self.looks.locate(wanted, self.looks.paths_with_rows)
+        gone = {values: self._path_of(wanted, found[values]) for values in found if values not in there}
+        kept = self.looks.keep_written(path for path in gone.values() if path is not None)
+        dropped = [values for values, path in gone.items() if path not in kept]
         moved = {
             values: location
             for values, location in there.items()
@@ -245,6 +251,12 @@ class _Sync:
         return SyncReport(
             partitions_added=added, partitions_dropped=len(dropped), partitions_moved=len(moved), has_listed=True
         )
+
+    @staticmethod
+    def _path_of(wanted: Registration, location: str) -> str | None:
+        """The partition path of a location; None where it is not below the table."""
+        root = wanted.location.rstrip("/") + "/"
+        return location.removeprefix(root).rstrip("/") if location.startswith(root) else None
 
 
 def _together(reports: Sequence[SyncReport], wanted: Sequence[Registration], until: str) -> SyncReport:

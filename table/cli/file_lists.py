@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from table.cli.output import plural, size_text
+from table.cli.output import plural
 from table.inspect.explain import FileExplanation
+from table.inspect.words import size_text
 from table.services.clean.judgement import PartitionFates
 from table.services.clean.plan import FileFate
 from table.view.file_group import BaseFile, DataFile

@@ -6,8 +6,9 @@ from typing import Any
 
 from table import clock
 from table.cli.arguments import add_command, add_format, add_options, at_least_one, load_options, open_table
-from table.cli.output import plural, say, say_json, size_text
+from table.cli.output import plural, say, say_json
 from table.inspect.health import Health, Verdict, load_health
+from table.inspect.words import age_text, size_text
 
 WORDS = {Verdict.WELL: "well", Verdict.LOOK: "needs a look", Verdict.BROKEN: "broken"}
 
@@ -81,8 +82,9 @@ def lines(found: Health) -> list[str]:
     if found.writer is not None:
         writer += ", alive" if found.writer_lives else ", dead"
     rate = f"{found.rows_per_minute:,.0f} rows a minute" if found.rows_per_minute is not None else "too few commits"
+    age = age_text(found.last_commit_age_s)
     facts = {
-        "last commit": f"{_age(found.last_commit_age_s)} ago ({found.last_commit})" if found.last_commit else "none",
+        "last commit": f"{age} ago ({found.last_commit})" if found.last_commit else "none",
         "pace": rate,
         "writer": writer,
         "live files": f"{found.live_files:,} ({size_text(found.live_bytes)}), {found.small_files:,} of them small",
@@ -91,7 +93,7 @@ def lines(found: Health) -> list[str]:
         "last clean": "never" if backlog.commits_since_clean is None else f"{backlog.commits_since_clean} commits ago",
         "compaction": _compaction(found),
         "active commits": f"{backlog.active_instants}",
-        "pending": ", ".join(f"{action} {time} ({_age(age)})" for time, action, age in found.pending),
+        "pending": ", ".join(f"{action} {time} ({age_text(age)})" for time, action, age in found.pending),
         "savepoints": ", ".join(found.savepoints),
         "pinned": plural(found.pinned_snapshots, "snapshot") if found.pinned_snapshots else "",
         "missing files": ", ".join(found.missing_files[:3]),
@@ -105,11 +107,3 @@ def _compaction(found: Health) -> str:
     if waiting is None:
         return ""
     return f"{plural(waiting, 'delta commit')} since the last, {pending} pending"
-
-
-def _age(seconds: float | None) -> str:
-    whole = int(seconds or 0)
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if whole >= 2 * size:
-            return f"{whole // size} {unit}"
-    return f"{whole} s"

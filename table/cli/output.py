@@ -51,16 +51,6 @@ def drop_output() -> None:
         return
 
 
-def size_text(size_bytes: int) -> str:
-    """A size for people."""
-    size = float(size_bytes)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return ""
-
-
 def plural(number: int, one: str) -> str:
     """``1 file``, ``2 files``."""
     return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"

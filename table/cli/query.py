@@ -8,8 +8,9 @@ from typing import Any
 import pyarrow as pa
 
 from table.cli.arguments import add_command, add_format, at_least_one, open_table
-from table.cli.output import complain, say, say_json, size_text
+from table.cli.output import complain, say, say_json
 from table.cli.show import new_grid, rendered
+from table.inspect.words import size_text
 
 TABLE_NAME = "t"  # of the table in a query
 

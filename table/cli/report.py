@@ -5,9 +5,10 @@ from datetime import datetime, timezone
 
 from table import clock
 from table.cli.arguments import add_command, add_options, load_options, open_table
-from table.cli.output import say, size_text
+from table.cli.output import say
 from table.inspect.report.facts import load_report
 from table.inspect.report.page import report_page
+from table.inspect.words import size_text
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -8,10 +8,11 @@ from dataclasses import asdict
 from typing import Any
 
 from table.cli.arguments import add_command, add_format, at_least_one, load_storage_options
-from table.cli.output import plural, say, say_json, size_text
+from table.cli.output import plural, say, say_json
 from table.config.properties import parse_properties
 from table.inspect.doctor import examine
 from table.inspect.overview import CommitFigures, TableOverview, load_overview
+from table.inspect.words import size_text
 from table.options.write_options import parse_options
 from table.timeline.instant import Instant
 from table.view.file_group import FileGroup, LogFile

@@ -1,4 +1,4 @@
-"""What a report shows, gathered with one look at each folder. No data file is opened unless the table is checked."""
+"""What a report shows. Each part of it lists the folders that it needs; `check` alone opens data files."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace

@@ -7,6 +7,7 @@ from typing import Any
 from table.inspect.health import Health, Verdict
 from table.inspect.report.charts import HALF, Bar, bar_chart, share_bar, size_bins, treemap
 from table.inspect.report.facts import LARGEST_PARTITIONS, MOST_LISTED, ReportFacts
+from table.inspect.words import age_text, size_text
 from table.services.check.finding import Severity
 
 _LONGEST = 300  # letters of a text that a table brings
@@ -99,14 +100,14 @@ def _head(facts: ReportFacts, made_at: str) -> str:
 def _tiles(facts: ReportFacts) -> str:
     health = facts.health
     assert health is not None
-    age = _age(health.last_commit_age_s) + " ago" if health.last_commit_age_s is not None else "none"
+    age = age_text(health.last_commit_age_s) + " ago" if health.last_commit_age_s is not None else "none"
     pace = f"{health.rows_per_minute:,.0f}" if health.rows_per_minute is not None else "-"
     tiles = (
         (age, "last commit"),
         (pace, "rows a minute"),
         (_writer(health), "writer"),
         (f"{health.live_files:,}", f"live files, {health.small_files:,} small"),
-        (_size(health.live_bytes), "live bytes"),
+        (size_text(health.live_bytes), "live bytes"),
         (f"{facts.partition_count:,}", "partitions"),
         (f"{health.log_files:,}", "log files"),
         (f"{health.version}", health.table_type.replace("_", "-").lower()),
@@ -158,27 +159,27 @@ def _commit_bytes(facts: ReportFacts) -> str:
         Bar(
             (("live", float(row["bytes_written"] or 0)),),
             _moment(row),
-            f"{_moment(row)} {row['operation'] or row['action']}: {_size(row['bytes_written'] or 0)} in "
+            f"{_moment(row)} {row['operation'] or row['action']}: {size_text(row['bytes_written'] or 0)} in "
             f"{row['files_written']:,} files",
         )
         for row in reversed(facts.commits)
         if row.get("bytes_written") is not None
     ]
     most = max((bar.value for bar in bars), default=0)
-    return bar_chart(bars, _size(int(most)), "bytes of each commit")
+    return bar_chart(bars, size_text(int(most)), "bytes of each commit")
 
 
 def _file_sizes(facts: ReportFacts) -> str:
     bars = [
         Bar(
             ((("updated" if low < facts.small_bytes else "live"), float(count)),),
-            _size(low),
-            f"{count:,} files of {_size(low)} to {_size(2 * low)}",
+            size_text(low),
+            f"{count:,} files of {size_text(low)} to {size_text(2 * low)}",
         )
         for low, count in size_bins(facts.file_sizes)
     ]
     most = max((bar.value for bar in bars), default=0)
-    keys = _keys((("a", "large enough"), ("b", f"below the limit of small files, {_size(facts.small_bytes)}")))
+    keys = _keys((("a", "large enough"), ("b", f"below the limit of small files, {size_text(facts.small_bytes)}")))
     return bar_chart(bars, f"{most:,.0f} files", "sizes of live base files", width=HALF) + keys
 
 
@@ -193,16 +194,16 @@ def _bytes(facts: ReportFacts) -> str:
         ("clean", found.cleanable, "old versions that the next clean deletes"),
         ("pinned", found.pinned, "old versions that readers or savepoints hold"),
     )
-    styled = [(style, float(size), f"{name}: {_size(size)}") for style, size, name in parts]
+    styled = [(style, float(size), f"{name}: {size_text(size)}") for style, size, name in parts]
     names = zip("abcd", parts, strict=True)
-    return share_bar(styled, "bytes by what keeps them") + _keys((k, f"{p[2]}: {_size(p[1])}") for k, p in names)
+    return share_bar(styled, "bytes by what keeps them") + _keys((k, f"{p[2]}: {size_text(p[1])}") for k, p in names)
 
 
 def _partitions(facts: ReportFacts) -> str:
-    items = [(path or "(no partition)", float(size), f"{path}: {_size(size)}") for path, size in facts.partitions]
-    others = facts.partition_count - len(facts.partitions)
+    items = [(path or "(no partition)", float(size), f"{path}: {size_text(size)}") for path, size in facts.partitions]
+    others, rest = facts.partition_count - len(facts.partitions), size_text(facts.other_bytes)
     if others > 0:
-        items.append((f"{others:,} others", float(facts.other_bytes), f"{others:,} others: {_size(facts.other_bytes)}"))
+        items.append((f"{others:,} others", float(facts.other_bytes), f"{others:,} others: {rest}"))
         note = f'<p class="note">The largest {LARGEST_PARTITIONS} of {facts.partition_count:,}.</p>'
     else:
         note = ""
@@ -222,7 +223,7 @@ def _log_counts(facts: ReportFacts) -> str:
 def _next_clean(facts: ReportFacts) -> str:
     if not facts.next_clean:
         return '<p class="none">Nothing.</p>'
-    rows = ((path, _size(size), rule) for path, size, rule in facts.next_clean)
+    rows = ((path, size_text(size), rule) for path, size, rule in facts.next_clean)
     more = facts.next_clean_count - len(facts.next_clean)
     note = f'<p class="note">The first {MOST_LISTED}; {more:,} more go.</p>' if more > 0 else ""
     return _table(("file", "size", "why"), rows) + note
@@ -266,20 +267,3 @@ def _moment(row: dict[str, Any]) -> str:
     """When a commit was requested, for people."""
     at = row.get("requested_at")
     return at.strftime("%m-%d %H:%M") if at is not None else str(row["instant"])
-
-
-def _size(size: int) -> str:
-    value = float(size)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} TiB"
-
-
-def _age(seconds: float | None) -> str:
-    whole = int(seconds or 0)
-    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if whole >= 2 * size:
-            return f"{whole // size} {unit}"
-    return f"{whole} s"

@@ -91,7 +91,7 @@ def run_processes(drawn, folder):
     Path(drawn.journals, "over").touch()
     findings = [f"{actor.name} did not end" for actor in [*writers, *operators, *readers] if not actor.wait()]
     for writer in writers:
-        writer.down.append((over, time.time() + 1.5))  # an operator may take its time: nobody is to write meanwhile
+        writer.down.append((over, time.time() + 1.5))  # an operator may take its time, and the writers have ended
     last = [subprocess.Popen([*_command(folder, "writer", name), "last"], env=_environment()) for name in WRITERS]
     deadline = time.time() + PATIENCE_S
     for name, process in zip(WRITERS, last, strict=True):

@@ -14,6 +14,7 @@ from needs import require
 from hudistream import ArrowSink, create_savepoint
 from hudistream import restore_to_savepoint as restore
 from table import CatalogError, InvalidConfigError
+from table.catalog import sync as catalog_sync
 from table.catalog.glue import GlueCatalog
 from table.catalog.sync import catalog_location, sync_table
 from table.hudi_table import HudiTable
@@ -22,6 +23,14 @@ from table.services.catalog_service import CatalogService
 from table.timeline.instant import Action
 
 SYNC = "hoodie.datasource.hive_sync."
+ARCHIVES = {
+    "hoodie.archive.automatic": "true",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.clean.automatic": "true",
+    "hoodie.clean.commits.retained": "1",
+    "hoodie.clean.async.enabled": "false",
+}
 ENABLED = {f"{SYNC}enable": "true", f"{SYNC}mode": "glue", f"{SYNC}database": "Lake"}
 
 
@@ -54,15 +63,7 @@ def test_a_sync_looks_at_what_was_written_since_the_last_one(path):
 
 
 def test_a_sync_that_missed_what_archival_took_lists(path):
-    options = {
-        "hoodie.archive.automatic": "true",
-        "hoodie.keep.min.commits": "2",
-        "hoodie.keep.max.commits": "3",
-        "hoodie.clean.automatic": "true",
-        "hoodie.clean.commits.retained": "1",
-        "hoodie.clean.async.enabled": "false",
-    }
-    catalog, engine = FakeCatalog(), Engine(path, options)
+    catalog, engine = FakeCatalog(), Engine(path, ARCHIVES)
     engine.write(0, rows([0], partition=lambda _: "p0"))
     sync(path, catalog)
     for number in range(1, 9):
@@ -159,24 +160,16 @@ def test_a_field_with_large_letters_and_a_value_with_an_equals_sign_keep_their_v
 
 def test_a_deleted_partition_stays_away_after_its_deletion_was_archived(path):
     """Its folder is there yet, without a file that counts."""
-    options = {
-        "hoodie.archive.automatic": "true",
-        "hoodie.keep.min.commits": "2",
-        "hoodie.keep.max.commits": "3",
-        "hoodie.clean.automatic": "true",
-        "hoodie.clean.commits.retained": "1",
-        "hoodie.clean.async.enabled": "false",
-    }
     catalog = FakeCatalog()
-    Engine(path, options).write(0, rows(range(3)))
+    Engine(path, ARCHIVES).write(0, rows(range(3)))
     sync(path, catalog)
     drop = {
         "hoodie.datasource.write.operation": "delete_partition",
         "hoodie.datasource.write.partitions.to.delete": "p1",
     }
-    Engine(path, {**options, **drop}).write(1, rows([0]).slice(0, 0))
+    Engine(path, {**ARCHIVES, **drop}).write(1, rows([0]).slice(0, 0))
     for number in range(2, 9):
-        Engine(path, options).write(number, rows([number * 3]))
+        Engine(path, ARCHIVES).write(number, rows([number * 3]))
     assert sync(path, catalog).has_listed
     assert sorted(catalog.partitions["lake", "t"]) == [("p0",), ("p2",)]
 
@@ -197,6 +190,48 @@ def test_a_partition_comes_back_with_a_restore(path):
     restore(table, saved, force=True)
     sync(path, catalog)
     assert sorted(catalog.partitions["lake", "t"]) == [("p0",), ("p1",), ("p2",)]
+
+
+@pytest.mark.parametrize("everything", [False, True])
+def test_a_partition_that_another_writer_fills_while_a_sync_looks_is_not_dropped(path, everything):
+    """The other writer has registered it, and its sync is the last one to say how far the catalog is."""
+
+    class Slow(FakeCatalog):
+        def list_partitions(self, of):
+            self.act()
+            return super().list_partitions(of)
+
+        def find_table(self, database, name):
+            found = super().find_table(database, name)
+            if not everything:
+                self.act()
+            return found
+
+        def act(self):
+            Engine(path).write(9, rows([1], ts=5))
+            self.act = lambda: None
+            self.partitions["lake", "t"]["p1",] = (f"file:{path}/p1", ())
+
+    catalog = Slow()
+    catalog.act = lambda: None
+    Engine(path).write(0, rows(range(3)))
+    sync(path, catalog)
+    del catalog.act
+    drop = {
+        "hoodie.datasource.write.operation": "delete_partition",
+        "hoodie.datasource.write.partitions.to.delete": "p1",
+    }
+    Engine(path, drop).write(1, rows([0]).slice(0, 0))
+    assert sync(path, catalog, everything=everything).partitions_dropped == 0
+    assert sorted(catalog.partitions["lake", "t"]) == [("p0",), ("p1",), ("p2",)]
+
+
+def test_views_of_a_table_are_compared_with_one_listing(path, monkeypatch):
+    walked, walk = [], catalog_sync.walk_file_groups
+    monkeypatch.setattr(catalog_sync, "walk_file_groups", lambda *given: walked.append(1) or walk(*given))
+    Engine(path, {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}).write(0, rows(range(3)))
+    assert len(sync(path, FakeCatalog()).created) == 3
+    assert walked == [1]
 
 
 def test_only_changes_reach_the_catalog_where_that_is_asked_for(path):
@@ -361,11 +396,11 @@ def test_glue_has_what_the_catalog_in_memory_has(path, glue, is_mor):
     said = {key: stored[key] for key in ("Name", "TableType", "Parameters", "PartitionKeys", "StorageDescriptor")}
     said["Parameters"] = {**said["Parameters"], "projection.enabled": "true", "spark.sql.sources.schema.part.7": "old"}
     said["StorageDescriptor"]["Columns"][5]["Comment"] = "the key"
-    glue.update_table(DatabaseName="lake", TableInput={**said, "Description": "of somebody"})
+    glue.update_table(DatabaseName="lake", TableInput={**said, "Description": "set by a user"})
     Engine(path, upserts).write(3, wider.slice(0, 1), schema=wider.schema)
     sync(path, catalog)
     stored = glue.get_table(DatabaseName="lake", Name="t")["Table"]
-    assert (stored["Description"], stored["Parameters"]["projection.enabled"]) == ("of somebody", "true")
+    assert (stored["Description"], stored["Parameters"]["projection.enabled"]) == ("set by a user", "true")
     assert stored["StorageDescriptor"]["Columns"][5]["Comment"] == "the key"
     assert "spark.sql.sources.schema.part.7" not in stored["Parameters"]
     parameters = stored["Parameters"]

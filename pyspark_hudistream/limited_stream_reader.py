@@ -11,8 +11,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark_hudistream.offsets import Offset, choose_end, make_offset
 from pyspark_hudistream.stream_reader import ChangesReader
 from table.scan.change_range import newest_settled
-from table.timeline.timeline import Timeline
-from table.user_table import HudiTable
+from table.snapshot import Snapshot
 
 
 class LimitedStreamReader(ChangesReader, SupportsTriggerAvailableNow):
@@ -42,23 +41,22 @@ class LimitedStreamReader(ChangesReader, SupportsTriggerAvailableNow):
             start: where the batch begins.
             limit: of `getDefaultReadLimit`, or all that is available.
         """
-        table = self._open()
-        timeline = table.load_timeline()
-        newest = newest_settled(timeline) or ""
+        snapshot = Snapshot.load(self._open())
+        newest = newest_settled(snapshot.timeline) or ""
         if self._target is not None:
             newest = min(newest, self._target)
         if newest <= start["instant"]:
             return start
         unlimited = isinstance(limit, ReadAllAvailable) or not self._asked.is_limited
-        end = newest if unlimited else self._end(table, timeline, start["instant"], newest)
+        end = newest if unlimited else self._end(snapshot, start["instant"], newest)
         return make_offset(end, start["began_after"])
 
-    def _end(self, table: HudiTable, timeline: Timeline, since: str, newest: str) -> str:
+    def _end(self, snapshot: Snapshot, since: str, newest: str) -> str:
         """The end that the limits say."""
-        asked, commits = self._asked, table.open_commits()
-        writes, visible = timeline.writes_between(since, newest), timeline.visible_times
+        asked = self._asked
+        writes, visible = snapshot.timeline.writes_between(since, newest), snapshot.timeline.visible_times
         sizes = [0] * len(writes)
         if asked.max_bytes is not None:
-            sizes = [sum(stat.file_size_bytes for stat in commits.read(one).stats) for one in writes]
+            sizes = [sum(stat.file_size_bytes for stat in snapshot.commits.read(one).stats) for one in writes]
         times = [visible[one.time] for one in writes]
         return choose_end(list(zip(times, sizes, strict=True)), asked.max_instants, asked.max_bytes)

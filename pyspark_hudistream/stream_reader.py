@@ -23,6 +23,7 @@ from table.scan.pinned import HeldPin, plan_pinned
 from table.scan.predicate import with_terms
 from table.scan.scan import Scan
 from table.schema.avro_schema import COMMIT_TIME
+from table.snapshot import Snapshot
 from table.user_table import HudiTable
 
 log = get_logger("hudistream.read")
@@ -49,7 +50,7 @@ class ChangesReader(DataSourceStreamReader):
         """
         start = (self._asked.read.start or "earliest").strip()
         table = self._open()
-        if table.load_schema(table.load_timeline()) is None:
+        if Snapshot.load(table).load_schema() is None:
             raise InvalidConfigError(
                 f"the table at {self._asked.path!r} has no commit yet, so its columns are not known: start the stream "
                 "after the first commit"

@@ -1,4 +1,4 @@
-"""Snapshot: what readers of a table see, now or as of an earlier instant. Made of one listing of the timeline."""
+"""Snapshot: a table at one look. Its timeline comes from one listing; files, schema and commits are read by it."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -6,31 +6,40 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from table.config.table_config import TableConfig
 from table.errors import InvalidConfigError
 from table.hudi_table import HudiTable
-from table.storage.interface import FileInfo
+from table.options.choices import TableType
+from table.schema.avro_schema import from_avro, without_meta_columns
+from table.storage.interface import FileInfo, Storage
 from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import Action
+from table.timeline.layout import TimelineLayout
 from table.timeline.timeline import Timeline
 from table.view.file_group import CommittedInstants, FileGroup, group_files, parse_data_files, unknown_completions
+from table.view.file_system_view import load_committed_instants
+from table.view.listing import Listing
+
+# ActiveTimelineV1.getLastCommitMetadataWithValidSchema: these may carry an older schema
+_OPERATIONS_WITHOUT_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 
 
 class Snapshot:
-    """Schema, visible instants, partitions and file groups of a table, all from the same timeline.
+    """A table, and its timeline at one moment. What is asked of it is answered by that timeline.
 
-    A scan is made of one snapshot; a range of changes will be made of two.
+    Readers ask it for slices and rows, writers and services for what they decide by. It stays in its process.
 
     Args:
         table: the table.
-        timeline: as loaded.
+        timeline: its active timeline, as listed.
         as_of: instant time of the last write that is seen; None means all that are completed.
         commits: decoded commits of this table, where the caller keeps them.
 
     Attributes:
-        table: the table.
+        table: as given.
         timeline: the instants up to `as_of`.
+        commits: what the completed commits hold, each decoded once.
         as_of: as given.
-        cleans: instant times of all completed cleans, later ones included.
 
     Raises:
         InvalidConfigError: the active timeline begins after `as_of`: what was seen then is not known any more.
@@ -46,36 +55,105 @@ class Snapshot:
                 f"may have been cleaned; ask for {first} or later"
             )
         self.table, self.as_of = table, as_of
-        self.cleans = frozenset(instant.time for instant in timeline.completed_of(Action.CLEAN))
         self.timeline = timeline if as_of is None else timeline.until(as_of)
-        self._commits = commits if commits is not None else table.open_commits()
+        self.commits = commits if commits is not None else CommitCache(table.storage)
+        self._whole = timeline
         self._retired: dict[str, str] = {}  # times of completion of retired writes, as they are needed
 
     @staticmethod
-    def load(table: HudiTable, as_of: str | None = None) -> "Snapshot":
-        """The snapshot of the timeline as it is now; the arguments are those of `Snapshot`."""
-        return Snapshot(table, table.load_timeline(), as_of)
+    def load(table: HudiTable, as_of: str | None = None, commits: CommitCache | None = None) -> "Snapshot":
+        """The snapshot of the timeline as it is now; the arguments are those of `Snapshot`.
+
+        Raises:
+            TimelineMovedError: the table was converted to another timeline layout since it was opened.
+        """
+        return Snapshot(table, table.load_timeline(), as_of, commits)
+
+    def again(self) -> "Snapshot":
+        """The same table, its timeline listed again."""
+        return Snapshot.load(self.table, commits=self.commits)
+
+    def at(self, timeline: Timeline) -> "Snapshot":
+        """The same table with another timeline of it."""
+        return Snapshot(self.table, timeline, commits=self.commits)
+
+    @property
+    def storage(self) -> Storage:
+        """The table's."""
+        return self.table.storage
+
+    @property
+    def config(self) -> TableConfig:
+        """The table's properties, as they were when it was opened."""
+        return self.table.config
+
+    @property
+    def layout(self) -> TimelineLayout:
+        """The layout that the timeline was listed in."""
+        return self.timeline.layout
+
+    @property
+    def listing(self) -> Listing:
+        """Says which partitions and data files the table has."""
+        return self.table.listing
+
+    @cached_property
+    def cleans(self) -> frozenset[str]:
+        """Instant times of all completed cleans, those after `as_of` included."""
+        return frozenset(instant.time for instant in self._whole.completed_of(Action.CLEAN))
 
     @cached_property
     def committed(self) -> CommittedInstants:
         """Which files are visible. Reads the replace commits, once."""
-        return self.table.load_committed(self.timeline, self._commits)
+        return load_committed_instants(self.commits, self.timeline)
+
+    @cached_property
+    def slicing(self) -> CommittedInstants:
+        """As `committed`, for callers that decide by slices what is written, compacted or deleted.
+
+        They group files without asking the archive, as `list_file_groups` does: so it is asked here, where log files
+        may be those of retired writes that a compaction passed.
+
+        Raises:
+            CorruptFileError: a file of the archive is damaged.
+        """
+        return self.with_late_writes(self.committed)
+
+    def with_late_writes(self, committed: CommittedInstants) -> CommittedInstants:
+        """What `slicing` adds to the instants that count.
+
+        Raises:
+            CorruptFileError: a file of the archive is damaged.
+        """
+        if self.config.table_type != TableType.MERGE_ON_READ:
+            return committed
+        late = self.commits.late_writes.find(self.table.archived_timeline, self.timeline)
+        return replace(committed, completions={**late, **committed.completions}) if late else committed
 
     def load_schema(self) -> pa.Schema | None:
         """The table's columns without meta columns (Arrow), or None when nothing was written yet."""
-        return self.table.load_schema(self.timeline, self._commits)
+        of_service = ""
+        for instant in reversed(self.timeline.completed_writes):
+            metadata = self.commits.read(instant)
+            text = metadata.extra.get("schema")
+            if text and metadata.operation not in _OPERATIONS_WITHOUT_SCHEMA:
+                return without_meta_columns(from_avro(text))
+            of_service = of_service or text or ""
+        # a service's commit says what it read with: it alone is left where the writes before it were archived
+        stored = of_service or self.config.extra.get("hoodie.table.create.schema")
+        return without_meta_columns(from_avro(stored)) if stored else None
 
     def list_partition_paths(self) -> list[str]:
         """Every partition that there is now, sorted; one may hold no file that is visible."""
-        return self.table.listing.list_partition_paths()
+        return self.listing.list_partition_paths()
 
     def list_file_groups(self, partition_path: str) -> tuple[FileGroup, ...]:
         """File groups of one partition, in order of file id."""
-        return self._group(partition_path, self.table.listing.list_files(partition_path))
+        return self._group(partition_path, self.listing.list_files(partition_path))
 
     def walk_file_groups(self) -> Iterator[tuple[str, tuple[FileGroup, ...]]]:
         """Every partition path with its file groups, in no order; each folder is listed once."""
-        for path, entries in self.table.listing.walk():
+        for path, entries in self.listing.walk():
             yield path, self._group(path, entries)
 
     def _group(self, partition_path: str, entries: Iterable[FileInfo]) -> tuple[FileGroup, ...]:

@@ -199,3 +199,11 @@ def test_the_page_of_differing_defaults_has_each_difference_and_no_other():
         assert ours[key] != hudi or flink not in ("", hudi), f"{key} does not differ"
         assert why.endswith(".")
     assert "`hoodie.clean.async.enabled`" in site_pages.defaults_page()
+
+
+def test_the_page_of_the_protocol_has_each_folder_that_is_ours():
+    page = (ROOT / "docs/concepts/protocol.md").read_text()
+    source = "\n".join(path.read_text() for path in (ROOT / "table").rglob("*.py"))
+    named = re.findall(r"OWN_FOLDER(?:, f?\"|\}/)(\w+)", source)
+    assert set(named) >= {"lease", "alive", "open", "staged", "pins", "archiving", "turns", "plans", "order", "ends"}
+    assert [name for name in sorted(set(named)) if f".hudistream/{name}" not in page] == []

@@ -8,12 +8,10 @@ from streaming.batch.opening import build_keys, choose_schema
 from streaming.batch.profile_cache import ProfileCache
 from streaming.plan.plan_tasks import check_ordering
 from streaming.plan.write_profile import WriteProfile
-from table.hudi_table import HudiTable
 from table.keys.keygen import KeyExpressions
 from table.options.write_options import WriteOptions
 from table.schema.changes import describe_changes
-from table.timeline.commit_cache import CommitCache
-from table.timeline.timeline import Timeline
+from table.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -35,28 +33,24 @@ class Agreement:
 
 def agree(
     options: WriteOptions,
-    table: HudiTable,
-    timeline: Timeline,
+    snapshot: Snapshot,
     columns: pa.Schema,
-    commits: CommitCache,
     profiles: ProfileCache,
 ) -> Agreement:
     """What a batch and its table agree about.
 
     Args:
         options: how to write.
-        table: the table.
-        timeline: of the table.
+        snapshot: the table as it is now.
         columns: the batch's (Arrow).
-        commits: of the table.
         profiles: of the table.
 
     Raises:
         InvalidConfigError, SchemaMismatchError: they do not agree; names column or option.
         HudiError: the table cannot be read.
     """
-    before = table.load_schema(timeline, commits)
-    schema = choose_schema(options, table.config, columns, before)
-    keys = build_keys(options, table.config, columns)
-    check_ordering(options, table.config, schema)
-    return Agreement(schema, describe_changes(before, schema), keys, profiles.load(table, timeline))
+    before = snapshot.load_schema()
+    schema = choose_schema(options, snapshot.config, columns, before)
+    keys = build_keys(options, snapshot.config, columns)
+    check_ordering(options, snapshot.config, schema)
+    return Agreement(schema, describe_changes(before, schema), keys, profiles.load(snapshot))

@@ -5,10 +5,9 @@ from dataclasses import replace
 from streaming.batch.ledger import BatchLedger
 from streaming.batch.workers import Batch
 from table.errors import CommitConflictError, InvalidConfigError
-from table.hudi_table import HudiTable
 from table.options.write_groups import DEFAULT_SINK_ID
 from table.options.write_options import WriteOptions
-from table.timeline.timeline import Timeline
+from table.snapshot import Snapshot
 from table.transaction.checkpoint import Verdict, already_committed
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import Lease
@@ -38,7 +37,7 @@ def check_name(options: WriteOptions, batch: Batch) -> None:
 
 
 def find_writer(
-    ledger: BatchLedger, table: HudiTable, timeline: Timeline, batch: Batch, who: tuple[WriterIdentity, Lease]
+    ledger: BatchLedger, snapshot: Snapshot, batch: Batch, who: tuple[WriterIdentity, Lease]
 ) -> WriterIdentity | None:
     """Who writes the batch; None where it was written before.
 
@@ -46,8 +45,7 @@ def find_writer(
 
     Args:
         ledger: knows the committed batches.
-        table: the table.
-        timeline: as it is now.
+        snapshot: the table as it is now.
         batch: at hand.
         who: the writer as it was known, and its hold on the table.
 
@@ -56,7 +54,7 @@ def find_writer(
     """
     identity, lease = who
     try:
-        committed = _is_committed(ledger, table, timeline, batch.batch_id, identity)
+        committed = _is_committed(ledger, snapshot, batch.batch_id, identity)
     except CommitConflictError:
         committed = True
         if batch.ask_query_id is None:
@@ -64,32 +62,29 @@ def find_writer(
     if committed and batch.ask_query_id is not None:
         identity = replace(identity, query_id=batch.ask_query_id())
         lease.hold(identity)
-        committed = _is_committed(ledger, table, timeline, batch.batch_id, identity)
+        committed = _is_committed(ledger, snapshot, batch.batch_id, identity)
     return None if committed else identity
 
 
-def _is_committed(
-    ledger: BatchLedger, table: HudiTable, timeline: Timeline, batch_id: int | None, identity: WriterIdentity
-) -> bool:
+def _is_committed(ledger: BatchLedger, snapshot: Snapshot, batch_id: int | None, identity: WriterIdentity) -> bool:
     if batch_id is None:
         return False
-    last = ledger.find_last_batch(table, timeline, identity.sink_id)
+    last = ledger.find_last_batch(snapshot, identity.sink_id)
     if already_committed(last, batch_id, identity.query_id, identity.sink_id) is Verdict.SKIP:
         return True
-    ledger.check_gap(table, timeline, last, identity.sink_id, batch_id)
+    ledger.check_gap(snapshot, last, identity.sink_id, batch_id)
     return False
 
 
 def check_unnamed_operation(
-    options: WriteOptions, ledger: BatchLedger, table: HudiTable, timeline: Timeline, batch_id: int | None
+    options: WriteOptions, ledger: BatchLedger, snapshot: Snapshot, batch_id: int | None
 ) -> None:
     """Refuses to change silently what a sink does whose options name no operation.
 
     Args:
         options: of the sink.
         ledger: knows the committed batches.
-        table: the table.
-        timeline: as it is now.
+        snapshot: the table as it is now.
         batch_id: of the batch at hand; None outside of a stream.
 
     Raises:
@@ -99,6 +94,6 @@ def check_unnamed_operation(
         return
     sink_id = options.sink.id
     if batch_id is None:
-        check_writes_go_on(table, timeline, sink_id)
+        check_writes_go_on(snapshot, sink_id)
     else:
-        check_goes_on(ledger.find_last_batch(table, timeline, sink_id), sink_id)
+        check_goes_on(ledger.find_last_batch(snapshot, sink_id), sink_id)

@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 
 from table.errors import CommitConflictError
-from table.hudi_table import HudiTable
-from table.timeline.commit_cache import CommitCache
+from table.snapshot import Snapshot
 from table.timeline.end_record import find_end
 from table.timeline.instant import WRITE_ACTIONS, Action
-from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import (
     OUR_KEY,
     SINK_KEY,
@@ -25,45 +23,41 @@ class BatchLedger:
 
     What leaves the active timeline is kept, so the archive is not read for it. Every commit of hudistream carries the
     entries of all sinks along, so the archive is read once, from its newest file back to our newest commit.
-
-    Args:
-        commits: decoded commits of the table.
     """
 
-    def __init__(self, commits: CommitCache) -> None:
-        self._commits = commits
+    def __init__(self) -> None:
         self._active: dict[str, dict[str, CommittedBatch]] = {}
         self._retired: dict[str, CommittedBatch] = {}
         self._archive_read_until: str | None = None
 
-    def find_last_batch(self, table: HudiTable, timeline: Timeline, sink_id: str) -> CommittedBatch | None:
+    def find_last_batch(self, snapshot: Snapshot, sink_id: str) -> CommittedBatch | None:
         """A sink's last committed batch: from the active timeline, else from the archive.
 
         The archive matters only where other writers' commits pushed our last one there.
         """
-        found = self._load_active(table, timeline).get(sink_id)
+        found = self._load_active(snapshot).get(sink_id)
         if found is not None:
             return found
-        self._load_archived(table, timeline)
+        self._load_archived(snapshot)
         return self._retired.get(sink_id)
 
-    def _load_archived(self, table: HudiTable, timeline: Timeline) -> None:
+    def _load_archived(self, snapshot: Snapshot) -> None:
         """Reads the archive unless it has not grown since: its end is where the active timeline begins."""
-        first = timeline.first_active_time or ""
+        first = snapshot.timeline.first_active_time or ""
         if self._archive_read_until == first:
             return
-        for commits in table.archived_timeline.read_files():
+        for commits in snapshot.table.archived_timeline.read_files():
             found = [checkpoints_of_commit(commit.metadata.extra, commit.metadata.operation) for commit in commits]
             self._retired = merge_checkpoints([*found, self._retired])
             if any(OUR_KEY in commit.metadata.extra for commit in commits):
                 break  # it carries along what came before it
         self._archive_read_until = first
 
-    def _load_active(self, table: HudiTable, timeline: Timeline) -> dict[str, CommittedBatch]:
+    def _load_active(self, snapshot: Snapshot) -> dict[str, CommittedBatch]:
         known, archived = {}, False
-        for instant in timeline.completed_writes:
+        for instant in snapshot.timeline.completed_writes:
             if instant.time not in self._active:
-                metadata = self._commits.find(instant)
+                metadata = snapshot.commits.find(instant)
                 if metadata is None:
                     archived = True  # since the timeline was listed: the archive knows more than it did
                     continue
@@ -75,12 +69,10 @@ class BatchLedger:
         self._active = known
         if archived:
             self._archive_read_until = None
-            self._load_archived(table, timeline)
+            self._load_archived(snapshot)
         return merge_checkpoints(known[time] for time in sorted(known))
 
-    def check_gap(
-        self, table: HudiTable, timeline: Timeline, last: CommittedBatch | None, sink_id: str, batch_id: int
-    ) -> None:
+    def check_gap(self, snapshot: Snapshot, last: CommittedBatch | None, sink_id: str, batch_id: int) -> None:
         """Refuses a batch if a batch between the last one and it was undone by hand.
 
         A gap alone proves nothing: a batch without rows leaves no commit.
@@ -91,9 +83,9 @@ class BatchLedger:
         known = -1 if last is None else last.batch_id
         if batch_id <= known + 1:
             return
-        for rollback in timeline.completed_of(Action.ROLLBACK):
-            time = load_rolled_back_time(table.storage, timeline, rollback)
-            ends = (find_end(table.storage, time, action) for action in sorted(WRITE_ACTIONS) if time)
+        for rollback in snapshot.timeline.completed_of(Action.ROLLBACK):
+            time = load_rolled_back_time(snapshot, rollback)
+            ends = (find_end(snapshot.storage, time, action) for action in sorted(WRITE_ACTIONS) if time)
             batch = next((end.undone for end in ends if end is not None and end.undone is not None), None)
             if batch is None:
                 continue
@@ -107,24 +99,22 @@ class BatchLedger:
                     "hoodie.datasource.write.streaming.checkpoint.identifier"
                 )
 
-    def check_is_next(self, table: HudiTable, timeline: Timeline, sink_id: str, batch_id: int) -> None:
+    def check_is_next(self, snapshot: Snapshot, sink_id: str, batch_id: int) -> None:
         """Refuses a batch that another process of the same sink committed since this one looked.
 
         Raises:
             CommitConflictError: names the batch; to be run again, which finds it committed.
         """
-        last = self.find_last_batch(table, timeline, sink_id)
+        last = self.find_last_batch(snapshot, sink_id)
         if last is not None and last.batch_id >= batch_id:
             raise CommitConflictError(
                 f"batch {last.batch_id} of sink {sink_id!r} was committed by another process while batch {batch_id} "
                 "ran: each stream needs its own hoodie.datasource.write.streaming.checkpoint.identifier"
             )
 
-    def build_extra(
-        self, table: HudiTable, timeline: Timeline, sink_id: str, batch: CommittedBatch | None
-    ) -> Mapping[str, str]:
+    def build_extra(self, snapshot: Snapshot, sink_id: str, batch: CommittedBatch | None) -> Mapping[str, str]:
         """Extra metadata of the next commit: all that was known, and this batch of a stream if it is one."""
-        active = self._load_active(table, timeline)
+        active = self._load_active(snapshot)
         carried = {**self._retired, **active}
         if batch is None:
             return encode_checkpoints(carried) if carried else {}

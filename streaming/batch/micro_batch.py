@@ -7,7 +7,6 @@ written, a file is announced before it is opened, and one file at the end makes 
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -51,10 +50,10 @@ from table.options.write_options import WriteOptions
 from table.schema.avro_schema import schema_json
 from table.services.rollback.leftovers import delete_before_first_commit
 from table.services.rollback.rollback import end_pending
+from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.commit_cache import CommitCache
 from table.timeline.metadata.commit import CommitMetadata
-from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import CommittedBatch
 from table.transaction.commit import (
     begin_commit,
@@ -78,7 +77,6 @@ class BatchJob:
     """One batch under way: its commit, what its tasks get, and what they were planned from.
 
     Attributes:
-        table: the table.
         batch_id: Spark's id, or None.
         identity: who writes.
         agreed: with the table.
@@ -87,7 +85,6 @@ class BatchJob:
         plan: what the tasks get.
     """
 
-    table: HudiTable
     batch_id: int | None
     identity: WriterIdentity
     agreed: Agreement
@@ -95,12 +92,10 @@ class BatchJob:
     pending: PendingCommit
     plan: TaskPlan
 
-
-class _Begun(NamedTuple):
-    """A commit that was begun, and its table."""
-
-    table: HudiTable
-    pending: PendingCommit
+    @property
+    def table(self) -> HudiTable:
+        """The table."""
+        return self.pending.seen.table
 
 
 class MicroBatchWriter:
@@ -134,12 +129,11 @@ class MicroBatchWriter:
         self._commits = CommitCache(storage)
         self._profiles = ProfileCache(
             storage,
-            self._commits,
             remembered_below(options),
             everywhere=looks_everywhere(options),
             in_order=not options.concurrency.is_shared,
         )
-        self._ledger = BatchLedger(self._commits)
+        self._ledger = BatchLedger()
         self.lock = lock_for(storage, options.lock)
         self.services = TableServices(storage, options, self.lock)
         self.lease = (Membership if options.concurrency.is_shared else Lease)(storage, options.heartbeat)
@@ -205,19 +199,19 @@ class MicroBatchWriter:
         """The batch of a writer that holds the table."""
         self.lease.wait_for_turn()  # before anything is looked at: what is waited for is a commit
         # what was decided is carried out before anybody asks what is committed
-        timeline = self._recovery.run(table, identity, self.lease, self.services)
-        writer = find_writer(self._ledger, table, timeline, batch, (identity, self.lease))
+        snapshot = self._recovery.run(table, identity, self.lease, self.services)
+        writer = find_writer(self._ledger, snapshot, batch, (identity, self.lease))
         if writer is None:
             log.info("batch_skipped", table=self.table, batch_id=batch.batch_id, sink_id=identity.sink_id)
             return BatchSummary(self.table, batch.batch_id, None, skipped=True)
         self.progress.is_new = True
-        check_unnamed_operation(self._options, self._ledger, table, timeline, batch.batch_id)
-        job = self._begin(table, timeline, batch, writer)
+        check_unnamed_operation(self._options, self._ledger, snapshot, batch.batch_id)
+        job = self._begin(snapshot, batch, writer)
         self.progress.instant_time = job.pending.time
         timing.end("prepare")
         result = self._write_and_commit(job, batch.workers, timing)
         if result is None:
-            self.services.after_empty_batch(table.config, timeline, batch.spread)
+            self.services.after_empty_batch(snapshot, batch.spread)
             return logged(BatchSummary(self.table, batch.batch_id, None))
         timing.end("commit")
         if self._options.effective_operation.replaces:
@@ -226,7 +220,7 @@ class MicroBatchWriter:
             self._profiles.advance(job.agreed.profile, job.pending.time, result)
         self._advice.note(self.table, result.stats)
         upkeep_errors = self._after_commit(job, result)
-        self.services.after_commit(table.config, timeline, batch.spread)
+        self.services.after_commit(snapshot, batch.spread)
         timing.end("after")
         summary = summarize(self.table, batch.batch_id, job.pending.time, result, timing, upkeep_errors)
         return logged(replace(summary, schema_changes=job.agreed.schema_changes))
@@ -257,53 +251,53 @@ class MicroBatchWriter:
             self._profiles.drop()
             raise
         except BaseException:
-            self._undo(_Begun(job.table, job.pending))
+            self._undo(job.pending)
             raise
         return result
 
     def _table_key(self, table: HudiTable) -> str:
         return table_key(self.table, table.config.name)
 
-    def _begin(self, table: HudiTable, timeline: Timeline, batch: Batch, identity: WriterIdentity) -> BatchJob:
+    def _begin(self, snapshot: Snapshot, batch: Batch, identity: WriterIdentity) -> BatchJob:
         """Agrees with the table about the batch, then begins its commit and plans its tasks."""
         options, columns = self._options, batch.workers.schema
-        agreed = self._agree(table, timeline, columns)  # errors of the batch come before any request
-        leaving = self._find_leaving(table, agreed.keys, batch.workers)
+        agreed = self._agree(snapshot, columns)  # errors of the batch come before any request
+        leaving = self._find_leaving(snapshot.table, agreed.keys, batch.workers)
         operation = options.effective_operation
-        action = action_of(operation, table.config.table_type)
-        pending = begin_commit(table, timeline, operation.hudi_name, identity, self.lease, action)
+        action = action_of(operation, snapshot.config.table_type)
+        pending = begin_commit(snapshot, operation.hudi_name, identity, self.lease, action)
         self.lease.beat_for(pending.time, identity, pending.sight)
         try:
-            if pending.seen.committed_times != timeline.committed_times:  # others committed, or archived, meanwhile
-                agreed = self._agree(table, pending.seen, columns)
-            scene = self._look_around(table, pending.seen, agreed.profile, pending)
+            # others may have committed meanwhile, or archived
+            if pending.seen.timeline.committed_times != snapshot.timeline.committed_times:
+                agreed = self._agree(pending.seen, columns)
+            scene = self._look_around(pending, agreed.profile)
             parallelism = batch.workers.parallelism
-            plan = plan_tasks(options, table.config, agreed.profile, agreed.schema, scene, parallelism)
+            plan = plan_tasks(options, snapshot.config, agreed.profile, agreed.schema, scene, parallelism)
             tell_small_files(self.table, plan.small_files)
         except BaseException:
-            self._undo(_Begun(table, pending))
+            self._undo(pending)
             raise
         pending = replace(pending, looks=plan.changes is not None or operation.replaces)
         if self._quarantine is not None:
-            key = self._table_key(table)
+            key = self._table_key(snapshot.table)
             aside = Quarantine(self._quarantine, key, pending.time, batch.batch_id, identity.sink_id, now_us())
             plan = replace(plan, quarantine=aside)
-        return BatchJob(table, batch.batch_id, identity, agreed, leaving, pending, plan)
+        return BatchJob(batch.batch_id, identity, agreed, leaving, pending, plan)
 
-    def _agree(self, table: HudiTable, timeline: Timeline, columns: pa.Schema) -> Agreement:
-        return agree(self._options, table, timeline, columns, self._commits, self._profiles)
+    def _agree(self, snapshot: Snapshot, columns: pa.Schema) -> Agreement:
+        return agree(self._options, snapshot, columns, self._profiles)
 
-    def _look_around(
-        self, table: HudiTable, timeline: Timeline, profile: WriteProfile, pending: PendingCommit
-    ) -> Scene:
+    def _look_around(self, pending: PendingCommit, profile: WriteProfile) -> Scene:
+        snapshot = pending.seen
         unknown = looks_everywhere(self._options) and not profile.is_complete
-        paths = table.listing.list_partition_paths() if unknown else ()
+        paths = tuple(snapshot.list_partition_paths()) if unknown else ()
         logs = None
-        if table.config.table_type == TableType.MERGE_ON_READ:
+        if snapshot.config.table_type == TableType.MERGE_ON_READ:
             compacting = load_compacting(self._storage, pending.compactions).items()
             logs = LogPlan({key: found.time for key, found in compacting}, self._options.sizes.groups_filled)
-        committed = table.load_slicing(timeline, self._commits)
-        return Scene(self._storage, pending.time, committed, tuple(paths), logs, self.lease.find_share())
+        share = self.lease.find_share()
+        return Scene(self._storage, snapshot.listing, pending.time, snapshot.slicing, paths, logs, share)
 
     def _find_leaving(self, table: HudiTable, keys: KeyExpressions, workers: Workers) -> tuple[str, ...] | None:
         """Partition paths that are to be deleted; None where rows are written."""
@@ -326,7 +320,7 @@ class MicroBatchWriter:
         """Makes the batch visible. Returns False where there was nothing to commit."""
         check_bad_rows(result, job.table.config, self._options.bad_rows)
         if not result.stats and not result.quarantined and not replaced:
-            withdraw_commit(self._storage, job.pending)
+            withdraw_commit(job.pending)
             return False
         schema = job.plan.context.schema
         batch = PendingBatch(self.table, job.batch_id, job.pending.time, result.stats, schema, self._storage)
@@ -334,40 +328,38 @@ class MicroBatchWriter:
         if refusal is not None:
             raise BatchRefusedError(f"batch {job.batch_id} was refused by {refusal}; nothing of it is visible")
 
-        def build_extra(now: Timeline) -> Mapping[str, str]:
+        def build_extra(now: Snapshot) -> Mapping[str, str]:
             # the query that the tasks saw counts: the one loaded earlier may be another
             who = replace(job.identity, query_id=result.query_id or job.identity.query_id)
             if job.batch_id is not None and self.lease.is_shared:
-                self._ledger.check_is_next(job.table, now, who.sink_id, job.batch_id)
+                self._ledger.check_is_next(now, who.sink_id, job.batch_id)
             operation = self._options.effective_operation.hudi_name
             mine = None if job.batch_id is None else CommittedBatch(job.batch_id, who.query_id, operation=operation)
-            known = self._ledger.build_extra(job.table, now, who.sink_id, mine)
+            known = self._ledger.build_extra(now, who.sink_id, mine)
             return {**known, **encode_extra(result.quarantined)}
 
         schema_text = schema_json(job.agreed.schema, job.table.config.name)
-        seen = job.pending.seen
+        seen = job.pending.seen.timeline
         others = any(instant.time != job.pending.time for instant in seen)
         if others and not seen.completed_writes:  # the table's first commit, and an earlier writer failed
             delete_before_first_commit(job.table, job.pending.time)
         written = CommitMetadata(result.stats, job.pending.operation, {}, dict(replaced))
-        done = complete_commit(job.table, job.pending, written, schema_text, build_extra, self.lease)
+        done = complete_commit(job.pending, written, schema_text, build_extra, self.lease)
         self._commits.keep(done.instant, done.metadata)
         self.progress.is_visible = True
         return True
 
-    def _undo(self, begun: "_Begun") -> None:
+    def _undo(self, pending: PendingCommit) -> None:
         """Rolls back at once what the batch began; if that fails, the next batch does it."""
         self._profiles.drop()
         self.lease.beat_for(None)
-        table, pending = begun
         try:
-            timeline = table.load_timeline()
-            found = timeline.find(pending.time, pending.instant.action)
+            now = pending.seen.again()
+            found = now.timeline.find(pending.time, pending.instant.action)
             if found is not None and not found.is_completed:
-                end_pending(table, timeline, found, self.lease.owner)
+                end_pending(now, found, self.lease.owner)
             if self._quarantine is not None:
-                key = self._table_key(table)
-                finish_quarantine(self._quarantine, key, table, table.load_timeline(), self._commits)
+                finish_quarantine(self._quarantine, self._table_key(now.table), now.again())
         except HudiError as error:
             log.warning("rollback_left_to_next_batch", table=self.table, instant_time=pending.time, error=str(error))
 

@@ -22,15 +22,12 @@ from streaming.plan.write_profile import (
 )
 from table.errors import HudiError
 from table.files.base.stored_file import read_footer_bytes
-from table.hudi_table import HudiTable
 from table.log import get_logger
+from table.snapshot import Snapshot
 from table.storage.interface import Storage
-from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import WRITE_ACTIONS, Action
 from table.timeline.metadata.commit import CommitMetadata
-from table.timeline.timeline import Timeline
 from table.view.file_system_view import walk_file_groups
-from table.view.listing import StorageListing
 
 FOOTERS_SAMPLED = 3
 PATHS_TOLD = 20
@@ -52,34 +49,34 @@ class ProfileCache:
     def __init__(
         self,
         storage: Storage,
-        commits: CommitCache,
         limit_bytes: int | None,
         *,
         everywhere: bool = False,
         in_order: bool = True,
     ) -> None:
-        self._storage, self._commits, self._limit, self._everywhere = storage, commits, limit_bytes, everywhere
+        self._storage, self._limit, self._everywhere = storage, limit_bytes, everywhere
         self._in_order = in_order
         self._profile: WriteProfile | None = None
         self._pending: frozenset[str] = frozenset()  # writes of others when the profile was loaded
 
-    def load(self, table: HudiTable, timeline: Timeline) -> WriteProfile:
+    def load(self, snapshot: Snapshot) -> WriteProfile:
         """The cached profile, moved past the commits of others; a fresh one after a start.
 
         It is built again, too, if the timeline does not say what other writers did.
         """
-        committed = timeline.committed_times
-        followed = self._follow(self._profile, timeline) if self._profile is not None else None
+        committed = snapshot.timeline.committed_times
+        followed = self._follow(self._profile, snapshot) if self._profile is not None else None
         if followed is None:
-            followed = self._build(table, timeline)
+            followed = self._build(snapshot)
             log.debug("write_profile_built", table=self._storage.base_uri, commits=len(committed))
         # equal but for what the archival retired, of which there would be more and more
         self._profile = replace(followed, seen=committed)
-        self._pending = frozenset(instant.time for instant in timeline.pending_of(*WRITE_ACTIONS))
+        self._pending = frozenset(instant.time for instant in snapshot.timeline.pending_of(*WRITE_ACTIONS))
         return self._profile
 
-    def _follow(self, profile: WriteProfile, timeline: Timeline) -> WriteProfile | None:
+    def _follow(self, profile: WriteProfile, snapshot: Snapshot) -> WriteProfile | None:
         """The profile moved past the commits that it has not seen; None if it has to be built again."""
+        timeline = snapshot.timeline
         unseen = profile.find_unseen(timeline.committed_times, in_order=self._in_order)
         oldest = timeline.first_active_time or ""
         if unseen is None or any(time < oldest for time in self._pending - profile.seen):
@@ -87,7 +84,7 @@ class ProfileCache:
         for instant in timeline.completed_writes:
             if instant.time not in unseen:
                 continue
-            metadata = self._commits.find(instant)
+            metadata = snapshot.commits.find(instant)
             if metadata is None or not is_understood(instant, metadata):
                 return None
             profile = apply_foreign_commit(profile, instant, metadata, self._sample_footers(metadata), self._limit)
@@ -99,24 +96,21 @@ class ProfileCache:
             )
         return profile
 
-    def _build(self, table: HudiTable, timeline: Timeline) -> WriteProfile:
-        sizes = []
-        for instant in timeline.completed_of(Action.COMMIT, Action.DELTA_COMMIT)[: -COMMITS_REMEMBERED - 1 : -1]:
-            metadata = self._commits.read(instant)
+    def _build(self, snapshot: Snapshot) -> WriteProfile:
+        sizes, writes = [], snapshot.timeline.completed_of(Action.COMMIT, Action.DELTA_COMMIT)
+        for instant in writes[: -COMMITS_REMEMBERED - 1 : -1]:
+            metadata = snapshot.commits.read(instant)
             if base_file_stats(metadata.stats):
                 sizes.append(commit_size(metadata.stats, self._sample_footers(metadata)))
-        return fresh_profile(timeline.committed_times, sizes, self._list_everywhere(table, timeline))
+        return fresh_profile(snapshot.timeline.committed_times, sizes, self._list_everywhere(snapshot))
 
-    def _list_everywhere(
-        self, table: HudiTable, timeline: Timeline
-    ) -> Mapping[str, tuple[LiveFile, ...] | None] | None:
+    def _list_everywhere(self, snapshot: Snapshot) -> Mapping[str, tuple[LiveFile, ...] | None] | None:
         """The live files of the whole table, where they are needed and not too many to remember."""
-        if not self._everywhere or not timeline.committed_times:
+        if not self._everywhere or not snapshot.timeline.committed_times:
             return None
         found: dict[str, tuple[LiveFile, ...] | None] = {}
         files = 0
-        committed = table.load_slicing(timeline, self._commits)
-        for path, groups in walk_file_groups(StorageListing(self._storage), committed):
+        for path, groups in walk_file_groups(snapshot.listing, snapshot.slicing):
             # who writes where log files are lists them
             is_plain = all(group.is_plain for group in groups)
             found[path] = live_files_of(group.latest_slice for group in groups) if is_plain else None

@@ -10,12 +10,10 @@ from collections.abc import Mapping
 
 from streaming.plan.quarantine import STAGING, staging_folder
 from table import clock
-from table.hudi_table import HudiTable
 from table.log import get_logger
+from table.snapshot import Snapshot
 from table.storage.interface import Storage, join
 from table.timeline.archived_timeline import read_archived_commits
-from table.timeline.commit_cache import CommitCache
-from table.timeline.timeline import Timeline
 
 EXTRA_KEY = "hudistream.quarantine"
 
@@ -40,27 +38,27 @@ def publish(storage: Storage, key: str, instant_time: str, files: tuple[str, ...
         storage.remove_empty_dir(folder)
 
 
-def finish_quarantine(storage: Storage, key: str, table: HudiTable, timeline: Timeline, commits: CommitCache) -> None:
+def finish_quarantine(storage: Storage, key: str, snapshot: Snapshot) -> None:
     """Publishes what dead processes left of commits, and deletes what they left of failed batches.
 
     A commit that was archived meanwhile is looked up in the archive: its bad rows are published, too.
     """
-    pending = {instant.time for instant in timeline.pending}
-    completed = {instant.time: instant for instant in timeline.completed_writes}
+    pending = {instant.time for instant in snapshot.timeline.pending}
+    completed = {instant.time: instant for instant in snapshot.timeline.completed_writes}
     archived: dict[str, Mapping[str, str]] | None = None
     for entry in storage.list_dir(join(STAGING, key)):
         if entry.name in pending or not entry.is_dir:
             continue
         extra: Mapping[str, str] = {}
         if entry.name in completed:
-            extra = commits.read(completed[entry.name]).extra
-        elif entry.name < (timeline.first_active_time or ""):
+            extra = snapshot.commits.read(completed[entry.name]).extra
+        elif entry.name < (snapshot.timeline.first_active_time or ""):
             if archived is None:
-                found = read_archived_commits(table.archived_timeline)
+                found = read_archived_commits(snapshot.table.archived_timeline)
                 archived = {commit.time: commit.metadata.extra for commit in found}
             extra = archived.get(entry.name, {})
         files = tuple(json.loads(extra.get(EXTRA_KEY, "[]")))
-        log.info("quarantine_finished", table=table.storage.base_uri, instant_time=entry.name, files=len(files))
+        log.info("quarantine_finished", table=snapshot.storage.base_uri, instant_time=entry.name, files=len(files))
         publish(storage, key, entry.name, files)
     storage.remove_empty_dir(join(STAGING, key))
 

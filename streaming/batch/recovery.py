@@ -5,19 +5,20 @@ from streaming.batch.quarantine import finish_quarantine
 from streaming.batch.services import TableServices
 from streaming.plan.quarantine import table_key
 from table.errors import CommitConflictError
-from table.hudi_table import HudiTable, find_stored_key
+from table.hudi_table import HudiTable
 from table.keys.keygen import check_key_encoding
 from table.options.choices import TableType
 from table.options.write_options import WriteOptions
+from table.scan.stored_key import find_stored_key
 from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.rollback.first_commit import make_first_commit
 from table.services.rollback.leftovers import delete_rolled_back_elsewhere, find_foreign_rollbacks
 from table.services.rollback.rollback import roll_back_failed_writes
+from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.active_timeline import sweep_temporaries
 from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import Action
-from table.timeline.timeline import Timeline
 from table.transaction.heartbeat import WriterIdentity, sweep_heartbeats
 from table.transaction.lease import Lease, measure_now_ms
 from table.transaction.liveness import Beside
@@ -42,7 +43,7 @@ class Recovery:
         self._key_encoding_seen = self._swept = False
         self._rollbacks_seen: frozenset[str] = frozenset()
 
-    def run(self, table: HudiTable, identity: WriterIdentity, lease: Lease, services: TableServices) -> Timeline:
+    def run(self, table: HudiTable, identity: WriterIdentity, lease: Lease, services: TableServices) -> Snapshot:
         """Undoes or finishes what dead batches left; a writer alone removes folders of partitions that cleans emptied.
 
         Args:
@@ -52,55 +53,57 @@ class Recovery:
             services: say which partitions cleans emptied.
 
         Returns:
-            The timeline afterwards.
+            The table afterwards.
 
         Raises:
             CommitConflictError: something stands in the way that only others can end.
         """
-        timeline = self._end_dead_writes(table, identity, lease)
-        self._look_behind_rollbacks(table, timeline)
+        snapshot = self._end_dead_writes(table, identity, lease)
+        self._look_behind_rollbacks(snapshot)
         emptied = services.take_emptied()
         if not isinstance(lease, Membership):  # others may be about to write there
             remove_emptied_partitions(table, emptied)
         if isinstance(lease, Membership) and not lease.is_shared:
-            timeline = make_first_commit(table, timeline, identity, lease)
+            snapshot = make_first_commit(snapshot, identity, lease)
             lease.share()
         if not self._key_encoding_seen:
-            stored = find_stored_key(table, timeline, self._commits)
+            stored = find_stored_key(snapshot)
             check_key_encoding(table.config, stored)
             self._key_encoding_seen = stored is not None  # it opens a base file: once is enough
         if self._quarantine is not None:
             key = table_key(table.storage.base_uri, table.config.name)
-            finish_quarantine(self._quarantine, key, table, timeline, self._commits)
-        return timeline
+            finish_quarantine(self._quarantine, key, snapshot)
+        return snapshot
 
-    def _end_dead_writes(self, table: HudiTable, identity: WriterIdentity, lease: Lease) -> Timeline:
+    def _end_dead_writes(self, table: HudiTable, identity: WriterIdentity, lease: Lease) -> Snapshot:
         heartbeat = self._options.heartbeat
         try:
-            own = self._cleanup.under_way
-            timeline = roll_back_failed_writes(table, identity, heartbeat, beside=_beside(lease), swept=own)
+            own, commits = self._cleanup.under_way, self._commits
+            found = roll_back_failed_writes(
+                table, identity, heartbeat, beside=_beside(lease), swept=own, commits=commits
+            )
         except CommitConflictError:
             lease.release()  # whoever ends what stands in the way, a restore above all, needs the table for it
             raise
         if not self._swept:
             now_ms = measure_now_ms(table.storage, identity.owner)
             sweep_temporaries(table.storage, now_ms, table.layout)
-            times = {instant.time for instant in timeline.pending}
+            times = {instant.time for instant in found.timeline.pending}
             sweep_heartbeats(table.storage, times, heartbeat, now_ms, shared=lease.is_shared)
             self._swept = True
-        return timeline
+        return found
 
-    def _look_behind_rollbacks(self, table: HudiTable, timeline: Timeline) -> None:
+    def _look_behind_rollbacks(self, snapshot: Snapshot) -> None:
         """Before anything moves the line of visibility: another engine may have left log files of what it rolled back.
 
         Each rollback is looked at once per process. Our own name every file that their instant wrote.
         """
-        rollbacks = frozenset(instant.time for instant in timeline.completed_of(Action.ROLLBACK))
+        rollbacks = frozenset(instant.time for instant in snapshot.timeline.completed_of(Action.ROLLBACK))
         if rollbacks <= self._rollbacks_seen:
             return
-        foreign = find_foreign_rollbacks(table, timeline, self._rollbacks_seen)
-        if table.config.table_type == TableType.MERGE_ON_READ:
-            delete_rolled_back_elsewhere(table, foreign.keys())
+        foreign = find_foreign_rollbacks(snapshot, self._rollbacks_seen)
+        if snapshot.config.table_type == TableType.MERGE_ON_READ:
+            delete_rolled_back_elsewhere(snapshot.table, foreign.keys())
         self._rollbacks_seen = rollbacks
 
 

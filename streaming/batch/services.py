@@ -12,7 +12,6 @@ from structlog.contextvars import bound_contextvars
 
 from streaming.batch.upkeep_summary import UpkeepSummary
 from table import clock, threads
-from table.config.table_config import TableConfig
 from table.errors import HudiError, TimelineMovedError
 from table.hudi_table import HudiTable
 from table.lock import NO_LOCK, TableLock
@@ -22,9 +21,9 @@ from table.options.write_options import WriteOptions
 from table.services.after_commit import services_of
 from table.services.clean.service import CLEANING
 from table.services.service import ServiceOutcome, Spread, TableService, Trigger
+from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.instant import Action
-from table.timeline.timeline import Timeline
 
 log = get_logger("hudistream.services")
 
@@ -91,21 +90,20 @@ class TableServices:
                 "hudistream.clean.on.failure=warn; the batch can be run again"
             ) from error
 
-    def after_commit(self, config: TableConfig, timeline: Timeline, spread: Spread | None = None) -> None:
+    def after_commit(self, snapshot: Snapshot, spread: Spread | None = None) -> None:
         """Starts the services that are due unless some run. Called once per micro-batch, when it is visible.
 
         Where one of them runs before the next batch, all of them are done when this returns: each builds on those
         before it. Their failure is no more the batch's.
 
         Args:
-            config: the table's properties.
-            timeline: with the commit.
+            snapshot: the table as the batch found it.
             spread: has pieces of work done on other machines; None: there are none.
         """
-        table, self._spread = HudiTable(self._storage, config, self._lock), spread
+        table, self._spread = HudiTable(self._storage, snapshot.config, self._lock), spread
         for service in self.services:
-            service.advise(table, timeline)
-        triggers = [service.trigger(config) for service in self.services]
+            service.advise(snapshot)
+        triggers = [service.trigger(snapshot.config) for service in self.services]
         due = {s: trigger for s, trigger in zip(self.services, triggers, strict=True) if trigger is not Trigger.NOT_NOW}
         if not due or self.is_cleaning or self._stopped or self._paused:
             return
@@ -191,16 +189,15 @@ class TableServices:
         if policy is CleanFailure.FAIL:
             self._pending_error = error
 
-    def after_empty_batch(self, config: TableConfig, timeline: Timeline, spread: Spread | None = None) -> None:
+    def after_empty_batch(self, snapshot: Snapshot, spread: Spread | None = None) -> None:
         """A batch without rows: a clean that is pending gets its turn, also where no commit follows for long.
 
         Args:
-            config: the table's properties.
-            timeline: as the batch found it.
+            snapshot: the table as the batch found it.
             spread: as of `after_commit`.
         """
-        if timeline.pending_of(Action.CLEAN):
-            self.after_commit(config, timeline, spread)
+        if snapshot.timeline.pending_of(Action.CLEAN):
+            self.after_commit(snapshot, spread)
 
     def start_no_more(self) -> None:
         """Lets the services under way finish, and starts none after them."""

@@ -20,6 +20,7 @@ from table.records.merge import MergeRules, can_order
 from table.schema.avro_schema import relaxed, required_columns, schema_json, with_meta_columns
 from table.storage.interface import Storage
 from table.view.file_group import CommittedInstants
+from table.view.listing import Listing
 from table.write.context import WriteContext
 
 
@@ -153,6 +154,7 @@ class Scene:
 
     Attributes:
         storage: the table's.
+        listing: says which files the table has.
         instant_time: the commit's.
         committed: which files are visible.
         partition_paths: of the table; only a global index asks for them, where the profile does not know them all.
@@ -161,6 +163,7 @@ class Scene:
     """
 
     storage: Storage
+    listing: Listing
     instant_time: str
     committed: CommittedInstants
     partition_paths: tuple[str, ...] = ()
@@ -220,6 +223,7 @@ def plan_tasks(
         rules,
         _small_files(profile, rules, options.sizes.max_rewrite_ratio, scene.logs) if changes is None else LiveFiles(),
         scene.committed,
+        scene.listing,
         options.tasks.bulk_insert_sort if operation.is_bulk else None,
         memory_bytes=options.tasks.memory_bytes,
         changes=changes,

@@ -13,6 +13,7 @@ from streaming.plan.quarantine import Quarantine
 from streaming.plan.routes import Routes
 from table.options.choices import IndexType
 from table.view.file_group import CommittedInstants
+from table.view.listing import Listing
 from table.write.context import WriteContext
 
 
@@ -99,6 +100,7 @@ class TaskPlan:
         small_files: for rows that are only added: the small files of the partition paths that are known,
             smallest first; a task lists the others.
         committed: which files count in such a listing.
+        listing: says which files the table has.
         sort_mode: of a bulk insert; None for the other operations.
         quarantine: where bad rows go; None: they fail the batch.
         memory_bytes: rows (Arrow) that a task holds before it uses its disk.
@@ -112,6 +114,7 @@ class TaskPlan:
     rules: AssignRules
     small_files: LiveFiles
     committed: CommittedInstants
+    listing: Listing
     sort_mode: str | None = None
     quarantine: Quarantine | None = None
     memory_bytes: int = 128 * 1024 * 1024

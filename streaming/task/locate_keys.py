@@ -25,7 +25,6 @@ from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import Storage
 from table.view.file_group import BaseFile
 from table.view.file_system_view import list_file_groups
-from table.view.listing import StorageListing
 
 Flags = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
@@ -175,7 +174,7 @@ def list_live_files(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
     # on an empty timeline nothing counts, and nothing need be listed (S21)
     if not plan.committed.times:
         return ()
-    groups = list_file_groups(StorageListing(plan.context.storage), path, plan.committed)
+    groups = list_file_groups(plan.listing, path, plan.committed)
     if plan.logs is not None and plan.changes is not None and not plan.changes.is_bucket:
         refuse_log_only_keys(plan, groups)
     return live_files_of(group.latest_slice for group in groups)

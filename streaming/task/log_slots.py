@@ -13,7 +13,6 @@ from streaming.task.log_only_keys import refuse_log_only_keys
 from table.files.markers import CREATE
 from table.view.file_group import BaseFile, FileGroup, FileSlice
 from table.view.file_system_view import list_file_groups
-from table.view.listing import StorageListing
 from table.write.context import LogSlot
 
 
@@ -50,7 +49,7 @@ def list_groups(plan: TaskPlan, path: str) -> SlotGroups:
     assert plan.logs is not None
     # on an empty timeline nothing counts, and nothing need be listed
     is_empty = plan.committed.first_time is None
-    found = () if is_empty else list_file_groups(StorageListing(plan.context.storage), path, plan.committed)
+    found = () if is_empty else list_file_groups(plan.listing, path, plan.committed)
     takes_any = plan.changes is not None and plan.changes.is_bucket
     if plan.changes is not None and not takes_any:
         refuse_log_only_keys(plan, found)

@@ -12,9 +12,9 @@ from table.errors import CatalogError
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.catalog_settings import CatalogKind, CatalogSettings
+from table.snapshot import Snapshot
 from table.storage.interface import join
 from table.timeline.commit_cache import CommitCache
-from table.timeline.timeline import Timeline
 from table.view.file_group import FileGroup
 from table.view.file_system_view import list_file_groups, walk_file_groups
 
@@ -80,15 +80,15 @@ def sync_table(
             the next sync goes on from there.
         StorageError, CorruptFileError: the table cannot be read.
     """
-    timeline, known = table.load_timeline(), commits or table.open_commits()
-    schema = table.load_schema(timeline, known)
-    if schema is None or not timeline.completed_writes:
+    snapshot = Snapshot.load(table, commits=commits)
+    schema = snapshot.load_schema()
+    if schema is None or not snapshot.timeline.completed_writes:
         return SyncReport()
-    until = settled_until(timeline)
+    until = settled_until(snapshot.timeline)
     wanted = register_as(table.config, schema, catalog_location(table.storage.base_uri, settings), settings, until)
     if settings.creates_database:
         catalog.create_database(wanted[0].database)
-    looks = _Looks(table, timeline, known, settings)
+    looks = _Looks(snapshot, settings)
     reports = [_Sync(looks, catalog, everything).run(view) for view in wanted]
     done = _together(reports, wanted, until)
     log.info(
@@ -113,13 +113,13 @@ def describe_registration(table: HudiTable, settings: CatalogSettings) -> tuple[
     Raises:
         CatalogError: the table has no commit yet, or paths that are not taken apart.
     """
-    timeline, commits = table.load_timeline(), table.open_commits()
-    schema = table.load_schema(timeline, commits)
-    if schema is None or not timeline.completed_writes:
+    snapshot = Snapshot.load(table)
+    schema = snapshot.load_schema()
+    if schema is None or not snapshot.timeline.completed_writes:
         raise CatalogError(f"the table {table.storage.base_uri!r} has no commit yet, and so no columns")
     location = catalog_location(table.storage.base_uri, settings)
-    looks = _Looks(table, timeline, commits, settings)
-    views = register_as(table.config, schema, location, settings, settled_until(timeline))
+    looks = _Looks(snapshot, settings)
+    views = register_as(table.config, schema, location, settings, settled_until(snapshot.timeline))
     return tuple((one, looks.locate(one, looks.paths_with_rows) if one.partition_keys else {}) for one in views)
 
 
@@ -136,14 +136,12 @@ def catalog_location(base_uri: str, settings: CatalogSettings) -> str:
 class _Looks:
     """Where the partitions of a table are. What is listed and decoded for one view serves the others."""
 
-    table: HudiTable
-    timeline: Timeline
-    commits: CommitCache
+    snapshot: Snapshot
     settings: CatalogSettings
 
     def locate(self, wanted: Registration, paths: Iterable[str]) -> Partitions:
         """Partition paths as the catalog knows them: by the values of the partition columns."""
-        fields, config = [key.name for key in wanted.partition_keys], self.table.config
+        fields, config = [key.name for key in wanted.partition_keys], self.snapshot.config
         extractor = self.settings.extractor
         return {
             partition_values(path, fields, extractor, is_styled=config.hive_style, decodes=config.url_encode): join(
@@ -155,7 +153,7 @@ class _Looks:
     @cached_property
     def paths_with_rows(self) -> Sequence[str]:
         """The partition paths with a file that a snapshot shows: a folder outlives the rows that were in it."""
-        walked = walk_file_groups(self.table.listing, self.table.load_slicing(self.timeline, self.commits))
+        walked = walk_file_groups(self.snapshot.listing, self.snapshot.slicing)
         return sorted(path for path, groups in walked if _any_visible(groups))
 
     def keep_written(self, paths: Iterable[str]) -> frozenset[str]:
@@ -163,8 +161,8 @@ class _Looks:
         asked = frozenset(paths)
         if not asked:
             return asked
-        view = self.table.load_slicing(self.table.load_timeline(), self.commits)
-        return frozenset(path for path in asked if _any_visible(list_file_groups(self.table.listing, path, view)))
+        now = self.snapshot.again()
+        return frozenset(path for path in asked if _any_visible(list_file_groups(now.listing, path, now.slicing)))
 
 
 def _any_visible(groups: Iterable[FileGroup]) -> bool:
@@ -213,11 +211,12 @@ class _Sync:
     def _sync_partitions(self, wanted: Registration, since: str) -> SyncReport:
         if not wanted.partition_keys:
             return SyncReport()
-        if self.everything or not are_told(self.looks.timeline, since):
+        if self.everything or not are_told(self.looks.snapshot.timeline, since):
             return self._compare(wanted)
         # what is equal to `since` was registered; what is older was settled then
-        newer = [one for one in self.looks.timeline.writes_by_time if one.time > since]
-        changes = find_path_changes([(one, self.looks.commits.read(one)) for one in newer])
+        snapshot = self.looks.snapshot
+        newer = [one for one in snapshot.timeline.writes_by_time if one.time > since]
+        changes = find_path_changes([(one, snapshot.commits.read(one)) for one in newer])
         return self._apply(wanted, changes)
 
     def _apply(self, wanted: Registration, changes: PathChanges) -> SyncReport:

@@ -156,7 +156,7 @@ def _clean(given: argparse.Namespace) -> int:
     if options.concurrency.is_shared:
         roll_back_dead_writes(table, options.heartbeat)
     if given.schedule_only:
-        requested = [one.time for one in schedule_clean(table, settings).pending_of(Action.CLEAN)]
+        requested = [one.time for one in schedule_clean(table, settings).timeline.pending_of(Action.CLEAN)]
         if given.format == "json":
             say_json({"table": table.storage.base_uri, "requested": requested})
         else:

@@ -11,6 +11,7 @@ from table.inspect.overview import CommitFigures, read_figures
 from table.scan.as_of import AsOf, load_snapshot
 from table.schema.avro_schema import from_avro, without_meta_columns
 from table.schema.changes import describe_changes
+from table.snapshot import Snapshot
 from table.timeline.instant import Instant
 from table.view.file_group import FileSlice
 
@@ -58,8 +59,9 @@ def load_history(table: HudiTable, limit: int | None = None) -> pa.Table:
         table: the table.
         limit: most instants; None means all.
     """
-    newest = table.load_timeline().instants[::-1][:limit]
-    figures = read_figures(table, newest)
+    snapshot = Snapshot.load(table)
+    newest = snapshot.timeline.instants[::-1][:limit]
+    figures = read_figures(snapshot, newest)
     changes = _schema_changes(newest, figures)
     rows = []
     for instant in newest:

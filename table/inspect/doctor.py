@@ -9,17 +9,17 @@ from table import clock
 from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TABLE_VERSION, TableConfig, load_table_config
 from table.config.writable import check_can_write, check_path_is_free
 from table.errors import HudiError
-from table.hudi_table import HudiTable, find_stored_key
+from table.hudi_table import HudiTable
 from table.inspect.explain import find_last_batch
 from table.keys.keygen import check_key_encoding
 from table.options.choices import ConcurrencyMode, TableType
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
+from table.scan.stored_key import find_stored_key
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.storage.opening import open_storage
 from table.timeline.end_record import find_end
 from table.timeline.instant import Action
-from table.timeline.timeline import Timeline
 from table.transaction.heartbeat import find_live_writer
 from table.transaction.lease import find_holder, read_age_ms
 from table.transaction.lease_record import describe_holder, is_dead_here
@@ -113,20 +113,20 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
         )
     if any(finding.level == "stop" for finding in findings):
         return findings
-    timeline = table.load_timeline()
-    last = timeline.last_time
+    snapshot = Snapshot.load(table)
+    last = snapshot.timeline.last_time
     if last is not None:
         findings += _tried(lambda: clock.check_skew(last, clock.now_ms(), config.timezone), "clock and timeline agree")
-    stored = find_stored_key(table, timeline)
+    stored = find_stored_key(snapshot)
     findings += _tried(lambda: check_key_encoding(config, stored), "record keys are spelled as here")
     if options is not None and options.operation is None:
         sink_id = options.sink.id
         findings += _tried(
-            lambda: check_goes_on(find_last_batch(table, sink_id), sink_id),
+            lambda: check_goes_on(find_last_batch(snapshot, sink_id), sink_id),
             "no operation is given, which means upsert; the sink has inserted no batch there",
         )
-    findings += _examine_pending(table, timeline, options or WriteOptions())
-    findings += _examine_readers(Snapshot(table, timeline), config)
+    findings += _examine_pending(snapshot, options or WriteOptions())
+    findings += _examine_readers(snapshot, config)
     return findings
 
 
@@ -138,13 +138,13 @@ def _tried(check: Any, fine: str) -> list[Finding]:
     return [Finding("ok", fine)]
 
 
-def _examine_pending(table: HudiTable, timeline: Timeline, options: WriteOptions) -> list[Finding]:
-    findings = _examine_lease(table, options)
-    for instant in timeline.pending:
-        writer = find_live_writer(table.storage, instant.time, options.heartbeat, clock.now_ms())
+def _examine_pending(snapshot: Snapshot, options: WriteOptions) -> list[Finding]:
+    findings = _examine_lease(snapshot.table, options)
+    for instant in snapshot.timeline.pending:
+        writer = find_live_writer(snapshot.storage, instant.time, options.heartbeat, clock.now_ms())
         if writer is not None and writer.owner:
             # one that knows leases: the lease says whether it lives, its end record how the instant ends
-            end = find_end(table.storage, instant.time, instant.action)
+            end = find_end(snapshot.storage, instant.time, instant.action)
             fate = "carried out" if end is not None and end.is_commit else "rolled back"
             text = f"{instant.file_name} is under way, or of a writer that died: then it is {fate} by the next batch"
             findings.append(Finding("note", text))

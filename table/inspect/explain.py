@@ -10,7 +10,6 @@ from table.inspect.explain_compaction import explain_compactions
 from table.options.write_options import WriteOptions
 from table.services.clean.judgement import judge_files
 from table.snapshot import Snapshot
-from table.timeline.active_timeline import find_instant
 from table.timeline.archived_timeline import read_archived_commits
 from table.transaction.checkpoint import (
     CommittedBatch,
@@ -71,7 +70,7 @@ def explain_files(table: HudiTable, options: WriteOptions) -> Iterator[FileExpla
     snapshot = Snapshot.load(table)
     groups = [group for _, found in snapshot.walk_file_groups() for group in found]
     live = {file.path: group for group in groups for file in group.latest_slice.files}
-    compactions = explain_compactions(table, snapshot.timeline, groups, options.compaction)
+    compactions = explain_compactions(snapshot, groups, options.compaction)
     for partition in judge_files(table, options.clean):
         for fate in partition.fates:
             takes_rows, packing = False, ""
@@ -98,16 +97,14 @@ class BatchExplanation:
     last: CommittedBatch | None
 
 
-def find_last_batch(table: HudiTable, sink_id: str) -> CommittedBatch | None:
+def find_last_batch(snapshot: Snapshot, sink_id: str) -> CommittedBatch | None:
     """The last batch that a sink committed: from the active timeline, else from the archive."""
-    active = []
-    for instant in table.load_timeline().completed_writes:
-        commit = table.layout.decode_commit(find_instant(table.storage, instant) or b"", instant.file_name)
-        active.append(checkpoints_of_commit(commit.extra, commit.operation))
+    found = (snapshot.commits.find(instant) for instant in snapshot.timeline.completed_writes)
+    active = [checkpoints_of_commit(commit.extra, commit.operation) for commit in found if commit is not None]
     last = merge_checkpoints(active).get(sink_id)
     if last is not None:
         return last
-    archived = [commit.metadata for commit in read_archived_commits(table.archived_timeline)]
+    archived = [commit.metadata for commit in read_archived_commits(snapshot.table.archived_timeline)]
     return merge_checkpoints(checkpoints_of_commit(each.extra, each.operation) for each in archived).get(sink_id)
 
 
@@ -120,7 +117,7 @@ def explain_batch(table: HudiTable, sink_id: str, batch_id: int, query_id: str |
         batch_id: Spark's id of the batch.
         query_id: id of the streaming query; None means the one that committed last.
     """
-    last = find_last_batch(table, sink_id)
+    last = find_last_batch(Snapshot.load(table), sink_id)
     if last is None:
         return BatchExplanation("write", f"no commit names the sink {sink_id!r}: any first batch is fine", None)
     if query_id is None:

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from table.config.table_config import TableConfig
-from table.hudi_table import HudiTable
 from table.options.choices import CompactionTrigger, TableType
 from table.options.groups import CompactionSettings
 from table.services.compaction.due import make_due
 from table.services.compaction.plan import commits_since_compaction, plan_compaction
+from table.snapshot import Snapshot
 from table.timeline.instant import Action
 from table.timeline.timeline import Timeline
 from table.view.file_group import FileGroup
@@ -16,25 +16,24 @@ from table.view.pending_compactions import CompactingSlice, load_compacting
 
 
 def explain_compactions(
-    table: HudiTable, timeline: Timeline, groups: Iterable[FileGroup], settings: CompactionSettings
+    snapshot: Snapshot, groups: Iterable[FileGroup], settings: CompactionSettings
 ) -> dict[str, str]:
     """For each file of a current slice when a compaction takes it, and why, by its path. Copy-on-write: nothing.
 
     Args:
-        table: the table.
-        timeline: as loaded.
+        snapshot: the table.
         groups: of the newest snapshot.
         settings: when a compaction is due, and how much it takes.
 
     Raises:
         CorruptFileError: the plan of a pending compaction cannot be read.
     """
-    if not has_compactions(table.config):
+    if not has_compactions(snapshot.config):
         return {}
     found = list(groups)
-    pending = load_compacting(table.storage, timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION))
+    pending = load_compacting(snapshot.storage, snapshot.timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION))
     chosen = {(o.partition_path, o.file_id) for o in plan_compaction(found, settings).operations}
-    next_one = _Next(tell_when(timeline, settings), frozenset(chosen))
+    next_one = _Next(tell_when(snapshot.timeline, settings), frozenset(chosen))
     return {
         file.path: next_one.tell(group, file.path, pending.get((group.partition_path, group.file_id)))
         for group in found

@@ -15,7 +15,6 @@ from table.snapshot import Snapshot
 from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.pins import PINS_FOLDER, parse_pin
-from table.timeline.timeline import Timeline
 from table.transaction.lease import find_holder, read_age_ms
 from table.transaction.lease_record import describe_holder, is_dead_here
 from table.view.file_group import FileGroup
@@ -133,8 +132,8 @@ def load_health(
         HudiError: the timeline or a folder cannot be read.
     """
     sizes, compaction = sizes or SizeSettings(), compaction or CompactionSettings()
-    timeline, commits = table.load_timeline(), table.open_commits()
-    snapshot = Snapshot(table, timeline, commits=commits)
+    snapshot = Snapshot.load(table)
+    timeline = snapshot.timeline
     groups = [group for _, found in snapshot.walk_file_groups() for group in found]
     newest = timeline.writes_by_time[-COMMITS_SEEN:]
     writer, lives = _find_writer(table)
@@ -144,15 +143,15 @@ def load_health(
         table.config.table_type,
         newest[-1].time if newest else None,
         _age_s(newest[-1].time, table) if newest else None,
-        rows_per_minute([instant.time for instant in newest], read_figures(table, newest).values()),
+        rows_per_minute([instant.time for instant in newest], read_figures(snapshot, newest).values()),
         writer,
         lives,
         *_count_files(groups, sizes.small_file_limit_bytes),
-        backlog=_find_backlog(table, timeline, groups),
+        backlog=_find_backlog(snapshot, groups),
         pending=tuple((i.time, i.action.value, _age_s(i.time, table)) for i in timeline.pending),
         savepoints=tuple(i.time for i in timeline.completed_of(Action.SAVEPOINT)),
         pinned_snapshots=len({pin.time for pin in map(parse_pin, _names(table, PINS_FOLDER)) if pin is not None}),
-        missing_files=_find_missing(groups, newest, commits),
+        missing_files=_find_missing(groups, newest, snapshot.commits),
     )
     return judged(facts, clean or CleanSettings(), archive or ArchiveSettings(), compaction)
 
@@ -278,9 +277,9 @@ def _count_files(groups: Sequence[FileGroup], small_bytes: int) -> tuple[int, in
     return len(sizes), sum(sizes), sum(size < small_bytes for size in sizes), len(logs), sum(logs)
 
 
-def _find_backlog(table: HudiTable, timeline: Timeline, groups: Sequence[FileGroup]) -> Backlog:
-    cleans = timeline.completed_of(Action.CLEAN)
-    writes = timeline.writes_by_time
+def _find_backlog(snapshot: Snapshot, groups: Sequence[FileGroup]) -> Backlog:
+    cleans = snapshot.timeline.completed_of(Action.CLEAN)
+    writes = snapshot.timeline.writes_by_time
     old = [
         file.size_bytes
         for group in groups
@@ -288,13 +287,13 @@ def _find_backlog(table: HudiTable, timeline: Timeline, groups: Sequence[FileGro
         for file in found.files
         if file not in group.current_files
     ]
-    on_logs = table.config.table_type == TableType.MERGE_ON_READ
+    on_logs = snapshot.config.table_type == TableType.MERGE_ON_READ
     return Backlog(
         sum(write.time > cleans[-1].time for write in writes) if cleans else None,
         len(old),
         sum(old),
-        len(commits_since_compaction(timeline)) if on_logs else None,
-        len(timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION)),
+        len(commits_since_compaction(snapshot.timeline)) if on_logs else None,
+        len(snapshot.timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION)),
         len(writes),
     )
 

@@ -1,13 +1,13 @@
 """What is in a table: timeline, partition paths, file groups and sizes. Reads no data; `table.cli.show` prints it."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from table.errors import CorruptFileError
 from table.hudi_table import HudiTable
 from table.snapshot import Snapshot
-from table.timeline.active_timeline import find_instant
 from table.timeline.instant import WRITE_ACTIONS, Instant
 from table.timeline.metadata.commit import CommitMetadata
 from table.view.file_group import FileGroup
@@ -92,28 +92,23 @@ def load_overview(
         TableNotFoundError: when there is none.
     """
     table = HudiTable.open(path, storage_options)
-    timeline = table.load_timeline()
-    partitions = dict(sorted(Snapshot(table, timeline).walk_file_groups(), key=lambda found: found[0]))
-    newest = timeline.instants[::-1][:commits_read]
-    config = table.config
-    return TableOverview(
-        config.name, config.version, config.table_type, timeline.instants, read_figures(table, newest), partitions
-    )
+    snapshot = Snapshot.load(table)
+    partitions = dict(sorted(snapshot.walk_file_groups(), key=lambda found: found[0]))
+    instants, config = snapshot.timeline.instants, table.config
+    figures = read_figures(snapshot, instants[::-1][:commits_read])
+    return TableOverview(config.name, config.version, config.table_type, instants, figures, partitions)
 
 
-def read_figures(table: HudiTable, instants: Sequence[Instant]) -> dict[str, CommitFigures]:
+def read_figures(snapshot: Snapshot, instants: Sequence[Instant]) -> dict[str, CommitFigures]:
     """What the completed writes among some instants did, by instant time. Damaged commits are passed over."""
     figures = {}
     for instant in instants:
         if not instant.is_completed or instant.action not in WRITE_ACTIONS:
             continue
-        data = find_instant(table.storage, instant)
-        if data is None:
-            continue  # archived since the timeline was listed
-        try:
-            figures[instant.time] = _figures_of(table.layout.decode_commit(data, instant.file_name))
-        except CorruptFileError:
-            continue  # `hudistream check` says what is wrong with it
+        with suppress(CorruptFileError):  # `hudistream check` says what is wrong with it
+            commit = snapshot.commits.find(instant)
+            if commit is not None:  # else it was archived since the timeline was listed
+                figures[instant.time] = _figures_of(commit)
     return figures
 
 

@@ -22,7 +22,6 @@ from table.timeline.active_timeline import find_instant
 from table.timeline.history import HistoryArchive
 from table.timeline.instant import Action
 from table.timeline.metadata.clean import decode_clean_metadata
-from table.timeline.timeline import Timeline
 
 AsOf = str | date | datetime
 
@@ -78,12 +77,12 @@ def load_snapshot(table: HudiTable, as_of: AsOf | None = None) -> Snapshot:
             files that were visible then. The error names the bounds.
     """
     check_can_read(table.config)
-    timeline = table.load_timeline()
+    snapshot = Snapshot.load(table)
     if as_of is None:
-        return Snapshot(table, timeline)
+        return snapshot
     time = instant_time_of(as_of, table.config.timezone)
-    _check_bounds(table, timeline, _in_words("as_of", as_of, time), time)
-    return Snapshot(table, timeline, time)
+    _check_bounds(snapshot, _in_words("as_of", as_of, time), time)
+    return Snapshot(table, snapshot.timeline, time, snapshot.commits)
 
 
 def load_changes(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tuple[Snapshot, ChangeRange | None]:
@@ -109,32 +108,33 @@ def load_changes(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tu
             "scans with as_of instead"
         )
     zone = table.config.timezone
-    timeline = table.load_timeline()
+    snapshot = Snapshot.load(table)
+    timeline = snapshot.timeline
     first = _since_time(since, zone)
     last = instant_time_of(until, zone, "until") if until is not None else None
     asked = _in_words("since", since, first)
     if last is not None:
         assert until is not None
         asked = f"{asked}, {_in_words('until', until, last)}"
-        _check_bounds(table, timeline, asked, last, timeline.visible_until(last).committed_times)
+        _check_bounds(snapshot, asked, last, timeline.visible_until(last).committed_times)
     elif first != EARLIEST:
-        _check_not_future(table, timeline, asked, first)
+        _check_not_future(snapshot, asked, first)
     chosen = choose_range(timeline, first, last, asked)
     if chosen is None:
-        return Snapshot(table, timeline), None
+        return snapshot, None
     at_end = timeline.visible_until(chosen.until)
     if last is None:
-        _check_bounds(table, timeline, asked, chosen.until, at_end.committed_times)
-    return Snapshot(table, at_end), _with_times(table, at_end, chosen)
+        _check_bounds(snapshot, asked, chosen.until, at_end.committed_times)
+    return snapshot.at(at_end), _with_times(snapshot.at(at_end), chosen)
 
 
-def _with_times(table: HudiTable, timeline: Timeline, chosen: ChangeRange) -> ChangeRange:
+def _with_times(snapshot: Snapshot, chosen: ChangeRange) -> ChangeRange:
     """The range with the requests of its commits where the layout has another order; retired ones are looked up."""
-    if not timeline.layout.completes_in_order or chosen.since == EARLIEST:
+    if not snapshot.layout.completes_in_order or chosen.since == EARLIEST:
         return chosen
-    times = frozenset(instant.time for instant in timeline.writes_between(chosen.since, chosen.until))
-    visible = timeline.visible_times.values()
-    archive = table.archived_timeline
+    times = frozenset(instant.time for instant in snapshot.timeline.writes_between(chosen.since, chosen.until))
+    visible = snapshot.timeline.visible_times.values()
+    archive = snapshot.table.archived_timeline
     if isinstance(archive, HistoryArchive) and chosen.since < min(visible, default=chosen.since):
         times |= archive.find_completed_after(chosen.since)
     return replace(chosen, times=times)
@@ -150,52 +150,50 @@ def _in_words(name: str, given: AsOf, time: str) -> str:
     return f"{name}={given!r}" if str(given) == time else f"{name}={given!r} (instant {time})"
 
 
-def _check_not_future(table: HudiTable, timeline: Timeline, asked: str, time: str) -> None:
-    newest = max(timeline.visible_times.values(), default="")
-    latest = max(newest, clock.format_instant_time(clock.now_ms(), table.config.timezone))
+def _check_not_future(snapshot: Snapshot, asked: str, time: str) -> None:
+    newest = max(snapshot.timeline.visible_times.values(), default="")
+    latest = max(newest, clock.format_instant_time(clock.now_ms(), snapshot.config.timezone))
     if time > latest:
         raise InvalidConfigError(
             f"{asked} lies in the future: the newest commit is {newest or '(none)'}, and it is {latest} now"
         )
 
 
-def _check_bounds(
-    table: HudiTable, timeline: Timeline, asked: str, time: str, committed: frozenset[str] | None = None
-) -> None:
+def _check_bounds(snapshot: Snapshot, asked: str, time: str, committed: frozenset[str] | None = None) -> None:
     """Refuses a time whose snapshot is not there any more, or not yet.
 
     Args:
-        table: the table.
-        timeline: as loaded.
+        snapshot: the table.
         asked: the question, for the error.
         time: as asked.
         committed: requests of the writes that are seen then; None: those requested up to that time.
     """
-    first = timeline.first_active_time
+    timeline = snapshot.timeline
+    first, visible = timeline.first_active_time, timeline.visible_times
     if first is None:
         raise InvalidConfigError(f"{asked}: the table has no commit yet")
-    _check_not_future(table, timeline, asked, time)
+    _check_not_future(snapshot, asked, time)
     newest = max(timeline.committed_times)
     if committed is not None:
-        first, newest = min(timeline.visible_times.values()), max(timeline.visible_times.values())
+        first, newest = min(visible.values()), max(visible.values())
     if time < first:
         raise InvalidConfigError(
             f"{asked} lies before the first active commit: ask for a time from {first} to {newest}; earlier "
             "commits were archived, and their files may have been cleaned"
         )
     seen = max(commit for commit in committed or timeline.committed_times if commit <= time)
-    kept = _earliest_kept(table, timeline, max(timeline.committed_times))
+    kept = _earliest_kept(snapshot, max(timeline.committed_times))
     if kept is not None and seen < kept and timeline.find(seen, Action.SAVEPOINT) is None:
         raise InvalidConfigError(
             f"{asked}: files that were visible after commit {seen} may have been cleaned; ask for a time from "
-            f"{kept if committed is None else timeline.visible_times.get(kept, kept)} to {newest}, or for a savepoint"
+            f"{kept if committed is None else visible.get(kept, kept)} to {newest}, or for a savepoint"
         )
 
 
-def _earliest_kept(table: HudiTable, timeline: Timeline, newest: str) -> str | None:
+def _earliest_kept(snapshot: Snapshot, newest: str) -> str | None:
     """The first commit of which cleaning left every file; None where nothing was cleaned."""
-    cleans = timeline.completed_of(Action.CLEAN)
-    data = find_instant(table.storage, cleans[-1]) if cleans else None
+    cleans = snapshot.timeline.completed_of(Action.CLEAN)
+    data = find_instant(snapshot.storage, cleans[-1]) if cleans else None
     if data is None:
         return None
     done = decode_clean_metadata(data, cleans[-1].file_name)

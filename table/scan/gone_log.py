@@ -10,6 +10,7 @@ from collections.abc import Collection
 from table.files.names import parse_log_file
 from table.storage.interface import Storage
 from table.timeline.active_timeline import find_instant, load_timeline
+from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import Action, State
 from table.timeline.metadata.rollback import decode_named_files
 from table.timeline.timeline import Timeline
@@ -72,9 +73,8 @@ def _is_rolled_back(storage: Storage, timeline: Timeline, path: str, committed: 
 def _written_logs(storage: Storage, timeline: Timeline, committed: CommittedInstants) -> frozenset[str] | None:
     """What the writes of a snapshot wrote; None where one of them was archived since, or undone."""
     instants = [instant for instant in timeline.completed_writes if instant.time in committed.times]
-    contents = [find_instant(storage, instant) for instant in instants]
-    if len(instants) < len(committed.times) or None in contents:
+    found = map(CommitCache(storage).find, instants)
+    commits = [commit for commit in found if commit is not None]
+    if len(commits) < len(committed.times):
         return None
-    decode = timeline.layout.decode_commit
-    commits = (decode(data, one.file_name) for data, one in zip(contents, instants, strict=True) if data)
     return frozenset(stat.path for commit in commits for stat in commit.stats)

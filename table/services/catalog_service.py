@@ -8,7 +8,7 @@ from table.hudi_table import HudiTable
 from table.options.catalog_settings import CatalogSettings
 from table.options.choices import CleanFailure
 from table.services.service import ServiceOutcome, Spread, Trigger
-from table.timeline.timeline import Timeline
+from table.snapshot import Snapshot
 
 
 class CatalogService:
@@ -30,7 +30,7 @@ class CatalogService:
         """After each commit, beside the next batch."""
         return Trigger.BACKGROUND
 
-    def advise(self, table: HudiTable, timeline: Timeline) -> None:
+    def advise(self, snapshot: Snapshot) -> None:
         """Says nothing."""
 
     def plan(self, table: HudiTable) -> CatalogSettings | None:  # noqa: ARG002

@@ -13,8 +13,8 @@ from typing import Protocol, TypeVar
 from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
 from table.options.choices import CleanFailure
+from table.snapshot import Snapshot
 from table.timeline.metadata.commit import WriteStat
-from table.timeline.timeline import Timeline
 
 PlanT = TypeVar("PlanT")
 
@@ -70,12 +70,11 @@ class TableService(Protocol[PlanT]):
     def trigger(self, config: TableConfig) -> Trigger:
         """When it runs after a commit to a table with these properties; pure."""
 
-    def advise(self, table: HudiTable, timeline: Timeline) -> None:
+    def advise(self, snapshot: Snapshot) -> None:
         """Logs, once, what the user should know of its settings. Called after each commit; calls no store.
 
         Args:
-            table: the table.
-            timeline: with the commit.
+            snapshot: the table, with the commit on its timeline.
         """
 
     def plan(self, table: HudiTable) -> PlanT | None:

@@ -39,7 +39,7 @@ class CommitCache:
             CorruptFileError: its file is damaged, or is not there although the timeline showed it.
         """
         known = self._find_kept(instant)
-        return known if known is not None else self._decode(instant, read_instant(self._storage, instant))
+        return known if known is not None else self.decode(instant, read_instant(self._storage, instant))
 
     def find(self, instant: Instant) -> CommitMetadata | None:
         """What a completed commit did; None where it was archived since the timeline was listed.
@@ -51,7 +51,18 @@ class CommitCache:
         if known is not None:
             return known
         data = find_instant(self._storage, instant)
-        return self._decode(instant, data) if data is not None else None
+        return self.decode(instant, data) if data is not None else None
+
+    def find_filled(self, instant: Instant) -> CommitMetadata | None:
+        """As `find`, for callers that delete what a commit does not name: None also where its file is empty.
+
+        An empty file says nothing about what the commit wrote.
+        """
+        known = self._find_kept(instant)
+        if known is not None:
+            return known
+        data = find_instant(self._storage, instant)
+        return self.decode(instant, data) if data and data.strip() else None
 
     def keep(self, instant: Instant, metadata: CommitMetadata) -> None:
         """Remembers a commit that this process completed itself.
@@ -72,7 +83,12 @@ class CommitCache:
             self._kept[instant] = found  # asked for last
         return found
 
-    def _decode(self, instant: Instant, data: bytes) -> CommitMetadata:
+    def decode(self, instant: Instant, data: bytes) -> CommitMetadata:
+        """What a commit did, from the content of its file, which the caller has read.
+
+        Raises:
+            CorruptFileError: it is damaged.
+        """
         metadata = decode_avro_commit(data, instant.file_name)  # in either layout: a table may change it meanwhile
         # a store that creates a file before it fills it may show an empty one first
         if instant.is_completed and data.strip():

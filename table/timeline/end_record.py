@@ -18,6 +18,8 @@ from table.errors import CorruptFileError
 from table.storage.interface import OWN_FOLDER, Storage, join
 from table.timeline.active_timeline import create_settled
 from table.timeline.instant import Action
+from table.timeline.metadata.avro_commit import decode_avro_commit
+from table.timeline.metadata.commit import CommitMetadata
 from table.version import VERSION
 
 ENDS_FOLDER = join(OWN_FOLDER, "ends")
@@ -53,6 +55,15 @@ class EndRecord:
     def is_commit(self) -> bool:
         """Whether the instant is to be committed."""
         return self.end == COMMIT
+
+    @property
+    def metadata(self) -> CommitMetadata:
+        """What the completed file of a commit says.
+
+        Raises:
+            CorruptFileError: the content is no commit.
+        """
+        return decode_avro_commit(self.content, f"{self.time}.{self.action.value}")
 
     def encode(self) -> bytes:
         """JSON."""

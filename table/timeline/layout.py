@@ -16,8 +16,8 @@ from table.timeline.archive_log import LogArchive
 from table.timeline.archived_timeline import Archive
 from table.timeline.history import HistoryArchive
 from table.timeline.instant import REQUEST_TIME_NAMES, Action, CompletionTimeNames, Instant, InstantNames, State
-from table.timeline.metadata.avro_commit import decode_avro_commit, encode_avro_commit
-from table.timeline.metadata.commit import CommitMetadata, decode_commit, encode_commit
+from table.timeline.metadata.avro_commit import encode_avro_commit
+from table.timeline.metadata.commit import CommitMetadata, encode_commit
 
 
 class TimelineLayout(Protocol):
@@ -59,17 +59,6 @@ class TimelineLayout(Protocol):
             replaces: whether it is a completed replace commit.
         """
 
-    def decode_commit(self, data: bytes, name: str) -> CommitMetadata:
-        """The inverse of `encode_commit`.
-
-        Args:
-            data: the file's bytes.
-            name: of the file, for the error.
-
-        Raises:
-            CorruptFileError: they are no commit.
-        """
-
     def open_archive(self, storage: Storage, folder: str) -> Archive:
         """Where retired instants are.
 
@@ -96,10 +85,6 @@ class RequestTimeLayout:
     def encode_commit(self, metadata: CommitMetadata, *, replaces: bool = False) -> bytes:  # noqa: ARG002 as `TimelineLayout`
         """JSON, the same for every action."""
         return encode_commit(metadata)
-
-    def decode_commit(self, data: bytes, name: str) -> CommitMetadata:
-        """From JSON."""
-        return decode_commit(data, name)
 
     def open_archive(self, storage: Storage, folder: str) -> Archive:
         """The archive log, below ``.hoodie``."""
@@ -134,10 +119,6 @@ class CompletionTimeLayout:
     def encode_commit(self, metadata: CommitMetadata, *, replaces: bool = False) -> bytes:
         """Avro."""
         return encode_avro_commit(metadata, replaces=replaces)
-
-    def decode_commit(self, data: bytes, name: str) -> CommitMetadata:
-        """From Avro."""
-        return decode_avro_commit(data, name)
 
     def open_archive(self, storage: Storage, folder: str) -> Archive:
         """The history, below the folder of the instants."""

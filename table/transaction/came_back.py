@@ -5,8 +5,8 @@ another writer carries the end out, and archival retires the commit. Then the co
 second time. It would move the line of visibility back: commits that were archived since would not count any more.
 """
 
-from table.hudi_table import HudiTable
 from table.log import get_logger
+from table.snapshot import Snapshot
 from table.timeline.active_timeline import delete_instant_file
 from table.timeline.archived_timeline import is_archived
 from table.timeline.instant import COMPLETED_AS, Instant
@@ -25,23 +25,22 @@ def find_returned(timeline: Timeline) -> tuple[Instant, ...]:
     return tuple(write for write in timeline.completed_writes if (write.time, write.action) not in begun)
 
 
-def delete_returned(table: HudiTable, timeline: Timeline) -> Timeline:
+def delete_returned(snapshot: Snapshot) -> Snapshot:
     """Deletes completed files that came back. What is in no archive stays: older versions of Hudi requested no commits.
 
     Args:
-        table: the table.
-        timeline: the active one.
+        snapshot: the table as it is now.
 
     Returns:
-        The timeline afterwards.
+        The table afterwards.
 
     Raises:
         CorruptFileError: the archive is damaged.
         StorageError: the store fails.
     """
-    returned = find_returned(timeline)
-    gone = [instant for instant in returned if is_archived(table.archived_timeline, instant.time)]
+    returned = find_returned(snapshot.timeline)
+    gone = [instant for instant in returned if is_archived(snapshot.table.archived_timeline, instant.time)]
     for instant in gone:
-        delete_instant_file(table.storage, instant)
-        log.warning("archived_commit_came_back", table=table.storage.base_uri, instant_time=instant.time)
-    return table.load_timeline() if gone else timeline
+        delete_instant_file(snapshot.storage, instant)
+        log.warning("archived_commit_came_back", table=snapshot.storage.base_uri, instant_time=instant.time)
+    return snapshot.again() if gone else snapshot

@@ -18,6 +18,7 @@ from table.errors import (
 from table.files.markers import delete_announced, delete_marker, delete_markers, delete_some_markers, list_markers
 from table.hudi_table import HudiTable
 from table.log import get_logger
+from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.active_timeline import (
     begin_instant,
@@ -70,8 +71,7 @@ class CompletedCommit:
 
 
 def begin_commit(
-    table: HudiTable,
-    timeline: Timeline,
+    snapshot: Snapshot,
     operation: str,
     identity: WriterIdentity,
     lease: Lease,
@@ -85,8 +85,7 @@ def begin_commit(
     says from which time on (rule 15).
 
     Args:
-        table: the table.
-        timeline: loaded after failed writes were rolled back.
+        snapshot: the table, loaded after failed writes were rolled back.
         operation: Hudi's name, upper case.
         identity: who writes.
         lease: its hold on the table.
@@ -96,28 +95,28 @@ def begin_commit(
         CommitConflictError: another write is pending beside a single writer, or a later compaction. Nothing is left
             behind.
     """
-    storage = table.storage
-    _check_compactions(timeline, clock.format_instant_time(clock.now_ms(), table.config.timezone))
-    wait_past_completed(table)
+    storage = snapshot.storage
+    _check_compactions(snapshot.timeline, clock.format_instant_time(clock.now_ms(), snapshot.config.timezone))
+    wait_past_completed(snapshot.table)
     claim = _HeartbeatClaim(storage, identity)
     try:
-        with guarded(table, Step.BEGIN):
-            newest = table.load_timeline() if lease.is_shared else timeline
+        with guarded(snapshot.table, Step.BEGIN):
+            newest = snapshot.table.load_timeline() if lease.is_shared else snapshot.timeline
             claim.sight = newest.unseen_from
-            instant, now = request_and_list(storage, newest, action, table.config.timezone, claim=claim)
-            now = settle_compactions(table, now)
+            instant, now = request_and_list(storage, newest, action, snapshot.config.timezone, claim=claim)
+            seen = settle_compactions(snapshot.at(now))
             if not lease.is_shared:
-                _check_alone(timeline, now, instant)
+                _check_alone(snapshot.timeline, seen.timeline, instant)
             lease.confirm()
-            _check_compactions(now, instant.time)
-            _check_clusterings(storage, timeline, now)
+            _check_compactions(seen.timeline, instant.time)
+            _check_clusterings(snapshot.timeline, seen)
         profile = CommitMetadata(operation=operation, extra={WRITER_KEY: identity.encode().decode()})
-        begun = begin_instant(storage, instant, table.layout.encode_commit(profile))
+        begun = begin_instant(storage, instant, snapshot.layout.encode_commit(profile))
     except BaseException:
-        _withdraw_begin(table, claim.time, action)
+        _withdraw_begin(snapshot.table, claim.time, action)
         raise
     log.debug("commit_begun", table=storage.base_uri, instant_time=instant.time, operation=operation)
-    return PendingCommit(begun, operation, now, table.config, now.pending_of(Action.COMPACTION), sight=claim.sight)
+    return PendingCommit(begun, operation, seen, sight=claim.sight)
 
 
 def _check_alone(before: Timeline, now: Timeline, instant: Instant) -> None:
@@ -148,10 +147,10 @@ def _check_compactions(timeline: Timeline, time: str) -> None:
             )
 
 
-def _check_clusterings(storage: Storage, before: Timeline, now: Timeline) -> None:
+def _check_clusterings(before: Timeline, now: Snapshot) -> None:
     """Refuses to write beside a clustering that was requested since the caller looked: it will not know our files."""
-    for pending in now.pending_of(Action.REPLACE_COMMIT, Action.CLUSTERING):
-        if before.find(pending.time, pending.action) is None and is_clustering(storage, now, pending):
+    for pending in now.timeline.pending_of(Action.REPLACE_COMMIT, Action.CLUSTERING):
+        if before.find(pending.time, pending.action) is None and is_clustering(now, pending):
             raise CommitConflictError(
                 f"the clustering {pending.file_name} was requested while this batch began: let its writer finish it; "
                 "the batch can be run again"
@@ -207,8 +206,9 @@ def _withdraw_begin(table: HudiTable, time: str | None, action: Action) -> None:
         log.warning("begin_not_withdrawn", table=storage.base_uri, instant_time=time, error=str(error))
 
 
-def withdraw_commit(storage: Storage, pending: PendingCommit) -> None:
+def withdraw_commit(pending: PendingCommit) -> None:
     """Takes back a commit for which nothing was written: an empty batch leaves no instant."""
+    storage = pending.seen.storage
     storage.fence(pending.time)
     for marker in list_markers(storage, pending.time):
         delete_announced(storage, pending.time, marker)
@@ -219,57 +219,54 @@ def withdraw_commit(storage: Storage, pending: PendingCommit) -> None:
 
 
 def complete_commit(
-    table: HudiTable,
     pending: PendingCommit,
     written: CommitMetadata,
     schema: str,
-    build_extra: Callable[[Timeline], Mapping[str, str]],
+    build_extra: Callable[[Snapshot], Mapping[str, str]],
     lease: Lease,
 ) -> CompletedCommit:
     """Makes a commit visible, or raises and leaves it invisible.
 
     Args:
-        table: the table.
         pending: the commit.
         written: files that belong to it, and file groups that it replaces.
         schema: the table's Avro schema without meta columns.
-        build_extra: makes ``extraMetadata`` from the timeline as it is now.
+        build_extra: makes ``extraMetadata`` from the table as it is now.
         lease: the writer's hold on the table.
 
     Raises:
         CommitConflictError: another writer got in between; run the batch again.
         CommitOutcomeUnknownError: the end is decided, or may be, and was not carried out; whoever comes next does.
     """
+    table = pending.seen.table
     with guarded(table, Step.COMPLETE) as held:
         for _ in range(_TRIES):
             last = _settle_last(table, lease.owner) if lease.is_shared else None
-            timeline, facts = _look_again(table, pending, written, schema)
+            now, facts = _look_again(pending, written, schema)
             conflict = find_conflict(facts)
             if conflict is not None:
                 error = CommitConflictError(f"{conflict.reason}; the batch is not visible and can be run again")
                 error.file_groups = conflict.file_groups
                 raise error
-            metadata = replace(written, extra={**build_extra(timeline), "schema": schema})
+            metadata = replace(written, extra={**build_extra(now), "schema": schema})
             held.check()
             if last is None or take_next_place(table.storage, last, pending.instant, lease.owner):
                 break
         else:
             raise CommitConflictError(f"other writers committed {_TRIES} times in turn: run the batch again")
-        completed = _decide_and_complete(table, timeline, pending, metadata, lease)
+        completed = _decide_and_complete(now, pending, metadata, lease)
     log.debug("commit_completed", table=table.storage.base_uri, instant_time=pending.time, files=len(written.stats))
     return CompletedCommit(completed, metadata)
 
 
-def _look_again(
-    table: HudiTable, pending: PendingCommit, written: CommitMetadata, schema: str
-) -> tuple[Timeline, CommitFacts]:
-    """The timeline as it is now, and what it says; listed again where it changed while its files were read."""
+def _look_again(pending: PendingCommit, written: CommitMetadata, schema: str) -> tuple[Snapshot, CommitFacts]:
+    """The table as it is now, and what its timeline says; listed again where it changed while its files were read."""
     for _ in range(_MOVES):
-        timeline = table.load_timeline()
+        now = pending.seen.again()
         with suppress(TimelineMovedError):
-            return timeline, load_facts(table.storage, timeline, pending, written, schema)
-    timeline = table.load_timeline()
-    return timeline, load_facts(table.storage, timeline, pending, written, schema)
+            return now, load_facts(now, pending, written, schema)
+    now = pending.seen.again()
+    return now, load_facts(now, pending, written, schema)
 
 
 def _settle_last(table: HudiTable, owner: str) -> Place:
@@ -297,22 +294,20 @@ def _settle_last(table: HudiTable, owner: str) -> Place:
     return last
 
 
-def _decide_and_complete(
-    table: HudiTable, timeline: Timeline, pending: PendingCommit, metadata: CommitMetadata, lease: Lease
-) -> Instant:
+def _decide_and_complete(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetadata, lease: Lease) -> Instant:
     lease.check()
     action = pending.instant.action
-    content = table.layout.encode_commit(metadata, replaces=action is Action.REPLACE_COMMIT)
-    completion_time = choose_completion(table, timeline, pending.instant)
+    content = snapshot.layout.encode_commit(metadata, replaces=action is Action.REPLACE_COMMIT)
+    completion_time = choose_completion(snapshot, pending.instant)
     wanted = EndRecord(pending.time, action, COMMIT, lease.owner, content, completion_time=completion_time)
-    end = decide_end(table.storage, wanted)
+    end = decide_end(snapshot.storage, wanted)
     if not end.is_commit:
         raise CommitConflictError(
             f"instant {pending.time} was rolled back by another writer ({end.by}) while the batch ran; the batch is "
             "not visible and can be run again"
         )
     try:
-        return carry_out_commit(table, end)
+        return carry_out_commit(snapshot.table, end)
     except StorageError as error:
         raise CommitOutcomeUnknownError(
             f"instant {pending.time} is to be committed, and was not yet ({error}): the next batch carries it out"
@@ -331,8 +326,7 @@ def carry_out_commit(table: HudiTable, end: EndRecord) -> Instant:
     """
     storage, time = table.storage, end.time
     storage.fence(time)
-    stats = table.layout.decode_commit(end.content, f"{time}.{end.action.value}").stats
-    delete_strays(storage, time, frozenset(stat.path for stat in stats))
+    delete_strays(storage, time, frozenset(stat.path for stat in end.metadata.stats))
     begun = name_instant(table.layout, time, end.action, State.INFLIGHT)
     if not storage.exists(begun.path):
         return _find_outcome(table, end)
@@ -366,15 +360,16 @@ def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
         CommitOutcomeUnknownError: nobody can tell.
     """
     storage, time = table.storage, end.time
-    timeline = table.load_timeline()
-    undone = any(load_rolled_back_time(storage, timeline, i) == time for i in rollbacks_after(timeline, time))
+    snapshot = Snapshot.load(table)
+    timeline = snapshot.timeline
+    undone = any(load_rolled_back_time(snapshot, i) == time for i in rollbacks_after(timeline, time))
     if undone:
         overrule_end(storage, replace(end, end=ROLLBACK, content=b""))
         delete_instant_file(storage, timeline.completed_file(time, end.action))
         raise CommitConflictError(f"instant {time} was rolled back by another engine while it was being committed")
     found = timeline.find(time, end.action)
     if found is not None and found.is_completed:
-        delete_returned(table, timeline)
+        delete_returned(snapshot)
         return found
     if is_archived(table.archived_timeline, time):
         return name_instant(timeline.layout, time, end.action, State.INFLIGHT).to(State.COMPLETED, end.completion_time)

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from table.config.table_config import TableConfig, load_table_config
+from table.config.table_config import load_table_config
 from table.errors import CommitConflictError, InvalidConfigError, TimelineMovedError
+from table.snapshot import Snapshot
 from table.storage.interface import Storage, join
-from table.timeline.active_timeline import find_instant, read_instant
+from table.timeline.active_timeline import find_instant
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.avro_record import decode_record
 from table.timeline.metadata.clean import decode_clean_metadata, decode_clean_plan
@@ -24,18 +25,14 @@ class PendingCommit:
     Attributes:
         instant: inflight.
         operation: ``INSERT`` …
-        seen: the timeline that it is planned from, listed after its request.
-        config: the table's properties when it began.
-        compactions: those that are pending beside it.
+        seen: the table that it is planned from; its timeline was listed after its request.
         looks: whether the batch looks for rows of the table, to change or to replace them.
         sight: what its heartbeat says: the least time of a write that the batch may not have seen.
     """
 
     instant: Instant
     operation: str
-    seen: Timeline
-    config: TableConfig
-    compactions: tuple[Instant, ...] = ()
+    seen: Snapshot
     looks: bool = True
     sight: str | None = None
 
@@ -44,20 +41,22 @@ class PendingCommit:
         """Its instant time."""
         return self.instant.time
 
+    @property
+    def compactions(self) -> tuple[Instant, ...]:
+        """Those that are pending beside it."""
+        return self.seen.timeline.pending_of(Action.COMPACTION)
 
-def load_facts(
-    storage: Storage, timeline: Timeline, pending: PendingCommit, metadata: CommitMetadata, schema: str
-) -> CommitFacts:
+
+def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetadata, schema: str) -> CommitFacts:
     """What the store says when a commit is to be completed.
 
     Args:
-        storage: the table's.
-        timeline: as it is now.
+        snapshot: the table as it is now.
         pending: the commit.
         metadata: what it is to hold.
         schema: the Avro schema that it was written with.
     """
-    seen, stats = pending.seen, metadata.stats
+    storage, timeline, seen = snapshot.storage, snapshot.timeline, pending.seen.timeline
     known = {(i.time, i.action) for i in seen if i.is_completed}
     newer = [i for i in timeline.completed_writes if (i.time, i.action) not in known]
     new_rollbacks = [i for i in timeline if i.action is Action.ROLLBACK and (i.time, i.action) not in known]
@@ -71,19 +70,19 @@ def load_facts(
     return CommitFacts(
         instant_time=pending.time,
         file_groups=metadata.file_groups,
-        inputs=frozenset(join(stat.partition_path, name) for stat in stats if (name := _base_file_of(stat))),
+        inputs=frozenset(join(stat.partition_path, name) for stat in metadata.stats if (name := _base_file_of(stat))),
         schema=schema,
         inflight_exists=timeline.contains(pending.instant.at(State.INFLIGHT)),
-        rolled_back=frozenset(_load_undone(storage, timeline, i) for i in new_rollbacks),
+        rolled_back=frozenset(_load_undone(snapshot, i) for i in new_rollbacks),
         restored=any(i.action is Action.RESTORE and (i.time, i.action) not in known for i in timeline),
         seen=seen.committed_times,
         missing=missing_since(seen, timeline),
         cleaned=frozenset(cleaned),
         compactions=frozenset(instant.time for instant in pending.compactions),
-        scheduled=_load_scheduled(storage, timeline, pending),
+        scheduled=_load_scheduled(snapshot, pending),
         withdrawn=frozenset(i.time for i in pending.compactions if not _is_there(timeline, i)),
-        others={i.time: timeline.layout.decode_commit(read_instant(storage, i), i.file_name) for i in newer},
-        config_before=pending.config,
+        others={i.time: snapshot.commits.read(i) for i in newer},
+        config_before=pending.seen.config,
         config_now=load_table_config(storage),
         looks=pending.looks,
         unseen_from=seen.unseen_from,
@@ -92,18 +91,18 @@ def load_facts(
     )
 
 
-def _load_scheduled(storage: Storage, timeline: Timeline, pending: PendingCommit) -> frozenset[str]:
+def _load_scheduled(snapshot: Snapshot, pending: PendingCommit) -> frozenset[str]:
     """Compactions and clusterings of others that were requested since a commit began, and are pending."""
-    known = {i.time for i in pending.seen} | {i.time for i in pending.compactions} | {pending.time}
+    timeline, known = snapshot.timeline, {i.time for i in pending.seen.timeline} | {pending.time}
     compactions = timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION)
     found = {i.time for i in compactions if i.time not in known}
     for instant in timeline.pending_of(Action.REPLACE_COMMIT, Action.CLUSTERING):
-        if instant.time not in known and is_clustering(storage, timeline, instant):
+        if instant.time not in known and is_clustering(snapshot, instant):
             found.add(instant.time)
     return frozenset(found)
 
 
-def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> bool:
+def is_clustering(snapshot: Snapshot, instant: Instant) -> bool:
     """Whether a pending write is a clustering: in timeline layout 1 a replace commit whose request holds a plan.
 
     Requests of overwrites hold none, or are empty. In layout 2 a clustering is an action of its own.
@@ -111,7 +110,7 @@ def is_clustering(storage: Storage, timeline: Timeline, instant: Instant) -> boo
     if instant.action is not Action.REPLACE_COMMIT:
         return instant.action is Action.CLUSTERING
     request = instant.at(State.REQUESTED)
-    data = find_instant(storage, request) if timeline.contains(request) else b""
+    data = find_instant(snapshot.storage, request) if snapshot.timeline.contains(request) else b""
     if not data:
         return False
     return decode_record("requested_replace", data, request.file_name).get("clusteringPlan") is not None
@@ -173,24 +172,24 @@ def _inside(storage: Storage, files: Iterable[str]) -> Iterator[str]:
             yield storage.relative(file)
 
 
-def load_rolled_back_time(storage: Storage, timeline: Timeline, rollback: Instant) -> str:
+def load_rolled_back_time(snapshot: Snapshot, rollback: Instant) -> str:
     """The instant that a rollback on the timeline undoes, or "" when its file does not say."""
     if rollback.is_completed:
-        data = find_instant(storage, rollback)
+        data = find_instant(snapshot.storage, rollback)
         return decode_rollback_metadata(data, rollback.file_name).instant_time if data else ""
     plan = rollback.at(State.REQUESTED)
-    data = find_instant(storage, plan) if timeline.contains(plan) else None
+    data = find_instant(snapshot.storage, plan) if snapshot.timeline.contains(plan) else None
     return decode_rollback_plan(data, plan.file_name).instant_time if data else ""
 
 
-def _load_undone(storage: Storage, timeline: Timeline, rollback: Instant) -> str:
+def _load_undone(snapshot: Snapshot, rollback: Instant) -> str:
     """As `load_rolled_back_time`, of a rollback that the batch has not seen: it must tell what it undoes.
 
     Raises:
         TimelineMovedError: it ended since the timeline was listed.
     """
-    time = load_rolled_back_time(storage, timeline, rollback)
-    if not time and not any(storage.exists(file.path) for file in timeline.files_of(rollback.time, Action.ROLLBACK)):
+    time, files = load_rolled_back_time(snapshot, rollback), snapshot.timeline.files_of(rollback.time, Action.ROLLBACK)
+    if not time and not any(snapshot.storage.exists(file.path) for file in files):
         raise TimelineMovedError(f"{rollback.file_name} ended while the timeline was read: run the batch again")
     return time
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from table import clock
 from table.errors import CorruptFileError
 from table.hudi_table import HudiTable
+from table.snapshot import Snapshot
 from table.timeline.active_timeline import complete_instant
 from table.timeline.end_record import COMMIT, EndRecord, decide_end, end_path
 from table.timeline.instant import Action, Instant
@@ -33,23 +34,24 @@ def complete_service(table: HudiTable, begun: Instant, content: bytes, owner: st
     return complete_instant(table.storage, begun, content, _decide_completion(table, begun, owner))
 
 
-def choose_completion(table: HudiTable, timeline: Timeline, instant: Instant) -> str | None:
+def choose_completion(snapshot: Snapshot, instant: Instant) -> str | None:
     """The time at which an instant is completed now, greater than all that the timeline shows; None in layout 1.
 
     Args:
-        table: the table.
-        timeline: as it is now.
+        snapshot: the table as it is now.
         instant: the one to be completed.
 
     Raises:
         InvalidConfigError: the timeline is ahead of this machine's clock.
     """
-    return table.layout.choose_completion(timeline.last_time, instant.time, clock.now_ms(), table.config.timezone)
+    return snapshot.layout.choose_completion(
+        snapshot.timeline.last_time, instant.time, clock.now_ms(), snapshot.config.timezone
+    )
 
 
 def completion_now(table: HudiTable, instant: Instant) -> str | None:
     """As `choose_completion`, from a timeline that is listed for it; in layout 1 none is."""
-    return choose_completion(table, table.load_timeline(), instant) if table.layout.completes_in_order else None
+    return choose_completion(Snapshot.load(table), instant) if table.layout.completes_in_order else None
 
 
 def completed_past(timeline: Timeline, end: EndRecord) -> EndRecord:
@@ -80,11 +82,11 @@ def completed_past(timeline: Timeline, end: EndRecord) -> EndRecord:
 def _decide_completion(table: HudiTable, begun: Instant, owner: str) -> str | None:
     if not table.layout.completes_in_order:
         return None
-    timeline = table.load_timeline()
-    found = timeline.find(begun.time, begun.action)
+    snapshot = Snapshot.load(table)
+    found = snapshot.timeline.find(begun.time, begun.action)
     if found is not None and found.is_completed:  # by Hudi, which knows no end records
         return found.completion_time
-    chosen = choose_completion(table, timeline, begun)
+    chosen = choose_completion(snapshot, begun)
     end = decide_end(table.storage, EndRecord(begun.time, begun.action, COMMIT, owner, completion_time=chosen))
     if end.completion_time is None:
         path = end_path(begun.time, begun.action)

@@ -15,12 +15,11 @@ from collections.abc import Iterable
 
 from table import clock
 from table.errors import CorruptFileError
-from table.hudi_table import HudiTable
+from table.snapshot import Snapshot
 from table.storage.interface import OWN_FOLDER, Storage, join
 from table.timeline.active_timeline import create_settled, delete_instant_file, find_instant
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.compaction import decode_compaction_plan
-from table.timeline.timeline import Timeline
 from table.version import VERSION
 
 PLANS_FOLDER = join(OWN_FOLDER, "plans")
@@ -74,21 +73,20 @@ def is_kept(storage: Storage, compaction: Instant) -> bool:
     return not _is_provisional(storage, compaction) or _find_word(storage, compaction.time) == KEPT
 
 
-def settle_compactions(table: HudiTable, timeline: Timeline) -> Timeline:
+def settle_compactions(snapshot: Snapshot) -> Snapshot:
     """Waits for the word on provisional compactions; those without one are withdrawn.
 
     Args:
-        table: the table.
-        timeline: as loaded.
+        snapshot: the table as it is now.
 
     Returns:
-        The timeline, on which every pending compaction counts.
+        The table afterwards: every compaction that is pending on its timeline counts.
 
     Raises:
         CommitOutcomeUnknownError, StorageError: the store fails.
     """
-    storage, withdrawn = table.storage, False
-    for compaction in timeline.pending_of(Action.COMPACTION):
+    storage, withdrawn = snapshot.storage, False
+    for compaction in snapshot.timeline.pending_of(Action.COMPACTION):
         if not _is_provisional(storage, compaction):
             continue
         word = _find_word(storage, compaction.time)
@@ -100,7 +98,7 @@ def settle_compactions(table: HudiTable, timeline: Timeline) -> Timeline:
         if (word or decide_plan(storage, compaction.time, WITHDRAWN)) == WITHDRAWN:
             delete_instant_file(storage, compaction.at(State.REQUESTED))
             withdrawn = True
-    return table.load_timeline() if withdrawn else timeline
+    return snapshot.again() if withdrawn else snapshot
 
 
 def forget_plans(storage: Storage, line: str, pending: Iterable[str]) -> None:

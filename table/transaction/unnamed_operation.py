@@ -4,11 +4,9 @@ Whoever names none, and inserted until now, is refused until the operation is na
 """
 
 from table.errors import InvalidConfigError
-from table.hudi_table import HudiTable
 from table.options.operation import Operation
-from table.timeline.active_timeline import find_instant
+from table.snapshot import Snapshot
 from table.timeline.instant import State
-from table.timeline.timeline import Timeline
 from table.transaction.checkpoint import CommittedBatch
 from table.transaction.commit import WRITER_KEY
 from table.transaction.heartbeat import decode_identity
@@ -31,22 +29,20 @@ def check_goes_on(last: CommittedBatch | None, sink_id: str) -> None:
         _refuse(sink_id, f"batch {last.batch_id}")
 
 
-def check_writes_go_on(table: HudiTable, timeline: Timeline, sink_id: str) -> None:
+def check_writes_go_on(snapshot: Snapshot, sink_id: str) -> None:
     """The same for a write outside of a stream: the sink's last such write on the active timeline counts.
 
     Args:
-        table: the table.
-        timeline: its active timeline.
+        snapshot: the table; its timeline its active timeline.
         sink_id: name of the sink.
 
     Raises:
         InvalidConfigError: names both ways out.
     """
-    for instant in reversed(timeline.completed_writes):
-        begun = find_instant(table.storage, instant.at(State.INFLIGHT))
-        if not begun:
+    for instant in reversed(snapshot.timeline.completed_writes):
+        profile = snapshot.commits.find_filled(instant.at(State.INFLIGHT))
+        if profile is None:
             continue
-        profile = timeline.layout.decode_commit(begun, instant.file_name)
         writer = decode_identity(profile.extra.get(WRITER_KEY, "").encode())
         if writer is None or writer.sink_id != sink_id or writer.query_id is not None:
             continue

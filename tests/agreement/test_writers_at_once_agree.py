@@ -18,6 +18,7 @@ from zookeeper_server import serve_zookeeper
 
 from table import HudiTable, read_table
 from table.options.write_options import parse_options
+from table.snapshot import Snapshot
 from table.storage.opening import open_storage
 from table.transaction.locks import make_lock
 
@@ -96,7 +97,7 @@ def passed_by(path):
     between. Hudi then continues the files of ours under a time that is older than ours.
     """
     table, found = HudiTable.open(path), set()
-    commits = table.open_commits()
+    commits = Snapshot.load(table).commits
     for instant in table.load_timeline().completed_writes:
         for stat in commits.read(instant).stats:
             if stat.prev_commit.isdigit() and stat.prev_commit > instant.time:

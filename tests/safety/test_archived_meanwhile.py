@@ -13,6 +13,7 @@ from table.options.groups import ArchiveSettings, CleanSettings, CompactionSetti
 from table.services.archival import archival
 from table.services.archival.archival import archive, carry_out_archival, schedule_archival
 from table.services.clean.clean import clean
+from table.snapshot import Snapshot
 from table.timeline.instant import Action
 from table.transaction import commit
 from table.transaction.came_back import delete_returned, find_returned
@@ -56,12 +57,12 @@ def test_an_archival_whose_records_are_gone_plans_anew(tmp_path, monkeypatch):
     wanted, read = key_set(read_table(path)), archival.read_retired
     plans = []
 
-    def overtaken(table, timeline, plan, check):
+    def overtaken(snapshot, plan, check):
         plans.append(plan)
         if len(plans) == 1:  # another engine's archival knows of no turn
             monkeypatch.setattr(archival, "hold_turn", lambda _: _nobody_holds())
             archive(table, ARCHIVE, CLEAN)
-        return read(table, timeline, plan, check)
+        return read(snapshot, plan, check)
 
     monkeypatch.setattr(archival, "read_retired", overtaken)
     assert not archive(table, ARCHIVE, CLEAN).instants
@@ -323,4 +324,4 @@ def test_a_completed_file_without_others_stays_where_no_archive_has_it(tmp_path)
         if not file.is_completed:
             table.storage.delete_metafile(file.path)
     assert find_returned(table.load_timeline()) == (first,)
-    assert first in delete_returned(table, table.load_timeline()).completed_writes
+    assert first in delete_returned(Snapshot.load(table)).timeline.completed_writes

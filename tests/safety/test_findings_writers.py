@@ -17,6 +17,7 @@ from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
 from table.services.rollback import rollback
 from table.services.rollback.undo_commit import roll_back
+from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import (
     begin_instant,
@@ -104,9 +105,9 @@ def test_of_two_writers_that_both_listed_before_either_requested_one_withdraws_w
     table = HudiTable.open(path)
     timeline = load_timeline(table.storage)
     held = SimpleNamespace(confirm=lambda: None, is_shared=False)
-    begun = begin_commit(table, timeline, "INSERT", WriterIdentity("x", "x", "1"), held)
+    begun = begin_commit(Snapshot(table, timeline), "INSERT", WriterIdentity("x", "x", "1"), held)
     with pytest.raises(CommitConflictError, match="was requested while this batch began"):
-        begin_commit(table, timeline, "INSERT", WriterIdentity("y", "y", "2"), held)
+        begin_commit(Snapshot(table, timeline), "INSERT", WriterIdentity("y", "y", "2"), held)
     assert [instant.time for instant in load_timeline(table.storage).pending] == [begun.time]
     assert os.listdir(f"{path}/.hoodie/.heartbeat") == [begun.time]
 
@@ -118,9 +119,9 @@ def test_a_writer_that_picks_the_time_of_another_one_leaves_its_request_alone(tm
     timeline, held = load_timeline(table.storage), SimpleNamespace(confirm=lambda: None, is_shared=False)
     now_ms = clock.now_ms() + 1000
     monkeypatch.setattr(clock, "now_ms", lambda: now_ms)  # both look at their clocks in the same millisecond
-    begun = begin_commit(table, timeline, "INSERT", WriterIdentity("x", "x", "1"), held)
+    begun = begin_commit(Snapshot(table, timeline), "INSERT", WriterIdentity("x", "x", "1"), held)
     with pytest.raises(CommitConflictError, match="was requested while this batch began"):
-        begin_commit(table, timeline, "INSERT", WriterIdentity("y", "y", "2"), held)
+        begin_commit(Snapshot(table, timeline), "INSERT", WriterIdentity("y", "y", "2"), held)
     assert load_timeline(table.storage).pending == (begun.instant,)
     assert os.listdir(f"{path}/.hoodie/.heartbeat") == [begun.time]
     assert decode_identity(table.storage.read(f".hoodie/.heartbeat/{begun.time}")).sink_id == "x"

@@ -14,6 +14,7 @@ from table.cli.main import main
 from table.hudi_table import HudiTable
 from table.options.write_options import parse_options
 from table.services.rollback.rollback import end_pending
+from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import load_timeline
 from table.timeline.instant import Action
@@ -65,7 +66,7 @@ def test_a_rollback_while_a_task_writes_leaves_no_file_that_turns_visible(tmp_pa
     def roll_back():
         timeline = load_timeline(LocalStorage(path))
         for instant in timeline.pending_of(Action.COMMIT):
-            end_pending(HudiTable.open(path), timeline, instant, "test")
+            end_pending(Snapshot(HudiTable.open(path), timeline), instant, "test")
 
     class Late(LocalStorage):
         def open_output(self, path, stage=None):

@@ -5,7 +5,8 @@ from glob import glob
 
 from table.options.groups import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from table.services.clean.judgement import plan_clean
-from table.timeline.active_timeline import load_timeline, request_instant
+from table.snapshot import Snapshot
+from table.timeline.active_timeline import request_instant
 from table.timeline.instant import Action
 from table.timeline.metadata.clean import encode_clean_plan
 
@@ -17,9 +18,11 @@ NARROW = ArchiveSettings(min_commits=2, max_commits=3)
 
 def request_clean(table, settings):
     """A clean whose process dies, or whose thread pauses, when its plan is durable."""
-    timeline = load_timeline(table.storage)
-    plan = plan_clean(table, timeline, settings)
-    return request_instant(table.storage, timeline, Action.CLEAN, table.config.timezone, encode_clean_plan(plan))
+    snapshot = Snapshot.load(table)
+    plan = plan_clean(snapshot, settings)
+    return request_instant(
+        table.storage, snapshot.timeline, Action.CLEAN, table.config.timezone, encode_clean_plan(plan)
+    )
 
 
 def data_files(path, partition="*"):

@@ -175,8 +175,7 @@ def _counted(so_far: Bytes, of_path: PartitionFates) -> Bytes:
 
 
 def _with_schema(facts: ReportFacts, table: HudiTable, _: WriteOptions) -> ReportFacts:
-    snapshot = Snapshot.load(table)
-    stored = table.load_schema(snapshot.timeline)
+    stored = Snapshot.load(table).load_schema()
     return replace(facts, schema=tuple((one.name, str(one.type), one.nullable) for one in stored or ()))
 
 

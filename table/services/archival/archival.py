@@ -25,10 +25,10 @@ from table.services.archival.turn import Turn, hold_turn
 from table.services.archival.unseen import load_unseen
 from table.services.compaction.due import first_that_counts
 from table.services.rollback.leftovers import delete_leftovers, find_held
+from table.snapshot import Snapshot
 from table.timeline.active_timeline import delete_instant_file
 from table.timeline.end_record import ENDS_FOLDER, delete_end
 from table.timeline.instant import DECIDED_ACTIONS, Action, Instant, State
-from table.timeline.timeline import Timeline
 from table.transaction.came_back import delete_returned
 from table.transaction.lock import Step, guarded
 from table.transaction.provisional import forget_plans
@@ -80,12 +80,12 @@ class ScheduledArchival:
 
     Attributes:
         plan: which instants.
-        timeline: that it was planned from.
+        snapshot: the table that it was planned from.
         compaction: when a merge-on-read table is compacted; None: as by default.
     """
 
     plan: ArchivalPlan
-    timeline: Timeline
+    snapshot: Snapshot
     compaction: CompactionSettings | None = None
 
 
@@ -113,16 +113,16 @@ def schedule_archival(
 def _plan(
     table: HudiTable, settings: ArchiveSettings, compaction: CompactionSettings | None
 ) -> ScheduledArchival | None:
-    timeline = delete_returned(table, table.load_timeline())
-    needed = _needed_to_compact(table, timeline, compaction or CompactionSettings())
-    plan = plan_archival(timeline, settings, needed)
+    snapshot = delete_returned(Snapshot.load(table))
+    needed = _needed_to_compact(snapshot, compaction or CompactionSettings())
+    plan = plan_archival(snapshot.timeline, settings, needed)
     if not plan.instants:
         return None
-    held = find_held(table, timeline, plan) | find_uncarried(table, timeline, plan)
+    held = find_held(snapshot, plan) | find_uncarried(snapshot, plan)
     if held:
         log.debug("archival_held", table=table.storage.base_uri, instants=sorted(held))
-    plan = plan_archival(timeline, settings, held | needed, load_unseen(table, timeline))
-    return ScheduledArchival(plan, timeline, compaction) if plan.instants else None
+    plan = plan_archival(snapshot.timeline, settings, held | needed, load_unseen(snapshot))
+    return ScheduledArchival(plan, snapshot, compaction) if plan.instants else None
 
 
 def _moves_too_fast(table: HudiTable) -> CommitConflictError:
@@ -132,10 +132,10 @@ def _moves_too_fast(table: HudiTable) -> CommitConflictError:
     )
 
 
-def _needed_to_compact(table: HudiTable, timeline: Timeline, settings: CompactionSettings) -> frozenset[str]:
-    if table.config.table_type != TableType.MERGE_ON_READ:
+def _needed_to_compact(snapshot: Snapshot, settings: CompactionSettings) -> frozenset[str]:
+    if snapshot.config.table_type != TableType.MERGE_ON_READ:
         return frozenset()
-    first = first_that_counts(timeline, settings)
+    first = first_that_counts(snapshot.timeline, settings)
     return frozenset((first,)) if first is not None else frozenset()
 
 
@@ -156,30 +156,29 @@ def carry_out_archival(
     """
     with hold_turn(table.storage) as turn:
         current: ScheduledArchival | None = scheduled
-        if table.load_timeline().files != scheduled.timeline.files:
+        if table.load_timeline().files != scheduled.snapshot.timeline.files:
             current = schedule_archival(table, settings, scheduled.compaction)
         for _ in range(_TRIES):
             if current is None:
                 return ArchivalOutcome()
             try:
-                retired = read_retired(table, current.timeline, current.plan, turn.check)
+                retired = read_retired(current.snapshot, current.plan, turn.check)
             except TimelineMovedError:
                 current = schedule_archival(table, settings, scheduled.compaction)
                 continue
-            return _retire(table, current, retired, settings, clean, turn)
+            return _retire(current, retired, settings, clean, turn)
     raise _moves_too_fast(table)
 
 
 def _retire(
-    table: HudiTable,
     scheduled: ScheduledArchival,
     retired: Retired,
     settings: ArchiveSettings,
     clean: CleanSettings,
     turn: Turn,
 ) -> ArchivalOutcome:
-    storage, plan, timeline = table.storage, scheduled.plan, scheduled.timeline
-    orphans = delete_leftovers(table, timeline, plan, retired, clean)
+    plan, snapshot, table = scheduled.plan, scheduled.snapshot, scheduled.snapshot.table
+    orphans = delete_leftovers(snapshot, plan, retired, clean)
     turn.check()
     # the history of layout 2 has manifests, which Hudi's archival writes under the lock, too
     with guarded(table, Step.SCHEDULE) if table.layout.completes_in_order else nullcontext():
@@ -187,13 +186,13 @@ def _retire(
     for instant in plan.instants:
         turn.check()
         # the completed file last: a request without it looks like a write that failed
-        for file in timeline.files_of(instant.time, instant.action):
+        for file in snapshot.timeline.files_of(instant.time, instant.action):
             if file.state is not State.COMPLETED:
-                delete_instant_file(storage, file)
-        delete_instant_file(storage, instant)
-    _forget_ends(table, timeline, plan, retired)
+                delete_instant_file(table.storage, file)
+        delete_instant_file(table.storage, instant)
+    _forget_ends(snapshot, plan, retired)
     if orphans:
-        orphans += delete_leftovers(table, timeline, plan, retired, clean)
+        orphans += delete_leftovers(snapshot, plan, retired, clean)
     log.debug(
         "instants_archived",
         table=table.storage.base_uri,
@@ -204,7 +203,7 @@ def _retire(
     return ArchivalOutcome(plan.instants, path, orphans)
 
 
-def _forget_ends(table: HudiTable, timeline: Timeline, plan: ArchivalPlan, retired: Retired) -> None:
+def _forget_ends(snapshot: Snapshot, plan: ArchivalPlan, retired: Retired) -> None:
     """Deletes the end records of what was archived: no inflight file of these instants is left to be completed.
 
     The end record of an instant stays as long as its rollback is on the timeline: without it the rollback would look
@@ -214,10 +213,10 @@ def _forget_ends(table: HudiTable, timeline: Timeline, plan: ArchivalPlan, retir
     if line is None:
         return
     gone = frozenset(plan.instants)
-    kept = {instant.time for instant in timeline.pending}
+    kept = {instant.time for instant in snapshot.timeline.pending}
     kept |= {done.instant_time for rollback, done in retired.rollbacks.items() if rollback not in gone}
-    for entry in table.storage.list_dir(ENDS_FOLDER):
+    for entry in snapshot.storage.list_dir(ENDS_FOLDER):
         time, _, action = entry.name.partition(".")
         if time < line and time not in kept and action in DECIDED_NAMES:
-            delete_end(table.storage, time, Action(action))
-    forget_plans(table.storage, line, kept)
+            delete_end(snapshot.storage, time, Action(action))
+    forget_plans(snapshot.storage, line, kept)

@@ -8,21 +8,18 @@ carries its batch along, the batch would be written twice.
 
 from collections.abc import Mapping
 
-from table.hudi_table import HudiTable
 from table.services.archival.plan import ArchivalPlan
-from table.timeline.active_timeline import read_instant
-from table.timeline.instant import WRITE_ACTIONS, Instant
-from table.timeline.timeline import Timeline
+from table.snapshot import Snapshot
+from table.timeline.instant import WRITE_ACTIONS
 from table.transaction.checkpoint import OUR_KEY, batch_of_commit, decode_checkpoints
 from table.transaction.commit_order import ORDER_FOLDER
 
 
-def find_uncarried(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> frozenset[str]:
+def find_uncarried(snapshot: Snapshot, plan: ArchivalPlan) -> frozenset[str]:
     """Commits of a plan that must stay on the active timeline until another commit carries their batch along.
 
     Args:
-        table: the table.
-        timeline: that the plan was made from.
+        snapshot: the table that the plan was made from.
         plan: what is to be archived.
 
     Returns:
@@ -33,18 +30,18 @@ def find_uncarried(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> 
         CorruptFileError: a commit's file is damaged.
         TimelineMovedError: a commit was archived or undone since the timeline was listed.
     """
-    if not table.storage.list_dir(ORDER_FOLDER):
+    if not snapshot.storage.list_dir(ORDER_FOLDER):
         return frozenset()
     leaving = [instant for instant in plan.instants if instant.action in WRITE_ACTIONS]
-    extras = {instant.time: _load_extra(table, instant) for instant in leaving}
+    extras = {instant.time: snapshot.commits.read(instant).extra for instant in leaving}
     batches = {time: batch for time, extra in extras.items() if (batch := batch_of_commit(extra)) is not None}
     missing = {time: (sink_id, batch.batch_id) for time, (sink_id, batch) in batches.items()}
-    staying = [instant for instant in timeline.completed_writes if instant.time not in extras]
+    staying = [instant for instant in snapshot.timeline.completed_writes if instant.time not in extras]
     is_ours_left = False
     for instant in reversed(staying):
         if not missing:
             break
-        extra = _load_extra(table, instant)
+        extra = snapshot.commits.read(instant).extra
         is_ours_left |= OUR_KEY in extra
         missing = _without_carried(missing, extra)
     if not is_ours_left:  # others alone wrote since: then the newest of ours in the archive is asked
@@ -56,7 +53,3 @@ def find_uncarried(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> 
 def _without_carried(missing: Mapping[str, tuple[str, int]], extra: Mapping[str, str]) -> dict[str, tuple[str, int]]:
     known = {sink_id: batch.batch_id for sink_id, batch in decode_checkpoints(extra).items()}
     return {time: (sink_id, batch) for time, (sink_id, batch) in missing.items() if known.get(sink_id, -1) < batch}
-
-
-def _load_extra(table: HudiTable, instant: Instant) -> Mapping[str, str]:
-    return table.layout.decode_commit(read_instant(table.storage, instant), instant.file_name).extra

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 
 from table import clock
 from table.errors import CorruptFileError
-from table.hudi_table import HudiTable
 from table.services.archival.plan import ArchivalPlan
+from table.snapshot import Snapshot
 from table.timeline.active_timeline import read_instant
 from table.timeline.archived_timeline import RetiredFile
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.metadata.rollback import RollbackMetadata, decode_rollback_metadata
-from table.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -35,14 +34,11 @@ class Retired:
     rollbacks: Mapping[Instant, RollbackMetadata]
 
 
-def read_retired(
-    table: HudiTable, timeline: Timeline, plan: ArchivalPlan, check: Callable[[], None] = lambda: None
-) -> Retired:
+def read_retired(snapshot: Snapshot, plan: ArchivalPlan, check: Callable[[], None] = lambda: None) -> Retired:
     """Reads every file of a plan, and every completed rollback.
 
     Args:
-        table: the table.
-        timeline: that the plan was made from.
+        snapshot: the table that the plan was made from.
         plan: what is to be retired.
         check: called before each read; may raise.
 
@@ -50,29 +46,27 @@ def read_retired(
         TimelineMovedError: a file is not there any more: the plan is outdated.
         CorruptFileError: a file is damaged, or a completed write or rollback is empty: it proves nothing.
     """
-    storage = table.storage
-    modified = {entry.name: entry.modified_ms for entry in storage.list_dir(timeline.layout.names.folder)}
+    storage = snapshot.storage
+    modified = {entry.name: entry.modified_ms for entry in storage.list_dir(snapshot.layout.names.folder)}
     files, named, paths = [], dict[str, frozenset[str]](), dict[str, frozenset[str]]()
     for instant in plan.instants:
-        for file in timeline.files_of(instant.time, instant.action):
+        for file in snapshot.timeline.files_of(instant.time, instant.action):
             check()
             data = read_instant(storage, file)
             moved_ms = modified.get(file.file_name, clock.now_ms())
-            files.append(RetiredFile(file, data, clock.format_instant_time(moved_ms, table.config.timezone)))
+            files.append(RetiredFile(file, data, clock.format_instant_time(moved_ms, snapshot.config.timezone)))
             if file.is_completed and file.action in WRITE_ACTIONS:
-                stats = timeline.layout.decode_commit(_filled(file, data), file.file_name).stats
+                stats = snapshot.commits.decode(file, _filled(file, data)).stats
                 named[file.time] = frozenset(stat.path for stat in stats)
                 paths[file.time] = frozenset(stat.partition_path for stat in stats)
-    return Retired(tuple(files), named, paths, _read_rollbacks(table, timeline, check))
+    return Retired(tuple(files), named, paths, _read_rollbacks(snapshot, check))
 
 
-def _read_rollbacks(
-    table: HudiTable, timeline: Timeline, check: Callable[[], None]
-) -> Mapping[Instant, RollbackMetadata]:
+def _read_rollbacks(snapshot: Snapshot, check: Callable[[], None]) -> Mapping[Instant, RollbackMetadata]:
     rollbacks = {}
-    for rollback in timeline.completed_of(Action.ROLLBACK):
+    for rollback in snapshot.timeline.completed_of(Action.ROLLBACK):
         check()
-        data = _filled(rollback, read_instant(table.storage, rollback))
+        data = _filled(rollback, read_instant(snapshot.storage, rollback))
         rollbacks[rollback] = decode_rollback_metadata(data, rollback.file_name)
     return rollbacks
 

@@ -10,7 +10,7 @@ from table.options.choices import CleanFailure
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
 from table.services.archival.archival import ScheduledArchival, carry_out_archival, schedule_archival
 from table.services.service import ServiceOutcome, Spread, Trigger
-from table.timeline.timeline import Timeline
+from table.snapshot import Snapshot
 
 log = get_logger("hudistream.archival")
 
@@ -40,7 +40,7 @@ class ArchivalService:
         """After each commit, whether the table is cleaned or not."""
         return Trigger.BACKGROUND if self.settings.automatic else Trigger.NOT_NOW
 
-    def advise(self, table: HudiTable, timeline: Timeline) -> None:
+    def advise(self, snapshot: Snapshot) -> None:
         """Nothing."""
 
     def plan(self, table: HudiTable) -> ScheduledArchival | None:

@@ -1,33 +1,31 @@
 """What the pending writes of a timeline may not have seen, and look for before they complete (rule 15)."""
 
-from table.hudi_table import HudiTable
 from table.services.archival.plan import Unseen
+from table.snapshot import Snapshot
 from table.timeline.instant import WRITE_ACTIONS, Action, State
-from table.timeline.timeline import Timeline
 from table.transaction.heartbeat import find_sight
 
 
-def load_unseen(table: HudiTable, timeline: Timeline) -> Unseen:
+def load_unseen(snapshot: Snapshot) -> Unseen:
     """What pending writes may not have seen.
 
     A clean may be requested late under an early time, so the order in which cleans were completed counts, too: by the
     modification times that the store gives.
 
     Args:
-        table: the table.
-        timeline: the active one.
+        snapshot: the table as it is now.
 
     Raises:
         StorageError: the store fails.
     """
-    storage = table.storage
-    pending = timeline.pending_of(*WRITE_ACTIONS)
+    storage = snapshot.storage
+    pending = snapshot.timeline.pending_of(*WRITE_ACTIONS)
     if not pending:
         return Unseen()
     found = {instant.time: find_sight(storage, instant.time) for instant in pending}
-    entries = {entry.name: entry.modified_ms for entry in storage.list_dir(timeline.layout.names.folder)}
+    entries = {entry.name: entry.modified_ms for entry in storage.list_dir(snapshot.layout.names.folder)}
     requests = [entries.get(instant.at(State.REQUESTED).file_name, 0) for instant in pending]
     since_ms = min(requests) - storage.time_granularity_ms
-    cleans = timeline.completed_of(Action.CLEAN)
+    cleans = snapshot.timeline.completed_of(Action.CLEAN)
     late = {clean.time for clean in cleans if entries.get(clean.file_name, since_ms) >= since_ms}
     return Unseen({time: sight for time, sight in found.items() if sight is not None}, frozenset(late))

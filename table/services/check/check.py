@@ -19,6 +19,7 @@ from table.services.check.judge_timeline import judge_timeline
 from table.services.check.log_contents import check_log_contents, ordering_type
 from table.services.check.look import Holder, Look, find_standing_holder, take_look
 from table.services.check.repair import Problems, end_instants, mend
+from table.snapshot import Snapshot
 from table.transaction.lease import Lease, hold_table
 from table.view.file_group import BaseFile, DataFile, LogFile
 
@@ -117,7 +118,7 @@ def settle(
 
 def _check_contents(table: HudiTable, look: Look, chosen: Sequence[DataFile]) -> list[Finding]:
     try:
-        schema = table.load_schema(look.timeline)
+        schema = Snapshot(table, look.timeline).load_schema()
     except HudiError as error:
         if not isinstance(error, CorruptFileError):
             raise

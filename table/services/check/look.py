@@ -18,8 +18,9 @@ from table.files.partition_metadata import PARTITION_METAFILE
 from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
 from table.services.rollback.rollback import WRITES
+from table.snapshot import Snapshot
 from table.storage.interface import METAFOLDER, Storage, join
-from table.timeline.active_timeline import find_instant, list_temporaries, read_instant
+from table.timeline.active_timeline import find_instant, list_temporaries
 from table.timeline.end_record import ENDS_FOLDER, EndRecord, decode_end
 from table.timeline.instant import Action
 from table.timeline.metadata.commit import CommitMetadata
@@ -229,9 +230,10 @@ def _look_once(table: HudiTable, holder: Holder, settings: HeartbeatSettings) ->
     storage = table.storage
     leftovers = _list_leftovers(table)
     folders = {folder.path: folder for folder in _list_folders(storage, "")}
-    timeline = table.load_timeline()
+    snapshot = Snapshot.load(table)
+    timeline = snapshot.timeline
     notes: dict[str, str] = {}
-    commits = _load_commits(storage, timeline, notes)
+    commits = _load_commits(snapshot, notes)
     replaced: dict[str, set[str]] = {}
     for metadata in commits.values():
         for path, file_ids in metadata.replaced.items():
@@ -240,18 +242,18 @@ def _look_once(table: HudiTable, holder: Holder, settings: HeartbeatSettings) ->
     archive = _load_archive(table, present, notes)
     committed = committed_instants(timeline, replaced)
     with _damage_noted(notes, table.archived_timeline.folder):
-        committed = table.with_late_writes(committed, timeline)
+        committed = snapshot.with_late_writes(committed)
     return Look(
         folders=folders,
         timeline=timeline,
         commits=commits,
         committed=committed,
-        undone=_load_undone(storage, timeline, notes),
+        undone=_load_undone(snapshot, notes),
         held=_load_held(storage, timeline, notes),
         archive=archive,
         leftovers=leftovers,
         alive=_find_alive(storage, timeline, holder, settings),
-        clusterings=_find_clusterings(storage, timeline, notes),
+        clusterings=_find_clusterings(snapshot, notes),
         holder=holder,
         unreadable=notes,
         log_instants=_load_log_instants(storage, folders.values(), commits, archive),
@@ -267,21 +269,20 @@ def _damage_noted(notes: dict[str, str], name: str) -> Iterator[None]:
         notes[name] = str(error)
 
 
-def _load_commits(storage: Storage, timeline: Timeline, notes: dict[str, str]) -> dict[str, CommitMetadata]:
+def _load_commits(snapshot: Snapshot, notes: dict[str, str]) -> dict[str, CommitMetadata]:
     commits: dict[str, CommitMetadata] = {}
-    for instant in timeline.completed_writes:
+    for instant in snapshot.timeline.completed_writes:
         with _damage_noted(notes, instant.file_name):
-            data = read_instant(storage, instant)
-            commits[instant.time] = replace(timeline.layout.decode_commit(data, instant.file_name), extra={})
+            commits[instant.time] = replace(snapshot.commits.read(instant), extra={})
     return commits
 
 
-def _load_undone(storage: Storage, timeline: Timeline, notes: dict[str, str]) -> frozenset[str]:
+def _load_undone(snapshot: Snapshot, notes: dict[str, str]) -> frozenset[str]:
     undone: set[str] = set()
-    for rollback in timeline:
+    for rollback in snapshot.timeline:
         if rollback.action is Action.ROLLBACK:
             with _damage_noted(notes, rollback.file_name):
-                undone.add(load_rolled_back_time(storage, timeline, rollback))
+                undone.add(load_rolled_back_time(snapshot, rollback))
     return frozenset(undone - {""})
 
 
@@ -295,11 +296,11 @@ def _load_held(storage: Storage, timeline: Timeline, notes: dict[str, str]) -> d
     return held
 
 
-def _find_clusterings(storage: Storage, timeline: Timeline, notes: dict[str, str]) -> frozenset[str]:
+def _find_clusterings(snapshot: Snapshot, notes: dict[str, str]) -> frozenset[str]:
     clusterings: set[str] = set()
-    for instant in timeline.pending_of(Action.REPLACE_COMMIT):
+    for instant in snapshot.timeline.pending_of(Action.REPLACE_COMMIT):
         with _damage_noted(notes, instant.file_name):
-            if is_clustering(storage, timeline, instant):
+            if is_clustering(snapshot, instant):
                 clusterings.add(instant.time)
     return frozenset(clusterings)
 

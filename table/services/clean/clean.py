@@ -22,6 +22,7 @@ from table.options.groups import CleanSettings
 from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.clean.judgement import PinFacts, find_pinned, load_savepointed, plan_clean
 from table.services.clean.readers import HeldPartitions
+from table.snapshot import Snapshot
 from table.timeline.active_timeline import (
     begin_instant,
     delete_instant_file,
@@ -61,7 +62,7 @@ def clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> lis
     Raises:
         HudiError: nothing was deleted that is not in a plan on the timeline.
     """
-    done = carry_out_cleans(table, schedule_clean(table, settings, due=due), settings)
+    done = carry_out_cleans(schedule_clean(table, settings, due=due), settings)
     emptied = [path for outcome in done for path in outcome.plan.emptied]
     if emptied:
         try:
@@ -74,7 +75,7 @@ def clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> lis
 
 def schedule_clean(
     table: HudiTable, settings: CleanSettings, *, due: bool = True, known: HeldPartitions | None = None
-) -> Timeline:
+) -> Snapshot:
     """Plans and requests a clean, if one is due and none is under way.
 
     Args:
@@ -84,7 +85,7 @@ def schedule_clean(
         known: what the caller remembers of earlier plans; see `plan_clean`.
 
     Returns:
-        The timeline with the cleans that are to be carried out.
+        The table, with the cleans on its timeline that are to be carried out.
 
     Raises:
         UnsupportedTableError: tables of this version and type are not written here.
@@ -92,23 +93,23 @@ def schedule_clean(
     """
     check_version_written(table.config, "clean")
     with guarded(table, Step.SCHEDULE):
-        timeline = _redo_empty_cleans(table, table.load_timeline(), known)
-        if not due or timeline.pending_of(Action.CLEAN):
-            return timeline
-        plan = plan_clean(table, timeline, settings, known)
+        snapshot = _redo_empty_cleans(Snapshot.load(table), known)
+        if not due or snapshot.timeline.pending_of(Action.CLEAN):
+            return snapshot
+        plan = plan_clean(snapshot, settings, known)
         if plan is not None:
-            request_instant(table.storage, timeline, Action.CLEAN, table.config.timezone, encode_clean_plan(plan))
+            content, zone = encode_clean_plan(plan), table.config.timezone
+            request_instant(table.storage, snapshot.timeline, Action.CLEAN, zone, content)
             log.debug("clean_requested", table=table.storage.base_uri, files=plan.file_count, policy=plan.policy)
     # the instant is on the timeline before anything is deleted, and is found there
-    return table.load_timeline()
+    return snapshot.again()
 
 
-def carry_out_cleans(table: HudiTable, timeline: Timeline, settings: CleanSettings) -> list[CleanMetadata]:
+def carry_out_cleans(snapshot: Snapshot, settings: CleanSettings) -> list[CleanMetadata]:
     """Carries out the cleans that are on the timeline, each from its own plan.
 
     Args:
-        table: the table.
-        timeline: as `schedule_clean` returned it.
+        snapshot: the table, as `schedule_clean` returned it.
         settings: how many files at a time.
 
     Returns:
@@ -118,12 +119,12 @@ def carry_out_cleans(table: HudiTable, timeline: Timeline, settings: CleanSettin
         HudiError: nothing was deleted that is not in a plan on the timeline.
     """
     done = []
-    for pending in timeline.pending_of(Action.CLEAN):
+    for pending in snapshot.timeline.pending_of(Action.CLEAN):
         try:
-            outcome = execute_clean(table, timeline, pending, settings)
+            outcome = execute_clean(snapshot, pending, settings)
         except (CorruptFileError, TimelineMovedError):
             # another cleaner may have carried it out, and even archived it, since we listed the timeline
-            now = table.load_timeline().find(pending.time, Action.CLEAN)
+            now = snapshot.table.load_timeline().find(pending.time, Action.CLEAN)
             if now is not None and not now.is_completed:
                 raise
             outcome = None
@@ -132,24 +133,21 @@ def carry_out_cleans(table: HudiTable, timeline: Timeline, settings: CleanSettin
     return done
 
 
-def _redo_empty_cleans(table: HudiTable, timeline: Timeline, known: HeldPartitions | None) -> Timeline:
+def _redo_empty_cleans(snapshot: Snapshot, known: HeldPartitions | None) -> Snapshot:
     """A completed clean without content was cut short by a store that creates files before it fills them."""
     whole = known.last_clean.start_time if known is not None and known.last_clean is not None else None
-    newest = [instant for instant in timeline.completed_of(Action.CLEAN)[-1:] if instant.time != whole]
-    empty = [instant for instant in newest if not read_instant(table.storage, instant)]
+    newest = [instant for instant in snapshot.timeline.completed_of(Action.CLEAN)[-1:] if instant.time != whole]
+    empty = [instant for instant in newest if not read_instant(snapshot.storage, instant)]
     for instant in empty:
-        delete_instant_file(table.storage, instant)
-    return table.load_timeline() if empty else timeline
+        delete_instant_file(snapshot.storage, instant)
+    return snapshot.again() if empty else snapshot
 
 
-def execute_clean(
-    table: HudiTable, timeline: Timeline, pending: Instant, settings: CleanSettings
-) -> CleanMetadata | None:
+def execute_clean(snapshot: Snapshot, pending: Instant, settings: CleanSettings) -> CleanMetadata | None:
     """Carries out a clean that is on the timeline, from its own plan. Can be repeated.
 
     Args:
-        table: the table.
-        timeline: with the clean in it.
+        snapshot: the table, with the clean on its timeline.
         pending: the clean, requested or inflight.
         settings: how many files at a time.
 
@@ -157,19 +155,19 @@ def execute_clean(
         What it did; None where it was dropped: it had no plan (it died before it had one), or commits that it
         was planned from are being undone.
     """
-    storage = table.storage
+    storage = snapshot.storage
     started_ms = clock.now_ms()
     plan_file = pending.at(State.REQUESTED)
-    data = read_instant(storage, plan_file) if timeline.contains(plan_file) else b""
-    if not data and timeline.contains(pending.at(State.INFLIGHT)):
+    data = read_instant(storage, plan_file) if snapshot.timeline.contains(plan_file) else b""
+    if not data and snapshot.timeline.contains(pending.at(State.INFLIGHT)):
         data = read_instant(storage, pending.at(State.INFLIGHT))
     if not data:
-        for state in reversed(timeline.files_of(pending.time, Action.CLEAN)):
+        for state in reversed(snapshot.timeline.files_of(pending.time, Action.CLEAN)):
             delete_instant_file(storage, state)
         return None
     plan = decode_clean_plan(data, plan_file.file_name)
-    wanted, refused, is_outdated = _sort_out(table, timeline, plan, settings)
-    if pending.state is State.REQUESTED and (is_outdated or _is_being_undone(timeline)):
+    wanted, refused, is_outdated = _sort_out(snapshot, plan, settings)
+    if pending.state is State.REQUESTED and (is_outdated or _is_being_undone(snapshot.timeline)):
         delete_instant_file(storage, plan_file)
         log.warning("clean_withdrawn", table=storage.base_uri, instant_time=pending.time)
         return None
@@ -191,7 +189,7 @@ def execute_clean(
         failed[path] = (*failed.get(path, ()), *(file.rsplit("/", 1)[-1] for file in files))
     plan = replace(plan, emptied=(*plan.emptied, *plan.partitions))  # a foreign plan's partitions, too
     outcome = CleanMetadata(pending.time, clock.now_ms() - started_ms, plan, deleted, failed)
-    _complete(table, begun, outcome)
+    _complete(snapshot.table, begun, outcome)
     return outcome
 
 
@@ -221,7 +219,7 @@ def _is_being_undone(timeline: Timeline) -> bool:
 
 
 def _sort_out(
-    table: HudiTable, timeline: Timeline, plan: CleanPlan, settings: CleanSettings
+    snapshot: Snapshot, plan: CleanPlan, settings: CleanSettings
 ) -> tuple[dict[str, list[str]], dict[str, tuple[str, ...]], bool]:
     """A plan's files by partition: those to be deleted, relative to the table, and those that must stay.
 
@@ -230,14 +228,14 @@ def _sort_out(
     Must stay, whoever made the plan: what is in the current snapshot (a commit was undone since, and what was old is
     current again), what a savepoint or a pin holds that was made since, and what does not lie in the table.
     """
-    storage = table.storage
-    held, committed = load_savepointed(table, timeline), table.load_slicing(timeline)
-    pins = PinFacts.load(table, timeline, settings)
+    storage = snapshot.storage
+    held = load_savepointed(snapshot)
+    pins = PinFacts.load(snapshot, settings)
     wanted: dict[str, list[str]] = {}
     refused: dict[str, tuple[str, ...]] = {}
     is_outdated = False
     for path, files in plan.files.items():
-        groups = list_file_groups(table.listing, path, committed)
+        groups = list_file_groups(snapshot.listing, path, snapshot.slicing)
         current = {file.name for group in groups for file in group.current_files}
         read = find_pinned(path, groups, pins, {file.rsplit("/", 1)[-1] for file in files})
         for file in files:

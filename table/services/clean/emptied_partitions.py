@@ -11,7 +11,6 @@ from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.storage.interface import join
 from table.timeline.metadata.places import partition_of
-from table.view.listing import StorageListing
 
 log = get_logger("hudistream.partitions")
 
@@ -27,7 +26,7 @@ def remove_emptied_partitions(table: HudiTable, paths: Iterable[str]) -> tuple[s
         Partition paths that are no partitions any more. Children of a partition keep its folder.
     """
     storage, removed = table.storage, []
-    there = StorageListing(storage)  # what no commit names keeps a folder, too
+    there = table.store_listing  # what no commit names keeps a folder, too
     for path in sorted(filter(_is_place, set(paths)), key=len, reverse=True):
         entries = there.list_files(path) if path else []
         names = {entry.name for entry in entries if not entry.is_dir}

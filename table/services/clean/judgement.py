@@ -23,12 +23,12 @@ from table.services.clean.plan import (
     needs_cleaning,
 )
 from table.services.clean.readers import HeldPartitions, ReaderNeeds, current_bytes_of, hold_for_readers
+from table.snapshot import Snapshot
 from table.timeline.active_timeline import find_instant, read_instant
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.metadata.clean import CleanMetadata, CleanPlan, decode_clean_metadata
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.pins import load_live_pins
-from table.timeline.timeline import Timeline
 from table.view.file_group import CommittedInstants, FileGroup, build_file_groups, committed_instants
 from table.view.pending_compactions import load_compacting
 
@@ -61,7 +61,7 @@ class PartitionFates:
 class Facts:
     """What a plan is made of, read once."""
 
-    timeline: Timeline
+    snapshot: Snapshot
     settings: CleanSettings
     earliest: Instant | None
     last_clean: CleanMetadata | None
@@ -89,23 +89,20 @@ class PinFacts:
     arrivals: dict[str, str]
 
     @staticmethod
-    def load(table: HudiTable, timeline: Timeline, settings: CleanSettings) -> "PinFacts":
+    def load(snapshot: Snapshot, settings: CleanSettings) -> "PinFacts":
         """As they are now: pins that were written since the plan are among them."""
-        needs = replace(load_reader_needs(table, settings), recent=None)
+        needs = replace(load_reader_needs(snapshot.table, settings), recent=None)
         if not needs.pins:
-            return PinFacts(committed_instants(timeline, {}), {}, needs, {})
-        arrivals = _load_arrivals(table, timeline)
-        return PinFacts(_replaced_included(table, timeline), load_replaced(table, timeline), needs, arrivals)
+            return PinFacts(committed_instants(snapshot.timeline, {}), {}, needs, {})
+        arrivals = _load_arrivals(snapshot)
+        return PinFacts(_replaced_included(snapshot), load_replaced(snapshot), needs, arrivals)
 
 
-def plan_clean(
-    table: HudiTable, timeline: Timeline, settings: CleanSettings, known: HeldPartitions | None = None
-) -> CleanPlan | None:
+def plan_clean(snapshot: Snapshot, settings: CleanSettings, known: HeldPartitions | None = None) -> CleanPlan | None:
     """What a clean would delete now; None where none is due, or nothing has to go.
 
     Args:
-        table: the table.
-        timeline: as loaded.
+        snapshot: the table.
         settings: the policy.
         known: what the caller remembers of earlier plans.
 
@@ -114,26 +111,26 @@ def plan_clean(
         StorageError: the plan would delete more than the set share of the table.
     """
     held = known if known is not None else HeldPartitions()
-    last = _load_last_clean(table, timeline, held)
+    last = _load_last_clean(snapshot, held)
     # before anything else is read: most batches of a sink that cleans rarely pay for no more
-    if not needs_cleaning(timeline, last.plan.last_commit if last else None, settings):
+    if not needs_cleaning(snapshot.timeline, last.plan.last_commit if last else None, settings):
         return None
-    facts = _load_facts(table, timeline, settings, last)
+    facts = _load_facts(snapshot, settings, last)
     files: dict[str, tuple[str, ...]] = {}
     emptied: list[str] = []
     left: list[str] = []
     gone_bytes = seen_bytes = 0
-    now = clock.format_instant_time(clock.now_ms(), table.config.timezone)
-    chosen, later = _choose_partitions(table, facts, held)
+    now = clock.format_instant_time(clock.now_ms(), snapshot.config.timezone)
+    chosen, later = _choose_partitions(facts, held)
     left += later
     for path in chosen:
-        of_partition = _judge_partition(table, facts, path)
+        of_partition = _judge_partition(facts, path)
         held.note(path, of_partition.fates, facts.earliest.time if facts.earliest else "", now)
         seen_bytes += of_partition.total_bytes
         gone = of_partition.deleted
         gone_bytes += sum(fate.file.size_bytes for fate in gone)
         if gone:
-            files[path] = tuple(table.storage.absolute(fate.file.path) for fate in gone)
+            files[path] = tuple(snapshot.storage.absolute(fate.file.path) for fate in gone)
         if of_partition.is_emptied:
             emptied.append(path)
         if any(fate.is_held for fate in of_partition.fates):
@@ -142,7 +139,7 @@ def plan_clean(
         return None
     _check_share(settings, gone_bytes, seen_bytes)
     earliest = facts.earliest
-    commits = timeline.writes_by_time
+    commits = snapshot.timeline.writes_by_time
     return CleanPlan(
         settings.policy,
         (earliest.time, earliest.action.value) if earliest else None,
@@ -160,10 +157,10 @@ def judge_files(table: HudiTable, settings: CleanSettings) -> Iterator[Partition
     Yields:
         One partition after the other.
     """
-    timeline = table.load_timeline()
-    facts = _load_facts(table, timeline, settings, _load_last_clean(table, timeline, HeldPartitions()))
-    for path in table.listing.list_partition_paths():
-        yield _judge_partition(table, facts, path)
+    snapshot = Snapshot.load(table)
+    facts = _load_facts(snapshot, settings, _load_last_clean(snapshot, HeldPartitions()))
+    for path in snapshot.list_partition_paths():
+        yield _judge_partition(facts, path)
 
 
 def _check_share(settings: CleanSettings, gone_bytes: int, seen_bytes: int) -> None:
@@ -175,62 +172,61 @@ def _check_share(settings: CleanSettings, gone_bytes: int, seen_bytes: int) -> N
         )
 
 
-def _load_last_clean(table: HudiTable, timeline: Timeline, held: HeldPartitions) -> CleanMetadata | None:
-    cleans = timeline.completed_of(Action.CLEAN)
+def _load_last_clean(snapshot: Snapshot, held: HeldPartitions) -> CleanMetadata | None:
+    cleans = snapshot.timeline.completed_of(Action.CLEAN)
     if not cleans:
         return None
     if held.last_clean is None or held.last_clean.start_time != cleans[-1].time:
-        held.last_clean = decode_clean_metadata(read_instant(table.storage, cleans[-1]), cleans[-1].file_name)
+        held.last_clean = decode_clean_metadata(read_instant(snapshot.storage, cleans[-1]), cleans[-1].file_name)
     return held.last_clean
 
 
-def _load_facts(table: HudiTable, timeline: Timeline, settings: CleanSettings, last: CleanMetadata | None) -> Facts:
-    oldest_ms = clock.now_ms() - settings.hours_retained * HOUR_MS
-    savepoints = timeline.completed_of(Action.SAVEPOINT)
-    on_logs = table.config.table_type == TableType.MERGE_ON_READ
+def _load_facts(snapshot: Snapshot, settings: CleanSettings, last: CleanMetadata | None) -> Facts:
+    timeline, oldest_ms = snapshot.timeline, clock.now_ms() - settings.hours_retained * HOUR_MS
+    on_logs = snapshot.config.table_type == TableType.MERGE_ON_READ
     compactions = timeline.completed_of(Action.COMMIT) if on_logs and timeline.pending_of(*WRITE_ACTIONS) else ()
     protection = Protection(
-        load_savepointed(table, timeline),
-        _load_compacting(table, timeline),
+        load_savepointed(snapshot),
+        _load_compacting(snapshot),
         compacted=frozenset(instant.time for instant in compactions),
-        arrivals=_load_arrivals(table, timeline),
+        arrivals=_load_arrivals(snapshot),
         in_use=earliest_in_use(timeline) if settings.policy == KEEP_LATEST_FILE_VERSIONS else None,
     )
     return Facts(
-        timeline,
+        snapshot,
         settings,
-        earliest_to_retain(timeline, settings, clock.format_instant_time(oldest_ms, table.config.timezone)),
+        earliest_to_retain(timeline, settings, clock.format_instant_time(oldest_ms, snapshot.config.timezone)),
         last,
-        tuple(savepoint.time for savepoint in savepoints),
+        tuple(savepoint.time for savepoint in timeline.completed_of(Action.SAVEPOINT)),
         protection,
-        _replaced_included(table, timeline),
-        load_replaced(table, timeline),
-        load_reader_needs(table, settings),
+        _replaced_included(snapshot),
+        load_replaced(snapshot),
+        load_reader_needs(snapshot.table, settings),
     )
 
 
-def _load_arrivals(table: HudiTable, timeline: Timeline) -> dict[str, str]:
+def _load_arrivals(snapshot: Snapshot) -> dict[str, str]:
     """See `find_arrivals`; a table that one writer writes, without compactions, has none."""
-    if timeline.layout.completes_in_order:
-        return find_arrivals({time: int(since) for time, since in timeline.visible_times.items()})
-    names = timeline.layout.names
-    times = {instant.file_name: instant.time for instant in timeline.completed_writes}
-    entries = table.storage.list_dir(names.folder)
+    if snapshot.layout.completes_in_order:
+        return find_arrivals({time: int(since) for time, since in snapshot.timeline.visible_times.items()})
+    names = snapshot.layout.names
+    times = {instant.file_name: instant.time for instant in snapshot.timeline.completed_writes}
+    entries = snapshot.storage.list_dir(names.folder)
     return find_arrivals({times[entry.name]: entry.modified_ms for entry in entries if entry.name in times})
 
 
-def _replaced_included(table: HudiTable, timeline: Timeline) -> CommittedInstants:
+def _replaced_included(snapshot: Snapshot) -> CommittedInstants:
     """Which files count: replaced groups are judged here, so none is left out."""
-    return replace(table.load_slicing(timeline), replaced={})
+    return replace(snapshot.slicing, replaced={})
 
 
-def load_replaced(table: HudiTable, timeline: Timeline) -> dict[str, dict[str, str]]:
+def load_replaced(snapshot: Snapshot) -> dict[str, dict[str, str]]:
     """Partition path -> file id -> instant of the commit that replaced the file group."""
     replaced: dict[str, dict[str, str]] = {}
-    for instant in timeline.completed_of(Action.REPLACE_COMMIT):
-        data = find_instant(table.storage, instant)
-        if data is not None:
-            for path, ids in timeline.layout.decode_commit(data, instant.file_name).replaced.items():
+    for instant in snapshot.timeline.completed_of(Action.REPLACE_COMMIT):
+        commit = snapshot.commits.find(instant)
+        if commit is not None:
+            for path, ids in commit.replaced.items():
                 replaced.setdefault(path, {}).update(dict.fromkeys(ids, instant.time))
     return replaced
 
@@ -247,27 +243,27 @@ def load_reader_needs(table: HudiTable, settings: CleanSettings) -> ReaderNeeds:
     return ReaderNeeds(tuple(pins), recent, settings.readers_share)
 
 
-def load_savepointed(table: HudiTable, timeline: Timeline) -> dict[str, frozenset[str]]:
+def load_savepointed(snapshot: Snapshot) -> dict[str, frozenset[str]]:
     """Partition path -> names of the files that savepoints hold."""
     held: dict[str, set[str]] = {}
-    for savepoint in timeline.completed_of(Action.SAVEPOINT):
-        data = find_instant(table.storage, savepoint)
+    for savepoint in snapshot.timeline.completed_of(Action.SAVEPOINT):
+        data = find_instant(snapshot.storage, savepoint)
         for path, names in (decode_savepoint(data).files if data is not None else {}).items():
             held.setdefault(path, set()).update(names)
     return {path: frozenset(names) for path, names in held.items()}
 
 
-def _load_compacting(table: HudiTable, timeline: Timeline) -> dict[tuple[str, str], str]:
-    pending = timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION)
-    return {key: found.base_instant_time for key, found in load_compacting(table.storage, pending).items()}
+def _load_compacting(snapshot: Snapshot) -> dict[tuple[str, str], str]:
+    pending = snapshot.timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION)
+    return {key: found.base_instant_time for key, found in load_compacting(snapshot.storage, pending).items()}
 
 
-def _choose_partitions(table: HudiTable, facts: Facts, held: HeldPartitions) -> tuple[list[str], list[str]]:
+def _choose_partitions(facts: Facts, held: HeldPartitions) -> tuple[list[str], list[str]]:
     """Partitions to look at now (those that changed since the last clean, where it is known), and those for later."""
-    settings, last = facts.settings, facts.last_clean
+    settings, last, timeline = facts.settings, facts.last_clean, facts.snapshot.timeline
     if settings.policy != KEEP_LATEST_FILE_VERSIONS and facts.earliest is None:
         return [], []
-    first = facts.timeline.first_active_time
+    first = timeline.first_active_time
     if (
         settings.incremental
         and settings.policy != KEEP_LATEST_FILE_VERSIONS
@@ -280,21 +276,20 @@ def _choose_partitions(table: HudiTable, facts: Facts, held: HeldPartitions) -> 
     ):
         since, until = last.plan.earliest[0], facts.earliest.time
         touched = {}
-        for instant in facts.timeline.completed_writes:
+        for instant in timeline.completed_writes:
             if since <= instant.time < until:
-                metadata = facts.timeline.layout.decode_commit(read_instant(table.storage, instant), instant.file_name)
-                touched[instant.time] = {path for path, _ in metadata.file_groups}
+                touched[instant.time] = {path for path, _ in facts.snapshot.commits.read(instant).file_groups}
         # and what an earlier clean could not delete, or must not yet
         again = {*last.plan.left, *(path for path, names in last.failed.items() if names), *facts.replaced}
         last_touched = {path: time for time in sorted(touched) for path in touched[time]}
         chosen = choose_incremental_paths(since, until, touched) | again
         later = {path for path in chosen if held.may_skip(path, last_touched.get(path, ""), facts.needs.recent)}
         return sorted(chosen - later), sorted(later)
-    return table.listing.list_partition_paths(), []
+    return facts.snapshot.list_partition_paths(), []
 
 
-def _judge_partition(table: HudiTable, facts: Facts, path: str) -> PartitionFates:
-    entries = table.listing.list_files(path)
+def _judge_partition(facts: Facts, path: str) -> PartitionFates:
+    entries = facts.snapshot.listing.list_files(path)
     settings, earliest, protection = facts.settings, facts.earliest, facts.protection
     replaced = facts.replaced.get(path, {})
     judged: list[FileFate] = []

@@ -10,8 +10,8 @@ from table.services.clean.clean import carry_out_cleans, schedule_clean
 from table.services.clean.readers import HeldPartitions
 from table.services.clean.trigger import Cleaning, choose_cleaning
 from table.services.service import ServiceOutcome, Spread, Trigger
+from table.snapshot import Snapshot
 from table.timeline.instant import Action
-from table.timeline.timeline import Timeline
 
 CLEANING = "cleaning"
 SAFE_RETENTION_S = 600
@@ -56,51 +56,51 @@ class CleaningService:
         """By the gate of `choose_cleaning`."""
         return self.choose(config).trigger
 
-    def advise(self, table: HudiTable, timeline: Timeline) -> None:
+    def advise(self, snapshot: Snapshot) -> None:
         """Warns once where nothing cleans, and once where readers may lose their files."""
-        cleaning = self.choose(table.config)
+        cleaning = self.choose(snapshot.config)
         if cleaning.trigger is not Trigger.NOT_NOW:
-            self._warn_of_short_retention(table, timeline)
+            self._warn_of_short_retention(snapshot)
         elif cleaning is Cleaning.NEVER and not self._told:
             self._told = True
             log.warning(
                 "nothing_cleans",
-                table=table.storage.base_uri,
+                table=snapshot.storage.base_uri,
                 archives=self._archives,
                 hint="old versions of files pile up: set hoodie.clean.automatic=true and leave clean.async.enabled out "
                 "(hoodie.clean.async.enabled=false cleans after each commit), or run `hudistream clean` from a "
                 "scheduler",
             )
 
-    def _warn_of_short_retention(self, table: HudiTable, timeline: Timeline) -> None:
+    def _warn_of_short_retention(self, snapshot: Snapshot) -> None:
         settings = self._settings
         if self._warned or settings.policy is not CleanPolicy.KEEP_LATEST_COMMITS:
             return
         if settings.grace_ms >= SAFE_RETENTION_S * 1000:
             return
-        seconds = retention_s([instant.time for instant in timeline.writes_by_time], settings.commits_retained)
+        seconds = retention_s([instant.time for instant in snapshot.timeline.writes_by_time], settings.commits_retained)
         if seconds is not None and seconds < SAFE_RETENTION_S:
             self._warned = True
             log.warning(
                 "retention_is_short",
-                table=table.storage.base_uri,
+                table=snapshot.storage.base_uri,
                 commits_retained=settings.commits_retained,
                 seconds=round(seconds, 1),
                 hint="a reader that takes longer loses its files: raise hoodie.clean.commits.retained, or set "
                 "hudistream.clean.grace.ms",
             )
 
-    def plan(self, table: HudiTable) -> Timeline | None:
-        """The timeline with the cleans that are to be carried out: begun ones, else a new one if it is due.
+    def plan(self, table: HudiTable) -> Snapshot | None:
+        """The table with the cleans that are to be carried out on its timeline: begun ones, else one that is due.
 
         None where the sink leaves the execution to another job.
         """
-        timeline = schedule_clean(table, self._settings, known=self._held)
-        return timeline if self._settings.executes and timeline.pending_of(Action.CLEAN) else None
+        snapshot = schedule_clean(table, self._settings, known=self._held)
+        return snapshot if self._settings.executes and snapshot.timeline.pending_of(Action.CLEAN) else None
 
-    def execute(self, table: HudiTable, plan: Timeline, spread: Spread | None = None) -> ServiceOutcome:  # noqa: ARG002
+    def execute(self, table: HudiTable, plan: Snapshot, spread: Spread | None = None) -> ServiceOutcome:  # noqa: ARG002
         """Carries them out."""
-        done = carry_out_cleans(table, plan, self._settings)
+        done = carry_out_cleans(plan, self._settings)
         return ServiceOutcome(
             cleans=len(done),
             files_deleted=sum(len(names) for outcome in done for names in outcome.deleted.values()),

@@ -33,7 +33,6 @@ from table.storage.interface import join
 from table.timeline.metadata.commit import WriteStat
 from table.timeline.metadata.compaction import CompactionOperation
 from table.view.file_group import BaseFile, FileSlice, parse_data_files
-from table.view.listing import StorageListing
 from table.write.announce import check_still_wanted
 from table.write.context import WriteContext
 from table.write.merge_bucket import Changes, FileMerge
@@ -120,7 +119,7 @@ def _write_anew(
 def _slice_of(context: WriteContext, operation: CompactionOperation) -> FileSlice:
     """The planned slice: its files and no others."""
     path, wanted = operation.partition_path, {*operation.log_files, operation.base_file}
-    entries = [entry for entry in StorageListing(context.storage).list_files(path) if entry.name in wanted]
+    entries = [entry for entry in context.storage.list_dir(path) if entry.name in wanted]
     bases, logs = parse_data_files(path, entries)
     missing = sorted(name for name in wanted - {entry.name for entry in entries} if name)
     if missing:

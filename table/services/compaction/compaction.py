@@ -17,6 +17,7 @@ from table.services.compaction.due import make_due
 from table.services.compaction.execution import carry_out_compactions
 from table.services.compaction.plan import commits_since_compaction, plan_compaction
 from table.services.compaction.runner import CompactionRunner
+from table.snapshot import Snapshot
 from table.timeline.active_timeline import delete_instant_file, request_and_list
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.metadata.compaction import encode_compaction_plan
@@ -27,7 +28,6 @@ from table.transaction.lock import Step, guarded
 from table.transaction.provisional import KEPT, WITHDRAWN, decide_plan, settle_compactions
 from table.transaction.store_clock import wait_past_completed
 from table.view.file_system_view import walk_file_groups
-from table.view.listing import StorageListing
 
 _TURNS = 30  # to plan between two batches of a stream: about a minute
 
@@ -54,7 +54,7 @@ def compact(
     """
     if schedules:
         request_compaction(table, settings)
-    return carry_out_compactions(table, table.load_timeline(), base_file, CompactionRunner.of(settings))
+    return carry_out_compactions(Snapshot.load(table), base_file, CompactionRunner.of(settings))
 
 
 def request_compaction(table: HudiTable, settings: CompactionSettings) -> tuple[Instant, ...]:
@@ -79,7 +79,7 @@ def request_compaction(table: HudiTable, settings: CompactionSettings) -> tuple[
             stack.enter_context(hold_table(table.storage, "hudistream compact"))
         except CommitConflictError as held:
             return _request_between_batches(table, settings, held)
-        return schedule_compaction(table, settings).pending_of(Action.COMPACTION)
+        return schedule_compaction(table, settings).timeline.pending_of(Action.COMPACTION)
 
 
 def _request_between_batches(
@@ -96,7 +96,8 @@ def _request_between_batches(
         if holder is None or holder.identity is None or holder.identity.sink_id.startswith(COMMANDS):
             raise held
         try:
-            return schedule_compaction(table, settings, shared=True, holder=holder).pending_of(Action.COMPACTION)
+            found = schedule_compaction(table, settings, shared=True, holder=holder)
+            return found.timeline.pending_of(Action.COMPACTION)
         except CommitConflictError as conflict:
             why = str(conflict)
             log.debug("compaction_put_off", table=table.storage.base_uri, turn=turn, why=why)
@@ -116,7 +117,7 @@ def schedule_compaction(
     only_due: bool = False,
     shared: bool = False,
     holder: LeaseRecord | None = None,
-) -> Timeline:
+) -> Snapshot:
     """Requests a compaction, if one is due and none is under way. The caller writes nothing.
 
     It holds the table, or plans beside a writer (`shared`).
@@ -130,7 +131,7 @@ def schedule_compaction(
             plan is kept only if the table is still held by that one.
 
     Returns:
-        The timeline, with the compactions that are to be carried out.
+        The table, with the compactions on its timeline that are to be carried out.
 
     Raises:
         UnsupportedTableError: the table is copy-on-write, or tables of its kind are not written here.
@@ -140,16 +141,17 @@ def schedule_compaction(
     if table.config.table_type != TableType.MERGE_ON_READ:
         raise UnsupportedTableError(f"the table {table.config.name!r} is copy-on-write: there is nothing to compact")
     with guarded(table, Step.SCHEDULE):
-        timeline = settle_compactions(table, table.load_timeline())
+        snapshot = settle_compactions(Snapshot.load(table))
+        timeline = snapshot.timeline
         is_under_way = bool(timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION))
         if is_under_way or (only_due and not make_due(commits_since_compaction(timeline), settings)):
-            return timeline
+            return snapshot
         _check_nothing_pending(timeline)
-        committed = table.load_slicing(timeline)
-        groups = (group for _, found in walk_file_groups(StorageListing(table.storage), committed) for group in found)
+        walked = walk_file_groups(snapshot.listing, snapshot.slicing)
+        groups = (group for _, found in walked for group in found)
         plan = plan_compaction(groups, settings)
         if not plan.operations:
-            return timeline
+            return snapshot
         wait_past_completed(table)
         instant, now = request_and_list(
             table.storage,
@@ -174,7 +176,7 @@ def schedule_compaction(
         instant_time=instant.time,
         slices=len(plan.operations),
     )
-    return now
+    return snapshot.at(now)
 
 
 def _check_nothing_pending(timeline: Timeline) -> None:

@@ -19,6 +19,7 @@ from table.schema.avro_schema import relaxed, schema_json, with_meta_columns
 from table.services.compaction.compact_slice import compact_slice
 from table.services.compaction.compacted_file import SAME_IN_ALL_ROWS
 from table.services.compaction.runner import CompactionRunner
+from table.snapshot import Snapshot
 from table.storage.interface import join
 from table.timeline.active_timeline import begin_instant, delete_instant_file, find_instant, read_instant
 from table.timeline.end_record import COMMIT, EndRecord, decide_end, find_end
@@ -26,12 +27,10 @@ from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import name_instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.metadata.compaction import CompactionOperation, decode_compaction_plan
-from table.timeline.timeline import Timeline
 from table.transaction.commit import carry_out_commit, clean_up_commit, delete_strays
 from table.transaction.completion import choose_completion
 from table.transaction.lock import Step, guarded
 from table.transaction.provisional import is_kept
-from table.view.listing import StorageListing
 from table.write.context import WriteContext
 
 LOCALLY = CompactionRunner()
@@ -41,8 +40,7 @@ log = get_logger("hudistream.compaction")
 
 
 def carry_out_compactions(
-    table: HudiTable,
-    timeline: Timeline,
+    snapshot: Snapshot,
     base_file: BaseFileSettings,
     runner: CompactionRunner = LOCALLY,
     *,
@@ -51,8 +49,7 @@ def carry_out_compactions(
     """Carries out the compactions that are on a timeline, each from its own plan.
 
     Args:
-        table: the table.
-        timeline: as `schedule_compaction` returned it.
+        snapshot: the table, as `schedule_compaction` returned it.
         base_file: how base files are encoded.
         runner: who compacts.
         beside_others: whether another engine may be writing: what it planned is left to it for an hour. Two engines
@@ -65,10 +62,10 @@ def carry_out_compactions(
         UnsupportedTableError: tables of this version and type are not written here.
         HudiError: one could not be carried out; it can be tried again.
     """
-    check_version_written(table.config, "compact")
-    kept = [one for one in timeline.pending_of(Action.COMPACTION) if is_kept(table.storage, one)]
-    ours = [one for one in kept if not (beside_others and _is_left_to_others(table, one))]
-    return [execute_compaction(table, pending, base_file, runner) for pending in ours]
+    check_version_written(snapshot.config, "compact")
+    kept = [one for one in snapshot.timeline.pending_of(Action.COMPACTION) if is_kept(snapshot.storage, one)]
+    ours = [one for one in kept if not (beside_others and _is_left_to_others(snapshot.table, one))]
+    return [execute_compaction(snapshot.table, pending, base_file, runner) for pending in ours]
 
 
 def _is_left_to_others(table: HudiTable, pending: Instant) -> bool:
@@ -98,29 +95,28 @@ def execute_compaction(
     end = find_end(storage, time, Action.COMPACTION)
     written = _written(table, pending, base_file, runner) if end is None else None
     with guarded(table, Step.COMPLETE):
-        timeline = table.load_timeline()
-        done = timeline.find(time, Action.COMPACTION)
+        snapshot = Snapshot.load(table)
+        done = snapshot.timeline.find(time, Action.COMPACTION)
         if done is not None and done.is_completed:
-            return _yield_to(table, done)
+            return _yield_to(snapshot, done)
         if written is not None:
             _check_is_wanted(done, time)
             _check_is_whole(table, written, time)
-            content, at = table.layout.encode_commit(written), choose_completion(table, timeline, pending)
+            content, at = table.layout.encode_commit(written), choose_completion(snapshot, pending)
             end = EndRecord(time, Action.COMPACTION, COMMIT, clock.fresh_uuid(), content, completion_time=at)
             end = decide_end(storage, end)
         assert end is not None
         _check_not_undone(table, pending, end)
         completed = carry_out_commit(table, end)
-    stats = table.layout.decode_commit(end.content, completed.file_name).stats
+    stats = end.metadata.stats
     clean_up_commit(storage, time, stats)
     log.info("compaction_committed", table=storage.base_uri, instant_time=time, slices=len(stats))
     return completed
 
 
-def _yield_to(table: HudiTable, done: Instant) -> Instant:
+def _yield_to(snapshot: Snapshot, done: Instant) -> Instant:
     """Takes a compaction as another process, or another engine, has completed it; files of this attempt go."""
-    storage = table.storage
-    stats = table.layout.decode_commit(read_instant(storage, done), done.file_name).stats
+    storage, stats = snapshot.storage, snapshot.commits.read(done).stats
     storage.fence(done.time)
     delete_strays(storage, done.time, frozenset(stat.path for stat in stats))
     clean_up_commit(storage, done.time, stats)
@@ -131,10 +127,10 @@ def _written(
     table: HudiTable, pending: Instant, base_file: BaseFileSettings, runner: CompactionRunner
 ) -> CommitMetadata:
     """What the commit is to hold; its files are there when this returns."""
-    storage, timeline = table.storage, table.load_timeline()
+    storage, snapshot = table.storage, Snapshot.load(table)
     request = pending.at(State.REQUESTED)
     plan = decode_compaction_plan(read_instant(storage, request), request.file_name)
-    schema = table.load_schema(timeline)
+    schema = snapshot.load_schema()
     if schema is None:
         raise UnsupportedTableError(f"the table {table.config.name!r} has no schema: it cannot be compacted")
     storage.open_staging(pending.time)
@@ -143,7 +139,7 @@ def _written(
     _check_not_undone(table, pending, end)
     if end is not None:  # another process was faster: readers must not see files of a second attempt beside its own
         storage.fence(pending.time)
-        return table.layout.decode_commit(end.content, pending.file_name)
+        return end.metadata
     stored = with_meta_columns(schema)
     rules = rules_of(table.config, stored)
     context = WriteContext(
@@ -156,7 +152,7 @@ def _written(
         key_column=find_key_column(table.config, schema),
     )
     names = tuple(name for name in stored.names if name not in SAME_IN_ALL_ROWS)
-    reading = SliceReading(relaxed(stored), names, rules, table.load_committed(timeline))
+    reading = SliceReading(relaxed(stored), names, rules, snapshot.committed)
     stats = runner.run(plan, partial(_compact_numbered, context, reading, plan.operations))
     extra = {"schema": schema_json(schema, table.config.name)}
     return CommitMetadata(stats, "COMPACT", extra, compacted=True)
@@ -202,7 +198,7 @@ def _check_is_whole(table: HudiTable, written: CommitMetadata, time: str) -> Non
     there = {
         join(path, entry.name)
         for path in {stat.partition_path for stat in written.stats}
-        for entry in StorageListing(table.storage).list_files(path)
+        for entry in table.store_listing.list_files(path)
     }
     gone = next((stat.path for stat in written.stats if stat.path not in there), None)
     if gone is not None:

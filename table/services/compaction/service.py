@@ -13,8 +13,8 @@ from table.services.compaction.compaction import schedule_compaction
 from table.services.compaction.execution import carry_out_compactions
 from table.services.compaction.runner import CompactionRunner
 from table.services.service import ServiceOutcome, Spread, Trigger
+from table.snapshot import Snapshot
 from table.timeline.instant import Action
-from table.timeline.timeline import Timeline
 
 log = get_logger("hudistream.services")
 
@@ -45,27 +45,27 @@ class CompactionService:
             return Trigger.INLINE
         return Trigger.BACKGROUND if self.settings.executes or self.settings.requests else Trigger.NOT_NOW
 
-    def advise(self, table: HudiTable, timeline: Timeline) -> None:
+    def advise(self, snapshot: Snapshot) -> None:
         """Nothing."""
 
-    def plan(self, table: HudiTable) -> Timeline | None:
-        """The timeline with the compactions that are to be carried out: requested ones, else a new one if it is due.
+    def plan(self, table: HudiTable) -> Snapshot | None:
+        """The table with the compactions that are to be carried out on its timeline: requested ones, else a due one.
 
         None where the sink leaves the execution to another job.
         """
         if not self.settings.requests:
-            timeline = table.load_timeline()
-            return timeline if timeline.pending_of(Action.COMPACTION) else None
+            snapshot = Snapshot.load(table)
+            return snapshot if snapshot.timeline.pending_of(Action.COMPACTION) else None
         try:
-            timeline = schedule_compaction(table, self.settings, only_due=True, shared=self.shared)
+            snapshot = schedule_compaction(table, self.settings, only_due=True, shared=self.shared)
         except CommitConflictError as conflict:  # another writer of the table is at work: after the next commit, then
             log.debug("compaction_put_off", table=table.storage.base_uri, why=str(conflict))
             return None
-        return timeline if self.settings.executes and timeline.pending_of(Action.COMPACTION) else None
+        return snapshot if self.settings.executes and snapshot.timeline.pending_of(Action.COMPACTION) else None
 
-    def execute(self, table: HudiTable, plan: Timeline, spread: Spread | None = None) -> ServiceOutcome:
+    def execute(self, table: HudiTable, plan: Snapshot, spread: Spread | None = None) -> ServiceOutcome:
         """Carries them out: large ones elsewhere, if somebody is there."""
         runner = CompactionRunner.of(self.settings, spread, beside_batches=not self.settings.inline)
         is_shared = table.lock is not NO_LOCK
-        done = carry_out_compactions(table, plan, self.base_file, runner, beside_others=is_shared)
+        done = carry_out_compactions(plan, self.base_file, runner, beside_others=is_shared)
         return ServiceOutcome(compactions=len(done))

@@ -29,16 +29,15 @@ from table.services.conversion.instants import completion_times, convert_file, f
 from table.services.conversion.properties import change_properties, check_convertible
 from table.services.metadata_table import drop_metadata_table
 from table.services.rollback.rollback import roll_back_failed_writes
+from table.snapshot import Snapshot
 from table.storage.interface import METAFOLDER, Storage, join
 from table.timeline.active_timeline import create_settled, read_instant
 from table.timeline.archive_log import LogArchive
 from table.timeline.history import HistoryArchive
 from table.timeline.instant import REQUEST_TIME_NAMES, Instant, State
 from table.timeline.layout import TimelineLayout, layout_of
-from table.timeline.timeline import Timeline
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import Lease, hold_table
-from table.view.listing import StorageListing
 
 _EVERYTHING = CompactionSettings(strategy=CompactionStrategy.UNBOUNDED)
 _SUPERSEDED = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, versions_retained=1, grace_ms=0)
@@ -114,21 +113,20 @@ def _settle(table: HudiTable, lease: Lease, heartbeat: HeartbeatSettings, *, fol
         UnsupportedTableError: log files are left that a savepoint or a reader holds.
     """
     roll_back_failed_writes(table, WriterIdentity("hudistream convert", None, lease.owner), heartbeat)
-    carry_out_cleans(table, schedule_clean(table, _SUPERSEDED, due=False), _SUPERSEDED)
+    carry_out_cleans(schedule_clean(table, _SUPERSEDED, due=False), _SUPERSEDED)
     if table.config.table_type == TableType.MERGE_ON_READ:
         for _ in range(_ROUNDS):
-            timeline = schedule_compaction(table, _EVERYTHING)
-            if not carry_out_compactions(table, timeline, BaseFileSettings()):
+            if not carry_out_compactions(schedule_compaction(table, _EVERYTHING), BaseFileSettings()):
                 break
         if folds_all:
-            carry_out_cleans(table, schedule_clean(table, _SUPERSEDED), _SUPERSEDED)
+            carry_out_cleans(schedule_clean(table, _SUPERSEDED), _SUPERSEDED)
             _check_no_logs(table)
     for pending in table.load_timeline().pending:
         raise CommitConflictError(f"{pending.file_name} is pending: let the writer that began it finish it first")
 
 
 def _check_no_logs(table: HudiTable) -> None:
-    for path, entries in StorageListing(table.storage).walk():
+    for path, entries in table.store_listing.walk():
         found = next((entry.name for entry in entries if ".log." in entry.name), None)
         if found is not None:
             raise UnsupportedTableError(
@@ -139,24 +137,24 @@ def _check_no_logs(table: HudiTable) -> None:
 
 def _copy_timeline(table: HudiTable, target: TimelineLayout) -> None:
     """Every file of the active timeline, in the target's names and encodings; completed ones last, in their order."""
-    storage, timeline = table.storage, table.load_timeline()
-    completed = _completions(table, timeline)
-    pending = sorted(file for file in timeline.files if file.state is not State.COMPLETED)
+    storage, snapshot = table.storage, Snapshot.load(table)
+    completed = _completions(snapshot)
+    pending = sorted(file for file in snapshot.timeline.files if file.state is not State.COMPLETED)
     for file in (*pending, *sorted(completed, key=lambda one: (completed[one], one.time))):
         data = read_instant(storage, file)
-        converted, content = convert_file(file, data, table.layout, target, completed.get(file))
+        converted, content = convert_file(file, data, target, completed.get(file))
         create_settled(storage, converted.path, content)
 
 
-def _completions(table: HudiTable, timeline: Timeline) -> dict[Instant, str]:
+def _completions(snapshot: Snapshot) -> dict[Instant, str]:
     """Completed file -> when it was completed."""
-    files = [file for file in timeline.files if file.state is State.COMPLETED]
-    if table.layout.completes_in_order:
+    files = [file for file in snapshot.timeline.files if file.state is State.COMPLETED]
+    if snapshot.layout.completes_in_order:
         return {file: file.completion_time or file.time for file in files}
-    names = timeline.layout.names
-    entries = {entry.name: entry.modified_ms for entry in table.storage.list_dir(names.folder)}
+    names = snapshot.layout.names
+    entries = {entry.name: entry.modified_ms for entry in snapshot.storage.list_dir(names.folder)}
     return completion_times(
-        {file: entries.get(file.file_name, clock.now_ms()) for file in files}, table.config.timezone
+        {file: entries.get(file.file_name, clock.now_ms()) for file in files}, snapshot.config.timezone
     )
 
 
@@ -168,7 +166,7 @@ def _copy_archive(table: HudiTable, target: TimelineLayout, written: Mapping[str
     table.storage.make_dir(copy.folder)
     seen = set[Instant]()
     if isinstance(source, LogArchive):
-        batches = (later_files(files, table.layout, target) for files in source.read_retired())
+        batches = (later_files(files, target) for files in source.read_retired())
     else:
         assert isinstance(source, HistoryArchive)
         batches = (files_of_rows(rows, table.layout, target) for rows in source.read_rows())

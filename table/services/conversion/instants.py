@@ -12,6 +12,7 @@ from table.timeline.archived_timeline import RetiredFile
 from table.timeline.history_file import Row
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from table.timeline.layout import TimelineLayout
+from table.timeline.metadata.avro_commit import decode_avro_commit
 
 
 def completion_times(completed: Mapping[Instant, int], zone: str) -> dict[Instant, str]:
@@ -36,15 +37,12 @@ def _after(time: str) -> str:
     return clock.format_instant_time(clock.parse_instant_time(time) + 1)
 
 
-def convert_file(
-    file: Instant, data: bytes, source: TimelineLayout, target: TimelineLayout, completed_at: str | None
-) -> tuple[Instant, bytes]:
+def convert_file(file: Instant, data: bytes, target: TimelineLayout, completed_at: str | None) -> tuple[Instant, bytes]:
     """One file of an instant in another layout.
 
     Args:
         file: in its state.
         data: its bytes.
-        source: the layout that it is of.
         target: the layout that it is to be of.
         completed_at: of a completed file; layout 1 does not name it.
 
@@ -60,7 +58,7 @@ def convert_file(
     if not holds_commit or not data.strip():
         return converted, data
     replaces = file.action is Action.REPLACE_COMMIT and file.is_completed
-    metadata = source.decode_commit(data, file.file_name)
+    metadata = decode_avro_commit(data, file.file_name)
     return converted, target.encode_commit(metadata, replaces=replaces)
 
 
@@ -83,7 +81,7 @@ def files_of_rows(rows: Iterable[Row], source: TimelineLayout, target: TimelineL
             request = Instant(row.time, asked, State.REQUESTED, names=target.names)
             found.append(RetiredFile(request, row.plan or b"", row.completion_time))
         done = Instant(row.time, action, State.COMPLETED, row.completion_time, names=source.names)
-        converted, data = convert_file(done, row.metadata or b"", source, target, row.completion_time)
+        converted, data = convert_file(done, row.metadata or b"", target, row.completion_time)
         found.append(RetiredFile(converted, data, row.completion_time))
     return found
 
@@ -95,12 +93,11 @@ def _action_of(row: Row) -> Action:
         raise CorruptFileError(f"the history says {row.action!r} of {row.time}, which is no action") from error
 
 
-def later_files(files: Sequence[RetiredFile], source: TimelineLayout, target: TimelineLayout) -> list[RetiredFile]:
+def later_files(files: Sequence[RetiredFile], target: TimelineLayout) -> list[RetiredFile]:
     """Files of layout 1 as the history of layout 2 takes them.
 
     Args:
         files: of the archive log.
-        source: layout 1.
         target: layout 2.
 
     Raises:
@@ -109,6 +106,6 @@ def later_files(files: Sequence[RetiredFile], source: TimelineLayout, target: Ti
     converted = []
     for file in files:
         completed_at = max(file.moved_at, _after(file.instant.time))
-        instant, data = convert_file(file.instant, file.data, source, target, completed_at)
+        instant, data = convert_file(file.instant, file.data, target, completed_at)
         converted.append(replace(file, instant=instant, data=data, moved_at=completed_at))
     return converted

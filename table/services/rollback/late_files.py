@@ -1,43 +1,39 @@
 """What late tasks left of instants that are over: files, markers and heartbeats, swept before each batch."""
 
 from table.files.markers import delete_markers
-from table.hudi_table import HudiTable
 from table.services.rollback.undone_files import find_referenced
+from table.snapshot import Snapshot
 from table.timeline.instant import Action
-from table.timeline.timeline import Timeline
 from table.transaction.commit import delete_strays
 from table.transaction.heartbeat import delete_heartbeat, heartbeat_path, is_older_than_any_task
 
 
-def sweep_late_files(
-    table: HudiTable, timeline: Timeline, marked: list[str], staged: list[str], *, shared: bool = False
-) -> None:
+def sweep_late_files(snapshot: Snapshot, marked: list[str], staged: list[str], *, shared: bool = False) -> None:
     """Deletes what late tasks left of instants that are over, and the markers and folders that show it.
 
     Kept is what a commit references, and everything of an instant whose fate is not on the active
     timeline: deletion needs proof.
 
     Args:
-        table: the table.
-        timeline: loaded after `marked` was listed.
+        snapshot: the table, loaded after `marked` was listed.
         marked: instants that have markers.
         staged: instants that have room for waiting files.
         shared: whether others may be writing: one that has opened its instant may be about to request it.
     """
-    storage = table.storage
-    pending = {instant.time for instant in timeline.pending}
-    known = {instant.time for instant in timeline}
+    storage = snapshot.storage
+    pending = {instant.time for instant in snapshot.timeline.pending}
+    known = {instant.time for instant in snapshot.timeline}
     for time in staged:
         if time not in pending and (time in known or not (shared and storage.exists(heartbeat_path(time)))):
             storage.fence(time)
     for time in marked:
-        referenced = None if time in pending else find_referenced(storage, timeline, time)
+        referenced = None if time in pending else find_referenced(snapshot, time)
         if referenced is None:
             continue
         delete_strays(storage, time, referenced)
         delete_heartbeat(storage, time)
-        if storage.has_fence or is_older_than_any_task(time, table.config.timezone):
+        if storage.has_fence or is_older_than_any_task(time, snapshot.config.timezone):
             delete_markers(storage, time)
-    for instant in timeline.completed_writes[-1:]:
+    for instant in snapshot.timeline.completed_writes[-1:]:
         if instant.action is Action.REPLACE_COMMIT:
             delete_heartbeat(storage, instant.time)  # one that only took files away has no markers to be found by

@@ -19,21 +19,19 @@ from table.options.groups import CleanSettings
 from table.services.archival.plan import ArchivalPlan
 from table.services.archival.retired import Retired
 from table.services.rollback.rollback import goes_with
+from table.snapshot import Snapshot
 from table.storage.interface import join
-from table.timeline.active_timeline import read_instant
 from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.end_record import ENDS_FOLDER
 from table.timeline.instant import Action
-from table.timeline.timeline import Timeline
 from table.transaction.commit_facts import load_rolled_back_time
 from table.transaction.heartbeat import is_older_than_any_task
 from table.view.file_group import parse_data_files
-from table.view.listing import StorageListing
 
 log = get_logger("hudistream.leftovers")
 
 
-def find_held(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> frozenset[str]:
+def find_held(snapshot: Snapshot, plan: ArchivalPlan) -> frozenset[str]:
     """Commits of a plan that must stay on the active timeline, because of what a look at the store shows.
 
     Held are replace commits whose replaced files are still there; and, where the store has no fence, instants
@@ -42,30 +40,27 @@ def find_held(table: HudiTable, timeline: Timeline, plan: ArchivalPlan) -> froze
     Raises:
         TimelineMovedError: a replace commit was archived or undone since the timeline was listed.
     """
-    storage, held = table.storage, set()
+    storage, held = snapshot.storage, set()
     for instant in plan.instants:
         if instant.action is Action.REPLACE_COMMIT:
-            data = read_instant(storage, instant)
-            replaced = table.layout.decode_commit(data, instant.file_name).replaced
-            if any(_holds_groups(table, path, ids) for path, ids in replaced.items()):
+            replaced = snapshot.commits.read(instant).replaced
+            if any(_holds_groups(snapshot.table, path, ids) for path, ids in replaced.items()):
                 held.add(instant.time)
     if not storage.has_fence:
-        zone = table.config.timezone
+        zone = snapshot.config.timezone
         marked = {time for time in list_marked_instants(storage) if not is_older_than_any_task(time, zone)}
-        line = plan.first_active or timeline.first_active_time or ""
+        line = plan.first_active or snapshot.timeline.first_active_time or ""
         held |= {time for time in marked if time < line}
     return frozenset(held)
 
 
 def _holds_groups(table: HudiTable, path: str, file_ids: Iterable[str]) -> bool:
     wanted = frozenset(file_ids)
-    bases, logs = parse_data_files(path, StorageListing(table.storage).list_files(path))
+    bases, logs = parse_data_files(path, table.store_listing.list_files(path))
     return not wanted.isdisjoint([*(base.file_id for base in bases), *(log.file_id for log in logs)])
 
 
-def delete_leftovers(
-    table: HudiTable, timeline: Timeline, plan: ArchivalPlan, retired: Retired, clean: CleanSettings
-) -> tuple[str, ...]:
+def delete_leftovers(snapshot: Snapshot, plan: ArchivalPlan, retired: Retired, clean: CleanSettings) -> tuple[str, ...]:
     """Deletes files that would become visible when a plan's commits leave the active timeline.
 
     Looked at are the partitions of commits that no end record of ours protects: those of other engines, and all of them
@@ -73,8 +68,7 @@ def delete_leftovers(
     rollback names the files that it found, and without markers Hudi finds no log file of ours.
 
     Args:
-        table: the table.
-        timeline: that the plan was made from.
+        snapshot: the table; its timeline that the plan was made from.
         plan: what is to be retired.
         retired: the records of the plan's instants and of the timeline's rollbacks.
         clean: how many files are deleted at a time.
@@ -83,25 +77,25 @@ def delete_leftovers(
         CommitConflictError: a file that no commit names is of an instant in the archive: nothing may be archived.
         StorageError: one cannot be deleted: nothing may be archived.
     """
-    line, first = plan.first_active, timeline.first_active_time
+    line, first = plan.first_active, snapshot.timeline.first_active_time
     if line is None or first is None:
         return ()
-    protected = _protected(table)
+    protected = _protected(snapshot.table)
     paths = {path for time, written in retired.paths.items() if time not in protected for path in written}
     undone = {done.instant_time for done in retired.rollbacks.values()}
     if any(first <= time < line and time not in protected for time in undone):
-        paths.update(StorageListing(table.storage).list_partition_paths())
-    strays = [path for of in sorted(paths) for path in find_strays(table, of, retired.named, first, line)]
+        paths.update(snapshot.table.store_listing.list_partition_paths())
+    strays = [path for of in sorted(paths) for path in find_strays(snapshot.table, of, retired.named, first, line)]
     of_instants = {base.instant_time for path in strays if (base := parse_base_file(path.rpartition("/")[2]))}
-    if table.config.table_type == TableType.MERGE_ON_READ:
-        known = timeline.committed_times, frozenset[str]().union(*retired.named.values())
+    if snapshot.config.table_type == TableType.MERGE_ON_READ:
+        known = snapshot.timeline.committed_times, frozenset[str]().union(*retired.named.values())
         for of in sorted(paths):
-            found = find_stray_logs(table, of, known, first, line)
+            found = find_stray_logs(snapshot.table, of, known, first, line)
             strays += found
             of_instants.update(time for times in found.values() for time in times)
-    _check_not_archived(table, of_instants - retired.named.keys() - undone)
-    strays += [file for file in _undone_files(table, plan, retired) if table.storage.exists(file)]
-    _delete(table, strays, clean.parallelism)
+    _check_not_archived(snapshot.table, of_instants - retired.named.keys() - undone)
+    strays += [file for file in _undone_files(snapshot.table, plan, retired) if snapshot.storage.exists(file)]
+    _delete(snapshot.table, strays, clean.parallelism)
     return tuple(strays)
 
 
@@ -148,7 +142,7 @@ def find_strays(table: HudiTable, path: str, named: Mapping[str, frozenset[str]]
         line: where it is to be.
     """
     found = []
-    for entry in StorageListing(table.storage).list_files(path):  # no commit names what is looked for
+    for entry in table.store_listing.list_files(path):  # no commit names what is looked for
         name = None if entry.is_dir else parse_base_file(entry.name)
         file = join(path, entry.name)
         if name is not None and first <= name.instant_time < line and file not in named.get(name.instant_time, ()):
@@ -177,7 +171,7 @@ def find_stray_logs(
         StorageError: such a block stands in one file with blocks of commits: nothing may be archived.
     """
     completed, named = known
-    _, logs = parse_data_files(path, StorageListing(table.storage).list_files(path))
+    _, logs = parse_data_files(path, table.store_listing.list_files(path))
     looked_at = [log for log in logs if log.base_instant_time < line and log.path not in named]
     instants = {log: read_instants(table.storage, log.path) for log in looked_at}
     taken_back: dict[str, set[str]] = {}
@@ -197,22 +191,21 @@ def find_stray_logs(
     return strays
 
 
-def find_foreign_rollbacks(table: HudiTable, timeline: Timeline, seen: Collection[str]) -> dict[str, str]:
+def find_foreign_rollbacks(snapshot: Snapshot, seen: Collection[str]) -> dict[str, str]:
     """Instants that another engine rolled back: no end record of ours says so.
 
     Args:
-        table: the table.
-        timeline: as it is now.
+        snapshot: the table as it is now.
         seen: times of rollbacks that were looked at before.
 
     Returns:
         Time of the instant -> time of its rollback; of those that were archived or undone meanwhile none.
     """
-    fresh = [rollback for rollback in timeline.completed_of(Action.ROLLBACK) if rollback.time not in seen]
+    fresh = [rollback for rollback in snapshot.timeline.completed_of(Action.ROLLBACK) if rollback.time not in seen]
     if not fresh:
         return {}
-    ended = {entry.name.partition(".")[0] for entry in table.storage.list_dir(ENDS_FOLDER)}
-    undone = {load_rolled_back_time(table.storage, timeline, rollback): rollback.time for rollback in fresh}
+    ended = {entry.name.partition(".")[0] for entry in snapshot.storage.list_dir(ENDS_FOLDER)}
+    undone = {load_rolled_back_time(snapshot, rollback): rollback.time for rollback in fresh}
     return {time: rollback for time, rollback in undone.items() if time and time not in ended}
 
 
@@ -234,8 +227,8 @@ def delete_rolled_back_elsewhere(table: HudiTable, times: Collection[str]) -> tu
         StorageError: one cannot be deleted.
     """
     strays = []
-    for path in StorageListing(table.storage).list_partition_paths() if times else ():
-        bases, logs = parse_data_files(path, StorageListing(table.storage).list_files(path))
+    for path in table.store_listing.list_partition_paths() if times else ():
+        bases, logs = parse_data_files(path, table.store_listing.list_files(path))
         strays += [base.path for base in bases if base.instant_time in times]
         ours = ((log.path, time) for log in logs for time in times if may_be_of_instant(log.write_token, time))
         strays += [log_path for log_path, time in ours if is_written_by(table.storage, log_path, time)]
@@ -250,7 +243,7 @@ def delete_before_first_commit(table: HudiTable, time: str) -> tuple[str, ...]:
         table: the table; no write is pending but that of `time`.
         time: the first commit's.
     """
-    paths = StorageListing(table.storage).list_partition_paths()
+    paths = table.store_listing.list_partition_paths()
     strays = [file for path in paths for file in find_strays(table, path, {}, "", time)]
     if table.config.table_type == TableType.MERGE_ON_READ:
         strays += [file for path in paths for file in find_stray_logs(table, path, ((), ()), "", time)]

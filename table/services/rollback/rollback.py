@@ -25,6 +25,7 @@ from table.options.groups import HeartbeatSettings
 from table.services.rollback.late_files import sweep_late_files
 from table.services.rollback.plan import plan_rollback
 from table.services.rollback.undone_files import list_undone
+from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.active_timeline import (
     begin_instant,
@@ -33,9 +34,11 @@ from table.timeline.active_timeline import (
     read_instant,
     request_instant,
 )
+from table.timeline.commit_cache import CommitCache
 from table.timeline.end_record import ROLLBACK, EndRecord, decide_end, find_end, overrule_end
 from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import name_instant
+from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.rollback import (
     RollbackMetadata,
     RollbackPlan,
@@ -43,7 +46,6 @@ from table.timeline.metadata.rollback import (
     encode_rollback_metadata,
     encode_rollback_plan,
 )
-from table.timeline.timeline import Timeline
 from table.transaction.came_back import delete_returned
 from table.transaction.checkpoint import batch_of_commit
 from table.transaction.commit import carry_out_commit
@@ -70,7 +72,8 @@ def roll_back_failed_writes(
     *,
     beside: Beside = Beside.NOBODY,
     swept: frozenset[str] = frozenset(),
-) -> Timeline:
+    commits: CommitCache | None = None,
+) -> Snapshot:
     """Ends what dead writers left: carries out ends that were decided, rolls back the rest, sweeps late files.
 
     The caller holds the table's lease. Alone (EAGER), every writer that knows leases is dead, or will find its end
@@ -82,9 +85,10 @@ def roll_back_failed_writes(
         heartbeat: when a heartbeat counts as dead: of a writer that knows no leases, or of any where it is shared.
         beside: who else may be writing.
         swept: completed instants whose markers the caller is deleting.
+        commits: decoded commits of the table, where the caller keeps them.
 
     Returns:
-        The timeline afterwards.
+        The table afterwards.
 
     Raises:
         CommitConflictError: when a pending instant belongs to a writer that is alive, or to a
@@ -94,51 +98,49 @@ def roll_back_failed_writes(
     # before the timeline, which tells what became of them
     marked = [time for time in list_marked_instants(storage) if time not in swept]
     staged = storage.staged_instants()
-    timeline = delete_returned(table, table.load_timeline())
-    looked_at = frozenset(instant.time for instant in timeline.pending_of(*WRITES))
-    alive = _find_alive(table, timeline, identity, heartbeat, beside) if looked_at else frozenset()
-    if looked_at - alive or timeline.pending_of(Action.RESTORE, Action.ROLLBACK):  # else nobody is kept waiting
+    shared = beside is not Beside.NOBODY
+    snapshot = delete_returned(Snapshot.load(table, commits=commits))
+    looked_at = frozenset(instant.time for instant in snapshot.timeline.pending_of(*WRITES))
+    alive = _find_alive(snapshot, identity, heartbeat, beside) if looked_at else frozenset()
+    # without this condition every batch would wait for the lock
+    if looked_at - alive or snapshot.timeline.pending_of(Action.RESTORE, Action.ROLLBACK):
         with guarded(table, Step.RECOVER):
-            timeline = _end_pending_writes(
-                table, timeline, looked_at - alive, identity.owner, shared=beside is not Beside.NOBODY
-            )
-    sweep_late_files(table, timeline, marked, staged, shared=beside is not Beside.NOBODY)
-    return timeline
+            snapshot = _end_pending_writes(snapshot, looked_at - alive, identity.owner, shared=shared)
+    sweep_late_files(snapshot, marked, staged, shared=shared)
+    return snapshot
 
 
-def _end_pending_writes(
-    table: HudiTable, timeline: Timeline, dead: frozenset[str], owner: str, *, shared: bool
-) -> Timeline:
+def _end_pending_writes(snapshot: Snapshot, dead: frozenset[str], owner: str, *, shared: bool) -> Snapshot:
     """Finishes rollbacks that were begun, and ends the writes of these times that are pending yet."""
-    for restore in timeline.pending_of(Action.RESTORE):
+    for restore in snapshot.timeline.pending_of(Action.RESTORE):
         raise CommitConflictError(
             f"{restore.file_name} is pending: finish the restore (`hudistream savepoint restore`), or with the writer "
             "that began it"
         )
-    for rollback in timeline.pending_of(Action.ROLLBACK):
-        resume_rollback(table, timeline, rollback, owner)
+    for rollback in snapshot.timeline.pending_of(Action.ROLLBACK):
+        resume_rollback(snapshot, rollback, owner)
     # also because a listing is no moment: of an instant that was being archived it may show the inflight file alone
-    timeline = table.load_timeline()
-    for instant in reversed([i for i in timeline.pending_of(*WRITES) if i.time in dead or not shared]):
+    snapshot = snapshot.again()
+    for instant in reversed([i for i in snapshot.timeline.pending_of(*WRITES) if i.time in dead or not shared]):
         # another holder of the lease may have ended it first
         with suppress(CommitConflictError) if shared else nullcontext():
-            end_pending(table, timeline, instant, owner)
-        timeline = table.load_timeline()
-    return timeline
+            end_pending(snapshot, instant, owner)
+        snapshot = snapshot.again()
+    return snapshot
 
 
 def _find_alive(
-    table: HudiTable, timeline: Timeline, identity: WriterIdentity, heartbeat: HeartbeatSettings, beside: Beside
+    snapshot: Snapshot, identity: WriterIdentity, heartbeat: HeartbeatSettings, beside: Beside
 ) -> frozenset[str]:
     """Pending writes whose writers are alive, and may be: none where the caller holds the table alone.
 
     Raises:
         CommitConflictError: one may not be.
     """
-    storage, alive = table.storage, set()
+    storage, alive = snapshot.storage, set()
     now_ms = measure_now_ms(storage, identity.owner)
-    for instant in timeline.pending_of(*WRITES):
-        if is_clustering(storage, timeline, instant):
+    for instant in snapshot.timeline.pending_of(*WRITES):
+        if is_clustering(snapshot, instant):
             raise CommitConflictError(
                 f"{instant.file_name} is a pending clustering of another writer: finish it there first"
             )
@@ -158,67 +160,66 @@ def _find_alive(
     return frozenset(alive)
 
 
-def end_pending(table: HudiTable, timeline: Timeline, instant: Instant, owner: str) -> Instant:
+def end_pending(snapshot: Snapshot, instant: Instant, owner: str) -> Instant:
     """Ends a pending commit whose writer is dead: by the end that was decided, else by a rollback (rule 3).
 
     Args:
-        table: the table.
-        timeline: with the instant in it.
+        snapshot: the table; its timeline with the instant in it.
         instant: requested or inflight.
         owner: who ends it.
 
     Returns:
         The completed commit, or the completed rollback.
     """
-    with guarded(table, Step.COMPLETE):
-        end = decide_end(table.storage, EndRecord(instant.time, instant.action, ROLLBACK, owner))
+    with guarded(snapshot.table, Step.COMPLETE):
+        end = decide_end(snapshot.storage, EndRecord(instant.time, instant.action, ROLLBACK, owner))
         if end.is_commit:
-            log.info("commit_carried_out", table=table.storage.base_uri, instant_time=instant.time, decided_by=end.by)
-            return carry_out_commit(table, completed_past(table.load_timeline(), end))
-    return _carry_out_rollback(table, timeline, instant, owner)
+            address = snapshot.storage.base_uri
+            log.info("commit_carried_out", table=address, instant_time=instant.time, decided_by=end.by)
+            return carry_out_commit(snapshot.table, completed_past(snapshot.table.load_timeline(), end))
+    return _carry_out_rollback(snapshot, instant, owner)
 
 
-def _carry_out_rollback(table: HudiTable, timeline: Timeline, instant: Instant, owner: str) -> Instant:
+def _carry_out_rollback(snapshot: Snapshot, instant: Instant, owner: str) -> Instant:
     """Rolls back one pending commit, by its markers. Returns the completed rollback."""
-    storage = table.storage
-    with guarded(table, Step.SCHEDULE):
+    storage = snapshot.storage
+    with guarded(snapshot.table, Step.SCHEDULE):
         markers = list_markers(storage, instant.time)
         logs = (marker.data_file for marker in markers if marker.kind == APPEND)
         writers = {path: find_writers(storage, path) for path in logs}
         plan = plan_rollback(instant, markers, storage.absolute, writers)
         content = encode_rollback_plan(plan)
-        rollback = request_instant(storage, timeline, Action.ROLLBACK, table.config.timezone, content)
-    now = table.load_timeline().find(instant.time, instant.action)
+        rollback = request_instant(storage, snapshot.timeline, Action.ROLLBACK, snapshot.config.timezone, content)
+    now = snapshot.table.load_timeline().find(instant.time, instant.action)
     if now is None or now.is_completed:
         delete_instant_file(storage, rollback)
         raise CommitConflictError(f"instant {instant.time} was finished by its writer while it was to be rolled back")
-    return execute_rollback(table, rollback, plan, owner)
+    return execute_rollback(snapshot.table, rollback, plan, owner)
 
 
-def resume_rollback(table: HudiTable, timeline: Timeline, rollback: Instant, owner: str) -> None:
+def resume_rollback(snapshot: Snapshot, rollback: Instant, owner: str) -> None:
     """Finishes a rollback that died, from its own plan; one that was never decided is dropped.
 
     Whether a completed commit is undone is decided by the end record of the rollback, between whoever requested it
     and whoever takes the table over: a process that was paused since its request obeys what was decided meanwhile.
 
     Args:
-        table: the table.
-        timeline: with the rollback in it.
+        snapshot: the table; its timeline with the rollback in it.
         rollback: requested or inflight.
         owner: who resumes it.
 
     Raises:
         CommitConflictError: when it undoes a completed commit: part of another writer's restore.
     """
-    storage = table.storage
+    storage = snapshot.storage
     plan_file = rollback.at(State.REQUESTED)
-    data = read_instant(storage, plan_file) if timeline.contains(plan_file) else b""
+    data = read_instant(storage, plan_file) if snapshot.timeline.contains(plan_file) else b""
     plan = decode_rollback_plan(data, plan_file.file_name) if data else None
     if plan is None:
-        _drop_rollback(table, timeline, rollback)
+        _drop_rollback(snapshot, rollback)
         return
     action = Action(plan.action)
-    target = timeline.find(plan.instant_time, action)
+    target = snapshot.timeline.find(plan.instant_time, action)
     end = find_end(storage, plan.instant_time, action)
     if target is not None and target.is_completed and (end is None or end.is_commit):
         if rollback.state is not State.REQUESTED:
@@ -226,39 +227,38 @@ def resume_rollback(table: HudiTable, timeline: Timeline, rollback: Instant, own
                 f"{rollback.file_name} is undoing a completed commit: finish that restore with the writer that began it"
             )
         if not decide_end(storage, EndRecord(rollback.time, Action.ROLLBACK, ROLLBACK, owner)).is_commit:
-            _drop_rollback(table, timeline, rollback)
+            _drop_rollback(snapshot, rollback)
             return
-    undo_decided(table, timeline, plan_file, plan, owner)
+    undo_decided(snapshot, plan_file, plan, owner)
 
 
-def undo_decided(table: HudiTable, timeline: Timeline, rollback: Instant, plan: RollbackPlan, owner: str) -> None:
+def undo_decided(snapshot: Snapshot, rollback: Instant, plan: RollbackPlan, owner: str) -> None:
     """Carries out a rollback that is decided, also of a completed commit. Can be repeated, and by several at once.
 
     The commit's end record is overruled before its completed file goes, and the file before any data file: what is
     half undone is not visible. The record keeps whose batch is taken back; one that says so already stays as it is.
 
     Args:
-        table: the table.
-        timeline: as loaded before, with the commit on it unless it was undone already.
+        snapshot: the table before, with the commit on it unless it was undone already.
         rollback: requested.
         plan: what it is to do.
         owner: who carries it out.
     """
-    storage, action = table.storage, Action(plan.action)
+    storage, action = snapshot.storage, Action(plan.action)
     if action is Action.COMPACTION:
-        plan = _end_compaction(table, plan, owner)
-    done = timeline.completed_file(plan.instant_time, action)
+        plan = _end_compaction(snapshot.table, plan, owner)
+    done = snapshot.timeline.completed_file(plan.instant_time, action)
     data = find_instant(storage, done)
     try:
         end = find_end(storage, plan.instant_time, action)
     except CorruptFileError:
         end = None  # a damaged record must not keep a person from undoing the commit
     if end is None or end.is_commit:  # also a foreign rollback of a commit that was decided and not yet carried out
-        undone = _batch_of(table, data or (end.content if end is not None else b""), done)
+        undone = _batch_of(snapshot.commits.decode(done, data) if data else end.metadata if end is not None else None)
         overrule_end(storage, EndRecord(plan.instant_time, action, ROLLBACK, owner, undone=undone))
     if data is not None:
         delete_instant_file(storage, done)
-    execute_rollback(table, rollback, plan, owner)
+    execute_rollback(snapshot.table, rollback, plan, owner)
 
 
 def _end_compaction(table: HudiTable, plan: RollbackPlan, owner: str) -> RollbackPlan:
@@ -277,15 +277,15 @@ def _end_compaction(table: HudiTable, plan: RollbackPlan, owner: str) -> Rollbac
     return replace(plan, requests=tuple(dict.fromkeys((*plan.requests, *list_undone(table, plan.instant_time)))))
 
 
-def _batch_of(table: HudiTable, data: bytes, done: Instant) -> tuple[str, int] | None:
+def _batch_of(commit: CommitMetadata | None) -> tuple[str, int] | None:
     """Sink id and batch id of a commit that is a stream's batch."""
-    batch = batch_of_commit(table.layout.decode_commit(data, done.file_name).extra) if data else None
+    batch = batch_of_commit(commit.extra) if commit is not None else None
     return (batch[0], batch[1].batch_id) if batch is not None else None
 
 
-def _drop_rollback(table: HudiTable, timeline: Timeline, rollback: Instant) -> None:
-    for file in reversed(timeline.files_of(rollback.time, Action.ROLLBACK)):
-        delete_instant_file(table.storage, file)
+def _drop_rollback(snapshot: Snapshot, rollback: Instant) -> None:
+    for file in reversed(snapshot.timeline.files_of(rollback.time, Action.ROLLBACK)):
+        delete_instant_file(snapshot.storage, file)
 
 
 def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan, owner: str) -> Instant:

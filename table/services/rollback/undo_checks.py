@@ -6,8 +6,9 @@ from table.errors import CommitConflictError, HudiError, InvalidConfigError, Uns
 from table.files.log.instants import is_written_by
 from table.files.names import parse_log_file
 from table.hudi_table import HudiTable
+from table.snapshot import Snapshot
 from table.storage.interface import Storage, join
-from table.timeline.active_timeline import delete_instant_file, find_instant, read_instant
+from table.timeline.active_timeline import delete_instant_file
 from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, decide_end, find_end
 from table.timeline.instant import Action, Instant
 from table.timeline.metadata.commit import WriteStat
@@ -27,7 +28,8 @@ def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
         InvalidConfigError: a file was deleted since: the rows of its file group would be lost; or a savepoint holds it.
         CommitConflictError: a clean is under way.
     """
-    storage, timeline = table.storage, table.load_timeline()
+    snapshot = Snapshot.load(table)
+    storage, timeline = snapshot.storage, snapshot.timeline
     done = timeline.completed_file(time, action)
     if not timeline.contains(done):
         return
@@ -45,7 +47,7 @@ def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
             f"the compaction {compactions[0].time} is to read what {time} wrote: `hudistream rollback` the compaction "
             "first; nothing was undone"
         )
-    metadata = table.layout.decode_commit(read_instant(storage, done), done.file_name)
+    metadata = snapshot.commits.read(done)
     for stat in metadata.stats:
         before = join(stat.partition_path, stat.prev_base_file or "")
         if stat.prev_base_file and not storage.exists(before):
@@ -63,10 +65,10 @@ def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
             )
 
 
-def written_logs(table: HudiTable, done: Instant) -> list[WriteStat]:
+def written_logs(snapshot: Snapshot, done: Instant) -> list[WriteStat]:
     """The stats of log files that a completed commit wrote; none where it is not there."""
-    data = find_instant(table.storage, done)
-    stats = table.layout.decode_commit(data, done.file_name).stats if data else ()
+    commit = snapshot.commits.find(done)
+    stats = commit.stats if commit is not None else ()
     return [stat for stat in stats if parse_log_file(stat.path.rpartition("/")[2]) is not None]
 
 
@@ -86,15 +88,14 @@ def check_written_alone(storage: Storage, time: str, paths: Iterable[str]) -> No
             )
 
 
-def check_batches(table: HudiTable, commits: Iterable[Instant]) -> None:
+def check_batches(snapshot: Snapshot, commits: Iterable[Instant]) -> None:
     """Refuses to undo batches of streams: their checkpoints take them for done, so that the rows would be lost.
 
     Raises:
         InvalidConfigError: names the newest batch, and the way to get its rows again.
     """
     for instant in commits:
-        extra = table.layout.decode_commit(read_instant(table.storage, instant), instant.file_name).extra
-        batch = batch_of_commit(extra)
+        batch = batch_of_commit(snapshot.commits.read(instant).extra)
         if batch is not None:
             sink_id, committed = batch
             raise InvalidConfigError(

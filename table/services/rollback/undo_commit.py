@@ -11,27 +11,25 @@ from table.services.rollback.undo_checks import (
     decide_undo,
 )
 from table.services.rollback.undone_files import plan_from_listing
+from table.snapshot import Snapshot
+from table.storage.interface import Storage
 from table.timeline.active_timeline import read_instant, request_instant
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.rollback import RollbackPlan, decode_rollback_plan, encode_rollback_plan
-from table.timeline.timeline import Timeline
 from table.transaction.lease import Lease, hold_table
 from table.transaction.lock import Step, guarded
 
 log = get_logger("hudistream.rollback")
 
 
-def undo_commit(
-    table: HudiTable, timeline: Timeline, time: str, action: Action, lease: Lease, *, to_savepoint: bool = False
-) -> None:
+def undo_commit(snapshot: Snapshot, time: str, action: Action, lease: Lease, *, to_savepoint: bool = False) -> None:
     """Rolls back one commit, completed or not, by a listing of its files (ListingBasedRollbackStrategy).
 
     It is decided once the plan is durable, and checked: until then the plan is dropped by whoever finds it, from then
     on it is carried out.
 
     Args:
-        table: the table, held by the caller.
-        timeline: as loaded.
+        snapshot: the table as it is now; the caller holds the table.
         time: the commit's.
         action: the commit's.
         lease: the caller's.
@@ -41,32 +39,33 @@ def undo_commit(
         InvalidConfigError, CommitConflictError: a file that readers need then was cleaned, or is about to be, or
             the table was taken over; nothing was undone.
     """
-    if any(file.time == time and file.action is Action.COMPACTION for file in timeline.files):
+    if any(file.time == time and file.action is Action.COMPACTION for file in snapshot.timeline.files):
         action = Action.COMPACTION  # completed, it is on the timeline as a commit
-    rollback = next((i for i in timeline.pending_of(Action.ROLLBACK) if _undoes(table, timeline, i, time)), None)
-    if rollback is None and timeline.find(time, action) is None:
+    rollback = next((i for i in snapshot.timeline.pending_of(Action.ROLLBACK) if _undoes(snapshot, i, time)), None)
+    if rollback is None and snapshot.timeline.find(time, action) is None:
         return  # undone before a crash
-    with guarded(table, Step.SCHEDULE):
+    with guarded(snapshot.table, Step.SCHEDULE):
         if rollback is None:
-            plan = plan_from_listing(table, timeline, time, action)
+            plan = plan_from_listing(snapshot, time, action)
             content = encode_rollback_plan(plan)
-            rollback = request_instant(table.storage, timeline, Action.ROLLBACK, table.config.timezone, content)
+            zone = snapshot.config.timezone
+            rollback = request_instant(snapshot.storage, snapshot.timeline, Action.ROLLBACK, zone, content)
         else:
-            plan = _plan_of(table, rollback)
+            plan = _plan_of(snapshot.storage, rollback)
         if rollback.state is State.REQUESTED:
-            checks = () if to_savepoint else (lambda: check_predecessors(table, time, action),)
-            decide_undo(table, rollback, lease, *checks)
-    undo_decided(table, timeline, rollback.at(State.REQUESTED), plan, lease.owner)
+            checks = () if to_savepoint else (lambda: check_predecessors(snapshot.table, time, action),)
+            decide_undo(snapshot.table, rollback, lease, *checks)
+    undo_decided(snapshot, rollback.at(State.REQUESTED), plan, lease.owner)
 
 
-def _plan_of(table: HudiTable, rollback: Instant) -> RollbackPlan:
+def _plan_of(storage: Storage, rollback: Instant) -> RollbackPlan:
     request = rollback.at(State.REQUESTED)
-    return decode_rollback_plan(read_instant(table.storage, request), request.file_name)
+    return decode_rollback_plan(read_instant(storage, request), request.file_name)
 
 
-def _undoes(table: HudiTable, timeline: Timeline, rollback: Instant, time: str) -> bool:
+def _undoes(snapshot: Snapshot, rollback: Instant, time: str) -> bool:
     plan = rollback.at(State.REQUESTED)
-    return timeline.contains(plan) and _plan_of(table, rollback).instant_time == time
+    return snapshot.timeline.contains(plan) and _plan_of(snapshot.storage, rollback).instant_time == time
 
 
 def roll_back(table: HudiTable, time: str, *, force: bool = False) -> None:
@@ -92,7 +91,8 @@ def roll_back(table: HudiTable, time: str, *, force: bool = False) -> None:
 
 
 def _roll_back(table: HudiTable, time: str, lease: Lease, *, force: bool) -> None:
-    timeline = table.load_timeline()
+    snapshot = Snapshot.load(table)
+    timeline = snapshot.timeline
     writes = [i for i in timeline if i.action in (*WRITES, Action.COMPACTION)]
     chosen = next((i for i in writes if i.time == time), None)
     if chosen is None:
@@ -101,7 +101,7 @@ def _roll_back(table: HudiTable, time: str, lease: Lease, *, force: bool) -> Non
     if any(i.time == time for i in timeline.completed_of(Action.SAVEPOINT)):
         raise InvalidConfigError(f"a savepoint holds {time}: delete the savepoint first")
     if chosen.action in WRITES and not chosen.is_completed:
-        end_pending(table, timeline, chosen, lease.owner)
+        end_pending(snapshot, chosen, lease.owner)
         return
     later = [i.time for i in timeline.writes_after(chosen)]
     if later:
@@ -117,5 +117,5 @@ def _roll_back(table: HudiTable, time: str, lease: Lease, *, force: bool) -> Non
             "undone"
         )
     if not force and chosen.is_completed:
-        check_batches(table, [chosen])
-    undo_commit(table, timeline, time, chosen.action, lease)
+        check_batches(snapshot, [chosen])
+    undo_commit(snapshot, time, chosen.action, lease)

@@ -4,31 +4,27 @@ from collections.abc import Collection
 
 from table.hudi_table import HudiTable
 from table.services.rollback.undo_checks import check_written_alone, written_logs
-from table.storage.interface import Storage
-from table.timeline.active_timeline import find_instant
+from table.snapshot import Snapshot
 from table.timeline.instant import Action
 from table.timeline.metadata.rollback import RollbackPlan, RollbackRequest
-from table.timeline.timeline import Timeline
 from table.transaction.commit_facts import load_rolled_back_time
 from table.view.file_group import parse_data_files
-from table.view.listing import StorageListing
 
 
-def plan_from_listing(table: HudiTable, timeline: Timeline, time: str, action: Action) -> RollbackPlan:
+def plan_from_listing(snapshot: Snapshot, time: str, action: Action) -> RollbackPlan:
     """Every data file of a commit (ListingBasedRollbackStrategy).
 
     Args:
-        table: the table.
-        timeline: as loaded.
+        snapshot: the table.
         time: the commit's.
         action: the commit's.
 
     Raises:
         UnsupportedTableError: it wrote into log files of others.
     """
-    written = {stat.path for stat in written_logs(table, timeline.completed_file(time, action))}
-    check_written_alone(table.storage, time, written)
-    return RollbackPlan(time, action.value, list_undone(table, time, written))
+    written = {stat.path for stat in written_logs(snapshot, snapshot.timeline.completed_file(time, action))}
+    check_written_alone(snapshot.storage, time, written)
+    return RollbackPlan(time, action.value, list_undone(snapshot.table, time, written))
 
 
 def list_undone(table: HudiTable, time: str, written: Collection[str] = ()) -> tuple[RollbackRequest, ...]:
@@ -42,7 +38,7 @@ def list_undone(table: HudiTable, time: str, written: Collection[str] = ()) -> t
         written: paths of log files that it wrote.
     """
     storage, requests = table.storage, list[RollbackRequest]()
-    there = StorageListing(storage)  # a rollback deletes what is there, whoever knows of it
+    there = table.store_listing  # a rollback deletes what is there, whether or not a commit names it
     for path in there.list_partition_paths():
         bases, logs = parse_data_files(path, there.list_files(path))
         requests += [
@@ -58,16 +54,16 @@ def list_undone(table: HudiTable, time: str, written: Collection[str] = ()) -> t
     return tuple(requests)
 
 
-def find_referenced(storage: Storage, timeline: Timeline, time: str) -> frozenset[str] | None:
+def find_referenced(snapshot: Snapshot, time: str) -> frozenset[str] | None:
     """Files that the instant's commit names; none when it was undone; None when nobody can tell."""
+    timeline = snapshot.timeline
     for instant in timeline.completed_writes:
         if instant.time == time:
-            data = find_instant(storage, instant)
-            if not data:
-                return None  # archived since the timeline was listed; or empty, which means that nothing is known
-            return frozenset(stat.path for stat in timeline.layout.decode_commit(data, instant.file_name).stats)
+            commit = snapshot.commits.find_filled(instant)
+            # None: archived since the timeline was listed; or empty, which means that nothing is known
+            return frozenset(stat.path for stat in commit.stats) if commit is not None else None
     for rollback in timeline.completed_of(Action.ROLLBACK):
-        if rollback.time > time and load_rolled_back_time(storage, timeline, rollback) == time:
+        if rollback.time > time and load_rolled_back_time(snapshot, rollback) == time:
             return frozenset()
     first = timeline.first_active_time
     return frozenset() if first is None or time > first else None

@@ -15,6 +15,7 @@ from table.services.rollback.undo_checks import (
 )
 from table.services.rollback.undo_commit import undo_commit
 from table.services.savepoint.savepoint import find_missing_file
+from table.snapshot import Snapshot
 from table.timeline.active_timeline import (
     begin_instant,
     delete_instant_file,
@@ -88,7 +89,8 @@ def _is_to_be_finished(table: HudiTable, pending: Instant, owner: str) -> bool:
 
 
 def _request_restore(table: HudiTable, time: str, lease: Lease, *, force: bool) -> Instant:
-    storage, timeline = table.storage, table.load_timeline()
+    snapshot = Snapshot.load(table)
+    storage, timeline = snapshot.storage, snapshot.timeline
     savepoint = timeline.completed_file(time, Action.SAVEPOINT)
     if not timeline.contains(savepoint):
         known = ", ".join(i.time for i in timeline.completed_of(Action.SAVEPOINT)) or "none"
@@ -104,9 +106,9 @@ def _request_restore(table: HudiTable, time: str, lease: Lease, *, force: bool) 
         )
     undone = [i for i in reversed(timeline.writes_by_time) if i.time > time]
     for instant in undone:
-        check_written_alone(storage, instant.time, [stat.path for stat in written_logs(table, instant)])
+        check_written_alone(storage, instant.time, [stat.path for stat in written_logs(snapshot, instant)])
     if not force:
-        check_batches(table, undone)
+        check_batches(snapshot, undone)
     undone += [i for i in timeline.pending_of(Action.COMPACTION) if i.time > time]
     undone.sort(key=lambda instant: instant.time, reverse=True)
     plan = RestorePlan(time, tuple((i.time, i.action.value) for i in undone))
@@ -121,10 +123,9 @@ def _finish_restore(table: HudiTable, pending: Instant, lease: Lease) -> Restore
     plan = decode_restore_plan(read_instant(storage, request), request.file_name)
     begun = begin_instant(storage, request)
     for time, action in plan.instants:
-        timeline = table.load_timeline()
         # versions between the savepoint and now may have been cleaned: what it holds is what readers see in the end
         try:
-            undo_commit(table, timeline, time, Action(action), lease, to_savepoint=True)
+            undo_commit(Snapshot.load(table), time, Action(action), lease, to_savepoint=True)
         except CommitConflictError as error:
             hint = f"the restore {pending.time} is under way: run the command again"
             raise CommitConflictError(f"{error}; {hint}") from error

@@ -49,7 +49,8 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
             of its files: the savepoint was withdrawn.
     """
     check_version_written(table.config, "make a savepoint of")
-    storage, timeline = table.storage, table.load_timeline()
+    snapshot = Snapshot.load(table)
+    storage, timeline = snapshot.storage, snapshot.timeline
     commits = timeline.writes_by_time
     chosen = next((i for i in reversed(commits) if time is None or i.time == time), None)
     if chosen is None:
@@ -60,13 +61,13 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
     if timeline.contains(timeline.completed_file(chosen.time, Action.SAVEPOINT)):
         return chosen.time
     _check_settled(timeline, chosen)
-    _check_not_cleaned(table, timeline, chosen)
-    files = _held_files(table, timeline, chosen.time)
+    _check_not_cleaned(snapshot, chosen)
+    files = _held_files(snapshot, chosen.time)
     begun = name_instant(timeline.layout, chosen.time, Action.SAVEPOINT, State.INFLIGHT)
     storage.create_exclusive(begun.path, b"", durable=True)
     content = encode_savepoint(SavepointMetadata(user, clock.now_ms(), comment, files))
     complete_service(table, begun, content, clock.fresh_uuid())
-    problem = _find_hole(table, timeline, chosen, files)
+    problem = _find_hole(snapshot, chosen, files)
     if problem is not None:
         for file in reversed(table.load_timeline().files_of(chosen.time, Action.SAVEPOINT)):
             delete_instant_file(storage, file)
@@ -88,15 +89,15 @@ def _check_settled(timeline: Timeline, chosen: Instant) -> None:
             )
 
 
-def _held_files(table: HudiTable, timeline: Timeline, time: str) -> dict[str, tuple[str, ...]]:
+def _held_files(snapshot: Snapshot, time: str) -> dict[str, tuple[str, ...]]:
     """Partition path -> names of the files that readers of a commit see.
 
     Of a merge-on-read table these are the newest base file of each file group and the log files on top of it, those
     behind a pending compaction included; less what later commits wrote, because a restore deletes that.
     """
-    snapshot = Snapshot(table, timeline, as_of=time)
-    commits = table.open_commits()
-    written = {stat.path: i.time for i in timeline.completed_writes for stat in commits.read(i).stats}
+    snapshot = Snapshot(snapshot.table, snapshot.timeline, time, snapshot.commits)
+    commits = [(instant.time, snapshot.commits.read(instant)) for instant in snapshot.timeline.completed_writes]
+    written = {stat.path: at for at, commit in commits for stat in commit.stats}
     files = {}
     for path in snapshot.list_partition_paths():
         seen = (file for group in snapshot.list_file_groups(path) for file in group.current_files)
@@ -119,35 +120,35 @@ def _is_seen(snapshot: Snapshot, file: DataFile, written_at: str | None, time: s
         return True
     if written_at is not None:
         return written_at <= time
-    found = read_instants(snapshot.table.storage, file.path)
+    found = read_instants(snapshot.storage, file.path)
     return bool(found.rollbacks) or any(map(snapshot.committed.includes_block, found.writers))
 
 
-def _find_hole(table: HudiTable, before: Timeline, chosen: Instant, files: Mapping[str, tuple[str, ...]]) -> str | None:
+def _find_hole(before: Snapshot, chosen: Instant, files: Mapping[str, tuple[str, ...]]) -> str | None:
     """Why a savepoint that is durable does not hold, or None."""
-    storage = table.storage
-    now = table.load_timeline()
+    snapshot = before.again()
+    now = snapshot.timeline
     if now.find(chosen.time, chosen.action) is None:
         return f"commit {chosen.time} was undone or archived"
     undoing = [*now.pending_of(Action.RESTORE), *now.pending_of(Action.ROLLBACK)]
-    if any(i.action is Action.RESTORE or load_rolled_back_time(storage, now, i) == chosen.time for i in undoing):
+    if any(i.action is Action.RESTORE or load_rolled_back_time(snapshot, i) == chosen.time for i in undoing):
         return f"commit {chosen.time} is, or may be, about to be undone"
-    known = {i.time for i in before.completed_of(Action.CLEAN)}
+    known = {i.time for i in before.timeline.completed_of(Action.CLEAN)}
     for instant in now:
         if instant.action is Action.CLEAN and instant.time not in known:
             try:
-                taken = load_cleaned(storage, instant)
+                taken = load_cleaned(snapshot.storage, instant)
             except CommitConflictError as error:  # it ended, or was archived, since: what it took is not known
                 return str(error)
             lost = [join(path, name) for path, names in files.items() for name in names if join(path, name) in taken]
             if lost:
                 return f"the clean {instant.time} deletes {lost[0]}"
-    gone = find_missing_file(table, files)
+    gone = find_missing_file(snapshot.table, files)
     if gone is not None:
         return f"{gone} was deleted"
     # a clean that was archived since may have deleted a file before its folder was listed
-    commits = table.open_commits()
-    return find_lacking(find_needed([(i.time, commits.read(i)) for i in now.writes_by_time], chosen.time), files)
+    commits = [(instant.time, snapshot.commits.read(instant)) for instant in now.writes_by_time]
+    return find_lacking(find_needed(commits, chosen.time), files)
 
 
 def find_missing_file(table: HudiTable, files: Mapping[str, tuple[str, ...]]) -> str | None:
@@ -161,12 +162,12 @@ def find_missing_file(table: HudiTable, files: Mapping[str, tuple[str, ...]]) ->
     return next((join(path, name) for path, names in files.items() for name in names if name not in there[path]), None)
 
 
-def _check_not_cleaned(table: HudiTable, timeline: Timeline, chosen: Instant) -> None:
-    cleans = timeline.completed_of(Action.CLEAN)
+def _check_not_cleaned(snapshot: Snapshot, chosen: Instant) -> None:
+    cleans = snapshot.timeline.completed_of(Action.CLEAN)
     if not cleans:
         return
-    plan = decode_clean_metadata(read_instant(table.storage, cleans[-1]), cleans[-1].file_name).plan
-    bound = plan.earliest[0] if plan.earliest else timeline.writes_by_time[-1].time
+    plan = decode_clean_metadata(read_instant(snapshot.storage, cleans[-1]), cleans[-1].file_name).plan
+    bound = plan.earliest[0] if plan.earliest else snapshot.timeline.writes_by_time[-1].time
     if chosen.time < bound:
         raise InvalidConfigError(
             f"files of {chosen.time} may have been cleaned: a savepoint can be made of {bound} and later commits"

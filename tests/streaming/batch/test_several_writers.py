@@ -15,6 +15,7 @@ from table import CommitConflictError, HudiTable, InvalidConfigError, clock, rea
 from table.inspect.doctor import examine
 from table.options.write_options import parse_options
 from table.services.check.check import check
+from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.timeline.timeline import Timeline
 from table.transaction import commit, membership
@@ -53,7 +54,7 @@ def in_one(numbers, **values):
 def test_the_first_commit_of_a_shared_table_is_empty(tmp_path):
     writer(tmp_path, "a").write(0, rows(range(3)))
     first, second = HudiTable.open(tmp_path).load_timeline().completed_writes
-    cache = HudiTable.open(tmp_path).open_commits()
+    cache = Snapshot.load(HudiTable.open(tmp_path)).commits
     assert not cache.read(first).stats
     assert cache.read(second).stats
     assert key_set(read_table(tmp_path)) == key_set(rows(range(3)))

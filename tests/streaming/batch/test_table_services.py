@@ -10,6 +10,7 @@ from snapshots import base_files
 
 from streaming.batch.services import TableServices
 from table import read_table
+from table.config.table_config import TableConfig
 from table.errors import HudiError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.options.choices import CleanFailure
@@ -21,11 +22,12 @@ from table.services.clean.service import CleaningService, retention_s
 from table.services.clean.trigger import Cleaning, choose_cleaning
 from table.services.compaction.service import CompactionService
 from table.services.service import ServiceOutcome, Trigger
+from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import load_timeline
 from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.instant import Action
-from table.timeline.timeline import build_timeline
+from table.timeline.timeline import Timeline
 
 ON = {"hoodie.clean.automatic": "true", "hoodie.archive.automatic": "true"}
 
@@ -140,6 +142,11 @@ def services(options, run, storage=None):
     return TableServices(storage, parse_options(options).options, run=run)
 
 
+def empty_table():
+    """A table at one look, which is nowhere and has no instant."""
+    return Snapshot(HudiTable(LocalStorage("nowhere"), TableConfig("t", ("id",))), Timeline())
+
+
 class Place:
     base_uri = "t"
 
@@ -152,25 +159,22 @@ def test_one_at_a_time_and_an_orderly_end():
         going.set()
         release.wait(10)
 
-    from table.config.table_config import TableConfig
-
     upkeep = services(ON, run, Place())
-    config, line = TableConfig("t", ("id",)), build_timeline([])
-    upkeep.after_commit(config, line)
+    found = empty_table()
+    upkeep.after_commit(found)
     assert going.wait(10)
-    upkeep.after_commit(config, line)
+    upkeep.after_commit(found)
     assert upkeep.is_cleaning
     assert runs == ["hudistream-services"]
     release.set()
     upkeep.stop()
     assert not upkeep.is_cleaning
-    upkeep.after_commit(config, line)
+    upkeep.after_commit(found)
     assert len(runs) == 1
 
 
 @pytest.mark.parametrize(("policy", "runs"), [("warn", 3), ("pause", 1), ("fail", 3)])
 def test_failures_are_counted_logged_and_handled_by_policy(logs, policy, runs):
-    from table.config.table_config import TableConfig
 
     done = []
 
@@ -180,7 +184,7 @@ def test_failures_are_counted_logged_and_handled_by_policy(logs, policy, runs):
 
     upkeep = services({**ON, "hudistream.clean.on.failure": policy}, run, Place())
     for _ in range(3):
-        upkeep.after_commit(TableConfig("t", ("id",)), build_timeline([]))
+        upkeep.after_commit(empty_table())
         upkeep.wait()
         if policy == "fail":
             with pytest.raises(HudiError, match="disk on fire.*can be run again"):
@@ -355,13 +359,12 @@ class Compacting:
 @pytest.mark.parametrize("when", list(Trigger))
 @pytest.mark.parametrize("plan", ["a plan", None])
 def test_a_service_that_is_added_to_the_list_is_planned_and_carried_out_when_it_says(when, plan):
-    from table.config.table_config import TableConfig
 
     upkeep, told = services({**ON, "hudistream.clean.on.failure": "fail"}, None, Place()), []
     added = Compacting(when, plan)
     upkeep.services = (added,)
     upkeep.listeners.append(lambda summary: told.append((summary.files_deleted, threading.current_thread().name)))
-    upkeep.after_commit(TableConfig("t", ("id",)), build_timeline([]))
+    upkeep.after_commit(empty_table())
     upkeep.wait()
     here = threading.current_thread().name
     if when is Trigger.AFTER_COMPACTION:
@@ -375,7 +378,6 @@ def test_a_service_that_is_added_to_the_list_is_planned_and_carried_out_when_it_
 
 
 def test_a_service_that_fails_stops_no_other_and_its_own_policy_counts(logs):
-    from table.config.table_config import TableConfig
 
     upkeep = services({**ON, "hudistream.clean.on.failure": "fail"}, None, Place())
     before, failing, after = (Compacting(Trigger.INLINE) for _ in range(3))
@@ -383,7 +385,7 @@ def test_a_service_that_fails_stops_no_other_and_its_own_policy_counts(logs):
     before.on_failure = after.on_failure = CleanFailure.FAIL
     upkeep.services = (before, failing, after)
     for _ in range(2):
-        upkeep.after_commit(TableConfig("t", ("id",)), build_timeline([]))
+        upkeep.after_commit(empty_table())
     upkeep.check()  # the policy of the one that failed, not that of the others
     assert before.done == ["advised", "planned", "a plan"] * 2
     assert after.done == ["advised", "planned", "a plan"] * 2

@@ -26,8 +26,8 @@ from streaming.plan.write_profile import (
 from table import roll_back
 from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
+from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
-from table.timeline.commit_cache import CommitCache
 from table.timeline.metadata.commit import WriteStat
 from table.timeline.timeline import Timeline
 from table.view.file_system_view import list_file_groups, list_latest_slices, walk_file_groups
@@ -176,7 +176,7 @@ def change(known, batch, operation, everywhere):
 
 def assert_knows_what_is_there(engine, path):
     table = HudiTable.open(path)
-    committed = table.load_committed(table.load_timeline())
+    committed = Snapshot.load(table).committed
     paths = table.listing.list_partition_paths()
     there = {p: live_files_of(list_latest_slices(table.listing, p, committed)) for p in paths}
     profile = engine.writer._profiles._profile
@@ -296,7 +296,7 @@ def test_a_walk_finds_what_a_listing_of_each_path_finds(tmp_path):
     for number in range(3):
         Engine(path).write(None, rows(range(30), lambda key: f"a/{key % 2}" if key % 3 else "a", ts=number))
     table = HudiTable.open(path)
-    committed = table.load_committed(table.load_timeline())
+    committed = Snapshot.load(table).committed
     walked = dict(walk_file_groups(table.listing, committed))
     assert walked == {p: list_file_groups(table.listing, p, committed) for p in ("a", "a/0", "a/1")}
 
@@ -316,6 +316,6 @@ def test_a_commit_that_was_taken_back_makes_the_profile_anew(tmp_path):
 def test_a_profile_of_nothing_asks_for_nothing(tmp_path):
     storage = FaultyStorage(LocalStorage(str(tmp_path / "t")), Fuse())
     table = HudiTable(storage, TableConfig("t", ("id",)))
-    profile = ProfileCache(storage, CommitCache(storage), None, everywhere=True).load(table, Timeline())
+    profile = ProfileCache(storage, None, everywhere=True).load(Snapshot(table, Timeline()))
     assert profile.is_complete
     assert data_folders(storage._fuse.calls) == []

@@ -10,6 +10,7 @@ from stream import OPTIONS, run, source
 from streaming import HudiSink
 from table import HudiTable, read_table
 from table.files.names import parse_log_file
+from table.snapshot import Snapshot
 from table.timeline.instant import Action
 
 pytestmark = [pytest.mark.spark, pytest.mark.hudi]
@@ -88,5 +89,5 @@ def test_large_compactions_run_on_the_executors(spark, tmp_path, monkeypatch):
     sink.stop()
     assert sink.services.failures == 0, sink.services.last_error
     [compaction] = HudiTable.open(path).load_timeline().completed_of(Action.COMMIT)
-    assert len(HudiTable.open(path).open_commits().read(compaction).stats) == 2
+    assert len(Snapshot.load(HudiTable.open(path)).commits.read(compaction).stats) == 2
     assert contents(path, DDL_WITH_DELETIONS) == sorted(wanted.values(), key=lambda row: row["id"])

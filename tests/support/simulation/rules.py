@@ -36,20 +36,20 @@ def patched(*changes):
         yield
 
 
-def _clean_deletes_folders(table, timeline, settings):
+def _clean_deletes_folders(snapshot, settings):
     """Rule 1: a clean deletes the folder of an emptied partition, whatever lies in it."""
-    done = _carry_out_cleans(table, timeline, settings)
+    done = _carry_out_cleans(snapshot, settings)
     for outcome in done:
         for path in outcome.plan.emptied:
-            for name in table.storage.list_tree(path):
-                table.storage.delete(join(path, name))
+            for name in snapshot.storage.list_tree(path):
+                snapshot.storage.delete(join(path, name))
     return done
 
 
-def _clean_removes_partitions(table, timeline, settings):
+def _clean_removes_partitions(snapshot, settings):
     """Rule 2: the background clean removes emptied partitions itself, beside a batch."""
-    done = _carry_out_cleans(table, timeline, settings)
-    recovery.remove_emptied_partitions(table, [path for outcome in done for path in outcome.plan.emptied])
+    done = _carry_out_cleans(snapshot, settings)
+    recovery.remove_emptied_partitions(snapshot.table, [path for outcome in done for path in outcome.plan.emptied])
     return done
 
 
@@ -160,9 +160,9 @@ RULES = {
         (commit._HeartbeatClaim, "take", _claim_alone), (commit, "begin_instant", _open_after_request),
     ],
     "4: a completed file does not come back": [
-        (commit, "delete_returned", lambda _, timeline: timeline),
-        (rollback, "delete_returned", lambda _, timeline: timeline),
-        (archival, "delete_returned", lambda _, timeline: timeline),
+        (commit, "delete_returned", lambda snapshot: snapshot),
+        (rollback, "delete_returned", lambda snapshot: snapshot),
+        (archival, "delete_returned", lambda snapshot: snapshot),
     ],
     "6: leftovers go before the line moves": [
         (archival, "find_held", lambda *_: frozenset()), (archival, "delete_leftovers", lambda *_: ()),

@@ -125,9 +125,9 @@ def test_a_clean_that_was_planned_before_the_pin_sees_it_before_it_deletes(path)
     for number in (1, 2):
         write(path, number)
     table = HudiTable.open(path)
-    timeline = schedule_clean(table, NEWEST_ONLY)
+    planned = schedule_clean(table, NEWEST_ONLY)
     write_pin(table.storage, fresh_pin(first, 60))
-    [done] = carry_out_cleans(table, timeline, NEWEST_ONLY)
+    [done] = carry_out_cleans(planned, NEWEST_ONLY)
     assert not any(done.deleted.values())
     assert sum(map(len, done.failed.values())) == 3
     assert sum(f"_{first}.parquet" in file for file in base_files(path)) == 3
@@ -144,7 +144,7 @@ def test_a_reader_that_finds_its_files_in_an_earlier_plan_plans_again(path, monk
         if len(made) == 1:  # while the reader is between its plan and its pin
             for number in (1, 2):
                 write(path, number)
-            carry_out_cleans(table, schedule_clean(table, NEWEST_ONLY), NEWEST_ONLY)
+            carry_out_cleans(schedule_clean(table, NEWEST_ONLY), NEWEST_ONLY)
         return made[-1]
 
     found, pin = plan_pinned(table, plan, 60)

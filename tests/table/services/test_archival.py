@@ -17,6 +17,7 @@ from table.services.archival.archival import archive
 from table.services.archival.plan import Unseen, plan_archival
 from table.services.clean.clean import clean
 from table.services.rollback.leftovers import find_foreign_rollbacks
+from table.snapshot import Snapshot
 from table.timeline.active_timeline import load_timeline
 from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.instant import Action
@@ -248,4 +249,4 @@ def test_the_end_of_an_undone_instant_is_known_as_long_as_its_rollback(tmp_path)
     (rollback,) = timeline.completed_of(Action.ROLLBACK)
     assert rollback not in outcome.instants
     assert rollback.time < timeline.first_active_time
-    assert find_foreign_rollbacks(table, timeline, frozenset()) == {}
+    assert find_foreign_rollbacks(Snapshot(table, timeline), frozenset()) == {}

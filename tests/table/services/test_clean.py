@@ -27,6 +27,7 @@ from table.services.clean.plan import (
     needs_cleaning,
 )
 from table.services.clean.readers import HeldPartitions
+from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import begin_instant, load_timeline, request_instant
 from table.timeline.instant import Action, State
@@ -193,7 +194,7 @@ def test_old_versions_go_and_every_deletion_is_told(tmp_path, logs):
     fill(path, 6)
     before, wanted = base_files(path), key_set(read_table(path))
     table = HudiTable.open(path)
-    plan = plan_clean(table, table.load_timeline(), COMMITS)
+    plan = plan_clean(Snapshot.load(table), COMMITS)
     (outcome,) = clean(table, COMMITS)
     gone = set(before) - set(base_files(path))
     assert len(gone) == plan.file_count == 9  # of 6 versions of 3 groups stay 2 and the one before
@@ -207,8 +208,8 @@ def test_old_versions_go_and_every_deletion_is_told(tmp_path, logs):
     # the next one looks only where something changed, and finds the same as a look everywhere
     fill_more = Engine(path)
     fill_more.write(6, rows([600, 603, 606]))
-    full = plan_clean(table, table.load_timeline(), CleanSettings(commits_retained=2, incremental=False, grace_ms=0))
-    assert plan_clean(table, table.load_timeline(), COMMITS).files == full.files
+    full = plan_clean(Snapshot.load(table), CleanSettings(commits_retained=2, incremental=False, grace_ms=0))
+    assert plan_clean(Snapshot.load(table), COMMITS).files == full.files
     assert list(full.files)
 
 
@@ -217,7 +218,7 @@ def test_a_grace_period_keeps_what_was_superseded_lately_and_a_brake_refuses_lar
     fill(path, 6)
     table = HudiTable.open(path)
     lately = CleanSettings(commits_retained=2, grace_ms=3_600_000, readers_share=100)
-    assert plan_clean(table, table.load_timeline(), lately) is None
+    assert plan_clean(Snapshot.load(table), lately) is None
     with pytest.raises(StorageError, match=r"would delete 4\d% .*max\.share=0\.2"):
         clean(table, CleanSettings(commits_retained=2, most_share=0.2, grace_ms=0))
     assert not table.load_timeline().pending_of(Action.CLEAN)
@@ -247,9 +248,9 @@ def test_what_was_begun_is_finished_from_its_plan_before_anything_is_planned(tmp
     path = str(tmp_path / "t")
     engine = fill(path, 6)
     table = HudiTable.open(path)
-    line = table.load_timeline()
-    plan = plan_clean(table, line, COMMITS)
-    instant = request_instant(table.storage, line, Action.CLEAN, "UTC", encode_clean_plan(plan))
+    snapshot = Snapshot.load(table)
+    plan = plan_clean(snapshot, COMMITS)
+    instant = request_instant(table.storage, snapshot.timeline, Action.CLEAN, "UTC", encode_clean_plan(plan))
     begin_instant(table.storage, instant, encode_clean_plan(plan))
     first = next(iter(plan.files.values()))[0]
     os.unlink(first)  # it had begun
@@ -314,7 +315,7 @@ def test_a_clean_that_is_not_due_reads_the_last_clean_once_and_nothing_else(tmp_
     reads = []
     for _ in range(3):
         fuse.calls.clear()
-        assert not schedule_clean(table, rarely, known=known).pending_of(Action.CLEAN)
+        assert not schedule_clean(table, rarely, known=known).timeline.pending_of(Action.CLEAN)
         reads.append([call for call in fuse.calls if call.split(" ")[1] != ".hoodie"])
     assert [len(of_look) for of_look in reads] == [2, 0, 0]
 
@@ -324,7 +325,7 @@ def test_dry_run_names_a_rule_for_every_file(tmp_path):
     fill(path, 4)
     fates = [fate for partition in judge_files(HudiTable.open(path), COMMITS) for fate in partition.fates]
     assert sorted(fate.file.path for fate in fates) == base_files(path)
-    plan = plan_clean(HudiTable.open(path), load_timeline(LocalStorage(path)), COMMITS)
+    plan = plan_clean(Snapshot.load(HudiTable.open(path)), COMMITS)
     named = sorted(file for files in plan.files.values() for file in files)
     assert named == sorted(os.path.join(path, fate.file.path) for fate in fates if fate.deleted)
     assert len({fate.rule for fate in fates}) >= 3

@@ -23,6 +23,7 @@ from table.services.clean.clean import clean
 from table.services.compaction import compaction, execution
 from table.services.compaction.compaction import compact, request_compaction
 from table.services.compaction.plan import commits_since_compaction, is_due, plan_compaction
+from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import request_instant
 from table.timeline.commit_cache import CommitCache
@@ -337,7 +338,7 @@ def test_slices_are_compacted_one_or_several_at_a_time(tmp_path, tasks):
     before = contents(path)
     [done] = compact(HudiTable.open(path), CompactionSettings(tasks=tasks), FILES)
     assert contents(path) == before
-    stats = HudiTable.open(path).open_commits().read(done).stats
+    stats = Snapshot.load(HudiTable.open(path)).commits.read(done).stats
     assert len(stats) == 3
 
 

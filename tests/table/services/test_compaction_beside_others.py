@@ -15,6 +15,7 @@ from table.options.groups import BaseFileSettings, CompactionSettings
 from table.services.compaction import execution
 from table.services.compaction.compaction import request_compaction
 from table.services.compaction.execution import carry_out_compactions, execute_compaction
+from table.snapshot import Snapshot
 from table.timeline.active_timeline import complete_instant
 from table.timeline.instant import Action, State
 from table.timeline.metadata.compaction import decode_compaction_plan, encode_compaction_plan
@@ -60,16 +61,17 @@ def test_what_another_engine_planned_is_left_to_it_for_an_hour(lake, monkeypatch
     [pending] = timeline.pending_of(Action.COMPACTION)
     of_another_engine(lake, pending)
     before = contents(lake.storage.base_uri)
-    assert carry_out_compactions(lake, timeline, FILES, beside_others=True) == []
+    assert carry_out_compactions(Snapshot(lake, timeline), FILES, beside_others=True) == []
     assert lake.load_timeline().pending_of(Action.COMPACTION) == (pending,)
     monkeypatch.setattr(clock, "now_ms", lambda now=clock.now_ms: now() + HOUR_MS)
-    assert [one.time for one in carry_out_compactions(lake, timeline, FILES, beside_others=True)] == [pending.time]
+    [done] = carry_out_compactions(Snapshot(lake, timeline), FILES, beside_others=True)
+    assert done.time == pending.time
     assert contents(lake.storage.base_uri) == before
 
 
 def test_what_hudistream_planned_is_carried_out_beside_others(lake):
     timeline = lake.load_timeline()
-    assert len(carry_out_compactions(lake, timeline, FILES, beside_others=True)) == 1
+    assert len(carry_out_compactions(Snapshot(lake, timeline), FILES, beside_others=True)) == 1
 
 
 def test_one_that_is_completed_meanwhile_is_taken_as_it_is(lake, monkeypatch):
@@ -88,7 +90,7 @@ def test_one_that_is_completed_meanwhile_is_taken_as_it_is(lake, monkeypatch):
     assert execute_compaction(lake, pending, FILES) == done[0]
     completed = [file for file in lake.load_timeline().files if file.time == pending.time and file.is_completed]
     assert completed == done
-    named = {stat.path for stat in lake.open_commits().read(done[0]).stats}
+    named = {stat.path for stat in Snapshot.load(lake).commits.read(done[0]).stats}
     there = {file.path for group in groups_of(lake) for file in group.base_files if file.instant_time == pending.time}
     assert there == named
     assert contents(lake.storage.base_uri) == before

@@ -15,6 +15,7 @@ from table.hudi_table import HudiTable
 from table.options.groups import KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from table.services.clean.clean import clean
 from table.services.clean.judgement import plan_clean
+from table.snapshot import Snapshot
 from table.timeline.instant import Action
 
 pytestmark = [pytest.mark.hudi, pytest.mark.usefixtures("utc")]
@@ -72,7 +73,7 @@ def test_our_plans_name_exactly_the_files_that_hudi_deletes(hudi, tmp_path, monk
     for policy, settings in POLICIES.items():
         copy = str(tmp_path / policy / "t")
         shutil.copytree(path, copy)
-        plan = plan_clean(table, table.load_timeline(), settings)
+        plan = plan_clean(Snapshot.load(table), settings)
         ours = {os.path.relpath(f, path) for files in (plan.files if plan else {}).values() for f in files}
         hudi.client(copy, "clean", options=hudi_options(settings))
         assert set(base_files(path)) - set(base_files(copy)) == ours, policy
@@ -84,7 +85,7 @@ def test_our_plans_name_exactly_the_files_that_hudi_deletes(hudi, tmp_path, monk
             Engine(copy).write(None, rows([rng.randint(0, 90) for _ in range(5)], lambda _: "p1", ts=200 + number))
         both = base_files(copy)
         now = HudiTable.open(copy)
-        second = plan_clean(now, now.load_timeline(), settings)
+        second = plan_clean(Snapshot.load(now), settings)
         ours = {os.path.relpath(f, copy) for files in (second.files if second else {}).values() for f in files}
         hudi.client(copy, "clean", options=hudi_options(settings))
         assert set(both) - set(base_files(copy)) == ours, policy
@@ -110,7 +111,7 @@ def test_plans_on_tables_that_hudi_made(hudi, golden, tmp_path, name):
         settings = replace(POLICIES[policy], commits_retained=1, versions_retained=1)
         copy = str(tmp_path / policy / os.path.basename(path))
         shutil.copytree(path, copy)
-        plan = plan_clean(table, table.load_timeline(), settings)
+        plan = plan_clean(Snapshot.load(table), settings)
         ours = {os.path.relpath(f, path) for f in base_files_of(plan, table)}
         hudi.client(copy, "clean", options=hudi_options(settings))
         assert {
@@ -135,9 +136,9 @@ def test_hudi_executes_a_clean_that_we_only_requested_and_we_one_of_its(hudi, tm
     from table.timeline.active_timeline import request_instant
     from table.timeline.metadata.clean import encode_clean_plan
 
-    line = table.load_timeline()
-    plan = plan_clean(table, line, settings)
-    request_instant(table.storage, line, Action.CLEAN, "UTC", encode_clean_plan(plan))
+    snapshot = Snapshot.load(table)
+    plan = plan_clean(snapshot, settings)
+    request_instant(table.storage, snapshot.timeline, Action.CLEAN, "UTC", encode_clean_plan(plan))
     hudi.client(path, "clean", options=hudi_options(settings))
     assert not any(os.path.exists(file) for files in plan.files.values() for file in files)
     assert not table.load_timeline().pending_of(Action.CLEAN)

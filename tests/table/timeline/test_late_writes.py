@@ -9,6 +9,7 @@ from log_files import COLUMNS
 from table.options.groups import KEEP_LATEST_FILE_VERSIONS, BaseFileSettings, CleanSettings, CompactionSettings
 from table.services.clean.clean import clean
 from table.services.compaction.compaction import compact
+from table.snapshot import Snapshot
 from table.timeline.commit_cache import CommitCache
 
 WRITER = {
@@ -35,7 +36,7 @@ def test_the_archive_tells_when_they_were_completed(lake):
     assert archive.find_passed([at(30)]) == {at(25): at(45)}
     assert archive.find_passed([at(30)], since=at(26), known={"1": "2"}) == {"1": "2"}
     assert archive.find_passed([at(24), at(46)]) == {}
-    assert table.load_slicing(table.load_timeline()).completed_at(at(25)) == at(45)
+    assert Snapshot.load(table).slicing.completed_at(at(25)) == at(45)
 
 
 def test_it_is_asked_once_until_archival_moves_on(lake, monkeypatch):
@@ -45,7 +46,7 @@ def test_it_is_asked_once_until_archival_moves_on(lake, monkeypatch):
     monkeypatch.setattr(kind, "find_passed", lambda self, *a, **k: asked.append(k) or inner(self, *a, **k))
     commits = CommitCache(table.storage)
     for _ in range(3):
-        assert table.load_slicing(table.load_timeline(), commits).completed_at(at(25)) == at(45)
+        assert Snapshot.load(table, commits=commits).slicing.completed_at(at(25)) == at(45)
     assert [each["since"] for each in asked] == [""]
     lake.history(
         [(10, 12, "deltacommit", commit()), (25, 45, "deltacommit", commit()), (30, 50, "commit", commit("COMPACT"))]
@@ -54,7 +55,7 @@ def test_it_is_asked_once_until_archival_moves_on(lake, monkeypatch):
         table.storage.delete_metafile(f".hoodie/timeline/{at(30)}.{state}")
     table.storage.delete_metafile(f".hoodie/timeline/{at(30)}_{at(50)}.commit")
     lake.completed(60, 62)
-    assert table.load_slicing(table.load_timeline(), commits).completed_at(at(25)) == at(45)
+    assert Snapshot.load(table, commits=commits).slicing.completed_at(at(25)) == at(45)
     assert [each["since"] for each in asked] == ["", at(30)]
 
 

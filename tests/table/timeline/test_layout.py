@@ -13,11 +13,12 @@ from table.timeline.active_timeline import (
     create_settled,
     delete_instant_file,
     load_timeline,
-    read_instant,
     request_instant,
 )
+from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import COMPLETED_AS, Action, Instant, State
 from table.timeline.layout import LAYOUT_1, LAYOUT_2, RequestTimeLayout, layout_of, name_instant
+from table.timeline.metadata.avro_commit import decode_avro_commit
 from table.timeline.metadata.commit import CommitMetadata, encode_commit
 from table.timeline.timeline import build_timeline
 
@@ -51,12 +52,6 @@ class OtherLayout(RequestTimeLayout):
     def visible_since(self, instant):
         return instant.completion_time
 
-    def encode_commit(self, metadata):
-        return metadata.operation.encode()
-
-    def decode_commit(self, data, name):
-        return CommitMetadata(operation=data.decode())
-
 
 OTHER = OtherLayout()
 
@@ -83,7 +78,7 @@ def test_instants_are_where_and_as_the_layout_says(tmp_path):
     [found] = line
     assert (found, found.completion_time) == (done, T[5])
     assert line.completed_file(asked.time, Action.COMMIT).path == done.path
-    assert OTHER.decode_commit(read_instant(storage, found), "x").operation == "INSERT"
+    assert CommitCache(storage).read(found).operation == "INSERT"
     for file in line.files_of(asked.time, Action.COMMIT):
         delete_instant_file(storage, file)
     assert len(load_timeline(storage, OTHER)) == 0
@@ -189,8 +184,8 @@ def test_the_folders_of_layout_2_are_those_of_the_properties():
 
 def test_layout_2_reads_commits_of_layout_1():
     moved = encode_commit(CommitMetadata(operation="INSERT", extra={"a": "b"}))
-    assert LAYOUT_2.decode_commit(moved, "x").extra == {"a": "b"}
-    assert LAYOUT_2.decode_commit(b"", "x").operation == "UNKNOWN"
+    assert decode_avro_commit(moved, "x").extra == {"a": "b"}
+    assert decode_avro_commit(b"", "x").operation == "UNKNOWN"
     for damaged in (b"Obj\x01 and no more", b"{", b"no Avro"):
         with pytest.raises(CorruptFileError, match="x is not"):
-            LAYOUT_2.decode_commit(damaged, "x")
+            decode_avro_commit(damaged, "x")

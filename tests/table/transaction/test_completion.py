@@ -61,7 +61,7 @@ def test_what_hudi_completed_keeps_its_time(tmp_path):
     """Hudi knows no end records: it chooses the time under its lock."""
     table = table_of(tmp_path, "8")
     begun = begun_clean(table)
-    theirs = choose_completion(table, table.load_timeline(), begun)
+    theirs = choose_completion(Snapshot.load(table), begun)
     complete_instant(table.storage, begun, b"their words", theirs)
     with pytest.raises(StorageError, match="completed by another process with other content"):
         complete_service(table, begun, b"our words", "we")

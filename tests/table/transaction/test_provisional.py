@@ -9,6 +9,7 @@ from table.options.groups import BaseFileSettings, CompactionSettings
 from table.services.compaction import compaction
 from table.services.compaction.compaction import schedule_compaction
 from table.services.compaction.execution import carry_out_compactions
+from table.snapshot import Snapshot
 from table.timeline.instant import Action
 from table.transaction.provisional import KEPT, PLANS_FOLDER, WITHDRAWN, decide_plan, is_kept
 
@@ -34,12 +35,12 @@ def pending(table):
 
 def test_one_that_is_kept_counts(table):
     engine, table = table
-    timeline = schedule_compaction(table, CompactionSettings(), shared=True)
-    (one,) = timeline.pending_of(Action.COMPACTION)
+    planned = schedule_compaction(table, CompactionSettings(), shared=True)
+    (one,) = planned.timeline.pending_of(Action.COMPACTION)
     assert is_kept(table.storage, one)
     assert decide_plan(table.storage, one.time, WITHDRAWN) == KEPT
     engine.write(3, rows(range(6), ts=3, v="3"))  # above the compaction
-    assert len(carry_out_compactions(table, timeline, BaseFileSettings())) == 1
+    assert len(carry_out_compactions(planned, BaseFileSettings())) == 1
     assert set(read_table(table.storage.base_uri).column("v").to_pylist()) == {"3"}
 
 
@@ -57,7 +58,7 @@ def test_a_batch_withdraws_one_whose_planner_gives_no_word(table, monkeypatch):
         schedule_compaction(table, CompactionSettings(), shared=True)
     (one,) = pending(table)
     assert not is_kept(table.storage, one)
-    assert carry_out_compactions(table, table.load_timeline(), BaseFileSettings()) == []
+    assert carry_out_compactions(Snapshot.load(table), BaseFileSettings()) == []
     slept = []
     monkeypatch.setattr(clock, "sleep_s", slept.append)
     engine.write(3, rows(range(6), ts=3, v="3"))
@@ -82,7 +83,7 @@ def test_a_planner_that_comes_second_withdraws_its_compaction(table, monkeypatch
 def test_a_writer_alone_plans_without_a_word(table):
     engine, table = table
     engine.writer.stop()
-    (one,) = schedule_compaction(table, CompactionSettings()).pending_of(Action.COMPACTION)
+    (one,) = schedule_compaction(table, CompactionSettings()).timeline.pending_of(Action.COMPACTION)
     assert is_kept(table.storage, one)
     assert table.storage.list_dir(PLANS_FOLDER) == []
 

@@ -9,6 +9,7 @@ from streaming.batch.workers import Batch
 from streaming.task.in_process import InProcessWorkers
 from table.options.write_options import parse_options
 from table.storage.local import LocalStorage
+from table.view.listing import StorageListing
 
 OPTIONS = {
     "hoodie.table.name": "t",
@@ -80,7 +81,8 @@ class Engine:
     def distribute(self, plan, table):
         """Has a batch written; tests that interfere put something else in its place."""
         if self.worker_storage is not None:
-            plan = replace(plan, context=replace(plan.context, storage=self.worker_storage))
+            context = replace(plan.context, storage=self.worker_storage)
+            plan = replace(plan, context=context, listing=StorageListing(self.worker_storage))
         self.plans.append(plan)
         workers = self.workers(table)
         workers._started = self.attempts

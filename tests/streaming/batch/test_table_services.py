@@ -342,7 +342,7 @@ class Compacting:
     def trigger(self, config):
         return self.when
 
-    def advise(self, table, timeline):
+    def advise(self, snapshot):
         self.done.append("advised")
 
     def plan(self, table):

@@ -16,6 +16,7 @@ from table.options.write_groups import OverwriteSettings
 from table.storage.interface import join
 from table.timeline.metadata.commit import decode_commit
 from table.timeline.metadata.rollback import RollbackMetadata, encode_rollback_metadata
+from table.view.listing import StorageListing
 
 from .disk import SimStorage
 from .reader import needed_files
@@ -70,7 +71,8 @@ class SimEngine(Engine):
         after_tasks = is_disturbed and random.Random(f"{self.world.seed} {self.world.steps}").random() < 0.5
         if is_disturbed and not after_tasks:
             undo_as_others_do(self.world, self.truth, self.writer._storage.disk)
-        plan = replace(plan, context=replace(plan.context, storage=self._task_storage))
+        context = replace(plan.context, storage=self._task_storage)
+        plan = replace(plan, context=context, listing=StorageListing(self._task_storage))
         job = _Job(self, plan)
         for task, batches in enumerate(self.route(plan, table)):
             if batches:

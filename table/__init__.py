@@ -2,6 +2,8 @@
 
 from table.config.merge_mode import MergeMode
 from table.errors import (
+    ActionPendingError,
+    BatchOrderError,
     BatchRefusedError,
     BrokenInvariantError,
     CatalogError,
@@ -9,14 +11,17 @@ from table.errors import (
     CommitOutcomeUnknownError,
     CorruptFileError,
     HudiError,
+    InstantEndedError,
     InvalidConfigError,
     InvalidRecordError,
     SchemaMismatchError,
     StorageError,
     TableExistsError,
+    TableHeldError,
     TableNotFoundError,
     TaskFailedError,
     UnsupportedTableError,
+    WriteConflictError,
 )
 from table.options.catalog_settings import CatalogSettings
 from table.options.choices import IndexType
@@ -60,9 +65,11 @@ from table.services.savepoint.savepoint import create_savepoint, delete_savepoin
 from table.user_table import HudiTable, create_table
 
 __all__ = [
+    "ActionPendingError",
     "ArchiveSettings",
     "BadRowSettings",
     "BaseFileSettings",
+    "BatchOrderError",
     "BatchRefusedError",
     "BrokenInvariantError",
     "CatalogError",
@@ -80,6 +87,7 @@ __all__ = [
     "HudiTable",
     "IndexSettings",
     "IndexType",
+    "InstantEndedError",
     "InvalidConfigError",
     "InvalidRecordError",
     "KeySettings",
@@ -98,11 +106,13 @@ __all__ = [
     "SizeSettings",
     "StorageError",
     "TableExistsError",
+    "TableHeldError",
     "TableNotFoundError",
     "TableSettings",
     "TaskFailedError",
     "TaskSettings",
     "UnsupportedTableError",
+    "WriteConflictError",
     "WriteOptions",
     "archive",
     "check",

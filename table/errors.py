@@ -6,8 +6,12 @@ class                                                     what to do
 InvalidConfigError, TableNotFoundError, TableExistsError  fix the call
 UnsupportedTableError, SchemaMismatchError,               this table or this batch cannot be written
 InvalidRecordError, BatchRefusedError                     as it is
-CommitConflictError, CommitOutcomeUnknownError,           run the batch again
-StorageError
+CommitConflictError: WriteConflictError,                  run the batch again
+TimelineMovedError, InstantEndedError
+CommitConflictError: TableHeldError                       wait for the process that it names, or stop it
+CommitConflictError: ActionPendingError                   finish what is pending, as the message says
+CommitConflictError: BatchOrderError                      look at the stream: its checkpoint, or its sink's id
+CommitOutcomeUnknownError, StorageError                   run the batch again
 TaskFailedError                                           look at what it names, then run the batch again
 CorruptFileError                                          stop; the bytes are not Hudi's
 BrokenInvariantError                                      a bug of ours, please report
@@ -70,7 +74,7 @@ class BatchRefusedError(HudiError):
 
 
 class CommitConflictError(HudiError):
-    """Another writer got in between, or is alive. Running the batch again is safe.
+    """Something of another process stands in the way; its class says what to do. Nothing became visible.
 
     Attributes:
         file_groups: partition path and file id of the file groups that another commit changed, too, where nothing else
@@ -80,7 +84,27 @@ class CommitConflictError(HudiError):
     file_groups: frozenset[tuple[str, str]] = frozenset()
 
 
-class TimelineMovedError(CommitConflictError):
+class TableHeldError(CommitConflictError):
+    """Another process holds the table, a lock of it, or a turn. Wait until it has ended, or stop it."""
+
+
+class ActionPendingError(CommitConflictError):
+    """A write, a service, a rollback or a restore is pending, and has to end first; the message names the way."""
+
+
+class WriteConflictError(CommitConflictError):
+    """Another writer changed what the batch was planned from. Run the batch again."""
+
+
+class InstantEndedError(CommitConflictError):
+    """Another process ended the instant: it rolled it back, withdrew it, or finished it. Run the batch again."""
+
+
+class BatchOrderError(CommitConflictError):
+    """The batch's number contradicts what is committed. To run it again does not help: the message names the way."""
+
+
+class TimelineMovedError(WriteConflictError):
     """A file of the timeline was deleted between its listing and the look at it: what was to be decided is open.
 
     Retried within hudistream. It leaves the library only where the timeline changes faster than it can be read.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from table.errors import CommitConflictError, HudiError, TaskFailedError
+from table.errors import HudiError, TaskFailedError, WriteConflictError
 
 
 @contextmanager
@@ -37,7 +37,7 @@ def failing_at(
 
 def _translate(error: Exception) -> HudiError:
     if isinstance(error, FileNotFoundError):
-        return CommitConflictError(
+        return WriteConflictError(
             f"a file that the batch was planned from does not exist any more ({describe(error)}): another writer "
             "replaced it, and a clean deleted it; the batch is not visible and can be run again"
         )

@@ -15,7 +15,8 @@ from table.timeline.active_timeline import load_timeline
 from table.timeline.archived_timeline import Archive
 from table.timeline.layout import TimelineLayout, layout_of
 from table.timeline.timeline import Timeline
-from table.view.listing import Listing, StorageListing
+from table.view.listing import Listing
+from table.view.store_listing import StorageListing
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from table import errors
 ROOT = Path(__file__).parent.parent
 TESTS = sorted(Path(__file__).parent.rglob("*.py"))
 ROOMS = ("table", "streaming", "hudistream", "pyspark_hudistream")
+MOST_LINES = 310
 SOURCES = sorted(path for room in ROOMS for path in ROOT.joinpath(room).rglob("*.py"))
 
 
@@ -19,9 +20,25 @@ def source_id(path):
     return str(path.relative_to(ROOT))
 
 
+def code_lines(path):
+    """Numbers of the lines with code: no comments, no docstrings; a table of data at module level is one line."""
+    source = path.read_text()
+    lines = {
+        number for number, line in enumerate(source.splitlines(), 1) if line.strip(" )]}") and line.strip()[0] != "#"
+    }
+    for node in ast.walk(ast.parse(source)):
+        first = node.body[0] if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and node.body else None
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            lines -= set(range(first.lineno, first.end_lineno + 1))
+        if isinstance(node, ast.Module):
+            for table in (one for one in node.body if isinstance(one, (ast.Assign, ast.AnnAssign))):
+                lines -= set(range(table.lineno + 1, table.end_lineno + 1))
+    return lines
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=source_id)
-def test_no_module_is_longer_than_four_hundred_lines(path):
-    assert len(path.read_text().splitlines()) <= 400
+def test_no_module_has_more_code_than_one_person_reads_at_once(path):
+    assert len(code_lines(path)) <= MOST_LINES
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=source_id)
@@ -102,6 +119,7 @@ def test_the_tree_of_errors_and_that_they_survive_pickling():
         "InvalidConfigError", "TableNotFoundError", "TableExistsError", "UnsupportedTableError", "SchemaMismatchError",
         "InvalidRecordError", "CommitConflictError", "CommitOutcomeUnknownError", "StorageError", "CorruptFileError",
         "BrokenInvariantError", "BatchRefusedError", "TaskFailedError", "TimelineMovedError", "CatalogError",
+        "TableHeldError", "ActionPendingError", "WriteConflictError", "InstantEndedError", "BatchOrderError",
     }  # fmt: skip
     for error in error_classes(errors.HudiError):
         again = pickle.loads(pickle.dumps(error("why")))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from streaming.batch.ledger import BatchLedger
 from streaming.batch.workers import Batch
-from table.errors import CommitConflictError, InvalidConfigError
+from table.errors import BatchOrderError, InvalidConfigError
 from table.options.write_groups import DEFAULT_SINK_ID
 from table.options.write_options import WriteOptions
 from table.snapshot import Snapshot
@@ -55,7 +55,7 @@ def find_writer(
     identity, lease = who
     try:
         committed = _is_committed(ledger, snapshot, batch.batch_id, identity)
-    except CommitConflictError:
+    except BatchOrderError:
         committed = True
         if batch.ask_query_id is None:
             raise

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from table.errors import CommitConflictError
+from table.errors import BatchOrderError
 from table.snapshot import Snapshot
 from table.timeline.end_record import find_end
 from table.timeline.instant import WRITE_ACTIONS, Action
@@ -91,7 +91,7 @@ class BatchLedger:
                 continue
             undone_sink, undone = batch
             if undone_sink == sink_id and known < undone < batch_id:
-                raise CommitConflictError(
+                raise BatchOrderError(
                     f"batch {batch_id} of sink {sink_id!r} comes after batch {undone}, which was undone by hand "
                     f"(commit {time}, {rollback.file_name}): its rows are not in the table. Either delete commits/"
                     f"{known + 1} and later files from the checkpoint's folder, and start the stream: it replays them; "
@@ -107,7 +107,7 @@ class BatchLedger:
         """
         last = self.find_last_batch(snapshot, sink_id)
         if last is not None and last.batch_id >= batch_id:
-            raise CommitConflictError(
+            raise BatchOrderError(
                 f"batch {last.batch_id} of sink {sink_id!r} was committed by another process while batch {batch_id} "
                 "ran: each stream needs its own hoodie.datasource.write.streaming.checkpoint.identifier"
             )

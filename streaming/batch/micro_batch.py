@@ -65,6 +65,7 @@ from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import Lease
 from table.transaction.lock import lock_for
 from table.transaction.membership import Membership
+from table.transaction.outcome import CompletedCommit, LostCommit
 from table.view.pending_compactions import load_compacting
 
 _PAUSE_S = 0.1  # after a conflict, for the other writer to get on
@@ -233,18 +234,7 @@ class MicroBatchWriter:
                 result = sum_results(workers.write(job.agreed.keys, job.plan)) if job.leaving is None else TaskResult()
                 timing.end("write")
                 progress.note_written(result.stats)
-                replaced = self._list_replaced(job, result)
-                while True:
-                    try:
-                        if not self._commit(job, result, replaced):
-                            self._profiles.learn(job.agreed.profile, result)
-                            return None
-                        break
-                    except CommitConflictError as conflict:
-                        if not self.lease.is_shared:
-                            raise
-                        result = write_apart(job.plan, result, conflict)
-                        log.info("added_rows_written_apart", table=self.table, why=str(conflict))
+                return self._complete(job, result)
         except CommitOutcomeUnknownError:
             self.lease.beat_for(None)
             # the commit file may yet appear: deleting what it names would be worse than waiting
@@ -253,6 +243,22 @@ class MicroBatchWriter:
         except BaseException:
             self._undo(job.pending)
             raise
+
+    def _complete(self, job: BatchJob, result: TaskResult) -> TaskResult | None:
+        """Makes the rows visible. Returns what was written in the end; None where there was nothing to commit.
+
+        Rows that were only added to a file group which another writer changed meanwhile are written apart.
+        """
+        replaced = self._list_replaced(job, result)
+        while isinstance(outcome := self._commit(job, result, replaced), LostCommit):
+            apart = write_apart(job.plan, result, outcome.file_groups) if self.lease.is_shared else None
+            if apart is None:
+                raise outcome.error()
+            result = apart
+            log.info("added_rows_written_apart", table=self.table, why=outcome.why)
+        if outcome is None:
+            self._profiles.learn(job.agreed.profile, result)
+            return None
         return result
 
     def _table_key(self, table: HudiTable) -> str:
@@ -316,12 +322,14 @@ class MicroBatchWriter:
         paths = [stat.partition_path for stat in result.stats] if job.leaving is None else job.leaving
         return list_replaced(job.table.listing, job.plan.committed, operation, paths)
 
-    def _commit(self, job: BatchJob, result: TaskResult, replaced: Mapping[str, tuple[str, ...]]) -> bool:
-        """Makes the batch visible. Returns False where there was nothing to commit."""
+    def _commit(
+        self, job: BatchJob, result: TaskResult, replaced: Mapping[str, tuple[str, ...]]
+    ) -> CompletedCommit | LostCommit | None:
+        """Makes the batch visible, if no other writer got in between. None where there was nothing to commit."""
         check_bad_rows(result, job.table.config, self._options.bad_rows)
         if not result.stats and not result.quarantined and not replaced:
             withdraw_commit(job.pending)
-            return False
+            return None
         schema = job.plan.context.schema
         batch = PendingBatch(self.table, job.batch_id, job.pending.time, result.stats, schema, self._storage)
         refusal = find_refusal(self._validators, batch)
@@ -345,9 +353,10 @@ class MicroBatchWriter:
             delete_before_first_commit(job.table, job.pending.time)
         written = CommitMetadata(result.stats, job.pending.operation, {}, dict(replaced))
         done = complete_commit(job.pending, written, schema_text, build_extra, self.lease)
-        self._commits.keep(done.instant, done.metadata)
-        self.progress.is_visible = True
-        return True
+        if isinstance(done, CompletedCommit):
+            self._commits.keep(done.instant, done.metadata)
+            self.progress.is_visible = True
+        return done
 
     def _undo(self, pending: PendingCommit) -> None:
         """Rolls back at once what the batch began; if that fails, the next batch does it."""

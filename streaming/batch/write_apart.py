@@ -4,7 +4,7 @@ The tasks have written them already, beside the rows that the file group held be
 keep; the new ones carry the time of our commit. So no task runs again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -16,7 +16,6 @@ import pyarrow.compute as pc
 from streaming.plan.task_plan import Pipeline, TaskPlan
 from streaming.plan.task_result import TaskResult
 from table import clock
-from table.errors import CommitConflictError
 from table.files.base.stored_file import StoredBaseFile
 from table.files.names import build_file_id, build_write_token
 from table.schema.avro_schema import COMMIT_TIME, RECORD_KEY
@@ -27,23 +26,21 @@ from table.write.write_bucket import BucketWriter
 Positions = npt.NDArray[np.int64]
 
 
-def write_apart(plan: TaskPlan, result: TaskResult, conflict: CommitConflictError) -> TaskResult:
+def write_apart(plan: TaskPlan, result: TaskResult, lost_groups: Collection[tuple[str, str]]) -> TaskResult | None:
     """Writes added rows into file groups of their own.
 
     Args:
         plan: of the tasks.
         result: what they wrote.
-        conflict: names file groups that another commit changed, too.
+        lost_groups: partition path and file id of file groups that another commit changed, too.
 
     Returns:
-        What the batch wrote, without those file groups.
-
-    Raises:
-        CommitConflictError: the one that was given, where rows of the table were changed, not only added.
+        What the batch wrote, without those file groups. None where that is not possible: the batch wrote none of them,
+        or changed rows of the table there.
     """
-    lost = [stat for stat in result.stats if (stat.partition_path, stat.file_id) in conflict.file_groups]
+    lost = [stat for stat in result.stats if (stat.partition_path, stat.file_id) in lost_groups]
     if not lost or not _only_adds(plan) or any(stat.num_update_writes or stat.num_deletes for stat in lost):
-        raise conflict
+        return None
     attempt = Attempt(build_write_token(plan.routes.tasks, 0, int(clock.now_ms()) % 1_000_000))
     apart = [_write_file(plan, stat, attempt) for stat in lost]
     attempt.flushes.wait()

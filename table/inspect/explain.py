@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from table.config.writable import check_version_written
-from table.errors import CommitConflictError
+from table.errors import BatchOrderError
 from table.hudi_table import HudiTable
 from table.inspect.explain_compaction import explain_compactions
 from table.options.write_options import WriteOptions
@@ -124,7 +124,7 @@ def explain_batch(table: HudiTable, sink_id: str, batch_id: int, query_id: str |
         query_id = last.query_id
     try:
         verdict = already_committed(last, batch_id, query_id, sink_id)
-    except CommitConflictError as error:
+    except BatchOrderError as error:
         return BatchExplanation("refuse", str(error), last)
     if verdict is Verdict.SKIP:
         return BatchExplanation("skip", f"batch {batch_id} of query {query_id} is committed", last)

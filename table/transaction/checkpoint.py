@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from table.errors import CommitConflictError
+from table.errors import BatchOrderError
 
 HUDI_KEY = "_hudi_streaming_sink_checkpoint"
 OUR_KEY = "hudistream.checkpoint"
@@ -144,7 +144,7 @@ def already_committed(last: CommittedBatch | None, batch_id: int, query_id: str 
         else f"that batch came from another query ({last.query_id if last.recorded else 'not recorded'}), "
         f"this one is {query_id}: a new checkpoint, or another stream"
     )
-    raise CommitConflictError(
+    raise BatchOrderError(
         f"batch {batch_id} of sink {sink_id!r} is not above batch {last.batch_id}, which is committed: {reason}. "
         "Either start the stream from the checkpoint that wrote the table, or, if these rows are new to it, give the "
         "sink another hoodie.datasource.write.streaming.checkpoint.identifier"

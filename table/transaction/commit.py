@@ -6,14 +6,16 @@ record (rule 3): commit or rollback, whichever is written first.
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from table import clock
 from table.errors import (
-    CommitConflictError,
+    ActionPendingError,
     CommitOutcomeUnknownError,
+    InstantEndedError,
     StorageError,
     TimelineMovedError,
+    WriteConflictError,
 )
 from table.files.markers import delete_announced, delete_marker, delete_markers, delete_some_markers, list_markers
 from table.hudi_table import HudiTable
@@ -46,6 +48,7 @@ from table.transaction.conflicts import CommitFacts, find_conflict
 from table.transaction.heartbeat import WriterIdentity, begin_heartbeat, delete_heartbeat
 from table.transaction.lease import Lease
 from table.transaction.lock import Step, guarded
+from table.transaction.outcome import CompletedCommit, LostCommit
 from table.transaction.provisional import settle_compactions
 from table.transaction.store_clock import wait_past_completed, wait_until_reached
 
@@ -55,19 +58,6 @@ _MOVES = 5  # of the timeline while it is read
 _LOOKS = 6  # at a commit of another writer that has its place and has not ended: three seconds
 
 log = get_logger("hudistream.commit")
-
-
-@dataclass(frozen=True)
-class CompletedCommit:
-    """A commit that is visible.
-
-    Attributes:
-        instant: completed.
-        metadata: what its file holds.
-    """
-
-    instant: Instant
-    metadata: CommitMetadata
 
 
 def begin_commit(
@@ -127,7 +117,7 @@ def _check_alone(before: Timeline, now: Timeline, instant: Instant) -> None:
     pending = now.pending_of(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
     others = [i for i in pending if i != instant and not before.contains(i.at(State.COMPLETED))]
     if others:
-        raise CommitConflictError(
+        raise WriteConflictError(
             f"{others[0].file_name} was requested while this batch began: one writer per table; the batch can be run "
             "again"
         )
@@ -141,7 +131,7 @@ def _check_compactions(timeline: Timeline, time: str) -> None:
     """
     for pending in timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION):
         if pending.time >= time:
-            raise CommitConflictError(
+            raise ActionPendingError(
                 f"the pending compaction {pending.time} is not earlier than {time}: let its writer finish it, or "
                 "correct this machine's clock; the batch can be run again"
             )
@@ -151,7 +141,7 @@ def _check_clusterings(before: Timeline, now: Snapshot) -> None:
     """Refuses to write beside a clustering that was requested since the caller looked: it will not know our files."""
     for pending in now.timeline.pending_of(Action.REPLACE_COMMIT, Action.CLUSTERING):
         if before.find(pending.time, pending.action) is None and is_clustering(now, pending):
-            raise CommitConflictError(
+            raise ActionPendingError(
                 f"the clustering {pending.file_name} was requested while this batch began: let its writer finish it; "
                 "the batch can be run again"
             )
@@ -224,8 +214,8 @@ def complete_commit(
     schema: str,
     build_extra: Callable[[Snapshot], Mapping[str, str]],
     lease: Lease,
-) -> CompletedCommit:
-    """Makes a commit visible, or raises and leaves it invisible.
+) -> CompletedCommit | LostCommit:
+    """Makes a commit visible, or leaves it invisible where another writer got in between.
 
     Args:
         pending: the commit.
@@ -235,7 +225,8 @@ def complete_commit(
         lease: the writer's hold on the table.
 
     Raises:
-        CommitConflictError: another writer got in between; run the batch again.
+        InstantEndedError: another writer rolled the instant back.
+        TableHeldError, WriteConflictError: the lease or the lock was lost, or others committed again and again.
         CommitOutcomeUnknownError: the end is decided, or may be, and was not carried out; whoever comes next does.
     """
     table = pending.seen.table
@@ -245,15 +236,13 @@ def complete_commit(
             now, facts = _look_again(pending, written, schema)
             conflict = find_conflict(facts)
             if conflict is not None:
-                error = CommitConflictError(f"{conflict.reason}; the batch is not visible and can be run again")
-                error.file_groups = conflict.file_groups
-                raise error
+                return LostCommit(conflict.reason, conflict.file_groups)
             metadata = replace(written, extra={**build_extra(now), "schema": schema})
             held.check()
             if last is None or take_next_place(table.storage, last, pending.instant, lease.owner):
                 break
         else:
-            raise CommitConflictError(f"other writers committed {_TRIES} times in turn: run the batch again")
+            raise WriteConflictError(f"other writers committed {_TRIES} times in turn: run the batch again")
         completed = _decide_and_complete(now, pending, metadata, lease)
     log.debug("commit_completed", table=table.storage.base_uri, instant_time=pending.time, files=len(written.stats))
     return CompletedCommit(completed, metadata)
@@ -289,7 +278,7 @@ def _settle_last(table: HudiTable, owner: str) -> Place:
     assert last.action is not None
     end = end or decide_end(table.storage, EndRecord(last.time, last.action, ROLLBACK, owner))
     if end.is_commit:
-        with suppress(CommitConflictError):  # another engine rolled it back: then it has ended, too
+        with suppress(InstantEndedError):  # another engine rolled it back: then it has ended, too
             carry_out_commit(table, completed_past(table.load_timeline(), end))
     return last
 
@@ -302,7 +291,7 @@ def _decide_and_complete(snapshot: Snapshot, pending: PendingCommit, metadata: C
     wanted = EndRecord(pending.time, action, COMMIT, lease.owner, content, completion_time=completion_time)
     end = decide_end(snapshot.storage, wanted)
     if not end.is_commit:
-        raise CommitConflictError(
+        raise InstantEndedError(
             f"instant {pending.time} was rolled back by another writer ({end.by}) while the batch ran; the batch is "
             "not visible and can be run again"
         )
@@ -366,7 +355,7 @@ def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
     if undone:
         overrule_end(storage, replace(end, end=ROLLBACK, content=b""))
         delete_instant_file(storage, timeline.completed_file(time, end.action))
-        raise CommitConflictError(f"instant {time} was rolled back by another engine while it was being committed")
+        raise InstantEndedError(f"instant {time} was rolled back by another engine while it was being committed")
     found = timeline.find(time, end.action)
     if found is not None and found.is_completed:
         delete_returned(snapshot)

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from table.config.table_config import load_table_config
-from table.errors import CommitConflictError, InvalidConfigError, TimelineMovedError
+from table.errors import InvalidConfigError, TimelineMovedError, WriteConflictError
 from table.snapshot import Snapshot
 from table.storage.interface import Storage, join
 from table.timeline.active_timeline import find_instant
@@ -151,7 +151,7 @@ def load_cleaned(storage: Storage, clean: Instant) -> frozenset[str]:
         data = find_instant(storage, clean)
         if not data:
             gone = "was archived" if data is None else "is empty"
-            raise CommitConflictError(
+            raise WriteConflictError(
                 f"{clean.file_name} {gone}, so that it is not known what the clean deleted while the batch ran; the "
                 "batch can be run again"
             )

@@ -19,7 +19,7 @@ from functools import partial
 from typing import NoReturn
 
 from table import clock, threads
-from table.errors import CommitConflictError, CommitOutcomeUnknownError, InvalidConfigError, StorageError
+from table.errors import CommitOutcomeUnknownError, InvalidConfigError, StorageError, TableHeldError
 from table.log import get_logger
 from table.options.groups import HeartbeatSettings
 from table.storage.interface import OWN_FOLDER, Storage, join
@@ -234,7 +234,7 @@ class Lease:
             ages = partial(measure_age_ms, storage, me=self.owner)
             if not may_take_over(holder, identity, ages, expiry_ms, self.is_over):
                 assert holder is not None
-                raise CommitConflictError(
+                raise TableHeldError(
                     f"the table {storage.base_uri!r} is being written by a live writer, {describe_holder(holder)}; "
                     f"this is sink {identity.sink_id!r}, query {identity.query_id!r}: one writer per table; stop the "
                     f"other one (HudiSink.stop()), or wait {self._settings.expiry_ms / 1000:.0f} s after it has died"
@@ -256,7 +256,7 @@ class Lease:
                 log.info("lease_taken_over", table=storage.base_uri, before=describe_holder(holder))
                 storage.delete_metafile(join(ALIVE_FOLDER, holder.identity.owner))
             return record
-        raise CommitConflictError(f"the table {storage.base_uri!r} changes hands too fast: run the batch again")
+        raise TableHeldError(f"the table {storage.base_uri!r} changes hands too fast: run the batch again")
 
     def _delete_older(self, number: int) -> None:
         for older in _numbers(self._storage):
@@ -286,7 +286,7 @@ class Lease:
         self._forget()
         holder = find_holder(self._storage)
         who = describe_holder(holder) if holder is not None else "a writer that has gone"
-        raise CommitConflictError(
+        raise TableHeldError(
             f"the table {self._storage.base_uri!r} was taken over by {who} while this writer gave no sign: what it was "
             "about to do has no effect, and can be run again"
         )
@@ -315,7 +315,7 @@ class Lease:
             try:
                 self._renew()
             except StorageError as error:
-                raise CommitConflictError(
+                raise TableHeldError(
                     f"the lease of {self._storage.base_uri!r} could not be renewed for {silent_ms / 1000:.1f} s "
                     f"({error}): another writer may take over; run the batch again"
                 ) from error

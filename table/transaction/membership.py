@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from table import clock
-from table.errors import CommitConflictError, CommitOutcomeUnknownError, StorageError
+from table.errors import CommitOutcomeUnknownError, StorageError, TableHeldError
 from table.log import get_logger
 from table.options.groups import HeartbeatSettings
 from table.storage.interface import OWN_FOLDER, Storage, join
@@ -88,7 +88,7 @@ class Membership(Lease):
                 return
             try:
                 super().hold(identity)
-            except CommitConflictError:
+            except TableHeldError:
                 if attempt + 1 == _TRIES:
                     raise
                 clock.sleep_s(_PATIENCE_S / _TRIES)  # whoever holds it alone may be about to open it

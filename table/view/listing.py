@@ -1,17 +1,13 @@
-"""Which partitions and data files there are. Whoever asks does not know who answers.
+"""Which partitions and data files there are, as a protocol. The caller does not know what answers.
 
-Today the store answers. A metadata table, a cache, or the paged listing of an object store can stand behind the same
-three questions later. Who must see what no commit names (a rollback, a check, whoever deletes a folder) asks the store
-itself: `StorageListing`.
+Today the store answers (`store_listing`). A metadata table or a cache can stand behind the same three questions later.
+A caller that looks for files which no commit names (a rollback, a check) asks the store: `HudiTable.store_listing`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
-from table import threads
-from table.files.partition_metadata import PARTITION_METAFILE
-from table.storage.interface import METAFOLDER, FileInfo, Storage, join
+from table.storage.interface import FileInfo
 
 
 class Listing(Protocol):
@@ -33,38 +29,3 @@ class Listing(Protocol):
         Raises:
             StorageError: when the store fails.
         """
-
-
-@dataclass(frozen=True)
-class StorageListing:
-    """What the store itself says (FileSystemBackedTableMetadata). Small and picklable: it goes to the workers.
-
-    Attributes:
-        storage: the table's.
-    """
-
-    storage: Storage
-
-    def list_partition_paths(self) -> list[str]:  # noqa: D102 as `Listing`
-        return sorted(path for path, _ in self.walk())
-
-    def list_files(self, partition_path: str) -> Sequence[FileInfo]:  # noqa: D102
-        return self.storage.list_dir(partition_path)
-
-    def walk(self) -> Iterator[tuple[str, Sequence[FileInfo]]]:
-        """As `Listing.walk`: level by level, and several folders at a time where a listing is a request."""
-        if self.storage.calls_at_once == 1:
-            yield from self._walk_levels(map)
-            return
-        with threads.make_pool(self.storage.calls_at_once, "hudistream-list") as pool:
-            yield from self._walk_levels(pool.map)
-
-    def _walk_levels(self, each: Callable[..., Iterable[Any]]) -> Iterator[tuple[str, Sequence[FileInfo]]]:
-        level = [""]
-        while level:
-            below: list[str] = []
-            for folder, entries in zip(level, each(self.storage.list_dir, level), strict=True):
-                if any(entry.name == PARTITION_METAFILE for entry in entries):
-                    yield folder, entries
-                below += [join(folder, e.name) for e in entries if e.is_dir and (folder or e.name != METAFOLDER)]
-            level = below

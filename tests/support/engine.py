@@ -9,7 +9,7 @@ from streaming.batch.workers import Batch
 from streaming.task.in_process import InProcessWorkers
 from table.options.write_options import parse_options
 from table.storage.local import LocalStorage
-from table.view.listing import StorageListing
+from table.view.store_listing import StorageListing
 
 OPTIONS = {
     "hoodie.table.name": "t",

@@ -13,7 +13,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 
 from table.config.writable import check_version_written
-from table.errors import CommitConflictError, TimelineMovedError
+from table.errors import TimelineMovedError
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.choices import TableType
@@ -125,8 +125,8 @@ def _plan(
     return ScheduledArchival(plan, snapshot, compaction) if plan.instants else None
 
 
-def _moves_too_fast(table: HudiTable) -> CommitConflictError:
-    return CommitConflictError(
+def _moves_too_fast(table: HudiTable) -> TimelineMovedError:
+    return TimelineMovedError(
         f"the timeline of {table.storage.base_uri!r} changed {_TRIES} times while an archival read it: nothing was "
         "archived; try again"
     )

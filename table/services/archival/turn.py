@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 
 from table import clock
-from table.errors import CommitConflictError, StorageError
+from table.errors import StorageError, TableHeldError
 from table.log import get_logger
 from table.storage.interface import OWN_FOLDER, Storage, join
 from table.transaction.lease_record import is_process_dead, this_machine, this_process
@@ -93,7 +93,7 @@ class Turn:
             if not self._is_free(holder):
                 self._forget()
                 who = f"process {holder.process}" if holder is not None else "a writer of another version"
-                raise CommitConflictError(
+                raise TableHeldError(
                     f"the table {self._storage.base_uri!r} is being archived by {who}: nothing was archived here; the "
                     f"turn is free when that archival is done, or {EXPIRY_MS / 1000:.0f} s after it died"
                 )
@@ -106,7 +106,7 @@ class Turn:
                     self._storage.delete_metafile(_sign_of(holder.owner))
                 return
         self._forget()
-        raise CommitConflictError(f"archivals of {self._storage.base_uri!r} take turns too fast: try again")
+        raise TableHeldError(f"archivals of {self._storage.base_uri!r} take turns too fast: try again")
 
     def _is_free(self, holder: TurnRecord | None) -> bool:
         if holder is not None and (not holder.owner or _is_dead(holder)):
@@ -130,7 +130,7 @@ class Turn:
             return
         self._touch()
         if self._register.find_last() != self._entry:
-            raise CommitConflictError(
+            raise TableHeldError(
                 f"another archival of {self._storage.base_uri!r} took over while this one gave no sign: this one stops"
             )
         self._seen_s = now_s

@@ -7,7 +7,7 @@ done again. Files are deleted one by one, each by its name, and only where two l
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from table.errors import CommitConflictError, HudiError
+from table.errors import ActionPendingError, HudiError
 from table.files.markers import delete_markers
 from table.files.partition_metadata import create_partition_metadata
 from table.hudi_table import HudiTable
@@ -110,7 +110,7 @@ def _mend_one(table: HudiTable, look: Look, finding: Finding) -> None:
         _sweep_markers(table, look, where)
     elif finding.kind is Kind.EMPTY_PARTITION:
         if look.pending:
-            raise CommitConflictError("an instant is pending: it may be about to write there")
+            raise ActionPendingError("an instant is pending: it may be about to write there")
         remove_emptied_partitions(table, [where])
 
 

@@ -8,7 +8,14 @@ from dataclasses import replace
 
 from table import clock
 from table.config.writable import check_version_written
-from table.errors import CommitConflictError, UnsupportedTableError
+from table.errors import (
+    ActionPendingError,
+    CommitConflictError,
+    InstantEndedError,
+    TableHeldError,
+    UnsupportedTableError,
+    WriteConflictError,
+)
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.choices import TableType
@@ -77,13 +84,13 @@ def request_compaction(table: HudiTable, settings: CompactionSettings) -> tuple[
     with ExitStack() as stack:
         try:
             stack.enter_context(hold_table(table.storage, "hudistream compact"))
-        except CommitConflictError as held:
+        except TableHeldError as held:
             return _request_between_batches(table, settings, held)
         return schedule_compaction(table, settings).timeline.pending_of(Action.COMPACTION)
 
 
 def _request_between_batches(
-    table: HudiTable, settings: CompactionSettings, held: CommitConflictError
+    table: HudiTable, settings: CompactionSettings, held: TableHeldError
 ) -> tuple[Instant, ...]:
     """Requests a compaction beside the writer that holds the table. That one waits for the word on a provisional plan.
 
@@ -102,7 +109,7 @@ def _request_between_batches(
             why = str(conflict)
             log.debug("compaction_put_off", table=table.storage.base_uri, turn=turn, why=why)
         clock.sleep_s(min(0.05 * 2**turn, 2.0) * (0.5 + clock.jitter()))
-    raise CommitConflictError(
+    raise ActionPendingError(
         f"no compaction was requested in {_TURNS} turns; the last time: {why}. Wait for the end of what is pending, or "
         "roll it back where its writer is dead (`hudistream clean`); beside a stream that never rests let the stream "
         "request it: set compaction.schedule.enabled=true, and compaction.async.enabled=false to leave its execution "
@@ -181,20 +188,20 @@ def schedule_compaction(
 
 def _check_nothing_pending(timeline: Timeline) -> None:
     for pending in timeline.pending_of(*WRITE_ACTIONS, Action.RESTORE, Action.ROLLBACK):
-        raise CommitConflictError(f"{pending.file_name} is pending: no compaction is planned before its end")
+        raise ActionPendingError(f"{pending.file_name} is pending: no compaction is planned before its end")
 
 
 def _keep(table: HudiTable, compaction: Instant, holder: LeaseRecord | None) -> None:
     if holder is not None and find_holder(table.storage) != holder:
-        raise CommitConflictError("the table changed hands while a compaction was planned")
+        raise WriteConflictError("the table changed hands while a compaction was planned")
     if decide_plan(table.storage, compaction.time, KEPT) != KEPT:
-        raise CommitConflictError(f"the compaction {compaction.time} was withdrawn by a writer that waited for it")
+        raise InstantEndedError(f"the compaction {compaction.time} was withdrawn by a writer that waited for it")
 
 
 def _check_nothing_written(planned_from: Timeline, now: Timeline, mine: Instant) -> None:
     """Between the look and the request a writer that shares the table may have written, or planned the same."""
     for other in now.pending_of(Action.COMPACTION, Action.LOG_COMPACTION):
         if other.time != mine.time:
-            raise CommitConflictError(f"the compaction {other.time} was planned at the same time as {mine.time}")
+            raise WriteConflictError(f"the compaction {other.time} was planned at the same time as {mine.time}")
     for time in sorted(now.committed_times - planned_from.committed_times):
-        raise CommitConflictError(f"{time} was committed while a compaction was planned, which does not know of it")
+        raise WriteConflictError(f"{time} was committed while a compaction was planned, which does not know of it")

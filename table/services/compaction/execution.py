@@ -8,7 +8,7 @@ from functools import partial
 
 from table import clock
 from table.config.writable import check_version_written
-from table.errors import CommitConflictError, UnsupportedTableError
+from table.errors import InstantEndedError, UnsupportedTableError
 from table.hudi_table import HudiTable
 from table.keys.keygen import find_key_column
 from table.lock import NO_LOCK
@@ -174,12 +174,12 @@ def _check_not_undone(table: HudiTable, pending: Instant, end: EndRecord | None)
         return
     for state in (State.INFLIGHT, State.REQUESTED):
         delete_instant_file(table.storage, name_instant(table.layout, pending.time, Action.COMPACTION, state))
-    raise CommitConflictError(f"the compaction {pending.time} was undone while it ran; its files are deleted")
+    raise InstantEndedError(f"the compaction {pending.time} was undone while it ran; its files are deleted")
 
 
 def _check_is_wanted(found: Instant | None, time: str) -> None:
     if found is None:
-        raise CommitConflictError(
+        raise InstantEndedError(
             f"the compaction {time} was withdrawn while it ran; its files are deleted before the next batch"
         )
 
@@ -202,7 +202,7 @@ def _check_is_whole(table: HudiTable, written: CommitMetadata, time: str) -> Non
     }
     gone = next((stat.path for stat in written.stats if stat.path not in there), None)
     if gone is not None:
-        raise CommitConflictError(
+        raise InstantEndedError(
             f"{gone}, which the compaction {time} wrote, was deleted: another engine carries out the same compaction, "
             "and it is left to it. Let one engine compact: hoodie.compact.inline=false there, or "
             "hoodie.datasource.write.streaming.disable.compaction=true here"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from table import clock
 from table.config.table_config import load_table_config, update_properties
 from table.config.writable import check_version_written
-from table.errors import CommitConflictError, TableNotFoundError, UnsupportedTableError
+from table.errors import ActionPendingError, TableNotFoundError, UnsupportedTableError
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.choices import CompactionStrategy, TableType
@@ -122,7 +122,7 @@ def _settle(table: HudiTable, lease: Lease, heartbeat: HeartbeatSettings, *, fol
             carry_out_cleans(schedule_clean(table, _SUPERSEDED), _SUPERSEDED)
             _check_no_logs(table)
     for pending in table.load_timeline().pending:
-        raise CommitConflictError(f"{pending.file_name} is pending: let the writer that began it finish it first")
+        raise ActionPendingError(f"{pending.file_name} is pending: let the writer that began it finish it first")
 
 
 def _check_no_logs(table: HudiTable) -> None:

@@ -12,6 +12,7 @@ from table.timeline.metadata.commit import CommitMetadata
 from table.transaction.commit import begin_commit, complete_commit
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat
 from table.transaction.lease import Lease
+from table.transaction.outcome import LostCommit
 
 _OPERATION = "UPSERT"  # what a sink does that names none
 
@@ -36,6 +37,8 @@ def make_first_commit(snapshot: Snapshot, identity: WriterIdentity, lease: Lease
     action = Action.DELTA_COMMIT if merge_on_read else Action.COMMIT
     pending = begin_commit(snapshot, _OPERATION, identity, lease, action)
     delete_before_first_commit(snapshot.table, pending.time)
-    complete_commit(pending, CommitMetadata((), _OPERATION), "", lambda _: {}, lease)
+    outcome = complete_commit(pending, CommitMetadata((), _OPERATION), "", lambda _: {}, lease)
+    if isinstance(outcome, LostCommit):
+        raise outcome.error()
     delete_heartbeat(snapshot.storage, pending.time)
     return snapshot.again()

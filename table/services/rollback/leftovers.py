@@ -8,7 +8,7 @@ and so does a file group whose replace commit is archived while its files are st
 from collections.abc import Collection, Iterable, Mapping
 
 from table import threads
-from table.errors import CommitConflictError, StorageError
+from table.errors import StorageError, TimelineMovedError
 from table.files.log.instants import is_written_by, read_instants
 from table.files.markers import list_marked_instants
 from table.files.names import may_be_of_instant, parse_base_file
@@ -109,7 +109,7 @@ def _check_not_archived(table: HudiTable, times: Collection[str]) -> None:
         return
     for commit in read_archived_commits(table.archived_timeline):
         if commit.time in times:
-            raise CommitConflictError(
+            raise TimelineMovedError(
                 f"commit {commit.time} is in the archive, and its files look like those of no commit: nothing is "
                 "archived, and nothing was deleted; `hudistream check` examines the table"
             )

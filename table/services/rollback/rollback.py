@@ -8,7 +8,14 @@ from contextlib import nullcontext, suppress
 from dataclasses import replace
 
 from table import clock
-from table.errors import CommitConflictError, CorruptFileError, StorageError
+from table.errors import (
+    ActionPendingError,
+    CommitConflictError,
+    CorruptFileError,
+    InstantEndedError,
+    StorageError,
+    TableHeldError,
+)
 from table.files.log.instants import find_writers, is_written_by
 from table.files.markers import (
     APPEND,
@@ -113,7 +120,7 @@ def roll_back_failed_writes(
 def _end_pending_writes(snapshot: Snapshot, dead: frozenset[str], owner: str, *, shared: bool) -> Snapshot:
     """Finishes rollbacks that were begun, and ends the writes of these times that are pending yet."""
     for restore in snapshot.timeline.pending_of(Action.RESTORE):
-        raise CommitConflictError(
+        raise ActionPendingError(
             f"{restore.file_name} is pending: finish the restore (`hudistream savepoint restore`), or with the writer "
             "that began it"
         )
@@ -141,7 +148,7 @@ def _find_alive(
     now_ms = measure_now_ms(storage, identity.owner)
     for instant in snapshot.timeline.pending_of(*WRITES):
         if is_clustering(snapshot, instant):
-            raise CommitConflictError(
+            raise ActionPendingError(
                 f"{instant.file_name} is a pending clustering of another writer: finish it there first"
             )
         writer = find_live_writer(storage, instant.time, heartbeat, now_ms)
@@ -149,7 +156,7 @@ def _find_alive(
             continue
         assert writer is not None
         if beside is Beside.NOBODY or (beside is Beside.OTHER_ENGINES and writer.sink_id):
-            raise CommitConflictError(
+            raise TableHeldError(
                 f"instant {instant.time} is being written by a live writer (sink {writer.sink_id!r}, query "
                 f"{writer.query_id!r}) that knows no leases; this is sink {identity.sink_id!r}, query "
                 f"{identity.query_id!r}: one writer per table; stop the other one, or wait "
@@ -193,7 +200,7 @@ def _carry_out_rollback(snapshot: Snapshot, instant: Instant, owner: str) -> Ins
     now = snapshot.table.load_timeline().find(instant.time, instant.action)
     if now is None or now.is_completed:
         delete_instant_file(storage, rollback)
-        raise CommitConflictError(f"instant {instant.time} was finished by its writer while it was to be rolled back")
+        raise InstantEndedError(f"instant {instant.time} was finished by its writer while it was to be rolled back")
     return execute_rollback(snapshot.table, rollback, plan, owner)
 
 
@@ -223,7 +230,7 @@ def resume_rollback(snapshot: Snapshot, rollback: Instant, owner: str) -> None:
     end = find_end(storage, plan.instant_time, action)
     if target is not None and target.is_completed and (end is None or end.is_commit):
         if rollback.state is not State.REQUESTED:
-            raise CommitConflictError(
+            raise ActionPendingError(
                 f"{rollback.file_name} is undoing a completed commit: finish that restore with the writer that began it"
             )
         if not decide_end(storage, EndRecord(rollback.time, Action.ROLLBACK, ROLLBACK, owner)).is_commit:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from table.errors import CommitConflictError, HudiError, InvalidConfigError, UnsupportedTableError
+from table.errors import ActionPendingError, HudiError, InstantEndedError, InvalidConfigError, UnsupportedTableError
 from table.files.log.instants import is_written_by
 from table.files.names import parse_log_file
 from table.hudi_table import HudiTable
@@ -37,13 +37,13 @@ def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
         raise InvalidConfigError(f"a savepoint holds {time}: delete the savepoint first; nothing was undone")
     cleans = timeline.pending_of(Action.CLEAN)
     if cleans:
-        raise CommitConflictError(
+        raise ActionPendingError(
             f"the clean {cleans[0].time} is under way: finish it (`hudistream clean`), then roll back; nothing was "
             "undone"
         )
     compactions = [i for i in timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION) if i.time > time]
     if compactions:
-        raise CommitConflictError(
+        raise ActionPendingError(
             f"the compaction {compactions[0].time} is to read what {time} wrote: `hudistream rollback` the compaction "
             "first; nothing was undone"
         )
@@ -148,7 +148,7 @@ def decide_undo(table: HudiTable, request: Instant, lease: Lease, *checks: Calla
         end = decide_end(storage, EndRecord(request.time, request.action, COMMIT, lease.owner, completion_time=at))
     if not end.is_commit or not storage.exists(request.path):  # ended so long ago that the record was archived
         delete_instant_file(storage, request)
-        raise CommitConflictError(
+        raise InstantEndedError(
             f"{request.file_name} was ended by another writer, which took the table over: nothing was undone since; "
             "run the command again if need be"
         )

@@ -1,7 +1,7 @@
 """Rolling back a commit that is completed, by hand or for a restore (ListingBasedRollbackStrategy)."""
 
 from table.config.writable import check_version_written
-from table.errors import CommitConflictError, InvalidConfigError
+from table.errors import ActionPendingError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.services.rollback.rollback import WRITES, end_pending, undo_decided
@@ -110,7 +110,7 @@ def _roll_back(table: HudiTable, time: str, lease: Lease, *, force: bool) -> Non
         )
     pending = timeline.pending_of(*WRITES)
     if pending:
-        raise CommitConflictError(f"{pending[0].file_name} is pending: `hudistream rollback` it first")
+        raise ActionPendingError(f"{pending[0].file_name} is pending: `hudistream rollback` it first")
     if chosen.is_completed and any(f.action is Action.COMPACTION for f in timeline.files_of(time, Action.COMMIT)):
         raise InvalidConfigError(
             f"{time} is a compaction, which changed no row: to go back behind it, restore a savepoint; nothing was "

@@ -2,7 +2,7 @@
 
 from table import clock
 from table.config.writable import check_version_written
-from table.errors import CommitConflictError, InvalidConfigError
+from table.errors import ActionPendingError, CommitConflictError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.services.rollback.rollback import WRITES
@@ -101,7 +101,7 @@ def _request_restore(table: HudiTable, time: str, lease: Lease, *, force: bool) 
         raise InvalidConfigError(f"the savepoint {time} cannot be restored: {gone} does not exist; nothing was undone")
     writes = timeline.pending_of(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
     if writes:
-        raise CommitConflictError(
+        raise ActionPendingError(
             f"{writes[0].file_name} is pending: stop its writer, or `hudistream rollback` it first"
         )
     undone = [i for i in reversed(timeline.writes_by_time) if i.time > time]
@@ -128,7 +128,7 @@ def _finish_restore(table: HudiTable, pending: Instant, lease: Lease) -> Restore
             undo_commit(Snapshot.load(table), time, Action(action), lease, to_savepoint=True)
         except CommitConflictError as error:
             hint = f"the restore {pending.time} is under way: run the command again"
-            raise CommitConflictError(f"{error}; {hint}") from error
+            raise ActionPendingError(f"{error}; {hint}") from error
     timeline = table.load_timeline()
     rollbacks = {}
     for rollback in timeline.completed_of(Action.ROLLBACK):

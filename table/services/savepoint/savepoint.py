@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from table import clock
 from table.config.writable import check_version_written
-from table.errors import CommitConflictError, InvalidConfigError
+from table.errors import ActionPendingError, InvalidConfigError, WriteConflictError
 from table.files.log.instants import read_instants
 from table.hudi_table import HudiTable
 from table.log import get_logger
@@ -71,7 +71,7 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
     if problem is not None:
         for file in reversed(table.load_timeline().files_of(chosen.time, Action.SAVEPOINT)):
             delete_instant_file(storage, file)
-        raise CommitConflictError(
+        raise WriteConflictError(
             f"{problem} while the savepoint of {chosen.time} was made: it was withdrawn; finish the clean "
             "(`hudistream clean`) or the undoing, then make it again, of a later commit if need be"
         )
@@ -83,7 +83,7 @@ def _check_settled(timeline: Timeline, chosen: Instant) -> None:
     """Of several writers one may have begun before the commit, and end after it: readers of the commit see it then."""
     for pending in timeline.pending_of(*WRITE_ACTIONS):
         if pending.time < chosen.time:
-            raise CommitConflictError(
+            raise ActionPendingError(
                 f"{pending.file_name} began before the commit {chosen.time} and is pending: readers of that commit may "
                 "yet see more; make the savepoint once it has ended, or of an earlier commit"
             )
@@ -138,7 +138,7 @@ def _find_hole(before: Snapshot, chosen: Instant, files: Mapping[str, tuple[str,
         if instant.action is Action.CLEAN and instant.time not in known:
             try:
                 taken = load_cleaned(snapshot.storage, instant)
-            except CommitConflictError as error:  # it ended, or was archived, since: what it took is not known
+            except WriteConflictError as error:  # it ended, or was archived, since: what it took is not known
                 return str(error)
             lost = [join(path, name) for path, names in files.items() for name in names if join(path, name) in taken]
             if lost:

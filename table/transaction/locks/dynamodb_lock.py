@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from table import clock, threads
-from table.errors import CommitConflictError, StorageError
+from table.errors import StorageError, TableHeldError
 from table.options.lock_settings import LockProvider, LockSettings
 from table.transaction.locks.dynamodb_row import LockRow, Watched, may_take, watch
 from table.transaction.locks.dynamodb_table import LockTable, check_boto3
@@ -105,7 +105,7 @@ class DynamodbLock(PatientLock):
         if row is None or row.is_released:
             return None
         if not self.table.release(row):
-            raise CommitConflictError(f"the lock {self.place} changed hands or was renewed meanwhile: try it again")
+            raise TableHeldError(f"the lock {self.place} changed hands or was renewed meanwhile: try it again")
         return self._state(row)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from table import clock, threads
-from table.errors import CommitConflictError, InvalidConfigError, StorageError
+from table.errors import InvalidConfigError, StorageError, TableHeldError
 from table.log import get_logger
 from table.options.lock_settings import LockProvider, LockSettings
 from table.storage.interface import METAFOLDER, TEMPORARY_PREFIX, FileInfo, Storage, failed, join
@@ -236,7 +236,7 @@ class FilesystemLock(PatientLock):
         if found is None:
             return None
         if self.path.look() != found:
-            raise CommitConflictError(f"the lock {self.place} changed hands meanwhile: it was not broken")
+            raise TableHeldError(f"the lock {self.place} changed hands meanwhile: it was not broken")
         self.path.delete()
         return self._state(found)
 
@@ -279,7 +279,7 @@ class FilesystemGrip:
             StorageError: the store fails.
         """
         if self._may_be_replaced:
-            raise CommitConflictError(
+            raise TableHeldError(
                 f"the lock {self._lock.place} was held for longer than hoodie.write.lock.filesystem.expire="
                 f"{self._lock.settings.filesystem_expiry_min} minutes, and others may have taken it: run it again, or "
                 "raise the option for all writers of the table"
@@ -288,9 +288,7 @@ class FilesystemGrip:
         if data == self.content:
             return
         now = "nobody: the file was deleted" if data is None else describe_lock_info(data)
-        raise CommitConflictError(
-            f"the lock {self._lock.place} is not held any more, it belongs to {now}: run it again"
-        )
+        raise TableHeldError(f"the lock {self._lock.place} is not held any more, it belongs to {now}: run it again")
 
     def release(self) -> None:
         """Deletes the file if it is ours. One that may have expired is left to whoever comes next.

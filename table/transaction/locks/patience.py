@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from table import clock, threads
-from table.errors import BrokenInvariantError, CommitConflictError, HudiError, StorageError
+from table.errors import BrokenInvariantError, HudiError, StorageError, TableHeldError
 from table.log import get_logger
 from table.options.lock_settings import LockSettings
 from table.transaction.locks.provider import HeldLock, LockState
@@ -125,9 +125,9 @@ class PatientLock(ABC):
             state = None
         return describe_holder(state)
 
-    def _refusal(self, holder: str, started_s: float) -> CommitConflictError:
+    def _refusal(self, holder: str, started_s: float) -> TableHeldError:
         waited_s = clock.ms_since(started_s) / 1000
-        return CommitConflictError(
+        return TableHeldError(
             f"the lock {self.place} is held by {holder}; waited {waited_s:.1f} s: run it again, wait longer "
             "(hoodie.write.lock.wait_time_ms, hoodie.write.lock.client.num_retries), or look at it with "
             "`hudistream lock show`"

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from table import clock, threads
-from table.errors import CommitConflictError, HudiError, StorageError
+from table.errors import HudiError, StorageError, TableHeldError
 from table.log import get_logger
 from table.transaction.locks.patience import describe_holder
 from table.transaction.locks.provider import CLOCK_DRIFT_MS, LockState
@@ -91,11 +91,11 @@ class RenewedGrip(ABC):
         """
         with self._mutex:
             if self._is_lost or not self._renew():
-                raise CommitConflictError(
+                raise TableHeldError(
                     f"the lock {self._place} is not held any more: its record is that of {self._holder()}; run it again"
                 )
             if self._has_ended() or clock.monotonic_s() >= self._trusted_until_s:
-                raise CommitConflictError(
+                raise TableHeldError(
                     f"renewing the lock {self._place} took longer than it is valid ({self._validity_ms / 1000:g} s): "
                     "run it again, or let locks be valid for longer"
                 )

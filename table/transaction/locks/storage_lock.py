@@ -6,7 +6,7 @@ itself, says nothing; then the object is read, and what it holds decides.
 """
 
 from table import clock
-from table.errors import CommitConflictError, InvalidConfigError, StorageError
+from table.errors import InvalidConfigError, StorageError, TableHeldError
 from table.options.lock_settings import LockProvider, LockSettings
 from table.storage.interface import Storage
 from table.storage.versions import VersionedFile
@@ -166,7 +166,7 @@ class StorageLock(PatientLock):
                 LockProvider.STORAGE, self.place, True, f"owner {record.owner}", None, record.valid_until_ms
             )
         if self.file.replace(record.released(), found.version) is None:
-            raise CommitConflictError(f"the lock {self.place} changed hands meanwhile: it was not broken")
+            raise TableHeldError(f"the lock {self.place} changed hands meanwhile: it was not broken")
         return state
 
 

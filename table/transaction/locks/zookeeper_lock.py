@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 
 from table import clock, threads
-from table.errors import CommitConflictError, StorageError
+from table.errors import StorageError, TableHeldError
 from table.log import get_logger
 from table.options.lock_settings import LockProvider, LockSettings
 from table.transaction.locks.line import in_order, name_in_line, who_is_before
@@ -135,7 +135,7 @@ class ZookeeperLock(PatientLock):
             return None
         name, node = found
         if not self._connected().delete(f"{self.path}/{name}"):
-            raise CommitConflictError(f"the lock {self.place} changed hands meanwhile: it was not broken")
+            raise TableHeldError(f"the lock {self.place} changed hands meanwhile: it was not broken")
         return self._state(node)
 
 
@@ -171,7 +171,7 @@ class ZookeeperGrip:
             if not self._is_lost:
                 self._is_lost = True
                 self._lock.forget(self._session)
-            raise CommitConflictError(
+            raise TableHeldError(
                 f"the lock {self._lock.place} is not held any more: ZooKeeper has ended the session, or somebody "
                 f"deleted {self._path}; run it again"
             )

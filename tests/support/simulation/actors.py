@@ -16,7 +16,7 @@ from table.options.write_groups import OverwriteSettings
 from table.storage.interface import join
 from table.timeline.metadata.commit import decode_commit
 from table.timeline.metadata.rollback import RollbackMetadata, encode_rollback_metadata
-from table.view.listing import StorageListing
+from table.view.store_listing import StorageListing
 
 from .disk import SimStorage
 from .reader import needed_files

@@ -250,7 +250,7 @@ def test_files_grow_by_copying_on_s3(s3):
 
 
 def test_folders_of_a_table_are_listed_side_by_side(s3, monkeypatch):
-    from table.view.listing import StorageListing
+    from table.view.store_listing import StorageListing
 
     storage = open_storage("s3a://lake/wide", s3)
     Engine(storage).write(0, rows(range(40), lambda number: f"a/p{number % 20}"))

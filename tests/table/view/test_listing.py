@@ -16,7 +16,7 @@ from table.scan.read_table import list_snapshot_files
 from table.services.clean.clean import clean
 from table.services.clean.judgement import judge_files
 from table.storage.local import LocalStorage
-from table.view.listing import StorageListing
+from table.view.store_listing import StorageListing
 
 SETTINGS = CleanSettings(commits_retained=1, incremental=False, grace_ms=0)
 

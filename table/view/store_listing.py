@@ -1,0 +1,44 @@
+"""The files of a table as the store itself lists them (FileSystemBackedTableMetadata)."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from table import threads
+from table.files.partition_metadata import PARTITION_METAFILE
+from table.storage.interface import METAFOLDER, FileInfo, Storage, join
+
+
+@dataclass(frozen=True)
+class StorageListing:
+    """What the store itself says. Small and picklable: it goes to the workers.
+
+    Attributes:
+        storage: the table's.
+    """
+
+    storage: Storage
+
+    def list_partition_paths(self) -> list[str]:  # noqa: D102 as `Listing`
+        return sorted(path for path, _ in self.walk())
+
+    def list_files(self, partition_path: str) -> Sequence[FileInfo]:  # noqa: D102
+        return self.storage.list_dir(partition_path)
+
+    def walk(self) -> Iterator[tuple[str, Sequence[FileInfo]]]:
+        """As `Listing.walk`: level by level, and several folders at a time where a listing is a request."""
+        if self.storage.calls_at_once == 1:
+            yield from self._walk_levels(map)
+            return
+        with threads.make_pool(self.storage.calls_at_once, "hudistream-list") as pool:
+            yield from self._walk_levels(pool.map)
+
+    def _walk_levels(self, each: Callable[..., Iterable[Any]]) -> Iterator[tuple[str, Sequence[FileInfo]]]:
+        level = [""]
+        while level:
+            below: list[str] = []
+            for folder, entries in zip(level, each(self.storage.list_dir, level), strict=True):
+                if any(entry.name == PARTITION_METAFILE for entry in entries):
+                    yield folder, entries
+                below += [join(folder, e.name) for e in entries if e.is_dir and (folder or e.name != METAFOLDER)]
+            level = below

@@ -20,9 +20,9 @@ from table.timeline.active_timeline import sweep_temporaries
 from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import Action
 from table.transaction.heartbeat import WriterIdentity, sweep_heartbeats
-from table.transaction.lease import Lease, measure_now_ms
+from table.transaction.lease import Lease
 from table.transaction.liveness import Beside
-from table.transaction.membership import Membership
+from table.transaction.signs import measure_now_ms
 
 
 class Recovery:
@@ -61,9 +61,9 @@ class Recovery:
         snapshot = self._end_dead_writes(table, identity, lease)
         self._look_behind_rollbacks(snapshot)
         emptied = services.take_emptied()
-        if not isinstance(lease, Membership):  # others may be about to write there
+        if lease.beside is Beside.NOBODY:  # others may be about to write there
             remove_emptied_partitions(table, emptied)
-        if isinstance(lease, Membership) and not lease.is_shared:
+        if lease.beside is Beside.OTHER_ENGINES:
             snapshot = make_first_commit(snapshot, identity, lease)
             lease.share()
         if not self._key_encoding_seen:
@@ -79,9 +79,7 @@ class Recovery:
         heartbeat = self._options.heartbeat
         try:
             own, commits = self._cleanup.under_way, self._commits
-            found = roll_back_failed_writes(
-                table, identity, heartbeat, beside=_beside(lease), swept=own, commits=commits
-            )
+            found = roll_back_failed_writes(table, identity, heartbeat, beside=lease.beside, swept=own, commits=commits)
         except CommitConflictError:
             lease.release()  # whoever ends what stands in the way, a restore above all, needs the table for it
             raise
@@ -105,10 +103,3 @@ class Recovery:
         if snapshot.config.table_type == TableType.MERGE_ON_READ:
             delete_rolled_back_elsewhere(snapshot.table, foreign.keys())
         self._rollbacks_seen = rollbacks
-
-
-def _beside(lease: Lease) -> Beside:
-    """Who may be writing beside the holder of a lease."""
-    if lease.is_shared:
-        return Beside.MEMBERS
-    return Beside.OTHER_ENGINES if isinstance(lease, Membership) else Beside.NOBODY

@@ -21,9 +21,10 @@ from table.storage.opening import open_storage
 from table.timeline.end_record import find_end
 from table.timeline.instant import Action
 from table.transaction.heartbeat import find_live_writer
-from table.transaction.lease import find_holder, read_age_ms
+from table.transaction.lease import find_holder
 from table.transaction.lease_record import describe_holder, is_dead_here
 from table.transaction.membership import is_open
+from table.transaction.signs import read_age_ms
 from table.transaction.unnamed_operation import check_goes_on
 
 _KEEPS_VERSION = ("hoodie.write.table.version=6", "hoodie.write.auto.upgrade=false")

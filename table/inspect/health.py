@@ -15,8 +15,9 @@ from table.snapshot import Snapshot
 from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.pins import PINS_FOLDER, parse_pin
-from table.transaction.lease import find_holder, read_age_ms
+from table.transaction.lease import find_holder
 from table.transaction.lease_record import describe_holder, is_dead_here
+from table.transaction.signs import read_age_ms
 from table.view.file_group import FileGroup
 
 COMMITS_SEEN = 10

@@ -18,13 +18,19 @@ from dataclasses import replace
 from functools import partial
 from typing import NoReturn
 
-from table import clock, threads
-from table.errors import CommitOutcomeUnknownError, InvalidConfigError, StorageError, TableHeldError
+from table import clock
+from table.errors import (
+    BrokenInvariantError,
+    CommitOutcomeUnknownError,
+    InvalidConfigError,
+    StorageError,
+    TableHeldError,
+)
 from table.log import get_logger
 from table.options.groups import HeartbeatSettings
 from table.storage.interface import OWN_FOLDER, Storage, join
-from table.timeline.active_timeline import create_settled
-from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat
+from table.transaction.heartbeat import WriterIdentity
+from table.transaction.keeper import Keeper
 from table.transaction.lease_record import (
     LeaseRecord,
     decode_lease,
@@ -33,10 +39,11 @@ from table.transaction.lease_record import (
     this_machine,
     this_process,
 )
-from table.version import SIGN
+from table.transaction.liveness import Beside
+from table.transaction.register import Register
+from table.transaction.signs import forget_sign, list_signs, measure_age_ms
 
 LEASE_FOLDER = join(OWN_FOLDER, "lease")
-ALIVE_FOLDER = join(OWN_FOLDER, "alive")
 COMMANDS = "hudistream "
 """What the names of commands that hold a table begin with."""
 _TRIES, _FORGOTTEN_AFTER = 20, 10  # times the time of a lease
@@ -46,45 +53,8 @@ log = get_logger("hudistream.lease")
 
 def find_holder(storage: Storage) -> LeaseRecord | None:
     """Who holds the table; None where nobody ever has."""
-    for _ in range(_TRIES):
-        numbers = _numbers(storage)
-        if not numbers:
-            return None
-        try:
-            return decode_lease(max(numbers), storage.read(join(LEASE_FOLDER, str(max(numbers)))))
-        except FileNotFoundError:
-            continue  # taken over between the two calls
-    raise StorageError(f"the lease of {storage.base_uri!r} changes hands faster than it can be read")
-
-
-def _numbers(storage: Storage) -> list[int]:
-    return [int(entry.name) for entry in storage.list_dir(LEASE_FOLDER) if entry.name.isdigit()]
-
-
-def measure_age_ms(storage: Storage, owner: str | None, me: str) -> int | None:
-    """How long ago an owner was alive, by the store's clock alone.
-
-    Args:
-        storage: the table's.
-        owner: a writer; None: any writer but this one.
-        me: this writer.
-
-    Returns:
-        Milliseconds; None where the owner left no sign.
-    """
-    storage.put(join(ALIVE_FOLDER, me), SIGN)
-    times = {entry.name: entry.modified_ms for entry in storage.list_dir(ALIVE_FOLDER)}
-    now_ms = times.pop(me, None)
-    signs = times.values() if owner is None else [times[owner]] if owner in times else []
-    newest = max(signs, default=None)
-    return None if newest is None or now_ms is None else max(0, now_ms - newest)
-
-
-def measure_now_ms(storage: Storage, me: str) -> int:
-    """The store's time: that of a file just written."""
-    storage.put(join(ALIVE_FOLDER, me), SIGN)
-    times = {entry.name: entry.modified_ms for entry in storage.list_dir(ALIVE_FOLDER)}
-    return times.get(me, clock.now_ms())
+    last = Register(storage, LEASE_FOLDER).find_last()
+    return decode_lease(last.number, last.data) if last is not None else None
 
 
 def may_take_over(
@@ -124,19 +94,6 @@ def may_take_over(
     return age is None or age > expiry_ms
 
 
-def read_age_ms(storage: Storage, owner: str | None) -> int | None:
-    """About how long ago an owner was alive, for people: by this machine's clock, writing nothing.
-
-    Args:
-        storage: the table's.
-        owner: a writer; None: any writer.
-    """
-    times = {entry.name: entry.modified_ms for entry in storage.list_dir(ALIVE_FOLDER)}
-    signs = times.values() if owner is None else [times[owner]] if owner in times else []
-    newest = max(signs, default=None)
-    return max(0, clock.now_ms() - newest) if newest is not None else None
-
-
 # owner -> the lease, for writers of this process
 _OF_THIS_PROCESS: weakref.WeakValueDictionary[str, "Lease"] = weakref.WeakValueDictionary()
 
@@ -150,7 +107,6 @@ class Lease:
 
     Attributes:
         owner: this writer's identity, of its own for each writer.
-        missed: renewals that failed.
         is_busy: whether a batch is under way.
         is_shared: whether others hold the table, too (`table.transaction.membership`).
         is_over: told whether the streaming query of another writer in this process has ended.
@@ -160,16 +116,23 @@ class Lease:
         self._storage, self._settings = storage, settings
         self.owner = clock.fresh_uuid()
         self._process = os.getpid()
-        self.missed = 0
+        self._register = Register(storage, LEASE_FOLDER)
+        self._keeper = Keeper(storage, self.owner, settings.interval_ms)
         self.is_busy = False
         self.is_over: Callable[[WriterIdentity], bool] = lambda _: False
         _OF_THIS_PROCESS[self.owner] = self
         self._record: LeaseRecord | None = None
-        self._renewed_s = 0.0
         self.is_shared = False
-        self._stopped: threads.Signal | None = None
-        self._thread: threads.RunningThread | None = None
-        self._beating: tuple[str, WriterIdentity, str | None] | None = None
+
+    @property
+    def missed(self) -> int:
+        """Renewals that failed."""
+        return self._keeper.missed
+
+    @property
+    def beside(self) -> Beside:
+        """Who may be writing beside the holder."""
+        return Beside.NOBODY
 
     @property
     def is_held(self) -> bool:
@@ -207,24 +170,21 @@ class Lease:
         record = self._record
         if record is not None and (identity.query_id is None or record.identity == identity):
             # a write beside the stream of the same sink takes nothing over from it
-            if max(_numbers(self._storage), default=0) != record.number:
+            if self._register.last_number != record.number:
                 self._lose()
             return
-        self._renew()
+        self._keeper.renew()
         try:
             record = self._take(identity)
         except BaseException:
             with suppress(StorageError):  # who holds nothing is not among the living
-                self._storage.delete_metafile(join(ALIVE_FOLDER, self.owner))
+                forget_sign(self._storage, self.owner)
             raise
         self._begin_to_keep(record)
 
     def _begin_to_keep(self, record: LeaseRecord) -> None:
         self._record = record
-        if self._thread is None:
-            self._stopped = threads.make_signal()
-            stopped = self._stopped
-            self._thread = threads.start_thread(lambda: self._keep(stopped), "hudistream-lease", daemon=True)
+        self._keeper.start()
 
     def _take(self, identity: WriterIdentity) -> LeaseRecord:
         storage = self._storage
@@ -241,34 +201,29 @@ class Lease:
                 )
             number = holder.number + 1 if holder is not None else 1
             record = LeaseRecord(number, identity, this_machine(), this_process())
-            path, data = join(LEASE_FOLDER, str(number)), record.encode()
-            try:
-                if create_settled(storage, path, data) != data:
-                    continue
-            except CommitOutcomeUnknownError as error:
-                raise StorageError(f"it is not known who holds the lease of {storage.base_uri!r}: {error}") from error
-            if max(_numbers(storage), default=number) != number:
-                storage.delete_metafile(join(LEASE_FOLDER, str(number)))  # somebody was faster by more than one
+            if not self._make(record):
                 continue
-            self._delete_older(number)
             self._sweep_signs()
             if holder is not None and holder.identity is not None and holder.identity.owner != self.owner:
                 log.info("lease_taken_over", table=storage.base_uri, before=describe_holder(holder))
-                storage.delete_metafile(join(ALIVE_FOLDER, holder.identity.owner))
+                forget_sign(storage, holder.identity.owner)
             return record
         raise TableHeldError(f"the table {storage.base_uri!r} changes hands too fast: run the batch again")
 
-    def _delete_older(self, number: int) -> None:
-        for older in _numbers(self._storage):
-            if older < number:
-                self._storage.delete_metafile(join(LEASE_FOLDER, str(older)))
+    def _make(self, record: LeaseRecord) -> bool:
+        """Makes a record the one that counts. Returns False where another process was faster."""
+        try:
+            return self._register.append(record.number - 1, record.encode()) is not None
+        except CommitOutcomeUnknownError as error:
+            address = self._storage.base_uri
+            raise StorageError(f"it is not known who holds the lease of {address!r}: {error}") from error
 
     def _sweep_signs(self) -> None:
         """Deletes signs of life that writers left behind long ago."""
-        times = {entry.name: entry.modified_ms for entry in self._storage.list_dir(ALIVE_FOLDER)}
+        times = list_signs(self._storage)
         for owner, modified_ms in times.items():
             if times.get(self.owner, 0) - modified_ms > _FORGOTTEN_AFTER * self._settings.expiry_ms:
-                self._storage.delete_metafile(join(ALIVE_FOLDER, owner))
+                forget_sign(self._storage, owner)
 
     def confirm(self) -> None:
         """Looks on the store whether the lease is still held.
@@ -291,6 +246,14 @@ class Lease:
             "about to do has no effect, and can be run again"
         )
 
+    def share(self) -> None:
+        """Opens the table for others, where several writers may hold it.
+
+        Raises:
+            BrokenInvariantError: this lease is for one writer alone.
+        """
+        raise BrokenInvariantError(f"the lease of {self._storage.base_uri!r} is for one writer alone")
+
     def find_share(self) -> tuple[int, int]:
         """This writer's place among those that hold the table, from 0, and how many they are."""
         return (0, 1)
@@ -310,10 +273,10 @@ class Lease:
         Raises:
             CommitConflictError: the lease has run out.
         """
-        silent_ms = (clock.monotonic_s() - self._renewed_s) * 1000
+        silent_ms = self._keeper.silent_ms
         if silent_ms > self._settings.expiry_ms * 0.75:
             try:
-                self._renew()
+                self._keeper.renew()
             except StorageError as error:
                 raise TableHeldError(
                     f"the lease of {self._storage.base_uri!r} could not be renewed for {silent_ms / 1000:.1f} s "
@@ -331,31 +294,11 @@ class Lease:
             identity: the writer.
             sight: as the heartbeat was begun with.
         """
-        self._beating = None if instant_time is None or identity is None else (instant_time, identity, sight)
-
-    def _keep(self, stopped: threads.Signal) -> None:
-        while not stopped.wait(self._settings.interval_ms / 1000):
-            try:
-                self._renew()
-                beating = self._beating
-                if beating is not None:
-                    write_heartbeat(self._storage, *beating)
-                    if self._beating != beating:
-                        delete_heartbeat(self._storage, beating[0])  # the batch ended while we wrote
-            except Exception as error:  # noqa: BLE001 whatever a backend raises, the next renewal may succeed
-                self.missed += 1
-                log.warning("lease_not_renewed", table=self._storage.base_uri, error=repr(error), missed=self.missed)
-
-    def _renew(self) -> None:
-        started_s = clock.monotonic_s()
-        self._storage.put(join(ALIVE_FOLDER, self.owner), SIGN)
-        self._renewed_s = started_s
+        self._keeper.beat_for(instant_time, identity, sight)
 
     def _forget(self) -> None:
         self._record = None
-        if self._stopped is not None:
-            self._stopped.set()
-        self._thread = self._stopped = None
+        self._keeper.stop()
 
     def release(self) -> None:
         """Releases the table, if this process holds it. If that fails, the lease expires."""
@@ -367,9 +310,9 @@ class Lease:
             holder = find_holder(self._storage)
             if holder == record:  # not another one of the same number, in a table that was deleted and made anew
                 free = replace(record, number=record.number + 1, identity=None)
-                self._storage.create_exclusive(join(LEASE_FOLDER, str(free.number)), free.encode(), durable=True)
-                self._storage.delete_metafile(join(LEASE_FOLDER, str(record.number)))
-            self._storage.delete_metafile(join(ALIVE_FOLDER, self.owner))
+                self._storage.create_exclusive(self._register.path(free.number), free.encode(), durable=True)
+                self._storage.delete_metafile(self._register.path(record.number))
+            forget_sign(self._storage, self.owner)
         except StorageError as error:
             log.warning("lease_not_released", table=self._storage.base_uri, error=str(error))
 

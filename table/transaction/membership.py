@@ -18,14 +18,15 @@ from contextlib import suppress
 from dataclasses import replace
 
 from table import clock
-from table.errors import CommitOutcomeUnknownError, StorageError, TableHeldError
+from table.errors import StorageError, TableHeldError
 from table.log import get_logger
 from table.options.groups import HeartbeatSettings
 from table.storage.interface import OWN_FOLDER, Storage, join
-from table.timeline.active_timeline import create_settled
 from table.transaction.heartbeat import WriterIdentity
-from table.transaction.lease import ALIVE_FOLDER, LEASE_FOLDER, Lease, find_holder
+from table.transaction.lease import Lease, find_holder
 from table.transaction.lease_record import LeaseRecord
+from table.transaction.liveness import Beside
+from table.transaction.signs import forget_sign, give_sign, list_signs
 from table.version import SIGN
 
 SHARED = "several-writers"
@@ -67,7 +68,12 @@ class Membership(Lease):
 
     def __init__(self, storage: Storage, settings: HeartbeatSettings) -> None:
         super().__init__(storage, settings)
-        self._is_member = self._asked = False
+        self._asked = False
+
+    @property
+    def beside(self) -> Beside:
+        """The other members; before the table is opened for them, only engines that know no leases."""
+        return Beside.MEMBERS if self.is_shared else Beside.OTHER_ENGINES
 
     def hold(self, identity: WriterIdentity) -> None:
         """Joins the others; where there are none, takes the table alone: `share` then opens it.
@@ -99,10 +105,10 @@ class Membership(Lease):
         holder = find_holder(self._storage)
         if not is_open(holder):
             return False
-        self._is_member = True
-        self._renew()
+        self._keeper.shared_sign = SHARED
+        self._keeper.renew()
         if find_holder(self._storage) != holder:
-            self._is_member = False
+            self._keeper.shared_sign = None
             return False
         assert holder is not None
         self.is_shared = True
@@ -118,18 +124,13 @@ class Membership(Lease):
         """
         mine = self._record
         assert mine is not None
-        self._is_member = True
-        self._renew()
+        self._keeper.shared_sign = SHARED
+        self._keeper.renew()
         record = LeaseRecord(mine.number + 1, _EVERYBODY)
-        path, data = join(LEASE_FOLDER, str(record.number)), record.encode()
-        try:
-            if create_settled(self._storage, path, data) != data:
-                self._lose()
-        except CommitOutcomeUnknownError as error:
-            raise StorageError(f"it is not known who holds the lease of {self._storage.base_uri!r}: {error}") from error
+        if not self._make(record):
+            self._lose()
         self._record, self.is_shared = record, True
         self.confirm()
-        self._delete_older(record.number)
 
     def find_share(self) -> tuple[int, int]:
         """This writer's place among the members that are alive, from 0, and how many they are."""
@@ -138,7 +139,7 @@ class Membership(Lease):
 
     def _find_alive(self) -> set[str]:
         """Owners whose sign of life is younger than a lease, counted from the newest sign of all."""
-        entries = {entry.name: entry.modified_ms for entry in self._storage.list_dir(ALIVE_FOLDER)}
+        entries = list_signs(self._storage)
         newest = max(entries.values(), default=0)
         oldest = newest - self._settings.expiry_ms - self._storage.time_granularity_ms
         return {name for name, beat in entries.items() if beat >= oldest and name != SHARED}
@@ -168,14 +169,9 @@ class Membership(Lease):
             with suppress(StorageError):  # it expires
                 self._storage.delete_metafile(join(TURNS_FOLDER, self.owner))
 
-    def _renew(self) -> None:
-        super()._renew()
-        if self._is_member:
-            self._storage.put(join(ALIVE_FOLDER, SHARED), SIGN)
-
     def _forget(self) -> None:
         super()._forget()
-        self._is_member = self.is_shared = False
+        self.is_shared = False
 
     def release(self) -> None:
         """Leaves. The last member releases the table; if that fails, the lease expires."""
@@ -186,12 +182,12 @@ class Membership(Lease):
         self._forget()
         storage = self._storage
         try:
-            storage.put(join(ALIVE_FOLDER, SHARED), SIGN)  # what others' signs are compared with
-            storage.delete_metafile(join(ALIVE_FOLDER, self.owner))
+            give_sign(storage, SHARED)  # what others' signs are compared with
+            forget_sign(storage, self.owner)
             if not self._find_alive() and find_holder(storage) == record:
                 # whoever joins right now looks whether the table is still open before it counts itself in
                 free = LeaseRecord(record.number + 1, None)
-                storage.create_exclusive(join(LEASE_FOLDER, str(free.number)), free.encode(), durable=True)
-                storage.delete_metafile(join(LEASE_FOLDER, str(record.number)))
+                storage.create_exclusive(self._register.path(free.number), free.encode(), durable=True)
+                storage.delete_metafile(self._register.path(record.number))
         except StorageError as error:
             log.warning("lease_not_released", table=storage.base_uri, error=str(error))

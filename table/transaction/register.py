@@ -50,11 +50,11 @@ class Register:
             StorageError: the register changes faster than it can be read.
         """
         for _ in range(_TRIES):
-            number = max(self._numbers(), default=0)
+            number = self.last_number
             if number == 0:
                 return None
             try:
-                return Entry(number, self.storage.read(self._path(number)))
+                return Entry(number, self.storage.read(self.path(number)))
             except FileNotFoundError:
                 continue  # the next entry was made between the two calls
         raise StorageError(f"{self.folder} of {self.storage.base_uri!r} changes faster than it can be read")
@@ -73,20 +73,26 @@ class Register:
             CommitOutcomeUnknownError: the store does not say whose the entry is.
         """
         number = last + 1
-        if create_settled(self.storage, self._path(number), data) != data:
+        if create_settled(self.storage, self.path(number), data) != data:
             return None
         numbers = self._numbers()
         if max(numbers, default=number) != number:
-            self.storage.delete_metafile(self._path(number))  # the number had been taken, and deleted, long ago
+            self.storage.delete_metafile(self.path(number))  # the number had been taken, and deleted, long ago
             return None
         with suppress(StorageError):  # the entry is made; the process that makes the next one deletes what is left
             for older in numbers:
                 if older < number:
-                    self.storage.delete_metafile(self._path(older))
+                    self.storage.delete_metafile(self.path(older))
         return Entry(number, data)
 
-    def _path(self, number: int) -> str:
+    def path(self, number: int) -> str:
+        """The file of an entry, relative to the table."""
         return join(self.folder, str(number))
+
+    @property
+    def last_number(self) -> int:
+        """The number of the entry that counts; 0 where there never was one."""
+        return max(self._numbers(), default=0)
 
     def _numbers(self) -> list[int]:
         return [int(entry.name) for entry in self.storage.list_dir(self.folder) if entry.name.isdigit()]

@@ -35,8 +35,9 @@ from table.timeline.metadata.rollback import (
 )
 from table.transaction.commit import begin_commit
 from table.transaction.heartbeat import WriterIdentity, decode_identity
-from table.transaction.lease import ALIVE_FOLDER, Lease, find_holder
+from table.transaction.lease import Lease, find_holder
 from table.transaction.lease_record import LeaseRecord, is_dead_here, this_machine
+from table.transaction.signs import ALIVE_FOLDER
 
 SINK = "hoodie.datasource.write.streaming.checkpoint.identifier"
 EVERYTHING = key_set(rows(range(60)))

@@ -15,8 +15,9 @@ from table import HudiError, InvalidConfigError, read_table
 from table.options.groups import HeartbeatSettings
 from table.storage.local import LocalStorage
 from table.transaction.heartbeat import WriterIdentity
-from table.transaction.lease import ALIVE_FOLDER, Lease, find_holder
+from table.transaction.lease import Lease, find_holder
 from table.transaction.membership import Membership
+from table.transaction.signs import ALIVE_FOLDER
 
 SHARED = {
     "hoodie.write.concurrency.mode": "optimistic_concurrency_control",

@@ -28,9 +28,10 @@ from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
 from table.transaction.commit_facts import is_clustering, load_rolled_back_time
 from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer, is_older_than_any_task
-from table.transaction.lease import find_holder, read_age_ms
+from table.transaction.lease import find_holder
 from table.transaction.lease_record import LeaseRecord, is_dead_here
 from table.transaction.membership import is_open
+from table.transaction.signs import read_age_ms
 from table.view.file_group import (
     BaseFile,
     CommittedInstants,

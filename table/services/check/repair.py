@@ -22,7 +22,8 @@ from table.timeline.active_timeline import sweep_temporaries
 from table.timeline.end_record import delete_end
 from table.transaction.commit import delete_strays
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, is_older_than_any_task, sweep_heartbeats
-from table.transaction.lease import Lease, measure_now_ms
+from table.transaction.lease import Lease
+from table.transaction.signs import measure_now_ms
 from table.view.file_group import BaseFile
 
 log = get_logger("hudistream.check")

@@ -63,9 +63,9 @@ from table.transaction.heartbeat import (
     delete_heartbeat,
     find_live_writer,
 )
-from table.transaction.lease import measure_now_ms
 from table.transaction.liveness import Beside, Standing, judge_writer
 from table.transaction.lock import Step, guarded
+from table.transaction.signs import measure_now_ms
 
 WRITES = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLUSTERING)
 

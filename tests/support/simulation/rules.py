@@ -19,7 +19,7 @@ from table.services.savepoint import restore, savepoint
 from table.storage.interface import join
 from table.timeline import active_timeline
 from table.timeline.active_timeline import begin_instant, read_instant
-from table.transaction import commit, completion, conflicts, lease
+from table.transaction import commit, completion, conflicts, keeper, lease
 from table.transaction.liveness import judge_writer
 from table.write import write_log
 
@@ -76,8 +76,8 @@ def _no_fence(self, _instant_time):
 
 def _keep_once(self, stopped):
     """Rule 8: the first error ends the renewal of the lease."""
-    while not stopped.wait(self._settings.interval_ms / 1000):
-        self._renew()
+    while not stopped.wait(self._interval_ms / 1000):
+        self.renew()
 
 
 def _hold_without_asking(self, _identity):
@@ -171,7 +171,7 @@ RULES = {
         (lease.Lease, "hold", _hold_without_asking), (lease.Lease, "confirm", lambda _: None),
         (commit, "_check_alone", lambda *_: None),
     ],
-    "8: renewals do nothing else": [(lease.Lease, "_keep", _keep_once)],
+    "8: renewals do nothing else": [(keeper.Keeper, "_keep", _keep_once)],
     "9: completion looks at what it was planned from": [(commit, "find_conflict", lambda _: None)],
     "10: services and operators take turns": [
         (savepoint, "_find_hole", lambda *_: None), (clean, "load_savepointed", lambda *_: {}),

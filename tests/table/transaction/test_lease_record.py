@@ -23,9 +23,10 @@ from table.transaction.heartbeat import (
     heartbeat_path,
     write_heartbeat,
 )
-from table.transaction.lease import ALIVE_FOLDER, LEASE_FOLDER, Lease, find_holder, may_take_over
+from table.transaction.lease import LEASE_FOLDER, Lease, find_holder, may_take_over
 from table.transaction.lease_record import LeaseRecord, decode_lease, describe_holder, is_dead_here, this_machine
 from table.transaction.provisional import KEPT, WITHDRAWN, decode_word, encode_word
+from table.transaction.signs import ALIVE_FOLDER
 from table.version import VERSION
 
 SETTINGS = HeartbeatSettings(interval_ms=1_000_000, tolerable_misses=1)

@@ -10,8 +10,9 @@ from table.options.groups import HeartbeatSettings
 from table.storage.interface import join
 from table.storage.local import LocalStorage
 from table.transaction.heartbeat import WriterIdentity
-from table.transaction.lease import ALIVE_FOLDER, Lease, find_holder, hold_table
+from table.transaction.lease import Lease, find_holder, hold_table
 from table.transaction.membership import TURNS_FOLDER, Membership, first_of_all, is_open
+from table.transaction.signs import ALIVE_FOLDER
 
 SETTINGS = HeartbeatSettings(60_000)
 

@@ -8,7 +8,6 @@ both encodings: direct ones, and the timeline server's ``MARKERS<n>`` lists (Mar
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 from table import threads
 from table.files.log.instants import is_written_by
@@ -47,20 +46,6 @@ def create_marker(storage: Storage, instant_time: str, marker: MarkerName, ticke
 def is_of_instant_alone(storage: Storage, instant_time: str, marker: MarkerName) -> bool:
     """Whether a file goes with the instant that announced it: one that it appended to holds rows of others, too."""
     return marker.kind != APPEND or is_written_by(storage, marker.data_file, instant_time)
-
-
-def delete_announced(storage: Storage, instant_time: str, marker: MarkerName) -> bool:
-    """Deletes the file that a marker announces, and keeps one that waits from being published.
-
-    A log file that another instant wrote into, too, stays: older writers append to log files.
-
-    Returns:
-        Whether there was such a file.
-    """
-    if storage.has_fence:
-        with suppress(FileNotFoundError):  # one of a marker list of another engine
-            storage.revoke(marker.data_file, storage.read(marker_path(instant_time, marker)).decode())
-    return is_of_instant_alone(storage, instant_time, marker) and storage.delete(marker.data_file)
 
 
 def delete_marker(storage: Storage, instant_time: str, marker: MarkerName) -> None:

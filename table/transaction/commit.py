@@ -17,7 +17,8 @@ from table.errors import (
     TimelineMovedError,
     WriteConflictError,
 )
-from table.files.markers import delete_announced, delete_marker, delete_markers, delete_some_markers, list_markers
+from table.files.markers import delete_markers, list_markers
+from table.files.publication import delete_announced, forget_committed, forget_stray, walk_markers
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.snapshot import Snapshot
@@ -328,17 +329,12 @@ def carry_out_commit(table: HudiTable, end: EndRecord) -> Instant:
 
 
 def delete_strays(storage: Storage, time: str, referenced: frozenset[str]) -> None:
-    """Deletes files that markers announce and the commit does not name (HoodieTable.reconcileAgainstMarkers).
-
-    A store without a fence is looked at twice: a task may have announced itself between.
-    """
-    for _ in range(1 if storage.has_fence else 2):
-        for marker in list_markers(storage, time):
-            if marker.data_file not in referenced:
-                if delete_announced(storage, time, marker):
-                    log.warning("stray_file_deleted", table=storage.base_uri, instant_time=time, path=marker.data_file)
-                if storage.has_fence:  # else the marker stays until the instant is swept: a late task may yet publish
-                    delete_marker(storage, time, marker)
+    """Deletes files that markers announce and the commit does not name (HoodieTable.reconcileAgainstMarkers)."""
+    for marker in walk_markers(storage, time):
+        if marker.data_file not in referenced:
+            if delete_announced(storage, time, marker):
+                log.warning("stray_file_deleted", table=storage.base_uri, instant_time=time, path=marker.data_file)
+            forget_stray(storage, time, marker)
 
 
 def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
@@ -366,14 +362,6 @@ def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
 
 
 def clean_up_commit(storage: Storage, instant_time: str, stats: tuple[WriteStat, ...]) -> None:
-    """Removes heartbeat and markers of a completed commit, markers last: their sweep finds what is left.
-
-    Without a fence the markers of files that the commit does not name stay: a late task may yet publish one.
-    """
+    """Removes heartbeat and markers of a completed commit, markers last: their sweep finds what is left."""
     delete_heartbeat(storage, instant_time)
-    if storage.has_fence:
-        delete_markers(storage, instant_time)
-        return
-    referenced = {stat.path for stat in stats}
-    named = [marker for marker in list_markers(storage, instant_time) if marker.data_file in referenced]
-    delete_some_markers(storage, instant_time, named)
+    forget_committed(storage, instant_time, frozenset(stat.path for stat in stats))

@@ -9,12 +9,10 @@ import json
 from collections.abc import Container
 from dataclasses import asdict, dataclass
 
-from table import clock
 from table.options.groups import HeartbeatSettings
 from table.storage.interface import METAFOLDER, Storage, join
 from table.version import VERSION
 
-LONGEST_TASK_MS = 24 * 3_600_000
 HEARTBEAT_FOLDER = join(METAFOLDER, ".heartbeat")
 
 
@@ -153,8 +151,3 @@ def find_live_writer(
             except FileNotFoundError:
                 return None
     return None
-
-
-def is_older_than_any_task(time: str, zone: str) -> bool:
-    """Whether no task of an instant can still run. Stores without a fence rest on it."""
-    return clock.now_ms() - clock.parse_instant_time(time, zone) > LONGEST_TASK_MS

@@ -3,6 +3,7 @@
 from table.errors import StorageError
 from table.files.markers import create_marker
 from table.files.names import MarkerName
+from table.files.publication import confirm_published
 from table.storage.interface import Stage
 from table.write.context import WriteContext
 
@@ -30,7 +31,7 @@ def announce(context: WriteContext, marker: MarkerName) -> Stage:
 def check_not_ended(context: WriteContext, path: str) -> None:
     """Looks whether the instant is still open (rule 4), after its marker is there.
 
-    Where the store has no fence, the task looks again before and after it publishes.
+    Where the store has no fence, the task looks again before and after it publishes (`table.files.publication`).
 
     Raises:
         StorageError: the instant has ended.
@@ -40,15 +41,9 @@ def check_not_ended(context: WriteContext, path: str) -> None:
 
 
 def check_still_wanted(context: WriteContext, path: str) -> None:
-    """Without a fence: whoever ended the instant while we wrote has looked for this file before it was there.
+    """Looks once more, after the file was published, where the store needs it (`confirm_published`).
 
     Raises:
         StorageError: the instant has ended; the file is deleted.
     """
-    if context.storage.has_fence:
-        return
-    try:
-        check_not_ended(context, path)
-    except StorageError:
-        context.storage.delete(path)
-        raise
+    confirm_published(context.storage, path, lambda: check_not_ended(context, path))

@@ -4,6 +4,7 @@ A commit writes log files of its own, and appends to none. So what a failed comm
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +17,7 @@ from table.files.base.summary import BaseFileSummary
 from table.files.log.encode_blocks import data_blocks, delete_block
 from table.files.log.framing import BlockType, LogBlock, encode_block
 from table.files.names import LogFileName, MarkerName, log_write_token
+from table.files.publication import discard, publish
 from table.records.merge import delete_flags
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import join
@@ -173,10 +175,7 @@ class _LogFile:
 
     def close(self) -> tuple[WriteStat, BaseFileSummary]:
         storage = self.context.storage
-        if not storage.has_fence:
-            check_not_ended(self.context, self.path)
-        self._sink.close()
-        storage.publish(self.path, self._stage, self._sink)
+        publish(storage, self.path, self._stage, self._sink, lambda: check_not_ended(self.context, self.path))
         self.flushes.begin(storage, self.path, self.size_bytes)
         check_still_wanted(self.context, self.path)
         return self._stat(), BaseFileSummary(0, self.size_bytes, 0)
@@ -208,9 +207,5 @@ class _LogFile:
 
     def abandon(self) -> None:
         """Closes the open file after a failure. The rollback finds it by its marker."""
-        try:
-            if self.context.storage.has_fence:
-                self.context.storage.discard(self.path, self._stage, self._sink)
-            self._sink.close()
-        except (OSError, StorageError):
-            return
+        with suppress(OSError, StorageError):
+            discard(self.context.storage, self.path, self._stage, self._sink)

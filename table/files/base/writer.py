@@ -12,6 +12,7 @@ Of a row group that updates touch, the chunks they leave alone can be copied, to
 """
 
 import zlib
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,6 +33,7 @@ from table.files.parquet.name_chunk import encode_name_chunk
 from table.files.parquet.patched_group import write_patched_group
 from table.files.parquet.row_group_writer import RowGroupWriter
 from table.files.parquet.row_groups import RowGroup, encode_group, shifted_group, with_chunk
+from table.files.publication import discard, publish
 from table.log import get_logger
 from table.options.groups import BaseFileSettings
 from table.schema.avro_schema import FILE_NAME, RECORD_KEY
@@ -266,15 +268,12 @@ class BaseFileWriter:
         entries = encode_entries(self._avro_schema, bloom, bounds)
         end = join_footer(groups, like, entries, self._settings.codec)
         self._sink.write(end)
-        if self._announced is not None and not self._storage.has_fence:
-            self._announced.check_not_ended()
-        self._sink.close()
-        if self._stage is not None:
-            self._storage.publish(self._path, self._stage, self._sink)
         size = data_end + len(end)
-        if self._announced is not None:
+        if self._announced is not None and self._stage is not None:
+            publish(self._storage, self._path, self._stage, self._sink, self._announced.check_not_ended)
             self._announced.flush(size)
         else:
+            self._sink.close()
             self._storage.sync(self._path)
         contents = FileContents(bounds, bloom, self._kept_rows(), tuple(self._written))
         return BaseFileSummary(self._rows, size, len(end), self._way, self._copied_bytes, contents), end
@@ -350,9 +349,5 @@ class BaseFileWriter:
         sink, self._sink = self._sink, None
         if sink is None:
             return
-        try:
-            if self._stage is not None and self._storage.has_fence:
-                self._storage.discard(self._path, self._stage, sink)
-            sink.close()
-        except (OSError, StorageError):
-            return
+        with suppress(OSError, StorageError):
+            discard(self._storage, self._path, self._stage, sink)

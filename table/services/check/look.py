@@ -15,6 +15,7 @@ from table.files.log.instants import LogInstants, read_instants
 from table.files.markers import list_marked_instants, list_marker_names
 from table.files.names import BASE_FILE_EXTENSION, parse_log_file, parse_marker
 from table.files.partition_metadata import PARTITION_METAFILE
+from table.files.publication import may_publish_late
 from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
 from table.services.rollback.rollback import WRITES
@@ -27,7 +28,7 @@ from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
 from table.transaction.commit_facts import is_clustering, load_rolled_back_time
-from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer, is_older_than_any_task
+from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer
 from table.transaction.lease import find_holder
 from table.transaction.lease_record import LeaseRecord, is_dead_here
 from table.transaction.membership import is_open
@@ -353,7 +354,7 @@ def _list_leftovers(table: HudiTable) -> Leftovers:
             broken[entry.name] = str(error)
     temporaries = tuple(list_temporaries(storage, clock.now_ms(), table.layout))
     heartbeats = tuple(entry.name for entry in storage.list_dir(HEARTBEAT_FOLDER) if not entry.is_dir)
-    kept = frozenset(time for time in markers if not storage.has_fence and not is_older_than_any_task(time, zone))
+    kept = frozenset(time for time in markers if may_publish_late(storage, time, zone))
     return Leftovers(markers, heartbeats, tuple(storage.staged_instants()), ends, broken, temporaries, kept)
 
 

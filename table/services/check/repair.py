@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from table.errors import ActionPendingError, HudiError
-from table.files.markers import delete_markers
 from table.files.partition_metadata import create_partition_metadata
+from table.files.publication import forget_ended
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.groups import HeartbeatSettings
@@ -21,7 +21,7 @@ from table.services.rollback.rollback import roll_back_failed_writes
 from table.timeline.active_timeline import sweep_temporaries
 from table.timeline.end_record import delete_end
 from table.transaction.commit import delete_strays
-from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, is_older_than_any_task, sweep_heartbeats
+from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, sweep_heartbeats
 from table.transaction.lease import Lease
 from table.transaction.signs import measure_now_ms
 from table.view.file_group import BaseFile
@@ -134,8 +134,7 @@ def _sweep_markers(table: HudiTable, look: Look, time: str) -> None:
     storage.fence(time)
     delete_strays(storage, time, named | held)
     delete_heartbeat(storage, time)
-    if storage.has_fence or is_older_than_any_task(time, table.config.timezone):
-        delete_markers(storage, time)
+    forget_ended(storage, time, table.config.timezone)
 
 
 def _sweep_small_files(table: HudiTable, lease: Lease, look: Look, heartbeat: HeartbeatSettings) -> None:

@@ -1,11 +1,11 @@
 """What late tasks left of instants that are over: files, markers and heartbeats, swept before each batch."""
 
-from table.files.markers import delete_markers
+from table.files.publication import forget_ended
 from table.services.rollback.undone_files import find_referenced
 from table.snapshot import Snapshot
 from table.timeline.instant import Action
 from table.transaction.commit import delete_strays
-from table.transaction.heartbeat import delete_heartbeat, heartbeat_path, is_older_than_any_task
+from table.transaction.heartbeat import delete_heartbeat, heartbeat_path
 
 
 def sweep_late_files(snapshot: Snapshot, marked: list[str], staged: list[str], *, shared: bool = False) -> None:
@@ -32,8 +32,7 @@ def sweep_late_files(snapshot: Snapshot, marked: list[str], staged: list[str], *
             continue
         delete_strays(storage, time, referenced)
         delete_heartbeat(storage, time)
-        if storage.has_fence or is_older_than_any_task(time, snapshot.config.timezone):
-            delete_markers(storage, time)
+        forget_ended(storage, time, snapshot.config.timezone)
     for instant in snapshot.timeline.completed_writes[-1:]:
         if instant.action is Action.REPLACE_COMMIT:
             delete_heartbeat(storage, instant.time)  # one that only took files away has no markers to be found by

@@ -12,6 +12,7 @@ from table.errors import StorageError, TimelineMovedError
 from table.files.log.instants import is_written_by, read_instants
 from table.files.markers import list_marked_instants
 from table.files.names import may_be_of_instant, parse_base_file
+from table.files.publication import is_final, may_publish_late
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.choices import TableType
@@ -25,7 +26,6 @@ from table.timeline.archived_timeline import read_archived_commits
 from table.timeline.end_record import ENDS_FOLDER
 from table.timeline.instant import Action
 from table.transaction.commit_facts import load_rolled_back_time
-from table.transaction.heartbeat import is_older_than_any_task
 from table.view.file_group import parse_data_files
 
 log = get_logger("hudistream.leftovers")
@@ -46,11 +46,10 @@ def find_held(snapshot: Snapshot, plan: ArchivalPlan) -> frozenset[str]:
             replaced = snapshot.commits.read(instant).replaced
             if any(_holds_groups(snapshot.table, path, ids) for path, ids in replaced.items()):
                 held.add(instant.time)
-    if not storage.has_fence:
-        zone = snapshot.config.timezone
-        marked = {time for time in list_marked_instants(storage) if not is_older_than_any_task(time, zone)}
-        line = plan.first_active or snapshot.timeline.first_active_time or ""
-        held |= {time for time in marked if time < line}
+    if not is_final(storage):
+        zone, line = snapshot.config.timezone, plan.first_active or snapshot.timeline.first_active_time or ""
+        marked = list_marked_instants(storage)
+        held |= {time for time in marked if time < line and may_publish_late(storage, time, zone)}
     return frozenset(held)
 
 
@@ -126,7 +125,7 @@ def _undone_files(table: HudiTable, plan: ArchivalPlan, retired: Retired) -> lis
 
 
 def _protected(table: HudiTable) -> frozenset[str]:
-    if not table.storage.has_fence:
+    if not is_final(table.storage):
         return frozenset()
     return frozenset(entry.name.partition(".")[0] for entry in table.storage.list_dir(ENDS_FOLDER))
 

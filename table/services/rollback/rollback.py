@@ -17,15 +17,9 @@ from table.errors import (
     TableHeldError,
 )
 from table.files.log.instants import find_writers, is_written_by
-from table.files.markers import (
-    APPEND,
-    delete_announced,
-    delete_markers,
-    is_of_instant_alone,
-    list_marked_instants,
-    list_markers,
-)
+from table.files.markers import APPEND, is_of_instant_alone, list_marked_instants, list_markers
 from table.files.names import parse_log_file
+from table.files.publication import delete_announced, forget_rolled_back, walk_markers
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.groups import HeartbeatSettings
@@ -318,12 +312,10 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan, ow
     named = {storage.relative(path): request.partition_path for request in plan.requests for path in request.files}
     begun = begin_instant(storage, rollback)
     storage.fence(time)
-    for _ in range(1 if storage.has_fence else 2):
-        markers = list_markers(storage, time)
-        for marker in markers:
-            if is_of_instant_alone(storage, time, marker):
-                delete_announced(storage, time, marker)
-                named.setdefault(marker.data_file, marker.data_file.rpartition("/")[0])
+    for marker in walk_markers(storage, time):
+        if is_of_instant_alone(storage, time, marker):
+            delete_announced(storage, time, marker)
+            named.setdefault(marker.data_file, marker.data_file.rpartition("/")[0])
     for path in named:
         if goes_with(storage, path, plan):
             storage.delete(path)
@@ -342,8 +334,7 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan, ow
     )
     completed = _complete(table, begun, encode_rollback_metadata(metadata), owner)
     delete_heartbeat(storage, time)
-    if storage.has_fence:  # else the markers stay until they are swept: a late task may yet publish
-        delete_markers(storage, time)
+    forget_rolled_back(storage, time)
     log.info(
         "write_rolled_back",
         table=storage.base_uri,

@@ -15,8 +15,9 @@ from table import InvalidConfigError, StorageError, UnsupportedTableError
 from table.clock import parse_instant_time
 from table.files.log.framing import BlockType, Header, LogBlock, encode_block
 from table.files.log.instants import find_writers
-from table.files.markers import APPEND, create_marker, delete_announced
+from table.files.markers import APPEND, create_marker
 from table.files.names import MarkerName, parse_log_file
+from table.files.publication import delete_announced
 from table.hudi_table import HudiTable
 from table.scan.plan import plan_scan
 from table.scan.read_slice import read_slice

@@ -20,13 +20,10 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PARTS = ("encoding", "filters", "rest", "reading")
-DELTAS, SHARED = "hudistream.parquet.delta.encodings", "hudistream.parquet.shared.key.chunk"
+SHARED = "hudistream.parquet.shared.key.chunk"
 FORMS = {
     "now": (),
-    "numbers as differences": (f"{DELTAS}=numbers",),
-    "text as differences": (f"{DELTAS}=all",),
     "keys stored once": (f"{SHARED}=true",),
-    "both": (f"{DELTAS}=all", f"{SHARED}=true"),
 }
 BEFORE = "before"
 

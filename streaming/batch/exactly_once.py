@@ -11,7 +11,6 @@ from table.snapshot import Snapshot
 from table.transaction.checkpoint import Verdict, already_committed
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import Lease
-from table.transaction.unnamed_operation import check_goes_on, check_writes_go_on
 
 
 def check_name(options: WriteOptions, batch: Batch) -> None:
@@ -74,26 +73,3 @@ def _is_committed(ledger: BatchLedger, snapshot: Snapshot, batch_id: int | None,
         return True
     ledger.check_gap(snapshot, last, identity.sink_id, batch_id)
     return False
-
-
-def check_unnamed_operation(
-    options: WriteOptions, ledger: BatchLedger, snapshot: Snapshot, batch_id: int | None
-) -> None:
-    """Refuses to change silently what a sink does whose options name no operation.
-
-    Args:
-        options: of the sink.
-        ledger: knows the committed batches.
-        snapshot: the table as it is now.
-        batch_id: of the batch at hand; None outside of a stream.
-
-    Raises:
-        InvalidConfigError: the sink's last commit was an insert.
-    """
-    if options.operation is not None:
-        return
-    sink_id = options.sink.id
-    if batch_id is None:
-        check_writes_go_on(snapshot, sink_id)
-    else:
-        check_goes_on(ledger.find_last_batch(snapshot, sink_id), sink_id)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from streaming.batch.agreement import Agreement, agree
 from streaming.batch.bad_rows import check_bad_rows
-from streaming.batch.exactly_once import check_name, check_unnamed_operation, find_writer
+from streaming.batch.exactly_once import check_name, find_writer
 from streaming.batch.failed_batch import BatchProgress
 from streaming.batch.ledger import BatchLedger
 from streaming.batch.marker_cleanup import MarkerCleanup
@@ -206,7 +206,6 @@ class MicroBatchWriter:
             log.info("batch_skipped", table=self.table, batch_id=batch.batch_id, sink_id=identity.sink_id)
             return BatchSummary(self.table, batch.batch_id, None, skipped=True)
         self.progress.is_new = True
-        check_unnamed_operation(self._options, self._ledger, snapshot, batch.batch_id)
         job = self._begin(snapshot, batch, writer)
         self.progress.instant_time = job.pending.time
         timing.end("prepare")

@@ -10,7 +10,6 @@ from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TABLE_VERSIO
 from table.config.writable import check_can_write, check_path_is_free
 from table.errors import HudiError
 from table.hudi_table import HudiTable
-from table.inspect.explain import find_last_batch
 from table.keys.keygen import check_key_encoding
 from table.options.choices import ConcurrencyMode, TableType
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
@@ -25,7 +24,6 @@ from table.transaction.lease import find_holder
 from table.transaction.lease_record import describe_holder, is_dead_here
 from table.transaction.membership import is_open
 from table.transaction.signs import read_age_ms
-from table.transaction.unnamed_operation import check_goes_on
 
 _KEEPS_VERSION = ("hoodie.write.table.version=6", "hoodie.write.auto.upgrade=false")
 _NO_METADATA_TABLE = "hoodie.metadata.enable=false"
@@ -120,12 +118,6 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
         findings += _tried(lambda: clock.check_skew(last, clock.now_ms(), config.timezone), "clock and timeline agree")
     stored = find_stored_key(snapshot)
     findings += _tried(lambda: check_key_encoding(config, stored), "record keys are spelled as here")
-    if options is not None and options.operation is None:
-        sink_id = options.sink.id
-        findings += _tried(
-            lambda: check_goes_on(find_last_batch(snapshot, sink_id), sink_id),
-            "no operation is given, which means upsert; the sink has inserted no batch there",
-        )
     findings += _examine_pending(snapshot, options or WriteOptions())
     findings += _examine_readers(snapshot, config)
     return findings

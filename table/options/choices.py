@@ -131,14 +131,6 @@ class Codec(Choice):
     NONE = "none"
 
 
-class DeltaEncodings(Choice):
-    """``hudistream.parquet.delta.encodings``: what is stored as differences where that pays."""
-
-    NONE = "none"
-    NUMBERS = "numbers"
-    ALL = "all"
-
-
 class BloomType(Choice):
     """``hoodie.bloom.index.filter.type``."""
 

@@ -11,7 +11,6 @@ from table.options.choices import (
     Codec,
     CompactionStrategy,
     CompactionTrigger,
-    DeltaEncodings,
     LogBlockFormat,
 )
 from table.options.numbers import Number, Share, Size, Tasks, Whole
@@ -42,8 +41,6 @@ class BaseFileSettings(Settings):
         full_bytes: size at which a file takes no more keys: a fitted filter has no room for more than it holds then.
             Sinks give `SizeSettings.max_file_bytes`. None: files have no such size.
         dictionary: whether columns of the table are dictionary-encoded.
-        delta_encodings: columns without a dictionary that are stored as differences where that pays: none, whole
-            numbers and times, or text as well. Some readers know no such text.
         shared_key_chunk: the record key and the column that holds the same text are stored once, under both names.
         verify_share: share of the files made of copied row groups that are read whole before they count.
     """
@@ -58,7 +55,6 @@ class BaseFileSettings(Settings):
     bloom_headroom: float = option(2.0, Number(0, 1e6))
     full_bytes: int | None = option(None, Size(1))
     dictionary: bool = option(default=True, kind=Flag())
-    delta_encodings: DeltaEncodings = option(DeltaEncodings.NONE, OneOf(DeltaEncodings, what="delta encodings"))
     shared_key_chunk: bool = option(default=False, kind=Flag())
     verify_share: float = option(0.0, Share())
 

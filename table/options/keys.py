@@ -138,7 +138,6 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
             "base_file.row_group_bytes", Size(_MB, _MB), "Arrow bytes of rows that make a row group, in MB."
         ),
         "hoodie.parquet.dictionary.enabled": HonouredKey("base_file.dictionary"),
-        "hudistream.parquet.delta.encodings": HonouredKey("base_file.delta_encodings"),
         "hudistream.parquet.shared.key.chunk": HonouredKey("base_file.shared_key_chunk"),
         "hoodie.index.bloom.num_entries": HonouredKey("base_file.bloom_entries"),
         "hoodie.index.bloom.fpp": HonouredKey("base_file.bloom_fpp"),

@@ -24,12 +24,11 @@ KEYS = {
     "hoodie.datasource.write.precombine.field": "ts",
     "hoodie.datasource.write.partitionpath.field": "p",
 }
-DELTAS, SHARED = "hudistream.parquet.delta.encodings", "hudistream.parquet.shared.key.chunk"
+SHARED = "hudistream.parquet.shared.key.chunk"
 FORMS = {
     "default": {},
-    "differences": {DELTAS: "all"},
     "shared": {SHARED: "true"},
-    "shared_differences_snappy": {DELTAS: "all", SHARED: "true", "hoodie.parquet.compression.codec": "snappy"},
+    "shared_snappy": {SHARED: "true", "hoodie.parquet.compression.codec": "snappy"},
     "dynamic_filter": {"hoodie.bloom.index.filter.type": "DYNAMIC_V0"},
     "hive_style": {"hoodie.datasource.write.hive_style_partitioning": "true"},
     "merge_on_read": {"hoodie.datasource.write.table.type": "MERGE_ON_READ"},
@@ -154,28 +153,3 @@ def test_a_commit_that_a_crash_left_pending_is_seen_when_the_next_sink_has_ended
     both = {row["id"]: row for batch in batches for row in batch.to_pylist()}
     held = pa.Table.from_pylist(list(both.values()), EVERY_TYPE).select(["id", "ts", "half"])
     assert in_order(trino.ask("SELECT id, ts, half FROM crashed")) == rows_of(held)
-
-
-def test_differences_of_every_kind_are_read(tmp_path, trino):
-    path, count = str(tmp_path / "t"), 40_000
-    steps = [number * 7919 % 1_000_003 - 500_000 for number in range(count)]
-    rows = pa.table(
-        {
-            "id": [f"{number * 2654435761 % 2**32:08x}-k" for number in range(count)],
-            "edge": pa.array([None if step % 7 == 0 else step * 67 for step in steps], pa.int64()),
-            "at": pa.array([1_767_225_600_000_000 + abs(step) for step in steps], pa.timestamp("us", "UTC")),
-            "seq": [f"20260101_{number:09}" for number in range(count)],
-        }
-    )
-    with ArrowSink(path, {"hoodie.table.name": "steps", DELTAS: "all"}, key="id", order_by="at") as sink:
-        sink.write(rows)
-        sink.write(rows.slice(17_000, 500))
-    [file] = live_files(path)
-    group = pq.read_metadata(file).row_group(0)
-    used = {encoding for chunk in map(group.column, range(group.num_columns)) for encoding in chunk.encodings}
-    assert used >= {"DELTA_BINARY_PACKED", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"}
-    trino.add("steps", path, HudiTable.open(path).schema)
-    assert in_order(trino.ask("SELECT id, edge, at, seq FROM steps")) == rows_of(rows)
-    assert trino.ask("SELECT count(*) FROM steps WHERE edge BETWEEN -100 AND 100") == [
-        [pc.sum(pc.less_equal(pc.abs(rows.column("edge")), 100)).as_py()]
-    ]

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from table.files.parquet.chunk_statistics import TextStatistics, with_bounds, with_text_statistics
-from table.files.parquet.delta_choice import NUMBERS, choose_deltas, has_small_steps
 from table.files.parquet.dictionary_choice import DICTIONARY_BYTES, columns_with_dictionary
 from table.files.parquet.dictionary_statistics import as_write_statistics, columns_told_here, tell_dictionaries
 from table.files.parquet.footer import MAGIC, TAIL_BYTES, Footer, decode_footer
@@ -85,7 +84,6 @@ class _Encoder:
         schema: pa.Schema,
         settings: BaseFileSettings,
         with_dictionary: Sequence[str] = (),
-        encodings: Mapping[str, str] | None = None,
         told_here: Sequence[str] = (),
     ) -> None:
         self._sink, self._pass = sink, _Pass(sink)
@@ -101,7 +99,6 @@ class _Encoder:
             compression=settings.codec,
             compression_level=settings.level,
             use_dictionary=list(with_dictionary),
-            column_encoding=dict(encodings or {}) or None,
             dictionary_pagesize_limit=DICTIONARY_BYTES,
             store_schema=False,
             write_statistics=as_write_statistics(schema, told_here),
@@ -133,7 +130,7 @@ class _Encoder:
 
 
 class _Stretch:
-    """Row groups that are encoded alike: what gets a dictionary, what is stored as differences, what shares a chunk.
+    """Row groups that are encoded alike: what gets a dictionary, and what shares a chunk.
 
     The shared chunk stands behind the others: a row group has to begin with its first column, because readers place
     it by that.
@@ -151,20 +148,16 @@ class _Stretch:
         self._sink, self._settings, self._names = sink, settings, rows.column_names
         self._others = [name for name in self._names if not shared or name not in (RECORD_KEY, shared)]
         with_dictionary = _with_dictionary(rows.select(self._others), parts, settings)
-        plain = [name for name in self._others if name not in with_dictionary]
-        self._encodings = choose_deltas(rows, plain, settings.delta_encodings)
         schema = _part_of(rows.schema, self._others)
         told_here = columns_told_here(schema, len(rows) // parts)
-        self._encoder = _Encoder(sink, schema, settings, with_dictionary, self._encodings, told_here)
+        self._encoder = _Encoder(sink, schema, settings, with_dictionary, told_here)
         self._keys: _Encoder | None = None
         if shared is not None:
-            encodings = choose_deltas(rows, [shared], settings.delta_encodings)
-            self._keys = _Encoder(sink, _part_of(rows.schema, [shared]), settings, (), encodings)
+            self._keys = _Encoder(sink, _part_of(rows.schema, [shared]), settings, ())
 
-    def suits(self, rows: pa.Table, shared: str | None) -> bool:
-        """Whether other rows can be encoded in the same way."""
-        steps = (name for name, encoding in self._encodings.items() if encoding == NUMBERS)
-        return shared == self._shared and all(has_small_steps(rows.column(name)) for name in steps)
+    def suits(self, shared: str | None) -> bool:
+        """Whether row groups that share that column can be encoded in the same way."""
+        return shared == self._shared
 
     def write(self, rows: pa.Table) -> None:
         """Writes a row group."""
@@ -194,7 +187,7 @@ class RowGroupWriter:
     Args:
         sink: the file, which has its magic already.
         schema: of the rows (Arrow).
-        settings: codec, level, dictionaries, differences, whether the record key shares the chunk of its column.
+        settings: codec, level, dictionaries, whether the record key shares the chunk of its column.
     """
 
     def __init__(self, sink: OutputFile, schema: pa.Schema, settings: BaseFileSettings) -> None:
@@ -205,7 +198,7 @@ class RowGroupWriter:
     def write(self, rows: pa.Table, parts: int = 1) -> None:
         """Writes rows as that many row groups of about the same size; the first ones tell what gets a dictionary."""
         shared = find_shared_column(rows) if self._settings.shared_key_chunk else None
-        if self._stretch is not None and not self._stretch.suits(rows, shared):
+        if self._stretch is not None and not self._stretch.suits(shared):
             self._finished += self._stretch.finish()
             self._stretch = None
         if self._stretch is None:

@@ -229,7 +229,6 @@ def test_a_wide_update_chooses_encodings_as_a_new_file_does(tmp_path):
     options = {
         "hoodie.datasource.write.operation": "upsert",
         "hoodie.parquet.block.size": "4000000",
-        "hudistream.parquet.delta.encodings": "numbers",
     }
     path, new = str(tmp_path / "t"), str(tmp_path / "new")
     first, again = made(np.arange(count), 1), made(np.arange(0, count, 10), 2)
@@ -241,6 +240,3 @@ def test_a_wide_update_chooses_encodings_as_a_new_file_does(tmp_path):
     assert {name: changed[name] for name in first.column_names[2:]} == {
         name: fresh[name] for name in first.column_names[2:]
     }
-    for name in ("seq", "seen"):
-        assert changed[name] == {frozenset({"DELTA_BINARY_PACKED"})}
-    assert all("DELTA_BINARY_PACKED" not in found for found in changed["wide"])

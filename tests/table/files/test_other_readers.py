@@ -21,13 +21,11 @@ from table import read_table
 from table.schema.avro_schema import RECORD_KEY
 
 UPSERT = {"hoodie.datasource.write.operation": "upsert", "hoodie.parquet.block.size": "3000000"}
-DELTAS, SHARED = "hudistream.parquet.delta.encodings", "hudistream.parquet.shared.key.chunk"
+SHARED = "hudistream.parquet.shared.key.chunk"
 FORMS = {
     "default": {},
-    "numbers": {DELTAS: "numbers"},
-    "texts": {DELTAS: "all"},
-    "shared": {DELTAS: "all", SHARED: "true"},
-    "shared-snappy": {DELTAS: "numbers", SHARED: "true", "hoodie.parquet.compression.codec": "snappy"},
+    "shared": {SHARED: "true"},
+    "shared-snappy": {SHARED: "true", "hoodie.parquet.compression.codec": "snappy"},
 }
 SCHEMA = pa.schema(
     [("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("n", pa.int64()), ("few", pa.int32()),

@@ -152,20 +152,10 @@ class TableSink:
                 if self._stopping:  # a callback asked for it
                     self._writer.lease.release()
 
-    def _writer_for(self, operation: Operation | OperationName | None) -> MicroBatchWriter:
-        """The sink's own writer, or one for another operation that is the same writer to the table."""
-        named = self._options.operation if operation is None else OPERATION.read("operation", operation)
-        if named is self._options.operation:
-            return self._writer
-        writer = self._make_writer(replace(self._options, operation=named))
-        writer.services = self._writer.services  # one clean at a time
-        writer.lease, writer.lock = self._writer.lease, self._writer.lock  # the same writer
-        writer.progress = self._writer.progress
-        return writer
-
     def _write_batch(self, batch: Batch, operation: Operation | OperationName | None) -> BatchSummary:
         """One batch, with whoever is told of it; the caller holds `_one_batch`."""
-        summary = self._writer_for(operation).write(batch)
+        named = None if operation is None else OPERATION.read("operation", operation)
+        summary = self._writer.write(replace(batch, operation=named))
         self._tell(summary)
         return summary
 

@@ -8,8 +8,6 @@ import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
-
 from streaming.batch.agreement import Agreement, agree
 from streaming.batch.bad_rows import check_bad_rows
 from streaming.batch.exactly_once import check_name, find_writer
@@ -79,6 +77,7 @@ class BatchJob:
 
     Attributes:
         batch_id: Spark's id, or None.
+        options: how it is written.
         identity: who writes.
         agreed: with the table.
         leaving: partition paths that are deleted; None where rows are written.
@@ -87,6 +86,7 @@ class BatchJob:
     """
 
     batch_id: int | None
+    options: WriteOptions
     identity: WriterIdentity
     agreed: Agreement
     leaving: tuple[str, ...] | None
@@ -125,15 +125,10 @@ class MicroBatchWriter:
         quarantine: Storage | None = None,
     ) -> None:
         self._storage, self._options = storage, options
-        self._opener = TableOpener(storage, options, default_name)
+        self._opener = TableOpener(storage, default_name)
         self._validators, self._quarantine = tuple(validators), quarantine
         self._commits = CommitCache(storage)
-        self._profiles = ProfileCache(
-            storage,
-            remembered_below(options),
-            everywhere=looks_everywhere(options),
-            in_order=not options.concurrency.is_shared,
-        )
+        self._profiles: dict[tuple[int | None, bool], ProfileCache] = {}
         self._ledger = BatchLedger()
         self.lock = lock_for(storage, options.lock)
         self.services = TableServices(storage, options, self.lock)
@@ -163,12 +158,13 @@ class MicroBatchWriter:
             HudiError: nothing of the batch is visible, unless the message says otherwise.
         """
         timing, retries = PhaseClock(), self._options.concurrency.retries
+        options = self._options if batch.operation is None else replace(self._options, operation=batch.operation)
         of_stream = batch.batch_id is not None and batch.query_id is not None
         keeps_table = of_stream or batch.keeps_table or self.lease.is_held  # a stream does until its next batch
         try:
             while True:
                 try:
-                    return self._write_once(batch, timing)
+                    return self._write_once(batch, options, timing)
                 except CommitConflictError as conflict:
                     shares = self._options.concurrency.is_shared and self.progress.is_new  # the lease may be lost
                     moved = isinstance(conflict, TimelineMovedError)  # archival beside a single writer goes on, too
@@ -183,20 +179,22 @@ class MicroBatchWriter:
             if not keeps_table:  # not between tries: a request of somebody who has left counts for nothing
                 self.lease.release()
 
-    def _write_once(self, batch: Batch, timing: PhaseClock) -> BatchSummary:
+    def _write_once(self, batch: Batch, options: WriteOptions, timing: PhaseClock) -> BatchSummary:
         self.progress.reset()
-        check_name(self._options, batch)
+        check_name(options, batch)
         self.services.check()
-        identity = WriterIdentity(self._options.sink.id, batch.query_id, self.lease.owner)
-        table = replace(self._opener.open(batch.workers.schema, batch.batch_id), lock=self.lock)
+        identity = WriterIdentity(options.sink.id, batch.query_id, self.lease.owner)
+        table = replace(self._opener.open(options, batch.workers.schema, batch.batch_id), lock=self.lock)
         self.lease.hold(identity)
         self.lease.is_busy = True
         try:
-            return self._write_held(without_metadata_table(table), batch, identity, timing)
+            return self._write_held(without_metadata_table(table), batch, options, identity, timing)
         finally:
             self.lease.is_busy = False
 
-    def _write_held(self, table: HudiTable, batch: Batch, identity: WriterIdentity, timing: PhaseClock) -> BatchSummary:
+    def _write_held(
+        self, table: HudiTable, batch: Batch, options: WriteOptions, identity: WriterIdentity, timing: PhaseClock
+    ) -> BatchSummary:
         """The batch of a writer that holds the table."""
         self.lease.wait_for_turn()  # before anything is looked at: what is waited for is a commit
         # what was decided is carried out before anybody asks what is committed
@@ -206,7 +204,7 @@ class MicroBatchWriter:
             log.info("batch_skipped", table=self.table, batch_id=batch.batch_id, sink_id=identity.sink_id)
             return BatchSummary(self.table, batch.batch_id, None, skipped=True)
         self.progress.is_new = True
-        job = self._begin(snapshot, batch, writer)
+        job = self._begin(snapshot, batch, options, writer)
         self.progress.instant_time = job.pending.time
         timing.end("prepare")
         result = self._write_and_commit(job, batch.workers, timing)
@@ -214,10 +212,10 @@ class MicroBatchWriter:
             self.services.after_empty_batch(snapshot, batch.spread)
             return logged(BatchSummary(self.table, batch.batch_id, None))
         timing.end("commit")
-        if self._options.effective_operation.replaces:
-            self._profiles.drop()  # small files that it knows may be replaced
+        if options.effective_operation.replaces:
+            self._forget_profiles()  # small files that they know may be replaced
         else:
-            self._profiles.advance(job.agreed.profile, job.pending.time, result)
+            self._profiles_for(options).advance(job.agreed.profile, job.pending.time, result)
         self._advice.note(self.table, result.stats)
         upkeep_errors = self._after_commit(job, result)
         self.services.after_commit(snapshot, batch.spread)
@@ -237,7 +235,7 @@ class MicroBatchWriter:
         except CommitOutcomeUnknownError:
             self.lease.beat_for(None)
             # the commit file may yet appear: deleting what it names would be worse than waiting
-            self._profiles.drop()
+            self._forget_profiles()
             raise
         except BaseException:
             self._undo(job.pending)
@@ -256,18 +254,31 @@ class MicroBatchWriter:
             result = apart
             log.info("added_rows_written_apart", table=self.table, why=outcome.why)
         if outcome is None:
-            self._profiles.learn(job.agreed.profile, result)
+            self._profiles_for(job.options).learn(job.agreed.profile, result)
             return None
         return result
+
+    def _profiles_for(self, options: WriteOptions) -> ProfileCache:
+        """What is known of the table, for operations that need to know the same."""
+        needs = remembered_below(options), looks_everywhere(options)
+        if needs not in self._profiles:
+            limit, everywhere = needs
+            in_order = not options.concurrency.is_shared
+            self._profiles[needs] = ProfileCache(self._storage, limit, everywhere=everywhere, in_order=in_order)
+        return self._profiles[needs]
+
+    def _forget_profiles(self) -> None:
+        for profiles in self._profiles.values():
+            profiles.drop()
 
     def _table_key(self, table: HudiTable) -> str:
         return table_key(self.table, table.config.name)
 
-    def _begin(self, snapshot: Snapshot, batch: Batch, identity: WriterIdentity) -> BatchJob:
+    def _begin(self, snapshot: Snapshot, batch: Batch, options: WriteOptions, identity: WriterIdentity) -> BatchJob:
         """Agrees with the table about the batch, then begins its commit and plans its tasks."""
-        options, columns = self._options, batch.workers.schema
-        agreed = self._agree(snapshot, columns)  # errors of the batch come before any request
-        leaving = self._find_leaving(snapshot.table, agreed.keys, batch.workers)
+        columns, profiles = batch.workers.schema, self._profiles_for(options)
+        agreed = agree(options, snapshot, columns, profiles)  # errors of the batch come before any request
+        leaving = _find_leaving(options, snapshot, agreed.keys, batch.workers)
         operation = options.effective_operation
         action = action_of(operation, snapshot.config.table_type)
         pending = begin_commit(snapshot, operation.hudi_name, identity, self.lease, action)
@@ -275,8 +286,8 @@ class MicroBatchWriter:
         try:
             # others may have committed meanwhile, or archived
             if pending.seen.timeline.committed_times != snapshot.timeline.committed_times:
-                agreed = self._agree(pending.seen, columns)
-            scene = self._look_around(pending, agreed.profile)
+                agreed = agree(options, pending.seen, columns, profiles)
+            scene = self._look_around(options, pending, agreed.profile)
             parallelism = batch.workers.parallelism
             plan = plan_tasks(options, snapshot.config, agreed.profile, agreed.schema, scene, parallelism)
             tell_small_files(self.table, plan.small_files)
@@ -288,34 +299,21 @@ class MicroBatchWriter:
             key = self._table_key(snapshot.table)
             aside = Quarantine(self._quarantine, key, pending.time, batch.batch_id, identity.sink_id, now_us())
             plan = replace(plan, quarantine=aside)
-        return BatchJob(batch.batch_id, identity, agreed, leaving, pending, plan)
+        return BatchJob(batch.batch_id, options, identity, agreed, leaving, pending, plan)
 
-    def _agree(self, snapshot: Snapshot, columns: pa.Schema) -> Agreement:
-        return agree(self._options, snapshot, columns, self._profiles)
-
-    def _look_around(self, pending: PendingCommit, profile: WriteProfile) -> Scene:
+    def _look_around(self, options: WriteOptions, pending: PendingCommit, profile: WriteProfile) -> Scene:
         snapshot = pending.seen
-        unknown = looks_everywhere(self._options) and not profile.is_complete
+        unknown = looks_everywhere(options) and not profile.is_complete
         paths = tuple(snapshot.list_partition_paths()) if unknown else ()
         logs = None
         if snapshot.config.table_type == TableType.MERGE_ON_READ:
             compacting = load_compacting(self._storage, pending.compactions).items()
-            logs = LogPlan({key: found.time for key, found in compacting}, self._options.sizes.groups_filled)
+            logs = LogPlan({key: found.time for key, found in compacting}, options.sizes.groups_filled)
         share = self.lease.find_share()
         return Scene(self._storage, snapshot.listing, pending.time, snapshot.slicing, paths, logs, share)
 
-    def _find_leaving(self, table: HudiTable, keys: KeyExpressions, workers: Workers) -> tuple[str, ...] | None:
-        """Partition paths that are to be deleted; None where rows are written."""
-        options = self._options
-        if not options.effective_operation.removes_partitions:
-            return None
-        patterns, existing = options.overwrite.partitions_to_delete, table.listing.list_partition_paths()
-        if patterns:
-            return matching_paths(patterns, existing)
-        return existing_paths(workers.list_partition_paths(keys), existing)
-
     def _list_replaced(self, job: BatchJob, result: TaskResult) -> Mapping[str, tuple[str, ...]]:
-        operation = self._options.effective_operation
+        operation = job.options.effective_operation
         if not operation.replaces:
             return {}
         paths = [stat.partition_path for stat in result.stats] if job.leaving is None else job.leaving
@@ -325,7 +323,7 @@ class MicroBatchWriter:
         self, job: BatchJob, result: TaskResult, replaced: Mapping[str, tuple[str, ...]]
     ) -> CompletedCommit | LostCommit | None:
         """Makes the batch visible, if no other writer got in between. None where there was nothing to commit."""
-        check_bad_rows(result, job.table.config, self._options.bad_rows)
+        check_bad_rows(result, job.table.config, job.options.bad_rows)
         if not result.stats and not result.quarantined and not replaced:
             withdraw_commit(job.pending)
             return None
@@ -340,7 +338,7 @@ class MicroBatchWriter:
             who = replace(job.identity, query_id=result.query_id or job.identity.query_id)
             if job.batch_id is not None and self.lease.is_shared:
                 self._ledger.check_is_next(now, who.sink_id, job.batch_id)
-            operation = self._options.effective_operation.hudi_name
+            operation = job.options.effective_operation.hudi_name
             mine = None if job.batch_id is None else CommittedBatch(job.batch_id, who.query_id, operation=operation)
             known = self._ledger.build_extra(now, who.sink_id, mine)
             return {**known, **encode_extra(result.quarantined)}
@@ -359,7 +357,7 @@ class MicroBatchWriter:
 
     def _undo(self, pending: PendingCommit) -> None:
         """Rolls back at once what the batch began; if that fails, the next batch does it."""
-        self._profiles.drop()
+        self._forget_profiles()
         self.lease.beat_for(None)
         try:
             now = pending.seen.again()
@@ -384,3 +382,15 @@ class MicroBatchWriter:
             log.warning("upkeep_failed", table=self.table, instant_time=time, error=str(error))
             return (str(error),)
         return ()
+
+
+def _find_leaving(
+    options: WriteOptions, snapshot: Snapshot, keys: KeyExpressions, workers: Workers
+) -> tuple[str, ...] | None:
+    """Partition paths that are to be deleted; None where rows are written."""
+    if not options.effective_operation.removes_partitions:
+        return None
+    patterns, existing = options.overwrite.partitions_to_delete, snapshot.list_partition_paths()
+    if patterns:
+        return matching_paths(patterns, existing)
+    return existing_paths(workers.list_partition_paths(keys), existing)

@@ -28,21 +28,21 @@ class TableOpener:
 
     Args:
         storage: the table's.
-        options: how to write.
         default_name: name of the table if it has to be created.
     """
 
-    def __init__(self, storage: Storage, options: WriteOptions, default_name: str) -> None:
-        self._storage, self._options, self._default_name = storage, options, default_name
+    def __init__(self, storage: Storage, default_name: str) -> None:
+        self._storage, self._default_name = storage, default_name
         self._version: int | None = None  # of the table when it was opened last
 
-    def open(self, schema: pa.Schema, batch_id: int | None) -> HudiTable:
+    def open(self, options: WriteOptions, schema: pa.Schema, batch_id: int | None) -> HudiTable:
         """Opens the table, or creates it; everything wrong with either is said here.
 
         A table that this writer has opened before, and that is gone, is not created anew: the batches that were
         committed would be missing, and the operator would not learn of it.
 
         Args:
+            options: how to write.
             schema: the batch's columns (Arrow).
             batch_id: of the stream; None outside of one.
 
@@ -50,10 +50,10 @@ class TableOpener:
             TableNotFoundError: there is no table, and none may be created.
             InvalidConfigError, UnsupportedTableError, SchemaMismatchError: nothing was created.
         """
-        storage, options = self._storage, self._options
+        storage = self._storage
         config = load_table_config(storage)
         if config is None:
-            self._check_may_create(batch_id)
+            self._check_may_create(options, batch_id)
             config = new_table_config(options, self._default_name)
             evolve_schema(schema, None)
             build_keys(options, config, schema)
@@ -61,7 +61,7 @@ class TableOpener:
             self._tell_created(config, batch_id)
             tell_time_fields(storage.base_uri, config, schema)
         else:
-            table = self._upgraded(HudiTable(storage, config))
+            table = self._upgraded(HudiTable(storage, config), options)
         check_options_agree(options, table.config)
         drops = options.table.metadata_enabled is False
         check_can_write(replace(table.config, metadata_partitions="") if drops else table.config)
@@ -69,14 +69,14 @@ class TableOpener:
         self._tell_version(table.config)
         return table
 
-    def _upgraded(self, table: HudiTable) -> HudiTable:
+    def _upgraded(self, table: HudiTable, options: WriteOptions) -> HudiTable:
         """The table, in the version that the options name where they ask for an upgrade: once, before the first batch.
 
         Raises:
             CommitConflictError: another writer lives.
             UnsupportedTableError: the version cannot hold the table.
         """
-        wanted = self._options.table
+        wanted = options.table
         if not wanted.auto_upgrade or wanted.version is None or self._version is not None:
             return table
         return convert_table(table, wanted.version) if table.config.version < wanted.version else table
@@ -94,7 +94,7 @@ class TableOpener:
             )
         self._version = config.version
 
-    def _check_may_create(self, batch_id: int | None) -> None:
+    def _check_may_create(self, options: WriteOptions, batch_id: int | None) -> None:
         address = self._storage.base_uri
         if self._version is not None:
             raise TableNotFoundError(
@@ -102,7 +102,7 @@ class TableOpener:
                 "nothing was created. Bring the table back. To make a new one, make a new sink, and give a stream an "
                 "empty checkpoint, so that the rows of the earlier batches come again"
             )
-        if self._options.table.creation is TableCreation.NEVER:
+        if options.table.creation is TableCreation.NEVER:
             at = f" for batch {batch_id}" if batch_id is not None else ""
             raise TableNotFoundError(
                 f"there is no Hudi table at {address!r}{at} (no .hoodie/hoodie.properties), and "

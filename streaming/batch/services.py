@@ -4,23 +4,22 @@ As in Flink's CleanFunction, the services are started after a commit unless they
 the table's, not the batch's, which is visible by then.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from structlog.contextvars import bound_contextvars
 
+from streaming.batch.service_run import ServiceRun
 from streaming.batch.upkeep_summary import UpkeepSummary
-from table import clock, threads
-from table.errors import HudiError, TimelineMovedError
+from table import threads
+from table.errors import HudiError
 from table.hudi_table import HudiTable
 from table.lock import NO_LOCK, TableLock
 from table.log import get_logger
 from table.options.choices import CleanFailure
 from table.options.write_options import WriteOptions
 from table.services.after_commit import services_of
-from table.services.clean.service import CLEANING
-from table.services.service import ServiceOutcome, Spread, TableService, Trigger
+from table.services.service import Spread, TableService, Trigger
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.instant import Action
@@ -35,7 +34,6 @@ class TableServices:
         storage: the table's.
         options: policies.
         lock: of the table.
-        run: what is done, and what it did; replaced in tests.
 
     Attributes:
         services: in the order in which they run.
@@ -49,15 +47,9 @@ class TableServices:
         storage: Storage,
         options: WriteOptions,
         lock: TableLock = NO_LOCK,
-        run: Callable[[HudiTable], object] | None = None,
     ) -> None:
         self._storage, self._lock = storage, lock
         self.services: Sequence[TableService[Any]] = services_of(options)
-        self._run = run or self._run_due
-        self._due: Mapping[TableService[Any], Trigger] = {}
-        self._plans: dict[str, Any] = {}
-        self._spread: Spread | None = None
-        self._policy = CleanFailure.WARN
         self._thread: threads.RunningThread | None = None
         self._stopped = self._paused = False
         self._pending_error: Exception | None = None
@@ -65,7 +57,6 @@ class TableServices:
         self.failures = 0
         self.last_error: Exception | None = None
         self.listeners: list[Callable[[UpkeepSummary], None]] = []
-        self._done = UpkeepSummary("")
 
     def take_emptied(self) -> tuple[str, ...]:
         """Partition paths that cleans emptied since the last call: the writer removes their folders."""
@@ -100,80 +91,27 @@ class TableServices:
             snapshot: the table as the batch found it.
             spread: has pieces of work done on other machines; None: there are none.
         """
-        table, self._spread = HudiTable(self._storage, snapshot.config, self._lock), spread
         for service in self.services:
             service.advise(snapshot)
         triggers = [service.trigger(snapshot.config) for service in self.services]
         due = {s: trigger for s, trigger in zip(self.services, triggers, strict=True) if trigger is not Trigger.NOT_NOW}
         if not due or self.is_cleaning or self._stopped or self._paused:
             return
-        self._due = due
-        self._plans = self._plan_between_batches(table)
+        table = HudiTable(self._storage, snapshot.config, self._lock)
+        run = ServiceRun(table, due, spread=spread).planned(self._note_failure)
         if Trigger.INLINE in triggers:
-            self._run_and_tell(table)
+            self._carry_out(run)
             return
         # not a daemon: the interpreter waits until a clean under way is done
-        self._thread = threads.start_thread(lambda: self._run_and_tell(table), "hudistream-services")
+        self._thread = threads.start_thread(lambda: self._carry_out(run), "hudistream-services")
 
-    def _plan_between_batches(self, table: HudiTable) -> dict[str, Any]:
-        """The plans that must be made while nothing is written, by the name of their service."""
-        plans: dict[str, Any] = {}
-        for service in self._due if self._run == self._run_due else ():
-            if service.plans_between_batches:
-                try:
-                    plans[service.name] = service.plan(table)
-                except HudiError as error:  # the batch is visible, and stays so
-                    plans[service.name] = None
-                    self._note_failure(error, service.on_failure)
-        return plans
-
-    def _run_due(self, table: HudiTable) -> None:
-        """Each service in turn. One that fails does not keep the others from running: none needs another's success."""
-        has_failed = False
-        for service, trigger in self._due.items():
-            if trigger is Trigger.AFTER_COMPACTION and not (self._done.compactions or has_failed):
-                continue  # CompactionCommitSink cleans once it has committed; a compaction that fails keeps nothing
-            self._policy = service.on_failure
-            started_s, outcome = clock.monotonic_s(), ServiceOutcome()
-            try:
-                between = service.plans_between_batches
-                plan = self._plans.pop(service.name, None) if between else service.plan(table)
-                if plan is not None:
-                    outcome = service.execute(table, plan, self._spread)
-            except TimelineMovedError as moved:  # another archival or clean goes on: after the next commit, then
-                log.debug("service_put_off", table=self._storage.base_uri, service=service.name, why=str(moved))
-            except Exception as error:  # noqa: BLE001 nothing of this may reach the stream
-                has_failed = True
-                self._note_failure(error, service.on_failure)
-                self._done = replace(self._done, error=self._done.error or repr(error))
-            finally:
-                self._note_outcome(service.name, outcome, clock.monotonic_s() - started_s)
-
-    def _note_outcome(self, name: str, outcome: ServiceOutcome, seconds: float) -> None:
-        self._emptied.update(outcome.emptied)
-        done = self._done
-        self._done = replace(
-            done,
-            cleans=done.cleans + outcome.cleans,
-            files_deleted=done.files_deleted + outcome.files_deleted,
-            files_failed=done.files_failed + outcome.files_failed,
-            instants_archived=done.instants_archived + outcome.instants_archived,
-            compactions=done.compactions + outcome.compactions,
-            clean_seconds=seconds if name == CLEANING else done.clean_seconds,
-        )
-
-    def _run_and_tell(self, table: HudiTable) -> None:
-        self._done = UpkeepSummary(self._storage.base_uri)
-        self._policy = next(iter(self._due)).on_failure
+    def _carry_out(self, run: ServiceRun) -> None:
         # a thread begins without the context of the one that started it
         with bound_contextvars(table=self._storage.base_uri):
-            try:
-                self._run(table)
-            except Exception as error:  # noqa: BLE001 nothing of this may reach the stream
-                self._note_failure(error, self._policy)
-                self._done = replace(self._done, error=repr(error))
+            done, emptied = run.carry_out(self._note_failure)
+            self._emptied.update(emptied)
             for listener in self.listeners:
-                listener(self._done)
+                listener(done)
 
     def _note_failure(self, error: Exception, policy: CleanFailure) -> None:
         self.failures += 1

@@ -9,6 +9,7 @@ import pyarrow as pa
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult
 from table.keys.keygen import KeyExpressions
+from table.options.operation import Operation
 from table.services.service import Spread
 
 
@@ -57,6 +58,7 @@ class Batch:
             sink may have been given to another query.
         spread: has the work of services done on other machines; None: there are none.
         keeps_table: whether the writer goes on holding the table after the batch, outside a stream, too.
+        operation: of this batch; None: that of the writer's options.
     """
 
     workers: Workers
@@ -65,3 +67,4 @@ class Batch:
     ask_query_id: Callable[[], str | None] | None = None
     spread: Spread | None = None
     keeps_table: bool = False
+    operation: Operation | None = None

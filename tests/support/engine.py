@@ -78,6 +78,11 @@ class Engine:
         """The batches of each task."""
         return self.workers(table).route(None, plan)
 
+    @property
+    def profiles(self):
+        """What the writer knows of the table, for the operation of its options."""
+        return self.writer._profiles_for(self.writer._options)
+
     def distribute(self, plan, table):
         """Has a batch written; tests that interfere put something else in its place."""
         if self.worker_storage is not None:

@@ -5,6 +5,7 @@ import pickle
 import time
 
 import pytest
+from doing import Doing
 from engine import Engine, rows
 from pyspark.sql import functions as F
 
@@ -152,7 +153,7 @@ def test_hooks_get_the_batches_that_failed_and_those_alone(spark, tmp_path, monk
     assert value("hudistream_batches_total", table=path, outcome="failed") == 1
 
     # a batch that is visible is none that failed, whatever comes after its commit
-    sink.services._run = lambda _table: 1 / 0
+    sink.services.services = (Doing(lambda _table: 1 / 0),)
     sink(frame(spark, 10, 20, 1), 1)
     assert sink.services.failures == 1
     with monkeypatch.context() as patched:

@@ -5,6 +5,7 @@ import sys
 import threading
 
 import pytest
+from doing import Doing
 from engine import Engine, key_set, rows
 from snapshots import base_files
 
@@ -139,7 +140,11 @@ def test_what_a_compaction_folded_is_cleaned_by_its_own_run(tmp_path):
 
 
 def services(options, run, storage=None):
-    return TableServices(storage, parse_options(options).options, run=run)
+    parsed = parse_options(options).options
+    made = TableServices(storage, parsed)
+    if run is not None:
+        made.services = (Doing(run, parsed.clean.on_failure),)
+    return made
 
 
 def empty_table():
@@ -251,8 +256,8 @@ def test_the_two_switches_of_asynchronous_cleaning_may_not_contradict_each_other
 
 def test_a_clean_that_fails_right_after_the_commit_does_not_fail_the_batch(tmp_path, logs):
     path = str(tmp_path / "t")
-    engine = Engine(path, {**ON, "hoodie.clean.async": "false", "hudistream.clean.on.failure": "fail"})
-    engine.writer.services._run = lambda _table: 1 / 0
+    engine = Engine(path, ON)
+    engine.writer.services.services = (Doing(lambda _table: 1 / 0, CleanFailure.FAIL, Trigger.INLINE),)
     assert engine.write(0, rows([0])).instant_time
     assert engine.writer.services.failures == 1
     assert key_set(read_table(path)) == ["k0"]
@@ -284,7 +289,7 @@ def test_a_retention_shorter_than_a_query_is_said_once(tmp_path, logs):
 def test_a_batch_is_visible_whatever_cleaning_does(tmp_path):
     path = str(tmp_path / "t")
     engine = Engine(path, {**ON, "hoodie.clean.commits.retained": "1"})
-    engine.writer.services._run = lambda _table: 1 / 0
+    engine.writer.services.services = (Doing(lambda _table: 1 / 0),)
     for number in range(3):
         summary = engine.write(number, rows([number]))
         assert summary.instant_time
@@ -297,12 +302,13 @@ def test_the_interpreter_waits_for_a_clean_under_way(tmp_path):
     code = f"""
 import sys, time
 sys.path[:0] = {sys.path!r}
+from doing import Doing
 from engine import Engine, rows
 engine = Engine({str(tmp_path / "t")!r}, {{"hoodie.clean.automatic": "true"}})
 def slow(table):
     time.sleep(1)
     open({str(tmp_path / "done")!r}, "w").close()
-engine.writer.services._run = slow
+engine.writer.services.services = (Doing(slow),)
 engine.write(0, rows([1]))
 """
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

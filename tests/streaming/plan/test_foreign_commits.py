@@ -53,7 +53,7 @@ def new_files(path, options, batch, query_id="other"):
 
 def assert_knows_what_is_there(engine, path):
     snapshot = Snapshot.load(HudiTable.open(path))
-    profile = engine.writer._profiles.load(snapshot)
+    profile = engine.profiles.load(snapshot)
     for partition, known in profile.paths.items():
         there = live_files_of(group.latest_slice for group in snapshot.list_file_groups(partition))
         assert sorted(known.files, key=str) == sorted(there, key=str)
@@ -147,7 +147,7 @@ def test_a_commit_that_was_undone_makes_the_profile_anew(tmp_path):
     ours = started(path)
     Engine(path, INSERT, query_id="other").write(None, rows([1000], lambda _: "p1"))
     table = HudiTable.open(path)
-    ours.writer._profiles.load(Snapshot.load(table))
+    ours.profiles.load(Snapshot.load(table))
     roll_back(HudiTable.open(path), HudiTable.open(path).load_timeline().completed_writes[-1].time)
     ours.write(None, rows([2000], lambda _: "p1"))
     assert ours.take_listed() == [[], ["p1"]]

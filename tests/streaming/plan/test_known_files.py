@@ -179,7 +179,7 @@ def assert_knows_what_is_there(engine, path):
     committed = Snapshot.load(table).committed
     paths = table.listing.list_partition_paths()
     there = {p: live_files_of(list_latest_slices(table.listing, p, committed)) for p in paths}
-    profile = engine.writer._profiles._profile
+    profile = engine.profiles._profile
     for partition, known in profile.paths.items():
         if known.files is not None:
             assert sorted(known.files, key=str) == sorted(there.get(partition, ()), key=str)
@@ -211,7 +211,7 @@ def test_what_the_archival_retired_is_forgotten(tmp_path):
         engine.write(number, rows(range(number, number + 2)))
         engine.writer.services.wait()
     timeline = HudiTable.open(path).load_timeline()
-    assert len(engine.writer._profiles._profile.seen) <= len(timeline.committed_times) + 2 < 12
+    assert len(engine.profiles._profile.seen) <= len(timeline.committed_times) + 2 < 12
 
 
 def file(name, size=1):

@@ -1,0 +1,94 @@
+"""One run of the services that are due after a commit: what runs, what was planned before, and what came of it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from streaming.batch.upkeep_summary import UpkeepSummary
+from table import clock
+from table.errors import HudiError, TimelineMovedError
+from table.hudi_table import HudiTable
+from table.log import get_logger
+from table.options.choices import CleanFailure
+from table.services.clean.service import CLEANING
+from table.services.service import ServiceOutcome, Spread, TableService, Trigger
+
+NoteFailure = Callable[[Exception, CleanFailure], None]
+
+log = get_logger("hudistream.services")
+
+
+@dataclass(frozen=True)
+class ServiceRun:
+    """The services that are due, in the order in which they run.
+
+    Attributes:
+        table: the table.
+        due: service -> when it runs.
+        plans: name of a service -> the plan that was made between two batches, or None.
+        spread: has pieces of work done on other machines; None: there are none.
+    """
+
+    table: HudiTable
+    due: Mapping[TableService[Any], Trigger]
+    plans: Mapping[str, Any] = field(default_factory=dict)
+    spread: Spread | None = None
+
+    def planned(self, note_failure: NoteFailure) -> "ServiceRun":
+        """The same run with the plans that must be made while nothing is written.
+
+        Args:
+            note_failure: told of a plan that could not be made, and of the policy of its service.
+        """
+        plans: dict[str, Any] = {}
+        for service in self.due:
+            if service.plans_between_batches:
+                try:
+                    plans[service.name] = service.plan(self.table)
+                except HudiError as error:  # the batch is visible, and stays so
+                    plans[service.name] = None
+                    note_failure(error, service.on_failure)
+        return replace(self, plans=plans)
+
+    def carry_out(self, note_failure: NoteFailure) -> tuple[UpkeepSummary, frozenset[str]]:
+        """Each service in turn. A service that fails does not keep the others from running: none needs its success.
+
+        Args:
+            note_failure: told of a service that failed, and of its policy.
+
+        Returns:
+            What was done, and the partition paths that cleans emptied.
+        """
+        done, emptied, has_failed = UpkeepSummary(self.table.storage.base_uri), set[str](), False
+        for service, trigger in self.due.items():
+            if trigger is Trigger.AFTER_COMPACTION and not (done.compactions or has_failed):
+                continue  # CompactionCommitSink cleans once it has committed; a compaction that fails keeps nothing
+            started_s, outcome = clock.monotonic_s(), ServiceOutcome()
+            try:
+                outcome = self._run_one(service)
+            except TimelineMovedError as moved:  # another archival or clean goes on: after the next commit, then
+                log.debug("service_put_off", table=done.table, service=service.name, why=str(moved))
+            except Exception as error:  # noqa: BLE001 nothing of this may reach the stream
+                has_failed = True
+                note_failure(error, service.on_failure)
+                done = replace(done, error=done.error or repr(error))
+            emptied.update(outcome.emptied)
+            done = _added(done, outcome, clock.monotonic_s() - started_s if service.name == CLEANING else None)
+        return done, frozenset(emptied)
+
+    def _run_one(self, service: TableService[Any]) -> ServiceOutcome:
+        between = service.plans_between_batches
+        plan = self.plans.get(service.name) if between else service.plan(self.table)
+        return service.execute(self.table, plan, self.spread) if plan is not None else ServiceOutcome()
+
+
+def _added(done: UpkeepSummary, outcome: ServiceOutcome, clean_seconds: float | None) -> UpkeepSummary:
+    return replace(
+        done,
+        cleans=done.cleans + outcome.cleans,
+        files_deleted=done.files_deleted + outcome.files_deleted,
+        files_failed=done.files_failed + outcome.files_failed,
+        instants_archived=done.instants_archived + outcome.instants_archived,
+        compactions=done.compactions + outcome.compactions,
+        clean_seconds=clean_seconds if clean_seconds is not None else done.clean_seconds,
+    )

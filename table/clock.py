@@ -43,6 +43,11 @@ def fresh_uuid() -> str:
     return str(uuid.uuid4())
 
 
+def fresh_number(below: int) -> int:
+    """A random whole number of [0, below), as unlike others as the id that it is made of."""
+    return uuid.UUID(fresh_uuid()).int % below
+
+
 def jitter() -> float:
     """A random number of [0, 1): who meets another tries again after another while than the other."""
     return random.random()  # noqa: S311 no secret

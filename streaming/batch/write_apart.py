@@ -41,7 +41,7 @@ def write_apart(plan: TaskPlan, result: TaskResult, lost_groups: Collection[tupl
     lost = [stat for stat in result.stats if (stat.partition_path, stat.file_id) in lost_groups]
     if not lost or not _only_adds(plan) or any(stat.num_update_writes or stat.num_deletes for stat in lost):
         return None
-    attempt = Attempt(build_write_token(plan.routes.tasks, 0, int(clock.now_ms()) % 1_000_000))
+    attempt = Attempt(build_write_token(plan.routes.tasks, 0, clock.fresh_number(1_000_000)))
     apart = [_write_file(plan, stat, attempt) for stat in lost]
     attempt.flushes.wait()
     kept = tuple(stat for stat in result.stats if stat not in lost)

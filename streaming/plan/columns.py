@@ -6,13 +6,12 @@ rules' (`table.records.merge.ARRIVAL_COLUMN`).
 
 import pyarrow as pa
 
-from table.records.merge import ARRIVAL_COLUMN
+from table.records.merge import ARRIVAL_COLUMN, REMOVES_COLUMN
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 
 SLOT_COLUMN = "_hudistream_slot"  # which of the writers that share the partition path gets the row
 TASK_COLUMN = "_hudistream_task"  # the task of that slot; Spark exchanges by it
 FILE_COLUMN = "_hudistream_file"  # tag: file group that holds the key
-REMOVES_COLUMN = "_hudistream_removes"  # tag: the key leaves that file group whatever the order; it moves elsewhere
 LOOKUP_COLUMN = "_hudistream_lookup"  # what the lookup cost, in one row of each task
 PROBLEM_COLUMN = "_hudistream_problem"  # why the row cannot be stored; it is reported where the others are written
 

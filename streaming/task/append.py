@@ -12,7 +12,7 @@ from streaming.plan.bucket_assigner import BucketAssigner, find_small_files, sha
 from streaming.plan.task_plan import TaskPlan
 from streaming.plan.task_result import TaskResult
 from streaming.task.bad_rows import explain_nulls
-from streaming.task.grouping import NO_PATH, group_by_slot, split_in_order
+from streaming.task.grouping import group_by_slot, split_in_order
 from streaming.task.locate_keys import list_live_files
 from streaming.task.log_slots import list_fillable
 from streaming.task.measured_rules import measured_rules
@@ -20,7 +20,7 @@ from streaming.task.report import TaskReport
 from table import clock
 from table.failures import failing_at
 from table.files.names import build_file_id
-from table.keys.keygen import partition_path_problem
+from table.keys.keygen import NO_PARTITION_PATH, partition_path_problem
 from table.records.merge import last_of_each_run
 from table.schema.avro_schema import RECORD_KEY
 from table.write.context import Attempt, Bucket
@@ -47,7 +47,7 @@ def write_rows(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatc
             batches = task.report.without_bad_text(batches)
             grouped = split_in_order(batches) if plan.is_sorted else group_by_slot(batches, plan.memory_bytes)
             for path, slot, rows in grouped:
-                with failing_at(partition_path=None if path == NO_PATH else path):
+                with failing_at(partition_path=path):
                     task.write(path, slot, rows)
             return task.finish()
         except BaseException:
@@ -67,10 +67,10 @@ class _Task:
         self._held: pa.Table | None = None
         self.report = TaskReport(plan, write_token)
 
-    def write(self, path: str, slot: int, rows: pa.Table) -> None:
-        problem = partition_path_problem(None if path == NO_PATH else path)
-        if problem is not None:
-            self.report.count_bad(rows, problem)
+    def write(self, path: str | None, slot: int, rows: pa.Table) -> None:
+        problem = partition_path_problem(path)
+        if path is None or problem is not None:
+            self.report.count_bad(rows, problem or NO_PARTITION_PATH)
             return
         if self._slot != (path, slot):
             self._end_slot()

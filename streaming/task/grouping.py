@@ -13,7 +13,6 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from streaming.plan.columns import SLOT_COLUMN
 from streaming.task.spilled_run import SpilledRun
@@ -21,7 +20,6 @@ from table.columns.memory_size import rows_bytes
 from table.files.bloom.key_hashes import hash_keys
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 
-NO_PATH = "\0"  # rows of which no partition path can be made
 LOTS = 32  # parts of what is too large for memory
 
 _SLOTS = 1 << 32
@@ -71,7 +69,7 @@ def group_rows(pieces: Iterable[Numbered], memory_bytes: int) -> Iterator[tuple[
                 yield group, last.pop(group).combine_chunks()
 
 
-def group_by_slot(batches: Iterable[pa.RecordBatch], memory_bytes: int) -> Iterator[tuple[str, int, pa.Table]]:
+def group_by_slot(batches: Iterable[pa.RecordBatch], memory_bytes: int) -> Iterator[tuple[str | None, int, pa.Table]]:
     """`group_rows` for rows as they arrive at a task.
 
     Args:
@@ -79,7 +77,7 @@ def group_by_slot(batches: Iterable[pa.RecordBatch], memory_bytes: int) -> Itera
         memory_bytes: as there.
 
     Yields:
-        Partition path (`NO_PATH` for null), slot, and rows of it without those two columns.
+        Partition path (None where none can be made of the row), slot, and rows of it without those two columns.
     """
     slots = _Slots()
     numbered = (slots.number(pa.Table.from_batches([batch])) for batch in batches)
@@ -87,7 +85,7 @@ def group_by_slot(batches: Iterable[pa.RecordBatch], memory_bytes: int) -> Itera
         yield *slots.of(number), rows
 
 
-def split_in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, int, pa.Table]]:
+def split_in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str | None, int, pa.Table]]:
     """The same for rows that come sorted by partition path and slot: nothing is held."""
     slots = _Slots()
     for batch in batches:
@@ -140,24 +138,24 @@ class _Slots:
     """Numbers slots of partition paths, in the order in which their paths come."""
 
     def __init__(self) -> None:
-        self._paths: dict[str, int] = {}
-        self._names: list[str] = []
+        self._paths: dict[str | None, int] = {}
+        self._names: list[str | None] = []
 
     def number(self, rows: pa.Table) -> Numbered:
         """Rows without the two columns, and the number of each one's slot."""
-        paths = pc.fill_null(rows.column(PARTITION_PATH), NO_PATH).combine_chunks().dictionary_encode()
+        paths = rows.column(PARTITION_PATH).combine_chunks().dictionary_encode("encode")
         known = np.array([self._number_of(path) for path in paths.dictionary.to_pylist()], np.int64)
         slots = rows.column(SLOT_COLUMN).to_numpy().astype(np.int64)
         numbers = known[paths.indices.to_numpy()] * _SLOTS + slots
         return rows.drop_columns([PARTITION_PATH, SLOT_COLUMN]), numbers
 
-    def _number_of(self, path: str) -> int:
+    def _number_of(self, path: str | None) -> int:
         if path not in self._paths:
             self._paths[path] = len(self._names)
             self._names.append(path)
         return self._paths[path]
 
-    def of(self, number: int) -> tuple[str, int]:
+    def of(self, number: int) -> tuple[str | None, int]:
         """The partition path and the slot with that number."""
         return self._names[number // _SLOTS], number % _SLOTS
 

@@ -171,7 +171,7 @@ def list_live_files(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
     Raises:
         UnsupportedTableError: the batch looks for keys in base files, and log files alone hold some.
     """
-    # on an empty timeline nothing counts, and nothing need be listed (S21)
+    # on an empty timeline nothing counts, and nothing need be listed
     if not plan.committed.times:
         return ()
     groups = list_file_groups(plan.listing, path, plan.committed)

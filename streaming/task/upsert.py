@@ -12,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from streaming.plan.columns import REMOVES_COLUMN
 from streaming.plan.live_files import as_base_files
 from streaming.plan.task_plan import Pipeline, TaskPlan
 from streaming.plan.task_result import TaskResult
 from streaming.task.bad_rows import explain_nulls
 from streaming.task.fold_logs import fold_logs, meets_delete
-from streaming.task.grouping import NO_PATH, group_by_slot, group_rows, lots_of_keys, whole_groups
+from streaming.task.grouping import group_by_slot, group_rows, lots_of_keys, whole_groups
 from streaming.task.locate_keys import Locator, list_live_files, owner_of
 from streaming.task.log_slots import SlotGroups, list_groups, plain_groups
 from streaming.task.place_rows import Placed, Placer, removes_of
@@ -26,8 +25,8 @@ from streaming.task.report import TaskReport
 from table.failures import failing_at
 from table.files.base.summary import BaseFileSummary
 from table.index.key_cache import cache_of_process
-from table.keys.keygen import partition_path_problem
-from table.records.merge import combine_rows
+from table.keys.keygen import NO_PARTITION_PATH, partition_path_problem
+from table.records.merge import REMOVES_COLUMN, combine_rows
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import join
 from table.timeline.metadata.commit import WriteStat
@@ -60,7 +59,7 @@ def write_changes(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordB
             batches = task.report.without_bad_text(batches)
         try:
             for (path, slot), pieces in groupby(group_by_slot(batches, plan.memory_bytes), itemgetter(0, 1)):
-                with failing_at(partition_path=None if path == NO_PATH else path):
+                with failing_at(partition_path=path):
                     task.write(path, slot, (rows for _, _, rows in pieces))
             return task.finish()
         except BaseException:
@@ -89,11 +88,11 @@ class _UpsertTask:
         self.report = TaskReport(plan, write_token)
         self._listed: dict[str, SlotGroups] = {}
 
-    def write(self, path: str, slot: int, pieces: Iterator[pa.Table]) -> None:
-        problem = partition_path_problem(None if path == NO_PATH else path)
-        if problem is not None:
+    def write(self, path: str | None, slot: int, pieces: Iterator[pa.Table]) -> None:
+        problem = partition_path_problem(path)
+        if path is None or problem is not None:
             for rows in pieces:
-                self.report.count_bad(rows, problem)
+                self.report.count_bad(rows, problem or NO_PARTITION_PATH)
             return
         groups = self._find_groups(path, slot)
         files, placer = groups.files, Placer(path, groups, self._plan)

@@ -94,10 +94,14 @@ _of_process = KeyCache(0)
 
 
 def cache_of_process(limit_bytes: int) -> KeyCache:
-    """The cache of this process. Another limit starts an empty one."""
-    global _of_process  # noqa: PLW0603 a worker process has no other place that outlives a task
-    if _of_process.limit_bytes != limit_bytes:
-        _of_process = KeyCache(limit_bytes)
+    """The cache of this process, which all its sinks share. The greatest limit that was asked for counts.
+
+    Args:
+        limit_bytes: of the sink at work; 0: it remembers nothing.
+    """
+    if limit_bytes == 0:
+        return KeyCache(0)
+    _of_process.limit_bytes = max(_of_process.limit_bytes, limit_bytes)
     return _of_process
 
 

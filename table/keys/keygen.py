@@ -158,6 +158,9 @@ def url_encode_text(value: str) -> str:
     return re.sub("[" + re.escape(ESCAPED_CHARACTERS) + "]", lambda found: f"%{ord(found[0]):02X}", value)
 
 
+NO_PARTITION_PATH = "no partition path can be made of the row: its text is no date of the configured form"
+
+
 def partition_path_problem(path: str | None) -> str | None:  # noqa: PLR0911 a list of reasons
     """Why a partition path cannot be a folder of the table, or None when it can.
 
@@ -165,7 +168,7 @@ def partition_path_problem(path: str | None) -> str | None:  # noqa: PLR0911 a l
     which takes a colon in the first part of a path for a scheme.
     """
     if path is None:
-        return "no partition path can be made of the row: its text is no date of the configured form"
+        return NO_PARTITION_PATH
     if path == "":
         return None
     parts = path.split("/")

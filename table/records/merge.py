@@ -17,6 +17,9 @@ from table.records.present_columns import PRESENT_COLUMN, completed
 from table.schema.avro_schema import DELETE_MARKER, META_COLUMNS, RECORD_KEY
 
 ARRIVAL_COLUMN = "_hudistream_arrival"
+REMOVES_COLUMN = (
+    "_hudistream_removes"  # a delete that counts whatever the order: of a key that moves to another file group
+)
 
 _LONG_RUN = 256  # rows of a run, on average, from which on slicing is cheaper than taking row by row
 

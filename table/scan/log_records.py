@@ -12,14 +12,13 @@ from table.errors import CorruptFileError, UnsupportedTableError
 from table.files.log.data_blocks import RECORD_BLOCKS, read_rows
 from table.files.log.delete_block import Deletes, read_deletes
 from table.files.log.framing import BlockType, Header, LogBlock, ScannedBlock, Verdict, read_block, scan_blocks
-from table.records.merge import Positions
+from table.records.merge import REMOVES_COLUMN, Positions
 from table.records.present_columns import PRESENT_COLUMN, present_column, present_type
 from table.scan.gone_log import was_not_needed
 from table.schema.avro_schema import DELETE_MARKER, RECORD_KEY, from_avro
 from table.storage.interface import Storage
 from table.view.file_group import CommittedInstants, FileSlice, LogFile
 
-REMOVES_COLUMN = "_hudistream_removes"
 _ROLLBACK = "0"  # HoodieCommandBlockTypeEnum.ROLLBACK_BLOCK
 
 

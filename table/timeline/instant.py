@@ -6,6 +6,7 @@ How an instant's file is named is said by the timeline's layout (`table.timeline
 
 import re
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import Enum
 from functools import lru_cache
 from typing import Protocol
@@ -245,3 +246,13 @@ def check_transition(before: State | None, after: State | None) -> None:
     """
     if (before, after) not in ALLOWED_TRANSITIONS:
         raise BrokenInvariantError(f"an instant cannot go from {before} to {after}")
+
+
+def next_time(time: str) -> str:
+    """The instant time one millisecond later. Arithmetic on the digits: a moment of a zone can come twice.
+
+    Args:
+        time: 14 or 17 digits.
+    """
+    moment = datetime.strptime(f"{time:0<17}000", "%Y%m%d%H%M%S%f") + timedelta(milliseconds=1)
+    return moment.strftime("%Y%m%d%H%M%S%f")[:17]

@@ -110,11 +110,6 @@ class Timeline:
         """The last completed write that is not later than a time; None where there is none."""
         return max((written for written in self.committed_times if written <= time), default=None)
 
-    def is_committed(self, time: str) -> bool:
-        """Whether files of that instant are visible (BaseHoodieTimeline.containsOrBeforeTimelineStarts)."""
-        committed = self.committed_times
-        return time in committed or (bool(committed) and time < min(committed))
-
     def until(self, time: str) -> "Timeline":
         """The instants requested up to and with that time, in the states that they have now.
 

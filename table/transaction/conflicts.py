@@ -9,6 +9,7 @@ from table.timeline.metadata.commit import NO_PREVIOUS_COMMIT, CommitMetadata
 from table.transaction.checkpoint import SINK_KEY
 
 _BUCKET_DIGITS = 8
+_ANY_VERSION = ""  # as early as any instant time
 # changes to these while a batch runs change what its files mean
 _STABLE = (
     "name", "version", "layout_version", "table_type", "record_key_fields", "partition_fields", "ordering_field",
@@ -132,14 +133,14 @@ def _find_changed(facts: CommitFacts) -> str | None:
 def _current_at_begin(facts: CommitFacts) -> Mapping[tuple[str, str], str]:
     """Of file groups that others wrote, the version that was current when the batch began: the first they replaced.
 
-    Where that is not known, because the group was replaced as a whole, any version may have been: the empty text.
+    Where that is not known, because the group was replaced as a whole, any version may have been: `_ANY_VERSION`.
     """
     found: dict[tuple[str, str], str] = {}
     for metadata in _others(facts).values():
         previous = {(stat.partition_path, stat.file_id): stat.prev_commit for stat in metadata.stats}
         for group in metadata.file_groups:
             time = previous.get(group, NO_PREVIOUS_COMMIT)
-            found[group] = min("" if time == NO_PREVIOUS_COMMIT else time, found.get(group, time))
+            found[group] = min(_ANY_VERSION if time == NO_PREVIOUS_COMMIT else time, found.get(group, time))
     return found
 
 
@@ -147,8 +148,12 @@ def _is_as_new_as(path: str, current: Mapping[tuple[str, str], str]) -> bool:
     partition_path, _, file = path.rpartition("/")
     base, on_log = parse_base_file(file), parse_log_file(file)
     if base is not None:
-        return base.instant_time >= current.get((partition_path, base.file_id), "~")
-    return on_log is not None and on_log.base_instant_time >= current.get((partition_path, on_log.file_id), "~")
+        time, known = base.instant_time, current.get((partition_path, base.file_id))
+    elif on_log is not None:
+        time, known = on_log.base_instant_time, current.get((partition_path, on_log.file_id))
+    else:
+        return False
+    return known is not None and time >= known
 
 
 def _find_rescheduled(facts: CommitFacts) -> str | None:

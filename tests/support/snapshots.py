@@ -5,7 +5,7 @@ import os
 from table import read_table
 from table.files.names import parse_base_file
 from table.hudi_table import HudiTable
-from table.scan.read_table import list_snapshot_files
+from table.snapshot import Snapshot
 from table.storage.interface import TEMPORARY_PREFIX
 from table.timeline.archived_timeline import read_archived_commits
 
@@ -52,3 +52,16 @@ def assert_clean(path):
             base = parse_base_file(name)
             if base is not None and not folder.startswith(hoodie):
                 assert base.instant_time in timeline.committed_times | archived, f"{name} belongs to no commit"
+
+
+def list_snapshot_files(table):
+    """`base_files_of` the newest snapshot."""
+    return base_files_of(Snapshot.load(table))
+
+
+def base_files_of(snapshot):
+    """The base files of a snapshot, by partition path and file group; none has log files on top of it."""
+    walked = sorted(snapshot.walk_file_groups(), key=lambda found: found[0])
+    slices = [group.merged_slice for _, groups in walked for group in groups]
+    assert not any(found.log_files for found in slices)
+    return [found.base_file for found in slices if found.base_file is not None]

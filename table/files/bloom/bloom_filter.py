@@ -255,11 +255,6 @@ def sized_dynamic_filter(entries: int, fpp: float, max_entries: int) -> DynamicB
     return DynamicBloomFilter(row.hashes, row.bits, max(1, entries), max_entries, 0, (row,))
 
 
-def build_filter(keys: pa.Array, entries: int, fpp: float) -> BloomFilter:
-    """A SIMPLE filter with those keys (string array without nulls)."""
-    return sized_filter(entries, fpp).added(keys)
-
-
 def fitted_filter(settings: BaseFileSettings, keys: int, data_bytes: int = 0) -> AnyBloomFilter:
     """An empty filter for a file with that many keys, with room to grow unless its size is fixed.
 

@@ -58,7 +58,7 @@ def compact_slice(
     """
     started_s = clock.monotonic_s()
     # an attempt of another process at the same plan has another name
-    file = CompactedFile(context, operation, build_write_token(number, 0, clock.now_ms() % 10**9))
+    file = CompactedFile(context, operation, build_write_token(number, 0, clock.fresh_number(10**9)))
     found = _slice_of(context, operation)
     create_partition_metadata(context.storage, operation.partition_path, context.instant_time)
     records = load_records(context.storage, found, reading)

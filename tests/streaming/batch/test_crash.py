@@ -7,11 +7,10 @@ import shutil
 import pytest
 from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut
-from snapshots import assert_clean
+from snapshots import assert_clean, list_snapshot_files
 
 from table import StorageError, read_table
 from table.hudi_table import HudiTable
-from table.scan.read_table import list_snapshot_files
 from table.storage.local import LocalStorage
 
 FIRST = rows(range(12))

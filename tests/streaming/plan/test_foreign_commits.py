@@ -6,6 +6,7 @@ import pytest
 from counting import Counting
 from engine import Engine, key_set, rows
 from instants import completed
+from snapshots import list_snapshot_files
 
 from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.live_files import live_files_of
@@ -20,7 +21,6 @@ from streaming.plan.write_profile import (
 from table import archive, read_table, roll_back
 from table.hudi_table import HudiTable
 from table.options.groups import ArchiveSettings, CleanSettings
-from table.scan.read_table import list_snapshot_files
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.timeline.instant import Action

@@ -5,13 +5,13 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
+from snapshots import list_snapshot_files
 from stream import OPTIONS, expected, frame, keys, run, source
 
 from streaming import HudiSink
 from table import InvalidConfigError
 from table.hudi_table import HudiTable
 from table.options.choices import SortMode
-from table.scan.read_table import list_snapshot_files
 
 pytestmark = pytest.mark.spark
 

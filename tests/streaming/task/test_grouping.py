@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from streaming.plan.columns import SLOT_COLUMN
 from streaming.task import grouping
-from streaming.task.grouping import NO_PATH, group_by_slot, split_in_order
+from streaming.task.grouping import group_by_slot, split_in_order
 from table.schema.avro_schema import PARTITION_PATH
 
 ROW = st.tuples(st.sampled_from(["", "a", "b", "a/b", None]), st.integers(0, 3))
@@ -47,7 +47,7 @@ def numbers_by_group(pieces):
 def test_rows_come_together_in_order_of_arrival_whenever_they_are_sorted(rows, size, memory_bytes, large, parts):
     wanted = {}
     for number, (path, slot) in enumerate(rows):
-        wanted.setdefault((NO_PATH if path is None else path, slot), []).append(number)
+        wanted.setdefault((path, slot), []).append(number)
     with mock.patch.multiple(grouping, _ROWS_OF_A_LARGE_GROUP=large, _MOST_PARTS=parts):
         assert numbers_by_group(group_by_slot(batches_of(rows, size), memory_bytes)) == wanted
 
@@ -58,7 +58,7 @@ def test_sorted_rows_are_passed_on_at_once(rows, size):
     rows = sorted(rows, key=lambda row: (row[0] or "", row[0] is None, row[1]))
     wanted = {}
     for number, (path, slot) in enumerate(rows):
-        wanted.setdefault((NO_PATH if path is None else path, slot), []).append(number)
+        wanted.setdefault((path, slot), []).append(number)
     assert numbers_by_group(split_in_order(batches_of(rows, size))) == wanted
 
 

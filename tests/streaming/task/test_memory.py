@@ -8,10 +8,10 @@ import psutil
 import pytest
 from oracles import hudi_rs
 from pyspark.sql import functions as F
+from snapshots import list_snapshot_files
 
 from streaming import HudiSink
 from table.hudi_table import HudiTable
-from table.scan.read_table import list_snapshot_files
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 

@@ -6,6 +6,7 @@ import pickle
 
 import pytest
 from engine import Engine, key_set, rows
+from snapshots import list_snapshot_files
 
 from streaming.task.failure import MARK, WorkerError, encode_failure, read_failure, told_to_the_driver
 from table import (
@@ -20,7 +21,6 @@ from table import (
 from table.failures import failing_at
 from table.files.names import parse_base_file
 from table.hudi_table import HudiTable
-from table.scan.read_table import list_snapshot_files
 from table.storage.local import LocalStorage
 
 UPSERT = {"hoodie.datasource.write.operation": "upsert"}

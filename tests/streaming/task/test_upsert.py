@@ -6,7 +6,7 @@ import random
 import pyarrow as pa
 import pytest
 from engine import Engine, rows
-from snapshots import contents
+from snapshots import contents, list_snapshot_files
 from values import tuples
 
 from table import InvalidConfigError, InvalidRecordError, SchemaMismatchError
@@ -18,7 +18,6 @@ from table.index import key_cache
 from table.index.bucket import bucket_numbers
 from table.index.key_lookup import LookupCounts
 from table.keys.keygen import check_keys_keep_their_types
-from table.scan.read_table import list_snapshot_files
 
 UPSERT = {"hoodie.datasource.write.operation": "upsert"}
 INDEXES = ["BLOOM", "SIMPLE", "BUCKET"]

@@ -7,12 +7,12 @@ import pytest
 from engine import Engine, key_set, rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from snapshots import list_snapshot_files
 
 from streaming.plan.task_result import TaskResult, decode_result, sum_results
 from table import CommitConflictError, InvalidRecordError, StorageError, read_table
 from table.config.table_config import TableConfig, update_properties
 from table.hudi_table import HudiTable
-from table.scan.read_table import list_snapshot_files
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import begin_instant, load_timeline, request_instant
 from table.timeline.instant import Action, Instant

@@ -154,12 +154,12 @@ def test_show_as_json(path, capsys):
 
 
 def test_show_reads_the_metadata_of_no_more_commits_than_it_shows(path, monkeypatch):
-    from table.inspect import overview
+    from table.timeline import commit_cache
 
     read = []
-    inner = overview.find_instant
+    inner = commit_cache.find_instant
     monkeypatch.setattr(
-        overview, "find_instant", lambda storage, instant: read.append(instant) or inner(storage, instant)
+        commit_cache, "find_instant", lambda storage, instant: read.append(instant) or inner(storage, instant)
     )
     assert main(["show", path, "--limit", "1"]) == 0
     assert len(read) == 1

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from table.errors import CorruptFileError
 from table.files.bloom.bloom_filter import (
-    build_filter,
     can_extend,
     decode_filter,
     decode_simple,
@@ -16,6 +15,7 @@ from table.files.bloom.bloom_filter import (
     hash_count,
     hash_rounds,
     sized_dynamic_filter,
+    sized_filter,
 )
 from table.files.bloom.encoded_filter import view_filter
 from table.files.bloom.key_hashes import screen_hashes
@@ -60,7 +60,7 @@ def test_hash_chain_is_hudis(key, chain):
 
 
 def test_filter_is_hudis_bit_for_bit():
-    assert build_filter(pa.array(KEYS), 5, 0.01).encode() == "/////wAAAAcBAAAAMOiYkN130Q=="
+    assert sized_filter(5, 0.01).added(pa.array(KEYS)).encode() == "/////wAAAAcBAAAAMOiYkN130Q=="
     assert (filter_bits(60000, 1e-9), hash_count(60000, 2587966)) == (2587966, 30)
 
 
@@ -80,7 +80,7 @@ def test_vectorised_hash_equals_the_slow_one(keys):
 @settings(max_examples=40, deadline=None)
 def test_no_key_is_ever_missed_and_the_form_round_trips(keys):
     column = pa.array(sorted(keys))
-    bloom = build_filter(column, len(keys), 0.01)
+    bloom = sized_filter(len(keys), 0.01).added(column)
     assert bloom.may_contain(column).all()
     again = decode_simple(bloom.encode())
     assert again.encode() == bloom.encode()
@@ -90,7 +90,7 @@ def test_no_key_is_ever_missed_and_the_form_round_trips(keys):
 def test_false_positives_stay_near_the_rate():
     keys = pa.array([f"key-{n}" for n in range(20_000)])
     others = pa.array([f"other-{n}" for n in range(20_000)])
-    assert 100 < build_filter(keys, 20_000, 0.01).may_contain(others).sum() < 400
+    assert 100 < sized_filter(20_000, 0.01).added(keys).may_contain(others).sum() < 400
 
 
 def test_adding_in_two_steps_is_adding_at_once():
@@ -167,9 +167,9 @@ def test_a_filter_is_extended_while_it_lasts(settings_of, keys, extends):
                                      {"hoodie.index.bloom.num_entries": "20"}])  # fmt: skip
 def test_a_file_that_grows_keeps_every_key_in_its_filter(tmp_path, options):
     from engine import Engine, rows
+    from snapshots import list_snapshot_files
 
     from table.hudi_table import HudiTable
-    from table.scan.read_table import list_snapshot_files
 
     engine = Engine(str(tmp_path / "t"), options)
     for batch_id in range(6):
@@ -192,9 +192,9 @@ def test_what_is_no_filter_is_said_to_be_none(text):
 
 def test_footers_of_our_files_hold_filter_and_range(tmp_path):
     from engine import Engine, rows
+    from snapshots import list_snapshot_files
 
     from table.hudi_table import HudiTable
-    from table.scan.read_table import list_snapshot_files
 
     Engine(str(tmp_path / "t")).write(0, rows(range(30)))
     for file in list_snapshot_files(HudiTable.open(tmp_path / "t")):
@@ -226,7 +226,7 @@ def test_a_filter_patched_in_its_text_is_the_one_decoded_extended_and_encoded(he
         pa.array([f"{kind}{n}" for n in range(count)], pa.string())
         for kind, count in zip("ab", (held, more), strict=True)
     )
-    decoded = build_filter(keys, entries, fpp)
+    decoded = sized_filter(entries, fpp).added(keys)
     viewed = view_filter(decoded.encode().encode())
     assert viewed.encode() == decoded.encode()
     assert viewed.added(added).encode() == decoded.added(added).encode()
@@ -239,13 +239,13 @@ def test_a_filter_patched_in_its_text_is_the_one_decoded_extended_and_encoded(he
 
 
 def test_a_large_filter_tells_by_a_sample_how_many_keys_it_holds():
-    bloom = build_filter(pa.array([str(n) for n in range(50_000)]), 100_000, 1e-9)
+    bloom = sized_filter(100_000, 1e-9).added(pa.array([str(n) for n in range(50_000)]))
     assert bloom.keys_held == pytest.approx(50_000, rel=0.02)
     assert view_filter(bloom.encode().encode()).keys_held == bloom.keys_held
 
 
 @pytest.mark.parametrize("cut", [4, 400])
 def test_the_text_of_a_filter_must_have_the_length_that_its_header_says(cut):
-    text = build_filter(pa.array(KEYS), 1_000, 1e-9).encode()
+    text = sized_filter(1_000, 1e-9).added(pa.array(KEYS)).encode()
     with pytest.raises(CorruptFileError, match="digits, not"):
         view_filter(text[:-cut].encode())

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from table.files.bloom.bloom_filter import build_filter
+from table.files.bloom.bloom_filter import sized_filter
 from table.files.bloom.encoded_filter import view_filter
 from table.index.key_lookup import SoughtKeys
 
@@ -15,7 +15,7 @@ def keys_from(first, count):
 @pytest.mark.parametrize("fpp", [0.3, 1e-9])
 @pytest.mark.parametrize("count", [1, 300, 20_000])
 def test_a_filter_says_of_many_keys_what_it_says_of_each(fpp, count):
-    held = build_filter(keys_from(100_000, 500), 500, fpp)
+    held = sized_filter(500, fpp).added(keys_from(100_000, 500))
     for first in (0, 100_499, 50_000, 100_000 - count // 2):
         keys = keys_from(first, count)
         sought = SoughtKeys(keys)
@@ -27,7 +27,7 @@ def test_a_filter_says_of_many_keys_what_it_says_of_each(fpp, count):
 
 
 def test_a_single_key_among_strangers_is_enough():
-    held = build_filter(keys_from(0, 100), 100, 1e-9)
+    held = sized_filter(100, 1e-9).added(keys_from(0, 100))
     strangers = keys_from(500_000, 20_000).to_pylist()
     assert not SoughtKeys(pa.array(strangers)).any_may_be_in(held, 0, len(strangers))
     with_one = pa.array([*strangers, "key-000042"])

@@ -5,14 +5,13 @@ from operator import attrgetter
 import pyarrow as pa
 import pytest
 from engine import OPTIONS, Engine, key_set, rows
-from snapshots import base_files
+from snapshots import base_files, list_snapshot_files
 
 from table import parse_options, read_table
 from table.files.base.hudi_footer import filter_of_footer
 from table.files.base.stored_file import StoredBaseFile
 from table.files.bloom.bloom_filter import DYNAMIC_V0, DynamicBloomFilter
 from table.hudi_table import HudiTable
-from table.scan.read_table import list_snapshot_files
 from table.storage.local import LocalStorage
 from table.timeline.instant import Action
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from command_line import said
 from engine import Engine, leave_a_dead_batch, rows
+from snapshots import list_snapshot_files
 
 from streaming.batch import profile_cache
 from table import (
@@ -27,7 +28,6 @@ from table.files.bloom.bloom_filter import DynamicBloomFilter
 from table.hudi_table import HudiTable
 from table.options.choices import IndexType
 from table.options.write_groups import IndexSettings
-from table.scan.read_table import list_snapshot_files
 from table.storage.local import LocalStorage
 from table.timeline.instant import Action
 

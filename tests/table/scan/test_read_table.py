@@ -1,12 +1,12 @@
 """Tables that real Hudi wrote, read to their expected rows; and what is no table."""
 
 import pytest
+from snapshots import list_snapshot_files
 from values import rows_of
 
 from table import InvalidConfigError, TableNotFoundError, UnsupportedTableError, read_table
 from table.hudi_table import HudiTable
 from table.scan.plan import plan_scan
-from table.scan.read_table import list_snapshot_files
 
 TABLES = ["cow_insert_partitioned", "cow_nonpartitioned", "cow_upsert_delete", "cow_insert_overwrite",
           "cow_schema_evolved", "cow_cleaned", "cow_archived", "cow_savepoint", "cow_rolled_back", "streaming_sink",

@@ -4,11 +4,11 @@ import pyarrow as pa
 import pytest
 from engine import Engine, rows
 from faults import FaultyStorage, Fuse
+from snapshots import base_files_of, list_snapshot_files
 
 from table import InvalidConfigError, archive, read_table
 from table.hudi_table import HudiTable
 from table.options.groups import ArchiveSettings, CleanSettings
-from table.scan.read_table import base_files_of, list_snapshot_files
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.timeline.timeline import Timeline

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 from engine import Engine
 from oracles import hudi_rs
+from snapshots import list_snapshot_files
 from values import rows_of, tuples
 
 import hudistream
@@ -19,7 +20,6 @@ from table.config.table_config import PROPERTIES_FILE
 from table.files.names import parse_log_file
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.scan.plan import plan_scan
-from table.scan.read_table import list_snapshot_files
 from table.schema.avro_schema import META_COLUMNS
 from table.services.compaction.compaction import compact
 from table.services.metadata_table import drop_metadata_table

@@ -20,7 +20,7 @@ from faults import FaultyStorage, Fuse, PowerCut, dying_process
 from table import CommitConflictError, UnsupportedTableError, check, create_savepoint, read_table
 from table.files.base.hudi_footer import AVRO_SCHEMA_KEY, BLOOM_KEY, MAX_KEY, MIN_KEY
 from table.files.base.stored_file import StoredBaseFile
-from table.files.bloom.bloom_filter import build_filter
+from table.files.bloom.bloom_filter import sized_filter
 from table.files.names import parse_base_file
 from table.hudi_table import HudiTable
 from table.options.groups import ArchiveSettings, CleanSettings
@@ -471,7 +471,7 @@ def test_filters_and_key_ranges_that_do_not_cover_their_file(plain):
     file = newest_files(plain)[0]
     rewrite(plain, file)
     assert look(plain).findings == ()
-    wrong = build_filter(pa.array(["other"]), 10, 1e-6).encode()
+    wrong = sized_filter(10, 1e-6).added(pa.array(["other"])).encode()
     rewrite(plain, file, **{BLOOM_KEY: wrong})
     assert "upserts would insert them again" in only(look(plain), Kind.WRONG_FILTER, ERROR, REFUSED).text
     rewrite(plain, file, **{BLOOM_KEY: "no filter"})

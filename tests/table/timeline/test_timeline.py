@@ -20,6 +20,7 @@ from table.timeline.instant import (
     Instant,
     State,
     check_transition,
+    next_time,
 )
 from table.timeline.timeline import build_timeline
 
@@ -93,12 +94,18 @@ def test_the_highest_state_wins_and_compaction_counts_as_commit():
     assert timeline.files_of(t2, Action.COMMIT) == (requested(t2), inflight(t2))
 
 
-def test_files_older_than_the_first_active_commit_count():
-    timeline = build_timeline([completed("20260101000000005"), requested("20260101000000001")])
-    assert timeline.is_committed("20260101000000004")
-    assert timeline.is_committed("20260101000000005")
-    assert not timeline.is_committed("20260101000000006")
-    assert not build_timeline([]).is_committed("20260101000000001")
+@pytest.mark.parametrize(
+    ("time", "after"),
+    [
+        ("20260101000000000", "20260101000000001"),
+        ("20261231235959999", "20270101000000000"),
+        ("20260329015959999", "20260329020000000"),  # where clocks change
+        ("20260101000000", "20260101000000001"),
+    ],
+)
+def test_the_next_time_is_a_millisecond_later(time, after):
+    assert next_time(time) == after
+    assert time < after
 
 
 def test_instants_strictly_increase_even_within_a_millisecond(tmp_path):

@@ -78,7 +78,7 @@ def test_the_last_member_releases_the_table(storage):
 
 def test_the_last_member_releases_the_table_although_another_one_died_long_ago(storage, tmp_path):
     dead, last = member(storage, "a"), member(storage, "b")
-    dead._stopped.set()
+    dead._keeper.stop()
     sign = tmp_path / join(ALIVE_FOLDER, dead.owner)
     os.utime(sign, (sign.stat().st_mtime - 600,) * 2)
     last.release()
@@ -87,7 +87,7 @@ def test_the_last_member_releases_the_table_although_another_one_died_long_ago(s
 
 def test_members_that_died_are_waited_for_until_their_lease_expires(storage, tmp_path):
     dead = member(storage, "a")
-    dead._stopped.set()
+    dead._keeper.stop()
     alone = Lease(storage, SETTINGS)
     with pytest.raises(CommitConflictError):
         alone.hold(WriterIdentity("c", "q", alone.owner))
@@ -115,15 +115,17 @@ def test_whoever_was_taken_for_dead_is_told_and_joins_again(storage):
 
 
 def test_who_joins_while_the_last_member_leaves_looks_again(storage):
-    last = member(storage, "a")
+    last, slow, looked = member(storage, "a"), Membership(storage, SETTINGS), []
+    renew = slow._keeper.renew
 
-    class Slow(Membership):
-        def _renew(self):
-            super()._renew()
-            last.release()  # between the look and the sign
+    def renew_slowly():
+        renew()
+        looked.append(find_holder(storage))
+        last.release()  # between the look and the sign
 
-    slow = Slow(storage, SETTINGS)
+    slow._keeper.renew = renew_slowly
     slow.hold(WriterIdentity("b", "q", slow.owner))
+    assert is_open(looked[0])
     assert slow.is_held
     slow.confirm()
 
@@ -149,7 +151,7 @@ def test_whose_turn_it_is(asked, first):
 def test_the_request_of_a_dead_writer_is_passed_over(storage, tmp_path, monkeypatch):
     dead, living = member(storage, "a"), member(storage, "b")
     dead.ask_for_turn()
-    dead._stopped.set()
+    dead._keeper.stop()
     sign = tmp_path / join(ALIVE_FOLDER, dead.owner)
     os.utime(sign, (sign.stat().st_mtime - 600,) * 2)
     slept = []

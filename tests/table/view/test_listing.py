@@ -6,13 +6,13 @@ import pytest
 from counting import data_folders
 from engine import Engine, rows
 from faults import FaultyStorage, Fuse
+from snapshots import list_snapshot_files
 
 from table import create_savepoint
 from table.hudi_table import HudiTable
 from table.inspect.explain import explain_files
 from table.options.groups import CleanSettings
 from table.options.write_options import WriteOptions
-from table.scan.read_table import list_snapshot_files
 from table.services.clean.clean import clean
 from table.services.clean.judgement import judge_files
 from table.storage.local import LocalStorage

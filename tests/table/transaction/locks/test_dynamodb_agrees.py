@@ -100,7 +100,7 @@ def test_a_lock_of_a_process_that_stands_still_goes_to_them_and_its_holder_finds
         assert aws.aws_lock("theirs", "try", key="t", wait_ms=10_000)
         assert LEASE_MS / 1000 - 1 < time.monotonic() - began < LEASE_MS / 1000 + 2.5
         holder.go_on()
-        assert holder.ask().startswith("CommitConflictError: ")
+        assert holder.ask().startswith("TableHeldError: ")
         assert not make_lock(LocalStorage("/t"), settings).table.read().is_released
     assert aws.aws_lock("theirs", "unlock")
     aws.aws_lock("theirs", "close")

@@ -6,24 +6,29 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from structlog.contextvars import bound_contextvars
 
 from streaming.batch.failed_batch import FailedBatch, is_interruption
 from streaming.batch.micro_batch import MicroBatchWriter
+from streaming.batch.replay import replay_rows
 from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary
 from streaming.batch.upkeep_summary import UpkeepSummary
 from streaming.batch.workers import Batch
+from streaming.task.arrow_rows import Rows, open_rows
 from streaming.validators import Validator
 from table import threads
 from table.errors import InvalidConfigError
 from table.failures import describe
+from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.choices import BadRows, IndexType, TableType
 from table.options.operation import Operation, OperationName
 from table.options.short_names import ColumnNames, with_short_names
 from table.options.write_groups import OPERATION
 from table.options.write_options import WriteOptions, parse_options
+from table.quarantine.place import default_folder
 from table.secret_names import shown_value
 from table.storage.opening import open_storage
 from table.transaction.lease_record import this_process
@@ -106,8 +111,7 @@ class TableSink:
     def _make_writer(self, options: WriteOptions) -> MicroBatchWriter:
         quarantine = None
         if options.bad_rows.action is BadRows.QUARANTINE:
-            folder = options.bad_rows.path or self._path.rstrip("/") + "_bad_rows"
-            quarantine = open_storage(folder, self._storage_options)
+            quarantine = open_storage(self._bad_rows_folder, self._storage_options)
         storage = open_storage(self._path, self._storage_options)
         return MicroBatchWriter(storage, options, self._default_name, self._validators, quarantine)
 
@@ -158,6 +162,36 @@ class TableSink:
         summary = self._writer.write(replace(batch, operation=named))
         self._tell(summary)
         return summary
+
+    @property
+    def _bad_rows_folder(self) -> str:
+        return self._options.bad_rows.path or default_folder(self._path)
+
+    def replay(self, rows: Rows) -> BatchSummary:
+        """Writes bad rows that were corrected, each once, as one commit.
+
+        The rows come from `read_bad_rows` and keep the two columns that tell their place, ``_hudistream_file`` and
+        ``_hudistream_row``. Columns of that function that are not the table's are left out. A row that was replayed
+        before is passed over, also where the process died between its commit and its record. A row that is bad still is
+        put aside anew, as another bad row.
+
+        Args:
+            rows: as `ArrowSink.write` takes them.
+
+        Returns:
+            What was written; `skipped` where every row was replayed before.
+
+        Raises:
+            InvalidConfigError: the rows do not tell their place.
+            HudiError: nothing of it is visible.
+        """
+        with self._one_batch(), self._watched(None):
+            table = HudiTable.open(self._path, self._storage_options)
+            opened = open_rows(rows)
+            held = opened if isinstance(opened, pa.Table) else opened.read_all()
+            summary = replay_rows(self._writer, table, open_storage(self._bad_rows_folder, self._storage_options), held)
+            self._tell(summary)
+            return summary
 
     @property
     def services(self) -> TableServices:

@@ -49,6 +49,7 @@ from table.options.write_groups import (
     TaskSettings,
 )
 from table.options.write_options import WriteOptions, parse_options
+from table.quarantine.read import read_bad_rows
 from table.scan.explain_scan import ScanExplanation
 from table.scan.polars_source import scan_hudi
 from table.scan.read_table import read_table
@@ -123,6 +124,7 @@ __all__ = [
     "delete_savepoint",
     "list_options",
     "parse_options",
+    "read_bad_rows",
     "read_table",
     "restore_to_savepoint",
     "roll_back",

@@ -58,6 +58,8 @@ class Snapshot:
         self.timeline = timeline if as_of is None else timeline.until(as_of)
         self.commits = commits if commits is not None else CommitCache(table.storage)
         self._whole = timeline
+        self._committed: CommittedInstants | None = None
+        self._slicing: CommittedInstants | None = None
         self._retired: dict[str, str] = {}  # times of completion of retired writes, as they are needed
 
     @staticmethod
@@ -102,12 +104,15 @@ class Snapshot:
         """Instant times of all completed cleans, those after `as_of` included."""
         return frozenset(instant.time for instant in self._whole.completed_of(Action.CLEAN))
 
-    @cached_property
+    # no `cached_property` where a store is asked: before Python 3.12 it holds one lock for all tables of the process
+    @property
     def committed(self) -> CommittedInstants:
         """Which files are visible. Reads the replace commits, once."""
-        return load_committed_instants(self.commits, self.timeline)
+        if self._committed is None:
+            self._committed = load_committed_instants(self.commits, self.timeline)
+        return self._committed
 
-    @cached_property
+    @property
     def slicing(self) -> CommittedInstants:
         """As `committed`, for callers that decide by slices what is written, compacted or deleted.
 
@@ -117,7 +122,9 @@ class Snapshot:
         Raises:
             CorruptFileError: a file of the archive is damaged.
         """
-        return self.with_late_writes(self.committed)
+        if self._slicing is None:
+            self._slicing = self.with_late_writes(self.committed)
+        return self._slicing
 
     def with_late_writes(self, committed: CommittedInstants) -> CommittedInstants:
         """What `slicing` adds to the instants that count.

@@ -26,7 +26,7 @@ from streaming.batch.summary import BatchSummary, PhaseClock, logged, summarize
 from streaming.batch.workers import Batch, Workers
 from streaming.batch.write_apart import write_apart
 from streaming.plan.plan_tasks import Scene, looks_everywhere, plan_tasks, remembered_below
-from streaming.plan.quarantine import Quarantine, table_key
+from streaming.plan.quarantine import Quarantine
 from streaming.plan.replacement import action_of, existing_paths, matching_paths
 from streaming.plan.task_plan import LogPlan, TaskPlan
 from streaming.plan.task_result import TaskResult, sum_results
@@ -45,6 +45,7 @@ from table.keys.keygen import KeyExpressions
 from table.log import get_logger
 from table.options.choices import TableType
 from table.options.write_options import WriteOptions
+from table.quarantine.place import table_key
 from table.schema.avro_schema import schema_json
 from table.services.rollback.leftovers import delete_before_first_commit
 from table.services.rollback.rollback import end_pending
@@ -159,7 +160,7 @@ class MicroBatchWriter:
         """
         timing, retries = PhaseClock(), self._options.concurrency.retries
         options = self._options if batch.operation is None else replace(self._options, operation=batch.operation)
-        of_stream = batch.batch_id is not None and batch.query_id is not None
+        of_stream = batch.batch_id is not None and batch.query_id is not None and batch.sink_id is None
         keeps_table = of_stream or batch.keeps_table or self.lease.is_held  # a stream does until its next batch
         try:
             while True:
@@ -183,9 +184,10 @@ class MicroBatchWriter:
         self.progress.reset()
         check_name(options, batch)
         self.services.check()
-        identity = WriterIdentity(options.sink.id, batch.query_id, self.lease.owner)
+        identity = WriterIdentity(batch.sink_id or options.sink.id, batch.query_id, self.lease.owner)
         table = replace(self._opener.open(options, batch.workers.schema, batch.batch_id), lock=self.lock)
-        self.lease.hold(identity)
+        # a batch that is none of the stream takes nothing over from it
+        self.lease.hold(identity if batch.sink_id is None else replace(identity, query_id=None))
         self.lease.is_busy = True
         try:
             return self._write_held(without_metadata_table(table), batch, options, identity, timing)

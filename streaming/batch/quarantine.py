@@ -8,9 +8,9 @@ a commit lists is published, what belongs to no commit is deleted. Publishing tw
 import json
 from collections.abc import Mapping
 
-from streaming.plan.quarantine import STAGING, staging_folder
 from table import clock
 from table.log import get_logger
+from table.quarantine.place import STAGING, staging_folder
 from table.snapshot import Snapshot
 from table.storage.interface import Storage, join
 from table.timeline.archived_timeline import read_archived_commits

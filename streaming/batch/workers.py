@@ -59,6 +59,7 @@ class Batch:
         spread: has the work of services done on other machines; None: there are none.
         keeps_table: whether the writer goes on holding the table after the batch, outside a stream, too.
         operation: of this batch; None: that of the writer's options.
+        sink_id: whose batch it is, where it is none of the stream; None: the sink's.
     """
 
     workers: Workers
@@ -68,3 +69,4 @@ class Batch:
     spread: Spread | None = None
     keeps_table: bool = False
     operation: Operation | None = None
+    sink_id: str | None = None

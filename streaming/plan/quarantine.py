@@ -1,11 +1,9 @@
 """Where the bad rows of a batch go (pure)."""
 
-import zlib
 from dataclasses import dataclass
 
-from table.storage.interface import Storage, join
-
-STAGING = "_staging"  # Spark passes over names that begin so
+from table.quarantine.place import staging_folder
+from table.storage.interface import Storage
 
 
 @dataclass(frozen=True)
@@ -32,13 +30,3 @@ class Quarantine:
     def staging_folder(self) -> str:
         """Where bad rows wait for their commit."""
         return staging_folder(self.table_key, self.instant_time)
-
-
-def table_key(base_uri: str, name: str) -> str:
-    """Name of a table's own part of the staging folder: several tables may share one."""
-    return f"{name}-{zlib.crc32(base_uri.encode()):08x}"
-
-
-def staging_folder(key: str, instant_time: str) -> str:
-    """Where the bad rows of one commit wait for it."""
-    return join(STAGING, key, instant_time)

@@ -7,14 +7,8 @@ import pyarrow.parquet as pq
 
 from streaming.plan.quarantine import Quarantine
 from table.files.base.hudi_footer import CALENDAR
+from table.quarantine.place import BATCH_ID, REASON, SINK_ID, TIME
 from table.storage.interface import join
-
-REASON, BATCH_ID, SINK_ID, TIME = (
-    "_hudistream_reason",
-    "_hudistream_batch_id",
-    "_hudistream_sink",
-    "_hudistream_time",
-)
 
 
 class QuarantineWriter:

@@ -1,8 +1,7 @@
 """A table is registered in a catalog, and its registration kept up (HiveSyncTool)."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 from table.catalog.catalog import Catalog, Partitions
 from table.catalog.partition_values import partition_values
@@ -138,6 +137,7 @@ class _Looks:
 
     snapshot: Snapshot
     settings: CatalogSettings
+    _walked: list[Sequence[str]] = field(default_factory=list)
 
     def locate(self, wanted: Registration, paths: Iterable[str]) -> Partitions:
         """Partition paths as the catalog knows them: by the values of the partition columns."""
@@ -150,11 +150,13 @@ class _Looks:
             for path in paths
         }
 
-    @cached_property
+    @property
     def paths_with_rows(self) -> Sequence[str]:
         """The partition paths with a file that a snapshot shows: a folder outlives the rows that were in it."""
-        walked = walk_file_groups(self.snapshot.listing, self.snapshot.slicing)
-        return sorted(path for path, groups in walked if _any_visible(groups))
+        if not self._walked:
+            walked = walk_file_groups(self.snapshot.listing, self.snapshot.slicing)
+            self._walked.append(sorted(path for path, groups in walked if _any_visible(groups)))
+        return self._walked[0]
 
     def keep_written(self, paths: Iterable[str]) -> frozenset[str]:
         """Those of the paths that have a visible file now: another writer may have written there since the look."""

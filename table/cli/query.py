@@ -78,27 +78,28 @@ def _query(given: argparse.Namespace) -> int:
         names = [column[0] for column in answer.description or ()]
         rows = answer.fetchall() if names else []
     if given.format == "json":
-        say_json({"columns": names, "rows": [[_json_value(value) for value in row] for row in rows]})
+        say_json({"columns": names, "rows": [[json_value(value) for value in row] for row in rows]})
     else:
-        say(_grid_lines(None, names, rows))
+        say(grid_lines(None, names, rows))
     return 0
 
 
 def _tell(given: argparse.Namespace, key: str, title: str, found: pa.Table) -> None:
     if given.format == "json":
-        rows = [{name: _json_value(value) for name, value in row.items()} for row in found.to_pylist()]
+        rows = [{name: json_value(value) for name, value in row.items()} for row in found.to_pylist()]
         say_json({key: rows})
         return
     names = [name for name in found.column_names if name not in ("requested_at", "completed_at")]
     lines = [[_sized(name, row[name]) for name in names] for row in found.to_pylist()]
-    say(_grid_lines(title, [name.replace("_", " ") for name in names], lines))
+    say(grid_lines(title, [name.replace("_", " ") for name in names], lines))
 
 
 def _sized(name: str, value: Any) -> Any:
     return size_text(value) if value is not None and name in ("size_bytes", "bytes_written") else value
 
 
-def _grid_lines(title: str | None, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+def grid_lines(title: str | None, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
+    """A table of text: its lines. Values are strangers' text: nothing in them is taken for markup."""
     from rich.markup import escape  # noqa: PLC0415 the extra `cli`, which `main` has asked for
 
     grid = new_grid(title or "", *map(escape, names))
@@ -107,11 +108,12 @@ def _grid_lines(title: str | None, names: Sequence[str], rows: Iterable[Sequence
     return rendered([grid])
 
 
-def _json_value(value: Any) -> Any:
+def json_value(value: Any) -> Any:
+    """A value of a row as JSON has it."""
     if isinstance(value, (date, datetime)):
         return value.isoformat()
     if isinstance(value, Mapping):
-        return {str(key): _json_value(inner) for key, inner in value.items()}
+        return {str(key): json_value(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_json_value(inner) for inner in value]
+        return [json_value(inner) for inner in value]
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)

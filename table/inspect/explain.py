@@ -10,14 +10,12 @@ from table.inspect.explain_compaction import explain_compactions
 from table.options.write_options import WriteOptions
 from table.services.clean.judgement import judge_files
 from table.snapshot import Snapshot
-from table.timeline.archived_timeline import read_archived_commits
 from table.transaction.checkpoint import (
     CommittedBatch,
     Verdict,
     already_committed,
-    checkpoints_of_commit,
-    merge_checkpoints,
 )
+from table.transaction.last_batch import find_last_batch
 from table.view.file_group import BaseFile, DataFile
 
 
@@ -95,17 +93,6 @@ class BatchExplanation:
     verdict: str
     reason: str
     last: CommittedBatch | None
-
-
-def find_last_batch(snapshot: Snapshot, sink_id: str) -> CommittedBatch | None:
-    """The last batch that a sink committed: from the active timeline, else from the archive."""
-    found = (snapshot.commits.find(instant) for instant in snapshot.timeline.completed_writes)
-    active = [checkpoints_of_commit(commit.extra, commit.operation) for commit in found if commit is not None]
-    last = merge_checkpoints(active).get(sink_id)
-    if last is not None:
-        return last
-    archived = [commit.metadata for commit in read_archived_commits(snapshot.table.archived_timeline)]
-    return merge_checkpoints(checkpoints_of_commit(each.extra, each.operation) for each in archived).get(sink_id)
 
 
 def explain_batch(table: HudiTable, sink_id: str, batch_id: int, query_id: str | None = None) -> BatchExplanation:

@@ -12,9 +12,9 @@ from faults import FaultyStorage, Fuse, PowerCut
 
 from streaming import BatchSummary, HudiSink, NullShare, RowCount, Unique
 from streaming.plan.bucket_assigner import AssignRules, LiveFile, drop_costly
-from streaming.plan.quarantine import STAGING
 from table import BatchRefusedError, InvalidConfigError, TaskFailedError, read_table
 from table.files.base.writer import BaseFileWriter
+from table.quarantine.place import STAGING
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import load_timeline
 from table.timeline.instant import Action

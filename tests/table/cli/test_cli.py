@@ -64,7 +64,8 @@ MORE_WORDS |= {"upgrade": ["--to", "8"], "downgrade": ["--to", "6"], "ddl": ["--
 
 def test_these_are_all_the_commands():
     assert sorted(COMMANDS) == [
-        "archive", "check", "clean", "compact", "ddl", "doctor", "downgrade", "explain", "files", "health", "history",
+        "archive", "bad-rows",
+        "check", "clean", "compact", "ddl", "doctor", "downgrade", "explain", "files", "health", "history",
         "lock break", "lock show", "query", "report", "rollback", "savepoint create", "savepoint delete",
         "savepoint list", "savepoint restore", "show", "sync", "upgrade", "watch",
     ]  # fmt: skip

@@ -1,0 +1,87 @@
+"""The bad rows of a table, as Arrow rows."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from table.errors import CorruptFileError
+from table.hudi_table import HudiTable
+from table.quarantine.place import FILE, REASON, REPLAYED, ROW, default_folder, table_key
+from table.quarantine.replays import REPLAY_SINK, RowId, list_replays, read_replayed
+from table.snapshot import Snapshot
+from table.storage.interface import Storage
+from table.storage.opening import open_storage
+from table.transaction.last_batch import find_last_batch
+
+_ENDING = ".parquet"
+
+
+def read_bad_rows(
+    path: str | os.PathLike[str],
+    storage_options: Mapping[str, Any] | None = None,
+    *,
+    folder: str | None = None,
+    replayed: bool = False,
+) -> pa.Table:
+    """The rows that a sink has put aside (``hudistream.bad.rows=quarantine``), oldest file first.
+
+    Args:
+        path: the table's folder or address.
+        storage_options: for fsspec.
+        folder: where the bad rows are (``hudistream.bad.rows.path``); None: the table's path and ``_bad_rows``. A
+            folder that several tables share has the rows of all of them.
+        replayed: whether rows that were replayed are among them.
+
+    Returns:
+        The columns of the rows as they came, and of each row: ``_hudistream_reason`` (string): why it cannot be
+        stored. ``_hudistream_batch_id`` (int64), ``_hudistream_sink`` (string), ``_hudistream_time`` (timestamp[us,
+        UTC]): the batch that it came with. ``_hudistream_file`` (string) and ``_hudistream_row`` (int64): its place,
+        by which `replay` knows it. ``_hudistream_replayed`` (bool). No rows and no columns of the table where nothing
+        was put aside.
+
+    Raises:
+        TableNotFoundError: there is no table.
+        CorruptFileError: a file is damaged.
+        StorageError: the store fails.
+    """
+    table = HudiTable.open(path, storage_options)
+    storage = open_storage(folder or default_folder(os.fspath(path)), storage_options)
+    taken = find_replayed(table, storage)
+    found = [_read_file(storage, name, taken) for name in _list_files(storage)]
+    if not found:
+        told = [(REASON, pa.string()), (FILE, pa.string()), (ROW, pa.int64()), (REPLAYED, pa.bool_())]
+        return pa.schema(told).empty_table()
+    rows = pa.concat_tables(found, promote_options="permissive")
+    return rows if replayed else rows.filter(pa.compute.invert(rows.column(REPLAYED)))
+
+
+def find_replayed(table: HudiTable, storage: Storage) -> frozenset[RowId]:
+    """The bad rows that were replayed, by the records of replays and by the commits of the table."""
+    key = table_key(table.storage.base_uri, table.config.name)
+    replays = list_replays(storage, key)
+    if not replays:
+        return frozenset()
+    last = find_last_batch(Snapshot.load(table), REPLAY_SINK)
+    return read_replayed(storage, key, [replay for replay in replays if replay.is_committed(last)])
+
+
+def _list_files(storage: Storage) -> list[str]:
+    entries = storage.list_dir("")
+    return sorted(entry.name for entry in entries if not entry.is_dir and entry.name.endswith(_ENDING))
+
+
+def _read_file(storage: Storage, name: str, taken: frozenset[RowId]) -> pa.Table:
+    try:
+        with storage.open_input(name) as source:
+            rows = pq.read_table(source)
+    except pa.ArrowInvalid as error:
+        raise CorruptFileError(f"{name} of {storage.base_uri!r} is no file of bad rows: {error}") from error
+    numbers = range(len(rows))
+    return (
+        rows.append_column(FILE, pa.array([name] * len(rows), pa.string()))
+        .append_column(ROW, pa.array(numbers, pa.int64()))
+        .append_column(REPLAYED, pa.array([(name, number) in taken for number in numbers], pa.bool_()))
+    )

@@ -30,7 +30,6 @@ class Snapshot:
     Readers ask it for slices and rows, writers and services for what they decide by. It stays in its process.
 
     Args:
-        table: the table.
         timeline: its active timeline, as listed.
         as_of: instant time of the last write that is seen; None means all that are completed.
         commits: decoded commits of this table, where the caller keeps them.

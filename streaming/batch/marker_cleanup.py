@@ -18,11 +18,7 @@ log = get_logger("hudistream.sink")
 
 
 class MarkerCleanup:
-    """Deletes the markers of one commit after another, in a thread where there are many.
-
-    Args:
-        storage: the table's.
-    """
+    """Deletes the markers of one commit after another, in a thread where there are many."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage

@@ -103,7 +103,6 @@ class MicroBatchWriter:
     """Writes micro-batches into one table, one after another, and keeps what it learned about the table.
 
     Args:
-        storage: the table's.
         options: how to write.
         default_name: name of the table if it has to be created.
         validators: see a batch before it is committed, and may refuse it.

@@ -27,7 +27,6 @@ class TableOpener:
     """Opens the table of one writer before each batch, or creates it for the first.
 
     Args:
-        storage: the table's.
         default_name: name of the table if it has to be created.
     """
 

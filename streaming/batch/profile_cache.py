@@ -39,7 +39,6 @@ class ProfileCache:
     """Holds the profile between batches; everything it decides is in `streaming.plan.write_profile`.
 
     Args:
-        storage: the table's.
         commits: decoded commits of the table.
         limit_bytes: larger files are not remembered; None: all are.
         everywhere: whether the files of all paths are needed: then they are listed once, after a start.

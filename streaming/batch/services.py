@@ -31,7 +31,6 @@ class TableServices:
     """The services of one table, for one sink.
 
     Args:
-        storage: the table's.
         options: policies.
         lock: of the table.
 

@@ -19,7 +19,6 @@ def scan_of(
     """The scan that answers a question.
 
     Args:
-        table: the table.
         asked: which rows by time.
         columns: the columns wanted, in order; None means all.
         where: which rows; None means all.

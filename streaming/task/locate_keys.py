@@ -52,7 +52,6 @@ class Locator:
     """Looks for keys in the live files of partition paths.
 
     Args:
-        storage: the table's.
         changes: which index.
         cache: of this process.
     """

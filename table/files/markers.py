@@ -33,7 +33,6 @@ def create_marker(storage: Storage, instant_time: str, marker: MarkerName, ticke
     """Announces a data file (path relative to the table) before anything of it can be published.
 
     Args:
-        storage: the table's.
         instant_time: the commit's.
         marker: which file, and what kind of write it is.
         ticket: what the store knows the waiting file by (`table.storage.interface.Stage`).

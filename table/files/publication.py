@@ -30,7 +30,6 @@ def publish(storage: Storage, path: str, stage: Stage, output: OutputFile, look:
     """Closes a file that was announced, and publishes it.
 
     Args:
-        storage: the table's.
         path: of the file, relative to the table.
         stage: where it waits.
         output: open.
@@ -49,7 +48,6 @@ def confirm_published(storage: Storage, path: str, look: Callable[[], None]) -> 
     """After a file was published: without a fence, the end of its instant may have looked for it too early.
 
     Args:
-        storage: the table's.
         path: of the file.
         look: raises a StorageError where the instant has ended.
 
@@ -80,7 +78,6 @@ def may_publish_late(storage: Storage, instant_time: str, zone: str) -> bool:
     """Whether a task of an instant that has ended may yet publish a file.
 
     Args:
-        storage: the table's.
         instant_time: the instant's.
         zone: the table's.
     """
@@ -125,7 +122,6 @@ def forget_committed(storage: Storage, instant_time: str, named: frozenset[str])
     """Removes the markers of a completed commit; those of other files stay as long as a late task may publish them.
 
     Args:
-        storage: the table's.
         instant_time: the commit's.
         named: paths of the files that it names.
     """
@@ -146,7 +142,6 @@ def forget_ended(storage: Storage, instant_time: str, zone: str) -> None:
     """Removes the markers of an instant that ended at some time, once no task of it can run any more.
 
     Args:
-        storage: the table's.
         instant_time: the instant's.
         zone: the table's.
     """

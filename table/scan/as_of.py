@@ -68,7 +68,6 @@ def load_snapshot(table: HudiTable, as_of: AsOf | None = None) -> Snapshot:
     """The newest snapshot of a table, or an earlier one.
 
     Args:
-        table: the table.
         as_of: as `instant_time_of`; None means now.
 
     Raises:
@@ -89,7 +88,6 @@ def load_changes(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tu
     """The range of commits that a user means, and the snapshot at its end.
 
     Args:
-        table: the table.
         since: as `instant_time_of`, exclusive; or ``earliest``, or zeros.
         until: as `instant_time_of`, inclusive; None means as far as every write is completed.
 
@@ -163,7 +161,6 @@ def _check_bounds(snapshot: Snapshot, asked: str, time: str, committed: frozense
     """Refuses a time whose snapshot is not there any more, or not yet.
 
     Args:
-        snapshot: the table.
         asked: the question, for the error.
         time: as asked.
         committed: requests of the writes that are seen then; None: those requested up to that time.

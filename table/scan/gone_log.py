@@ -21,7 +21,6 @@ def was_not_needed(storage: Storage, file: LogFile, committed: CommittedInstants
     """Whether no write that the snapshot shows wrote a log file that was deleted.
 
     Args:
-        storage: the table's.
         file: the log file.
         committed: the snapshot's.
 

@@ -21,7 +21,6 @@ def read_slice_deletes(
     A log file whose name tells that it has none is not opened.
 
     Args:
-        storage: the table's.
         file_slice: of `FileGroup.merged_slice`.
         committed: which instants count.
         ordering: type of the table's ordering field.

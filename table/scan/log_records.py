@@ -147,7 +147,6 @@ def read_records(
     """The records of blocks in their order, with the columns of `log_schema`; in memory is one block.
 
     Args:
-        storage: the table's.
         blocks: as found.
         schema: the columns wanted, record key and ordering field among them.
         ordering_field: the table's, if it has one.

@@ -25,7 +25,6 @@ def lookup(
     """The rows that have one of some record keys.
 
     Args:
-        table: the table.
         keys: record keys, as in ``_hoodie_record_key``; of a key of several fields ``a:1,b:2``. One that is given
             twice counts once.
         columns: the columns wanted, in order; None means all.

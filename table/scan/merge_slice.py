@@ -115,7 +115,6 @@ def merge_slice(storage: Storage, file_slice: FileSlice, reading: SliceReading) 
     """The rows of a slice as Hudi's snapshot query shows them.
 
     Args:
-        storage: the table's.
         file_slice: of `FileGroup.merged_slice`.
         reading: what is wanted.
 
@@ -135,7 +134,6 @@ def load_records(storage: Storage, file_slice: FileSlice, reading: SliceReading)
     """The records of a slice's log files, as many as memory is given to.
 
     Args:
-        storage: the table's.
         file_slice: of `FileGroup.merged_slice`.
         reading: what is wanted.
 

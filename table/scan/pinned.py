@@ -29,7 +29,6 @@ class HeldPin:
     """The pin of one reader. For one thread.
 
     Args:
-        storage: the table's.
         pin: written just now; None where the reader has none.
     """
 
@@ -72,7 +71,6 @@ def plan_pinned(table: HudiTable, plan: Callable[[], ScanPlan], lifetime_s: int)
     """Plans a scan, and pins its snapshot. Whoever does not release the pin leaves it to expire.
 
     Args:
-        table: the table.
         plan: plans anew.
         lifetime_s: seconds for which cleaning heeds the pin, from when it was written last; 0: no pin.
 

@@ -103,7 +103,6 @@ def plan_scan(
     """Plans a scan: reads the timeline, lists folders, and reads footers where record keys are asked for.
 
     Args:
-        table: the table.
         columns: the columns wanted, in order; None means all.
         where: which rows; see `table.scan.predicate.parse_where`.
         as_of: which snapshot; see `table.scan.as_of.load_snapshot`.

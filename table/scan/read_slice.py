@@ -35,7 +35,6 @@ def check_readable(table: HudiTable, found: FileSlice, schema: pa.Schema) -> Non
     """Refuses a slice that `read_slice` cannot read, before a row of another one is given out.
 
     Args:
-        table: the table.
         found: the slice.
         schema: every column of the table.
 

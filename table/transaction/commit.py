@@ -181,7 +181,6 @@ def _withdraw_begin(table: HudiTable, time: str | None, action: Action) -> None:
     """Takes back what a failed begin made. What cannot be taken back is rolled back by the next batch.
 
     Args:
-        table: the table.
         time: the one that was claimed; of no other time anything is deleted.
         action: what was requested.
     """

@@ -140,7 +140,6 @@ def load_cleaned(storage: Storage, clean: Instant) -> frozenset[str]:
     """Paths that a clean deletes or has deleted, relative to the table.
 
     Args:
-        storage: the table's.
         clean: in any state.
 
     Raises:

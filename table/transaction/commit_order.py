@@ -77,7 +77,6 @@ def take_next_place(storage: Storage, last: Place, instant: Instant, owner: str)
     """Takes the place after the last one for a commit.
 
     Args:
-        storage: the table's.
         last: as `find_last_place` gave it before the caller looked for conflicts.
         instant: the commit.
         owner: who commits.

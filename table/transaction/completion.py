@@ -22,7 +22,6 @@ def complete_service(table: HudiTable, begun: Instant, content: bytes, owner: st
     """Moves a clean, a rollback, a restore or a savepoint to completed. Can be repeated, and by several at once.
 
     Args:
-        table: the table.
         begun: inflight.
         content: of the completed file.
         owner: who completes it.

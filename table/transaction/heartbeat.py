@@ -66,7 +66,6 @@ def write_heartbeat(storage: Storage, instant_time: str, identity: WriterIdentit
     """Beats once.
 
     Args:
-        storage: the table's.
         instant_time: of the write.
         identity: the writer.
         sight: see `decode_sight`.
@@ -110,7 +109,6 @@ def sweep_heartbeats(
     go; so do all where the table is shared, whose writers may be about to request their instants.
 
     Args:
-        storage: the table's.
         pending: instant times that have a request.
         settings: when a heartbeat counts as expired.
         now_ms: the store's time.
@@ -134,7 +132,6 @@ def find_live_writer(
     """Who is writing that instant, or None when its heartbeat is missing or expired.
 
     Args:
-        storage: the table's.
         instant_time: the pending instant.
         settings: when a heartbeat counts as expired.
         now_ms: the store's time.

@@ -102,7 +102,6 @@ class Lease:
     """A writer's hold on a table, kept between batches by a thread that does nothing else.
 
     Args:
-        storage: the table's.
         settings: how often it is renewed, and how long it lasts.
 
     Attributes:
@@ -322,7 +321,6 @@ def hold_table(storage: Storage, name: str, settings: HeartbeatSettings | None =
     """Holds a table for an operator's command.
 
     Args:
-        storage: the table's.
         name: of the command, for whoever finds it held; begins with `COMMANDS`.
         settings: of the lease.
 

@@ -31,7 +31,6 @@ def guarded(table: HudiTable, step: Step) -> AbstractContextManager[HeldLock]:
     """Holds the table's lock for one step.
 
     Args:
-        table: the table.
         step: which.
 
     Raises:
@@ -76,7 +75,6 @@ def lock_for(storage: Storage, settings: LockSettings) -> TableLock:
     """The lock that options ask for; none where they name no provider.
 
     Args:
-        storage: the table's.
         settings: who keeps it, and how long to wait for it.
 
     Raises:

@@ -62,7 +62,6 @@ class Membership(Lease):
     """One writer's part in a lease that several hold.
 
     Args:
-        storage: the table's.
         settings: how often it is renewed, and how long it lasts.
     """
 

@@ -31,7 +31,6 @@ def decide_plan(storage: Storage, time: str, wanted: str) -> str:
     """Gives the word on a provisional compaction, unless somebody has.
 
     Args:
-        storage: the table's.
         time: the compaction's.
         wanted: `KEPT` or `WITHDRAWN`.
 
@@ -105,7 +104,6 @@ def forget_plans(storage: Storage, line: str, pending: Iterable[str]) -> None:
     """Deletes the words on compactions that the active timeline has passed.
 
     Args:
-        storage: the table's.
         line: the first instant that stays active.
         pending: times of instants that are pending.
     """

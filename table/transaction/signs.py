@@ -35,7 +35,6 @@ def measure_age_ms(storage: Storage, owner: str | None, me: str) -> int | None:
     """How long ago an owner was alive, by the store's clock alone.
 
     Args:
-        storage: the table's.
         owner: a writer; None: any writer but this one.
         me: this writer.
 
@@ -61,7 +60,6 @@ def read_age_ms(storage: Storage, owner: str | None) -> int | None:
     """About how long ago an owner was alive, for people: by this machine's clock, writing nothing.
 
     Args:
-        storage: the table's.
         owner: a writer; None: any writer.
     """
     times = list_signs(storage)

@@ -49,7 +49,6 @@ def wait_until_reached(table: HudiTable, end: EndRecord) -> None:
     store counts whole seconds, the store is asked again.
 
     Args:
-        table: the table.
         end: the instant's, on the store.
 
     Raises:

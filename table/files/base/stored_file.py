@@ -31,7 +31,6 @@ def read_footer_bytes(storage: Storage, path: str, size: int | None = None) -> i
     """Length of a base file's footer, from its last eight bytes.
 
     Args:
-        storage: the table's.
         path: relative to the table.
         size: bytes of the file, where they are known.
 
@@ -72,7 +71,6 @@ class StoredBaseFile:
     """A base file, open for reading; a context manager.
 
     Args:
-        storage: the table's.
         path: relative to the table.
         size: bytes of the file, where they are known: then a store is not asked for them.
 

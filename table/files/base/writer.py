@@ -47,7 +47,6 @@ class BaseFileWriter:
     """Writes one base file.
 
     Args:
-        storage: the table's.
         path: relative to the table.
         schema: meta columns and table columns (Arrow).
         avro_schema: the same as Avro JSON, for the footer.

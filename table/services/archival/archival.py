@@ -61,7 +61,6 @@ def archive(
     """Retires what is due.
 
     Args:
-        table: the table.
         settings: the bounds.
         clean: how many files are deleted at a time.
         compaction: when a merge-on-read table is compacted: the delta commits stay that count for the next one.
@@ -95,7 +94,6 @@ def schedule_archival(
     """Plans what is due; None where nothing is. An archival needs no instant: it can be repeated.
 
     Args:
-        table: the table.
         settings: the bounds.
         compaction: when a merge-on-read table is compacted; None: as by default.
 
@@ -145,7 +143,6 @@ def carry_out_archival(
     """Retires what is due, alone: what was planned, or what is due by now where the timeline has moved since.
 
     Args:
-        table: the table.
         scheduled: by `schedule_archival`.
         settings: the bounds, and how many instants go together.
         clean: how many files are deleted at a time.

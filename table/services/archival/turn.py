@@ -68,7 +68,6 @@ class Turn:
     """The turn of one archival.
 
     Args:
-        storage: the table's.
         owner: of the archival.
     """
 
@@ -158,9 +157,6 @@ class Turn:
 @contextmanager
 def hold_turn(storage: Storage) -> Iterator[Turn]:
     """Archives alone while the block runs.
-
-    Args:
-        storage: the table's.
 
     Raises:
         CommitConflictError: another archival is under way.

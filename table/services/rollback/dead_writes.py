@@ -18,7 +18,6 @@ def roll_back_dead_writes(table: HudiTable, heartbeat: HeartbeatSettings) -> Non
     While a writer lives that shares the table, it does this before each batch: then nothing is done here.
 
     Args:
-        table: the table.
         heartbeat: when a writer counts as dead.
 
     Raises:

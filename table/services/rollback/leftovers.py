@@ -134,7 +134,6 @@ def find_strays(table: HudiTable, path: str, named: Mapping[str, frozenset[str]]
     """Base files of a partition that are older than the new line and that no commit names.
 
     Args:
-        table: the table.
         path: the partition.
         named: commit time -> paths that it names, for the commits that are to leave.
         first: where the line is now: what is older counts already.
@@ -157,7 +156,6 @@ def find_stray_logs(
     A block counts once its instant is older than the line. One that a rollback block takes back never does.
 
     Args:
-        table: the table.
         path: the partition.
         known: completed writes; and paths that those name which are to leave.
         first: where the line is now.

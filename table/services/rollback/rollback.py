@@ -81,7 +81,6 @@ def roll_back_failed_writes(
     decided. With others (LAZY), whoever has a fresh heartbeat is left alone.
 
     Args:
-        table: the table.
         identity: who we are.
         heartbeat: when a heartbeat counts as dead: of a writer that knows no leases, or of any where it is shared.
         beside: who else may be writing.
@@ -296,7 +295,6 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan, ow
     then the instant's own files go.
 
     Args:
-        table: the table.
         rollback: the requested rollback.
         plan: what it is to do.
         owner: who carries it out.

@@ -126,7 +126,6 @@ def decide_undo(table: HudiTable, request: Instant, lease: Lease, *checks: Calla
     be taken over: of the two, the first to create the end record of the request has its way.
 
     Args:
-        table: the table.
         request: the rollback or the restore.
         lease: held when it was planned.
         checks: raise a HudiError where it must not be carried out.

@@ -74,7 +74,6 @@ def roll_back(table: HudiTable, time: str, *, force: bool = False) -> None:
     A pending compaction is withdrawn, as long as nothing was written behind it.
 
     Args:
-        table: the table.
         time: the commit's instant time.
         force: also a batch of a stream, although the stream's checkpoint counts it as done.
 

@@ -15,7 +15,6 @@ def plan_from_listing(snapshot: Snapshot, time: str, action: Action) -> Rollback
     """Every data file of a commit (ListingBasedRollbackStrategy).
 
     Args:
-        snapshot: the table.
         time: the commit's.
         action: the commit's.
 
@@ -33,7 +32,6 @@ def list_undone(table: HudiTable, time: str, written: Collection[str] = ()) -> t
     Without the instant no reader would know of such a slice, until its time is older than the active timeline.
 
     Args:
-        table: the table.
         time: the instant's.
         written: paths of log files that it wrote.
     """

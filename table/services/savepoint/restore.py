@@ -45,7 +45,6 @@ def restore_to_savepoint(table: HudiTable, time: str, *, force: bool = False) ->
     It holds the table meanwhile. A restore that was begun is finished first, from its own plan.
 
     Args:
-        table: the table.
         time: the savepoint's.
         force: also undo batches of streams, although the streams' checkpoints count them as done.
 

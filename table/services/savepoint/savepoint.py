@@ -35,7 +35,6 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
     commit shows is proven from the records of commits, not from the listing: a file that went before it is in none.
 
     Args:
-        table: the table.
         time: instant time of a completed commit; None means the newest.
         user: who wants it.
         comment: why.
@@ -155,7 +154,6 @@ def find_missing_file(table: HudiTable, files: Mapping[str, tuple[str, ...]]) ->
     """The path of a file of a savepoint that is not there, relative to the table, or None.
 
     Args:
-        table: the table.
         files: partition path to names of the files that the savepoint holds.
     """
     there = {path: {entry.name for entry in table.listing.list_files(path)} for path in files}

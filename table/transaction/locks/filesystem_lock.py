@@ -48,7 +48,6 @@ class LockPath:
     """Where the file ``lock`` is, and what is done with it.
 
     Args:
-        storage: the table's.
         settings: the folder, if it is not the table's own, and schemes that are known to be fit.
 
     Raises:
@@ -166,7 +165,6 @@ class FilesystemLock(PatientLock):
     """The file-system lock of one table.
 
     Args:
-        storage: the table's.
         settings: where the file is, when it expires, how often to look.
 
     Raises:

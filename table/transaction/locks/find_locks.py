@@ -15,7 +15,6 @@ def find_locks(storage: Storage, settings: LockSettings) -> list[SharedLock]:
     """The lock that the settings name; without a provider, those that leave a trace in the table's own folder.
 
     Args:
-        storage: the table's.
         settings: as its writers have them.
 
     Raises:

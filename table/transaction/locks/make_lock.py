@@ -19,7 +19,6 @@ def make_lock(storage: Storage, settings: LockSettings, table_name: str = "") ->
     """The lock of a table. Nothing is connected or taken before somebody holds it.
 
     Args:
-        storage: the table's.
         settings: who keeps the lock, and how long to wait for it. Without a provider it is a lock in this process.
         table_name: the table's, where a key in ZooKeeper or DynamoDB is to follow from it; "" reads it from the table.
 

@@ -24,7 +24,6 @@ class LockFile:
     """The object, as the store has it.
 
     Args:
-        storage: the table's.
         timeout_s: seconds after which an answer no longer counts.
     """
 

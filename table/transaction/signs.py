@@ -1,4 +1,4 @@
-"""Signs of life: a file that its owner alone touches. Its age is the difference of two times of the store.
+"""Signs of life: a file that only its owner touches. Its age is the difference of two modification times of the store.
 
 ::
 
@@ -50,14 +50,14 @@ def measure_age_ms(storage: Storage, owner: str | None, me: str) -> int | None:
 
 
 def measure_now_ms(storage: Storage, me: str) -> int:
-    """The store's time: that of a file just written."""
+    """The store's time: the modification time of a file that was just written."""
     give_sign(storage, me)
     times = list_signs(storage)
     return times.get(me, clock.now_ms())
 
 
 def read_age_ms(storage: Storage, owner: str | None) -> int | None:
-    """About how long ago an owner was alive, for people: by this machine's clock, writing nothing.
+    """About how long ago an owner was alive, for people. Uses this machine's clock, and writes nothing.
 
     Args:
         owner: a writer; None: any writer.

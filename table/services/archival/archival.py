@@ -1,12 +1,12 @@
 """Archival: instants go to the archive, then their files are deleted (TimelineArchiverV1).
 
-An instant is in the archive before any of its files is deleted, and its completed file goes last: half an
-instant would look like a write that failed. A crash in between leaves an instant in both places; the
-next run retires it again, and readers of the archive take it once.
+An instant is in the archive before any of its files is deleted. Its completed file is deleted last: half an instant
+would look like a write that failed. A crash in between leaves an instant in both places; the next run retires it again,
+and readers of the archive take it once.
 
 Archival is a writer: it moves the line below which files count as committed, and deletes files that no commit names.
-So one archival runs at a time (`turn`), everything that it deletes is proven by records that it has read (`retired`),
-and a plan that is outdated is made anew.
+So one archival runs at a time (`turn`), it deletes only what the records that it has read prove (`retired`), and a plan
+that is outdated is made anew.
 """
 
 from contextlib import nullcontext, suppress
@@ -63,7 +63,7 @@ def archive(
     Args:
         settings: the bounds.
         clean: how many files are deleted at a time.
-        compaction: when a merge-on-read table is compacted: the delta commits stay that count for the next one.
+        compaction: when a merge-on-read table is compacted: the delta commits that count for the next compaction stay.
 
     Raises:
         CommitConflictError: another archival is under way, or the timeline changes faster than it can be read.
@@ -140,7 +140,7 @@ def _needed_to_compact(snapshot: Snapshot, settings: CompactionSettings) -> froz
 def carry_out_archival(
     table: HudiTable, scheduled: ScheduledArchival, settings: ArchiveSettings, clean: CleanSettings
 ) -> ArchivalOutcome:
-    """Retires what is due, alone: what was planned, or what is due by now where the timeline has moved since.
+    """Retires what was planned, as the only archival of the table. Plans anew if the timeline has moved since.
 
     Args:
         scheduled: by `schedule_archival`.

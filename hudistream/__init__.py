@@ -1,7 +1,7 @@
 """Everything that users of hudistream need, under one name.
 
 ``from hudistream import HudiSink, HudiTable, read_hudi`` imports from the packages `streaming` and `table`. A name is
-loaded when it is used, so ``import hudistream`` needs neither pyspark nor pyarrow. Where Python finds somebody else's
+loaded when it is used, so ``import hudistream`` needs neither pyspark nor pyarrow. If Python finds another project's
 module called `streaming` or `table`, the `ImportError` names both files.
 """
 

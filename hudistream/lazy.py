@@ -1,4 +1,4 @@
-"""Names of `streaming` and `table`, loaded when they are used, and a clear error where another module has that name."""
+"""Loads names of `streaming` and `table` when they are used. Raises a clear error if another module shadows them."""
 
 import importlib
 import os
@@ -11,7 +11,7 @@ from typing import Any
 DISTRIBUTION = "hudistream"
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# of the names in `hudistream.__all__` those of `streaming`; the others are `table`'s
+# the names in `hudistream.__all__` that are in `streaming`; all others are in `table`
 _STREAMING = frozenset(
     {
         "ArrowSink",
@@ -74,7 +74,7 @@ def _load(module: str, attribute: str) -> Any:
 
 
 def _check_not_shadowed(package: str) -> None:
-    """Python finds the package beside this one, not another module of that name (a script ``streaming.py``)."""
+    """Checks that Python finds the package beside this one, not another module of that name (``streaming.py``)."""
     ours = os.path.join(ROOT, package, "__init__.py")
     spec = getattr(sys.modules.get(package), "__spec__", None) or find_spec(package)
     if spec is None:
@@ -88,7 +88,7 @@ def _check_not_shadowed(package: str) -> None:
 
 
 def _check_not_overwritten(packages: tuple[str, ...], error: Exception) -> None:
-    """No other distribution has installed its files over hudistream's (mosaicml-streaming has a `streaming`, too)."""
+    """Checks that no other distribution has installed its files over hudistream's (mosaicml-streaming can do so)."""
     owners = packages_distributions()
     for package in packages:
         others = sorted({*owners.get(package, ())} - {DISTRIBUTION})

@@ -1,6 +1,6 @@
 """Spark 4 looks for modules called ``pyspark_…`` and registers their `DefaultSource`: the format ``hudistream``.
 
-The class is loaded when it is asked for: the PySpark before 4 has no such sources.
+The class is loaded when it is first used, because PySpark before 4 has no Python data sources.
 """
 
 from importlib import import_module

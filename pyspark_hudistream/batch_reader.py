@@ -21,7 +21,7 @@ from table.user_table import HudiTable
 
 
 class Parcel(InputPartition):
-    """Neighbouring file slices: what one Spark task reads.
+    """Neighbouring file slices that one Spark task reads.
 
     Args:
         value: of `pack_splits`.
@@ -29,7 +29,7 @@ class Parcel(InputPartition):
 
 
 class TableReader(DataSourceReader):
-    """Reads what the options ask for.
+    """Reads a snapshot or a range of commits, according to the options.
 
     Args:
         asked: the options.
@@ -52,7 +52,7 @@ class TableReader(DataSourceReader):
         return parcels_of(plan_of(scan, asked.read), self._schema)
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """The rows of a parcel. Of an empty list of parcels Spark makes None, or a partition with it: no rows.
+        """The rows of a parcel. If there are no parcels, Spark passes None, or a partition with None: no rows.
 
         Raises:
             CorruptFileError, StorageError: a file cannot be decoded or read.
@@ -71,7 +71,7 @@ class FilteringReader(TableReader):
     """
 
     def pushFilters(self, filters: list[Any]) -> Iterator[Any]:  # noqa: N802 Spark's name
-        """Takes note of filters. Spark asks every row again: all are returned.
+        """Remembers the filters. All are returned, so Spark applies them to every row again.
 
         Args:
             filters: of ``pyspark.sql.datasource``; all have to be true.
@@ -87,10 +87,10 @@ def parcels_of(plan: ScanPlan, schema: StructType) -> list[InputPartition]:
 
     Args:
         plan: with the columns of the schema.
-        schema: what Spark expects.
+        schema: the schema that Spark expects.
 
     Raises:
-        SchemaMismatchError: a column has another type by now; names both.
+        SchemaMismatchError: a column has another type by now. Names both types.
     """
     _check_types(plan.shown, schema)
     splits = [ScanSplit.of(plan, found) for found in plan.slices]

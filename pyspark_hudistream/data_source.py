@@ -1,6 +1,6 @@
 """The format ``hudistream``: ``spark.read.format("hudistream")`` and ``spark.readStream.format("hudistream")``.
 
-Spark makes the source, its readers and their rows in processes of their own: what travels between them is pickled.
+Spark creates the source, the readers and the rows in separate processes, and pickles the objects that it passes on.
 """
 
 from functools import cached_property
@@ -25,12 +25,12 @@ class DefaultSource(DataSource):
     """A Hudi table as a Python data source of Spark 4. Options: docs/guides/reading.md.
 
     Args:
-        options: as users give them; their case does not matter.
+        options: the user's options; the case of keys does not matter.
     """
 
     @classmethod
     def name(cls) -> str:
-        """What stands in ``format(…)``."""
+        """The name for ``format(…)``."""
         return "hudistream"
 
     @cached_property
@@ -70,7 +70,7 @@ class DefaultSource(DataSource):
             schema: of `schema`, or the user's own.
 
         Raises:
-            InvalidConfigError: an option is not for streams, or a batch is to be limited and Spark is older than 4.2.
+            InvalidConfigError: an option is not for streams, or an option limits batches and Spark is older than 4.2.
         """
         asked = self._asked
         asked.check_for_stream()

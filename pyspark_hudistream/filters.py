@@ -1,6 +1,6 @@
-"""Filters of a query, as Spark hands them to a Python source, as terms of a scan (pure).
+"""Translates the filters that Spark passes to a Python source into terms of a scan (pure).
 
-Spark asks every row again. A term only says what need not be read, so one that is not sure is left out.
+Spark applies the filters to every row again. A term only skips files, so a filter that may differ is left out.
 """
 
 from typing import Any
@@ -21,14 +21,14 @@ _OPERATORS = {
 
 
 def term_of(found: Any, schema: pa.Schema) -> tuple[str, str, Any] | None:
-    """The term that a filter stands for.
+    """Translates a filter to a term.
 
     Args:
         found: a ``pyspark.sql.datasource.Filter``.
         schema: the table's columns (Arrow).
 
     Returns:
-        None where there is none that means the same to Arrow and to Spark.
+        None where no term means the same to Arrow and to Spark.
     """
     operator = _OPERATORS.get(type(found).__name__)
     if operator is None or len(found.attribute) != 1 or found.attribute[0] not in schema.names:

@@ -1,4 +1,4 @@
-"""Follows a table in portions, and up to a target: what Spark 4.2 lets a source written in Python do."""
+"""Follows a table with limited batches, and up to a target instant; Python sources can do this from Spark 4.2 on."""
 
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -15,7 +15,7 @@ from table.snapshot import Snapshot
 
 
 class LimitedStreamReader(ChangesReader, SupportsTriggerAvailableNow):
-    """Reads as many commits in a batch as the options allow; with ``availableNow``, those that were there at the start.
+    """Reads as many commits per batch as the options allow. ``availableNow`` reads the commits present at the start.
 
     Args:
         asked: the options.
@@ -25,13 +25,13 @@ class LimitedStreamReader(ChangesReader, SupportsTriggerAvailableNow):
     _target: str | None = None
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 Spark's name
-        """A limit of Spark's that stands for those of the options: it says that they count."""
+        """A limit of Spark's type that tells `latestOffset` whether the limits of the options apply."""
         if self._asked.max_bytes is not None:
             return ReadMaxBytes(self._asked.max_bytes)
         return ReadMaxFiles(self._asked.max_instants) if self._asked.max_instants is not None else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 Spark's name
-        """The query is to end with the instant that is the newest now."""
+        """Makes the query end with the instant that is the newest now."""
         self._target = self._open().newest_instant or ""
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 Spark's name
@@ -52,7 +52,7 @@ class LimitedStreamReader(ChangesReader, SupportsTriggerAvailableNow):
         return make_offset(end, start["began_after"])
 
     def _end(self, snapshot: Snapshot, since: str, newest: str) -> str:
-        """The end that the limits say."""
+        """The end of the batch according to the limits."""
         asked = self._asked
         writes, visible = snapshot.timeline.writes_between(since, newest), snapshot.timeline.visible_times
         sizes = [0] * len(writes)

@@ -1,8 +1,8 @@
 """Offsets of a stream: up to which instant it has read, and where a batch ends (pure).
 
-An offset is ``{"instant": …, "began_after": …}``: the instant up to which everything was read, and the one after which
-the stream began. The second is the same in all offsets of a stream. It is there because Spark does not keep the first
-offset: a stream that began at ``latest``, and stopped before its first batch was done, would begin elsewhere.
+An offset is ``{"instant": …, "began_after": …}``. Everything up to ``instant`` was read. The stream began after
+``began_after``, which is the same in all offsets of a stream. It is needed because Spark does not keep the first
+offset: a stream that began at ``latest`` and stopped before its first batch was done would begin at another instant.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def since_of(start: Offset, end: Offset) -> str:
     """The instant after which a batch begins.
 
     Args:
-        start: of the batch, as Spark says it.
+        start: of the batch, from Spark.
         end: of the batch.
     """
     same_stream = start.get("began_after") == end.get("began_after", start.get("began_after"))
@@ -37,7 +37,7 @@ def choose_end(instants: Sequence[tuple[str, int]], max_instants: int | None, ma
     Args:
         instants: time, and bytes of files written; oldest first, all after the start of the batch; at least one.
         max_instants: most instants; None means all.
-        max_bytes: of their files; None means all. One instant is always taken.
+        max_bytes: most bytes of their files; None means all. One instant is always taken.
     """
     end, written = instants[0]
     for time, size in instants[1:max_instants]:

@@ -1,4 +1,4 @@
-"""Options of the format ``hudistream``: text -> what is read, and in what portions (pure)."""
+"""Parses the options of the format ``hudistream`` (pure)."""
 
 import json
 from collections.abc import Mapping
@@ -32,25 +32,26 @@ _OWN = (
     "max_bytes_per_batch",
 )
 _OF_STREAMS = ("starting_offset", "max_instants_per_batch", "max_bytes_per_batch")
-# Spark hands keys over in lower case
+# Spark passes keys in lower case
 _SPELLED = {key.lower(): key for key in (*READ_HONOURED, *READ_REFUSED, *READ_WITHOUT_EFFECT)}
 
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """What a query reads.
+    """The parsed options of a query.
 
     Attributes:
         path: the table.
         storage_options: for fsspec.
         columns: the columns wanted, in order; None means all.
-        where: which rows, as `table.scan.predicate.parse_where` takes it; None means all.
+        where: which rows, in the form of `table.scan.predicate.parse_where`; None means all.
         read: which rows by time.
         pushes_filters: whether filters of the query skip files (``pushdown``).
         max_instants: most commits in a batch of a stream; None means all.
-        max_bytes: of the files that the commits of a batch wrote; None means all. A batch has one commit at least.
-        of_streams: options given that are for streams.
-        without_effect: key -> why it does nothing.
+        max_bytes: most bytes of files that the commits of a batch wrote; None means all. A batch has at least one
+            commit.
+        of_streams: given options that are only for streams.
+        without_effect: key -> why it has no effect.
     """
 
     path: str
@@ -70,7 +71,7 @@ class SourceOptions:
         return self.max_instants is not None or self.max_bytes is not None
 
     def check_for_batch(self) -> None:
-        """Refuses what only a stream can do.
+        """Refuses options that are only for streams.
 
         Raises:
             InvalidConfigError: names the option.
@@ -81,7 +82,7 @@ class SourceOptions:
             )
 
     def check_for_stream(self) -> None:
-        """Refuses what a stream cannot do.
+        """Refuses options that a stream does not support.
 
         Raises:
             InvalidConfigError: names the option.
@@ -96,13 +97,13 @@ class SourceOptions:
 
 
 def parse_source_options(options: Mapping[str, str]) -> SourceOptions:
-    """Typed options.
+    """Parses options.
 
     Args:
-        options: keys and values. Keys of Hudi's reader may be in lower case, as Spark hands them over.
+        options: keys and values. Keys of Hudi's reader may be in lower case, as Spark passes them.
 
     Raises:
-        InvalidConfigError: names the option, its value and the way out.
+        InvalidConfigError: names the option, its value and a remedy.
     """
     own = {key: value for key, value in options.items() if key in _OWN}
     hudis = {_SPELLED.get(key.lower(), key): value for key, value in options.items() if key not in _OWN}

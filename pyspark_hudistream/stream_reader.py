@@ -1,6 +1,6 @@
-"""Follows a table: each batch has the latest row of each key that the commits of a range wrote.
+"""Follows a table: each batch has, for each key that a range of commits wrote, its latest row.
 
-A batch ends before the first write that is pending, so no commit is missed. A batch that Spark repeats after a crash
+A batch ends before the first pending write, so no commit is missed. If Spark repeats a batch after a crash, the batch
 has the same range.
 """
 
@@ -30,7 +30,7 @@ log = get_logger("hudistream.read")
 
 
 class ChangesReader(DataSourceStreamReader):
-    """What all streams have in common: where they begin, and what a batch has. Where it ends depends on Spark.
+    """The common part of the stream readers: the start of a stream and the rows of a batch. Subclasses set its end.
 
     Args:
         asked: the options.
@@ -40,13 +40,13 @@ class ChangesReader(DataSourceStreamReader):
     def __init__(self, asked: SourceOptions, schema: StructType) -> None:
         self._asked, self._schema = asked, schema
         self._began_after: str | None = None
-        self._pins: list[tuple[str, HeldPin]] = []  # by the end of the batch that reads under it
+        self._pins: list[tuple[str, HeldPin]] = []  # end of the batch, and the pin that protects its files
 
     def initialOffset(self) -> Offset:  # noqa: N802 Spark's name
         """Where a new stream begins: ``starting_offset``.
 
         Raises:
-            InvalidConfigError: it is neither ``earliest`` nor ``latest`` nor a time; or the table has no commit yet.
+            InvalidConfigError: the value is neither ``earliest`` nor ``latest`` nor a time, or the table has no commit.
         """
         start = (self._asked.read.start or "earliest").strip()
         table = self._open()
@@ -67,8 +67,8 @@ class ChangesReader(DataSourceStreamReader):
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         """The parcels of a batch.
 
-        Where cleaning has deleted files of the end, rows of the same commits are taken from the newest snapshot. What
-        later commits wrote anew comes with their batches, so no key is left out.
+        If cleaning has deleted files of the end's snapshot, the batch reads the rows of the same commits from the
+        newest snapshot. Rows that later commits rewrote come with the batches of those commits, so no key is lost.
 
         Raises:
             SchemaMismatchError: a column has another type than at the start of the stream.
@@ -91,15 +91,15 @@ class ChangesReader(DataSourceStreamReader):
         return table.scan(columns, with_terms(where, written))
 
     def commit(self, end: Offset) -> None:
-        """Lets cleaning have the files of batches up to this one.
+        """Allows cleaning to delete the files of batches up to this one.
 
         Args:
-            end: of a batch that is done.
+            end: the end of a finished batch.
         """
         self._release(end["instant"])
 
     def stop(self) -> None:
-        """Lets cleaning have all files. Spark may end the process without this call: then pins expire by themselves."""
+        """Allows cleaning to delete all files. If Spark ends the process without this call, the pins expire."""
         self._release(None)
 
     def _release(self, until: str | None) -> None:
@@ -118,7 +118,7 @@ class ChangesReader(DataSourceStreamReader):
 
     @staticmethod
     def _is_kept(table: HudiTable, until: str) -> bool:
-        """Whether the snapshot of the end can be read; where times of completion order commits, it has to be."""
+        """Whether the end's snapshot can be read. True, without a check, where completion times order commits."""
         if table.layout.completes_in_order:
             return True
         try:
@@ -132,7 +132,7 @@ class ChangesReader(DataSourceStreamReader):
 
 
 class StreamReader(ChangesReader):
-    """Reads everything that is there in each batch: Spark 4.0 and 4.1.
+    """Reads all available commits in each batch: for Spark 4.0 and 4.1.
 
     Args:
         asked: the options.
@@ -144,5 +144,5 @@ class StreamReader(ChangesReader):
         newest = self._open().newest_instant
         if newest is None:
             return self.initialOffset()
-        # after a restart Spark 4.0 and 4.1 do not say where the stream began, and do not need to know
+        # after a restart, Spark 4.0 and 4.1 do not tell the reader where the stream began, and do not need it
         return make_offset(newest, self._began_after) if self._began_after is not None else {"instant": newest}

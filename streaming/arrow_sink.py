@@ -35,22 +35,22 @@ class ArrowSink(TableSink):
             not given. Where an option and one of the short names (`key`, `partition_by`, `order_by` …) are
             both given, they must agree.
         storage_options: what fsspec's file system gets (keys, endpoint).
-        validators: callables that see a batch before it is committed (`streaming.validators`) and may refuse it.
-        callbacks: callables that get the `BatchSummary` of every batch afterwards; what they raise is logged and
-            counted, and fails no batch. One that has a method ``after_upkeep`` also gets an `UpkeepSummary` whenever
-            the table was cleaned and archived, from the thread that did it.
-        on_failure: callables that get the `FailedBatch` of every batch that failed, before its error is raised; what
-            they raise is logged and counted. Never called for a batch that is visible.
+        validators: callables that are called with a batch before its commit (`streaming.validators`) and may refuse it.
+        callbacks: callables that get the `BatchSummary` of every batch afterwards. Their errors are logged and counted,
+            and fail no batch. If a callback has a method ``after_upkeep``, it also gets an `UpkeepSummary` after each
+            run of cleaning and archival, in the thread of that run.
+        on_failure: callables that get the `FailedBatch` of every failed batch, before its error is raised. Their errors
+            are logged and counted. They are never called for a batch that is visible.
         key: column or columns that identify a row; a new table needs it.
         partition_by: column or columns that make the partition path; without it, a new table has no partitions.
         order_by: column that orders the records of one key: the greatest value stays; without it, the record that
             arrives last stays.
-        operation: what a batch does to the table; ``upsert`` where it is not named.
+        operation: the operation of a batch; ``upsert`` by default.
         table_type: ``cow`` (copy on write) or ``mor`` (merge on read) for a new table; ``cow`` where it is not named.
         index: how keys are found: ``bloom``, ``simple``, ``bucket``, ``global_bloom`` …; ``bloom`` if it is not named.
-        workers: threads that write a batch; None: one for each core. With one, storage is called in the same order
-            whenever the same rows are written, but for the markers of a batch of more than 64 files: a thread deletes
-            them beside the next batch.
+        workers: threads that write a batch; None: one for each core. With one thread, the same rows lead to the same
+            sequence of storage calls, except that a thread deletes the markers of a batch of more than 64 files beside
+            the next batch.
 
     Attributes:
         last_batch: summary of the last batch.
@@ -117,24 +117,24 @@ class ArrowSink(TableSink):
         """Writes rows as one commit.
 
         Args:
-            rows: a `pyarrow.Table`, `RecordBatch` or `RecordBatchReader`, a pandas or Polars frame, or whatever else
-                has ``__arrow_c_stream__``. A reader is read piece by piece: its rows need not fit into memory
+            rows: a `pyarrow.Table`, `RecordBatch` or `RecordBatchReader`, a pandas or Polars frame, or any other object
+                with ``__arrow_c_stream__``. A reader is read piece by piece: its rows need not fit into memory
                 (``hudistream.task.memory.bytes``).
-            batch_id: the caller's number of this batch, which makes it exactly once: a batch that was committed before
-                is skipped. Numbers rise; the same batch gets the same number when it is written again. Whoever writes
-                batches of another source into the same table has its own
+            batch_id: the caller's number of this batch. It makes the write exactly once: a batch that was committed
+                before is skipped. Numbers must rise, and the same batch must get the same number when it is written
+                again. Each source that writes numbered batches into the same table needs its own
                 ``hoodie.datasource.write.streaming.checkpoint.identifier``. None: the write is not remembered.
             operation: ``insert``, ``bulk_insert``, ``upsert``, ``delete``, ``insert_overwrite`` (of the partition paths
                 of the rows), ``insert_overwrite_table`` or ``delete_partition`` (of the rows' partition paths,
                 or those of ``hoodie.datasource.write.partitions.to.delete``); None means the sink's own.
 
         Returns:
-            What was written, or that the batch was skipped.
+            The summary of the batch, also if it was skipped.
 
         Raises:
-            InvalidConfigError: the rows are of no such kind, or batch id or operation is none.
+            InvalidConfigError: the rows are of another kind, or batch id or operation is not valid.
             CommitConflictError: another live writer holds the table, or the batch id is below the last one.
-            HudiError: nothing of it is visible.
+            HudiError: nothing of the batch is visible.
         """
         if batch_id is not None and (isinstance(batch_id, bool) or not isinstance(batch_id, int) or batch_id < 0):
             raise InvalidConfigError(f"batch_id={batch_id!r}: give a whole number, 0 or more, or None")
@@ -148,17 +148,16 @@ class ArrowSink(TableSink):
         """Deletes rows by their keys.
 
         Args:
-            rows: rows with the columns of record key and partition path, as `write` takes them; others are not looked
-                at. Or the values of the record key alone, where it is one column and the partition path is not made of
-                others.
-            batch_id: as of `write`.
+            rows: rows with the columns of record key and partition path, as in `write`; other columns are ignored. Or
+                only the values of the record key, if it is one column and the partition path needs no other column.
+            batch_id: as in `write`.
 
         Returns:
-            What was written.
+            The summary of the batch.
 
         Raises:
             InvalidConfigError: the table has no rows, or a column of the key is missing.
-            HudiError: nothing of it is visible.
+            HudiError: nothing of the batch is visible.
         """
         if isinstance(rows, list | tuple | set | frozenset | pa.Array | pa.ChunkedArray):
             rows = self._key_rows(rows)
@@ -202,11 +201,11 @@ def write_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but
 ) -> BatchSummary:
     """Writes rows into a Hudi table as one commit, without Spark; the table is created where there is none.
 
-    Whoever writes more than once keeps an `ArrowSink`: it remembers what it learned about the table.
+    To write more than once, keep an `ArrowSink`: it remembers what it learned about the table.
 
     Args:
         path: where the table is.
-        rows: as `ArrowSink.write` takes them.
+        rows: as in `ArrowSink.write`.
         key: column or columns that identify a row; a new table needs it.
         partition_by: column or columns that make the partition path.
         order_by: column that orders the records of one key: the greatest value stays.
@@ -218,10 +217,10 @@ def write_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but
         storage_options: what fsspec's file system gets.
 
     Returns:
-        What was written, or that the batch was skipped.
+        The summary of the batch, also if it was skipped.
 
     Raises:
-        HudiError: nothing of it is visible.
+        HudiError: nothing of the batch is visible.
     """
     with ArrowSink(
         path,

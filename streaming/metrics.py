@@ -39,9 +39,9 @@ _series: dict[str, Any] = {}
 
 
 class PrometheusMetrics:
-    """Counts what batches and cleans did, and how long they took. Picklable: the series are per process.
+    """Counts and times batches and cleans. Picklable: the series are per process.
 
-    Goes among the callbacks of `HudiSink`, and among its ``on_failure`` to count batches that failed.
+    Pass it in the callbacks of `HudiSink`, and in ``on_failure`` to count failed batches, too.
 
     Raises:
         ImportError: without the extra: ``pip install 'hudistream[metrics]'``.

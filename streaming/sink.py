@@ -31,15 +31,15 @@ class HudiSink(TableSink):
         partition_by: column or columns that make the partition path; without it, a new table has no partitions.
         order_by: column that orders the records of one key: the greatest value stays; without it, the record that
             arrives last stays.
-        operation: what a batch does to the table; ``upsert`` where it is not named.
-        storage_options: what fsspec's file system gets (keys, endpoint).
-        validators: picklable callables that see a batch before it is committed (`streaming.validators`)
-            and may refuse it.
-        callbacks: picklable callables that get the `BatchSummary` of every batch afterwards; what they
-            raise is logged and counted, and fails no batch. One that has a method ``after_upkeep`` also gets
-            an `UpkeepSummary` whenever the table was cleaned and archived, from the thread that did it.
-        on_failure: picklable callables that get the `FailedBatch` of every batch that failed, before its error is
-            raised; what they raise is logged and counted. Never called for a batch that is visible.
+        operation: the operation of a batch; ``upsert`` by default.
+        storage_options: options for fsspec's file system (keys, endpoint).
+        validators: picklable callables that are called with a batch before its commit (`streaming.validators`) and may
+            refuse it.
+        callbacks: picklable callables that get the `BatchSummary` of every batch afterwards. Their errors are logged
+            and counted, and fail no batch. If a callback has a method ``after_upkeep``, it also gets an `UpkeepSummary`
+            after each run of cleaning and archival, in the thread of that run.
+        on_failure: picklable callables that get the `FailedBatch` of every failed batch, before its error is raised.
+            Their errors are logged and counted. They are never called for a batch that is visible.
 
     Attributes:
         last_batch: summary of the last batch.
@@ -93,17 +93,17 @@ class HudiSink(TableSink):
         """Writes a DataFrame outside a stream: a backfill, which a stream then continues.
 
         Args:
-            rows: what to write.
+            rows: the rows to write.
             operation: ``insert``, ``bulk_insert``, ``upsert``, ``delete``, ``insert_overwrite`` (of the partition paths
                 of the rows), ``insert_overwrite_table`` or ``delete_partition`` (of the rows' partition paths,
                 or those of ``hoodie.datasource.write.partitions.to.delete``); None means the sink's own.
 
         Returns:
-            What was written. A write is not remembered as a batch: an insert done twice adds its rows twice.
+            The summary of the write. A write is not remembered as a batch: an insert done twice adds its rows twice.
 
         Raises:
-            InvalidConfigError: the rows are no Spark DataFrame, or one of a stream.
-            HudiError: nothing of it is visible.
+            InvalidConfigError: the rows are no Spark DataFrame, or a streaming DataFrame.
+            HudiError: nothing of the write is visible.
         """
         engine = self._open_engine()
         engine.check(rows)

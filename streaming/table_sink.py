@@ -1,4 +1,4 @@
-"""What the sinks have in common: how they are made, one batch at a time, and who is told of it."""
+"""The common base of the sinks: options, one batch at a time, and callbacks."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ log = get_logger("hudistream.sink")
 
 
 class TableSink:
-    """A writer of one table, whichever engine holds the rows. Picklable.
+    """A writer of one table, for any engine that holds the rows. Picklable.
 
     Args:
         path: where the table is: a folder, ``file:///…``, ``s3a://…``.
@@ -48,18 +48,18 @@ class TableSink:
             not given. Where an option and one of the short names (`key`, `partition_by`, `order_by` …) are
             both given, they must agree.
         storage_options: what fsspec's file system gets (keys, endpoint).
-        validators: picklable callables that see a batch before it is committed (`streaming.validators`)
-            and may refuse it.
-        callbacks: picklable callables that get the `BatchSummary` of every batch afterwards; what they
-            raise is logged and counted, and fails no batch. One that has a method ``after_upkeep`` also gets
-            an `UpkeepSummary` whenever the table was cleaned and archived, from the thread that did it.
-        on_failure: picklable callables that get the `FailedBatch` of every batch that failed, before its error is
-            raised; what they raise is logged and counted. Never called for a batch that is visible.
+        validators: picklable callables that are called with a batch before its commit (`streaming.validators`) and may
+            refuse it.
+        callbacks: picklable callables that get the `BatchSummary` of every batch afterwards. Their errors are logged
+            and counted, and fail no batch. If a callback has a method ``after_upkeep``, it also gets an `UpkeepSummary`
+            after each run of cleaning and archival, in the thread of that run.
+        on_failure: picklable callables that get the `FailedBatch` of every failed batch, before its error is raised.
+            Their errors are logged and counted. They are never called for a batch that is visible.
         key: column or columns that identify a row; a new table needs it.
         partition_by: column or columns that make the partition path; without it, a new table has no partitions.
         order_by: column that orders the records of one key: the greatest value stays; without it, the record that
             arrives last stays.
-        operation: what a batch does to the table; ``upsert`` where it is not named.
+        operation: the operation of a batch; ``upsert`` by default.
         table_type: ``cow`` (copy on write) or ``mor`` (merge on read) for a new table; ``cow`` where it is not named.
         index: how keys are found: ``bloom``, ``simple``, ``bucket``, ``global_bloom`` …; ``bloom`` if it is not named.
 
@@ -116,7 +116,7 @@ class TableSink:
         return MicroBatchWriter(storage, options, self._default_name, self._validators, quarantine)
 
     def _own_after_fork(self) -> None:
-        """A forked child goes on with a writer of its own, as a sink does that was pickled: identity is a process's.
+        """Gives a forked child its own writer, as after unpickling: a writer's identity belongs to one process.
 
         Raises:
             InvalidConfigError: a batch of the parent was under way when the child was forked.
@@ -140,7 +140,7 @@ class TableSink:
 
     @contextmanager
     def _one_batch(self) -> Iterator[None]:
-        """One batch at a time. A callback that writes through its own sink would wait for itself: it is refused."""
+        """Runs one batch at a time. Refuses a callback that writes through its own sink: it would wait for itself."""
         self._own_after_fork()
         if self._busy == threads.current_thread():
             raise InvalidConfigError(
@@ -157,7 +157,7 @@ class TableSink:
                     self._writer.lease.release()
 
     def _write_batch(self, batch: Batch, operation: Operation | OperationName | None) -> BatchSummary:
-        """One batch, with whoever is told of it; the caller holds `_one_batch`."""
+        """Writes one batch and calls the callbacks; the caller holds `_one_batch`."""
         named = None if operation is None else OPERATION.read("operation", operation)
         summary = self._writer.write(replace(batch, operation=named))
         self._tell(summary)
@@ -200,11 +200,11 @@ class TableSink:
         return self._writer.services
 
     def stop(self) -> None:
-        """Waits for the batch and the clean under way, starts no other clean, and releases the table.
+        """Waits for the running batch and clean, starts no other clean, and releases the table.
 
-        The interpreter's exit waits for them, too; a driver that lives on without this sink calls this method. A
-        callback of this sink may call it: nothing is waited for then, and the clean under way is the last one. In a
-        forked child it does nothing to what the parent holds.
+        The interpreter's exit waits for them, too. Call this method if the driver goes on without this sink. A callback
+        of this sink may call it: it then returns at once, and the running clean is the last one. In a forked child it
+        does not touch the parent's hold on the table.
         """
         if self._process != this_process():
             return
@@ -217,7 +217,7 @@ class TableSink:
 
     @contextmanager
     def _watched(self, batch_id: int | None) -> Iterator[None]:
-        """Around one batch: its events name table and batch, and hooks get its failure."""
+        """Wraps one batch: its log events name table and batch, and the failure hooks get its error."""
         table, progress = self._writer.table, self._writer.progress
         progress.reset()
         with bound_contextvars(table=table, batch_id=batch_id):
@@ -262,13 +262,13 @@ class TableSink:
     def _call(self, callback: Callable[[Any], None], told: Any, batch_id: int | None) -> None:
         try:
             callback(told)
-        except Exception as error:  # noqa: BLE001 a caller's code changes nothing of what became of a batch
+        except Exception as error:  # noqa: BLE001 an error in a caller's code does not change the outcome of a batch
             self.callback_failures += 1
             log.warning("callback_failed", table=told.table, batch_id=batch_id, error=repr(error))
 
 
 def _read_options(options: Mapping[str, Any] | WriteOptions | None, path: str) -> WriteOptions:
-    """Options as they were given, typed; those without effect are logged."""
+    """The given options, typed. Options without effect are logged."""
     if isinstance(options, WriteOptions):
         return options
     parsed = parse_options(options or {}, path)
@@ -278,7 +278,7 @@ def _read_options(options: Mapping[str, Any] | WriteOptions | None, path: str) -
 
 
 def _tell_unused_ordering(options: WriteOptions) -> None:
-    """Inserts of their own compare no rows: a column that orders them has no effect, which surprises."""
+    """Logs that an ordering column has no effect, if the sink only inserts and compares no rows."""
     duplicates, name = options.duplicates, options.keys.ordering_field
     compares = duplicates.combine_before_insert or duplicates.drop_on_insert or not duplicates.allow_on_insert
     if options.operation is Operation.INSERT and name is not None and not compares:

@@ -1,4 +1,4 @@
-"""Pre-commit validators: they see a batch as it is about to become visible, and may refuse it.
+"""Pre-commit validators: they get a batch before it becomes visible, and may refuse it.
 
 A validator is any picklable callable that takes a `PendingBatch` and returns None, or the reason why the
 batch must not be committed. The three here are ready-made.
@@ -20,13 +20,13 @@ from table.timeline.metadata.commit import WriteStat
 
 @dataclass(frozen=True)
 class PendingBatch:
-    """A batch whose files are written and which no reader sees yet.
+    """A batch whose files are written, but which is not committed.
 
     Attributes:
         table: the table's address.
         batch_id: Spark's id, or None outside a stream.
-        instant_time: the commit it will be.
-        stats: its files; topped up ones hold older rows, too.
+        instant_time: its commit's instant time.
+        stats: its files. Files that were topped up contain older rows, too.
         schema: the table's columns (Arrow).
         storage: reads the files.
     """

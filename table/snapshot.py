@@ -1,4 +1,4 @@
-"""Snapshot: a table at one look. Its timeline comes from one listing; files, schema and commits are read by it."""
+"""Snapshot: a table with one listing of its timeline, which decides what files, schema and commits are read."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -25,24 +25,23 @@ _OPERATIONS_WITHOUT_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "IN
 
 
 class Snapshot:
-    """A table, and its timeline at one moment. What is asked of it is answered by that timeline.
+    """A table, and its timeline at one moment. All answers of a snapshot come from that timeline.
 
-    Readers ask it for slices and rows, writers and services for what they decide by. It stays in its process.
+    Readers use it for slices and rows, writers and services for their decisions. It is not picklable.
 
     Args:
-        table: the table.
         timeline: its active timeline, as listed.
-        as_of: instant time of the last write that is seen; None means all that are completed.
+        as_of: instant time of the last visible write; None: all completed writes are visible.
         commits: decoded commits of this table, where the caller keeps them.
 
     Attributes:
         table: as given.
         timeline: the instants up to `as_of`.
-        commits: what the completed commits hold, each decoded once.
+        commits: the metadata of completed commits, each decoded once.
         as_of: as given.
 
     Raises:
-        InvalidConfigError: the active timeline begins after `as_of`: what was seen then is not known any more.
+        InvalidConfigError: the active timeline begins after `as_of`, so the writes visible then are not known any more.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class Snapshot:
         self._whole = timeline
         self._committed: CommittedInstants | None = None
         self._slicing: CommittedInstants | None = None
-        self._retired: dict[str, str] = {}  # times of completion of retired writes, as they are needed
+        self._retired: dict[str, str] = {}  # completion times of archived writes, filled on demand
 
     @staticmethod
     def load(table: HudiTable, as_of: str | None = None, commits: CommitCache | None = None) -> "Snapshot":
@@ -96,7 +95,7 @@ class Snapshot:
 
     @property
     def listing(self) -> Listing:
-        """Says which partitions and data files the table has."""
+        """Lists the partitions and data files of the table."""
         return self.table.listing
 
     @cached_property
@@ -114,10 +113,10 @@ class Snapshot:
 
     @property
     def slicing(self) -> CommittedInstants:
-        """As `committed`, for callers that decide by slices what is written, compacted or deleted.
+        """As `committed`, for callers that write, compact or delete by file slices.
 
-        They group files without asking the archive, as `list_file_groups` does: so it is asked here, where log files
-        may be those of retired writes that a compaction passed.
+        Those callers group files without the archive, unlike `list_file_groups`. So the completion times of archived
+        late writes (`table.timeline.late_writes`) are added here: their log files belong after a compaction.
 
         Raises:
             CorruptFileError: a file of the archive is damaged.
@@ -127,7 +126,7 @@ class Snapshot:
         return self._slicing
 
     def with_late_writes(self, committed: CommittedInstants) -> CommittedInstants:
-        """What `slicing` adds to the instants that count.
+        """Adds the completion times of archived late writes, as in `slicing`.
 
         Raises:
             CorruptFileError: a file of the archive is damaged.
@@ -146,12 +145,12 @@ class Snapshot:
             if text and metadata.operation not in _OPERATIONS_WITHOUT_SCHEMA:
                 return without_meta_columns(from_avro(text))
             of_service = of_service or text or ""
-        # a service's commit says what it read with: it alone is left where the writes before it were archived
+        # use the schema of a service's commit if all writes before it were archived: it is the schema it read with
         stored = of_service or self.config.extra.get("hoodie.table.create.schema")
         return without_meta_columns(from_avro(stored)) if stored else None
 
     def list_partition_paths(self) -> list[str]:
-        """Every partition that there is now, sorted; one may hold no file that is visible."""
+        """All partition paths on storage now, sorted. A path may have no visible file."""
         return self.listing.list_partition_paths()
 
     def list_file_groups(self, partition_path: str) -> tuple[FileGroup, ...]:
@@ -164,11 +163,11 @@ class Snapshot:
             yield path, self._group(path, entries)
 
     def _group(self, partition_path: str, entries: Iterable[FileInfo]) -> tuple[FileGroup, ...]:
-        """File groups of a partition. The archive is asked where the order of retired writes decides (layout 2)."""
+        """File groups of a partition. Reads the archive where the order of archived writes matters (layout 2)."""
         bases, logs = parse_data_files(partition_path, entries)
         unknown = unknown_completions(bases, logs, self.committed) - self._retired.keys()
         if unknown:
-            # what the archive does not know either is taken to be completed when it was requested
+            # if the archive does not have a write, its request time is taken as its completion time
             self._retired.update({time: time for time in unknown})
             self._retired.update(self.table.archived_timeline.find_completions(unknown))
         committed = self.committed

@@ -1,4 +1,4 @@
-"""What a batch and its table agree about before anything is requested: schema, keys, what is known of the table."""
+"""Reconciles a batch with its table before anything is requested: schema, keys, and the write profile."""
 
 from dataclasses import dataclass
 
@@ -16,13 +16,13 @@ from table.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class Agreement:
-    """All as of one timeline.
+    """The schema, keys and profile for one batch, all taken from the same timeline.
 
     Attributes:
         schema: table columns (Arrow) as the commit will have them.
-        schema_changes: how they differ from those of the table, in words.
+        schema_changes: how these columns differ from the table's present columns, in words.
         keys: record key and partition path of the rows.
-        profile: what the table's past says.
+        profile: the write profile, from the table's earlier commits.
     """
 
     schema: pa.Schema
@@ -37,16 +37,16 @@ def agree(
     columns: pa.Schema,
     profiles: ProfileCache,
 ) -> Agreement:
-    """What a batch and its table agree about.
+    """Decides the schema and the keys of a batch, and loads the write profile of its table.
 
     Args:
         options: how to write.
         snapshot: the table as it is now.
-        columns: the batch's (Arrow).
-        profiles: of the table.
+        columns: the batch's columns (Arrow).
+        profiles: the cache of the table's write profile.
 
     Raises:
-        InvalidConfigError, SchemaMismatchError: they do not agree; names column or option.
+        InvalidConfigError, SchemaMismatchError: batch and table do not agree; the message names column or option.
         HudiError: the table cannot be read.
     """
     before = snapshot.load_schema()

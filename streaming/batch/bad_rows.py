@@ -12,10 +12,10 @@ def check_bad_rows(result: TaskResult, config: TableConfig, settings: BadRowSett
     Args:
         result: of all tasks.
         config: the table's properties.
-        settings: what the sink was told of bad rows.
+        settings: the sink's options for bad rows.
 
     Raises:
-        InvalidRecordError: shows some of the rows, and says the way out.
+        InvalidRecordError: the message shows some of the rows and a remedy.
     """
     if not result.bad_rows:
         return

@@ -1,4 +1,4 @@
-"""Whose batch is it, and was it written before: asked before anything is written."""
+"""Checks, before anything is written, which writer a batch belongs to and whether it was committed already."""
 
 from dataclasses import replace
 
@@ -14,10 +14,10 @@ from table.transaction.lease import Lease
 
 
 def check_name(options: WriteOptions, batch: Batch) -> None:
-    """Refuses a numbered batch that nothing but the default name tells from the batches of another writer.
+    """Refuses a numbered batch if another writer's batches could be mistaken for it.
 
-    Two writers of that name that both count from 0 would take each other's batches for their own, and skip them. A
-    streaming query is told by its id, and a single writer finds the numbers of nobody else.
+    Two writers that both have the default name and both count from 0 would take each other's batches for their own, and
+    skip them. A streaming query is identified by its query id, and a single writer finds only its own batch numbers.
 
     Args:
         options: of the sink.
@@ -38,18 +38,18 @@ def check_name(options: WriteOptions, batch: Batch) -> None:
 def find_writer(
     ledger: BatchLedger, snapshot: Snapshot, batch: Batch, who: tuple[WriterIdentity, Lease]
 ) -> WriterIdentity | None:
-    """Who writes the batch; None where it was written before.
+    """The identity of the batch's writer; None where the batch was committed before.
 
-    Before a batch is skipped or refused because of its query, the query is asked for anew.
+    Before a batch is skipped or refused because of its query id, the query id is loaded again.
 
     Args:
-        ledger: knows the committed batches.
+        ledger: the committed batches.
         snapshot: the table as it is now.
         batch: at hand.
         who: the writer as it was known, and its hold on the table.
 
     Raises:
-        CommitConflictError: the batch is not above the last one, and is not the same.
+        CommitConflictError: the batch id is lower than the last committed one, or equal but of another query.
     """
     identity, lease = who
     try:

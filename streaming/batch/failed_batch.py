@@ -1,11 +1,11 @@
-"""What users learn about a batch that failed, and how far the current batch is."""
+"""The value that describes a failed batch to users, and the progress of the current batch."""
 
 import re
 from dataclasses import dataclass
 
 from table.errors import CommitOutcomeUnknownError
 
-# what Spark says of a job that was cancelled, and of a thread that was interrupted while it waited for one
+# Spark's messages for a cancelled job, and for a thread that was interrupted while it waited for a job
 _INTERRUPTED = re.compile(r"SPARK_JOB_CANCELLED|Job \d+ cancelled|part of cancelled job group|\bInterruptedException\b")
 
 
@@ -26,10 +26,10 @@ class FailedBatch:
         table: the table's address.
         batch_id: Spark's id, or None for a write outside a stream.
         instant_time: the commit that was begun for it, or None.
-        error: what the sink raises.
-        outcome_unknown: whether the batch may be visible all the same: the store did not say whether the commit file
-            was created, or the batch failed before it was known whether an earlier attempt at it had been committed.
-            Rows that are stored elsewhere could then exist twice. The next attempt at the batch finds out.
+        error: the exception that the sink raises.
+        outcome_unknown: whether the batch may be visible all the same. Either the store did not say whether it created
+            the commit file, or the batch failed before the writer knew whether an earlier attempt had been committed.
+            If the caller then stores the rows elsewhere, they may exist twice. The next attempt at the batch finds out.
     """
 
     table: str
@@ -54,7 +54,7 @@ class BatchProgress:
     is_visible: bool = False
 
     def reset(self) -> None:
-        """Another batch begins."""
+        """Begins another batch."""
         self.instant_time, self.is_new, self.is_visible = None, False, False
 
     def failed(self, table: str, batch_id: int | None, error: Exception) -> FailedBatch | None:

@@ -21,8 +21,9 @@ from table.transaction.commit_facts import load_rolled_back_time
 class BatchLedger:
     """The last committed batch of every sink of one table.
 
-    What leaves the active timeline is kept, so the archive is not read for it. Every commit of hudistream carries the
-    entries of all sinks along, so the archive is read once, from its newest file back to our newest commit.
+    The ledger keeps the entries of commits that leave the active timeline, so the archive is not read for them. Every
+    commit of hudistream contains the entries of all sinks, so the archive is read once, from its newest file back to
+    our newest commit.
     """
 
     def __init__(self) -> None:
@@ -42,7 +43,7 @@ class BatchLedger:
         return self._retired.get(sink_id)
 
     def _load_archived(self, snapshot: Snapshot) -> None:
-        """Reads the archive unless it has not grown since: its end is where the active timeline begins."""
+        """Reads the archive if it has grown since the last time: the archive ends where the active timeline begins."""
         first = snapshot.timeline.first_active_time or ""
         if self._archive_read_until == first:
             return
@@ -50,7 +51,7 @@ class BatchLedger:
             found = [checkpoints_of_commit(commit.metadata.extra, commit.metadata.operation) for commit in commits]
             self._retired = merge_checkpoints([*found, self._retired])
             if any(OUR_KEY in commit.metadata.extra for commit in commits):
-                break  # it carries along what came before it
+                break  # this commit contains the entries of all commits before it
         self._archive_read_until = first
 
     def _load_active(self, snapshot: Snapshot) -> dict[str, CommittedBatch]:
@@ -59,7 +60,7 @@ class BatchLedger:
             if instant.time not in self._active:
                 metadata = snapshot.commits.find(instant)
                 if metadata is None:
-                    archived = True  # since the timeline was listed: the archive knows more than it did
+                    archived = True  # the instant was archived after the timeline was listed: read the archive again
                     continue
                 self._active[instant.time] = checkpoints_of_commit(metadata.extra, metadata.operation)
             known[instant.time] = self._active[instant.time]
@@ -78,7 +79,7 @@ class BatchLedger:
         A gap alone proves nothing: a batch without rows leaves no commit.
 
         Raises:
-            CommitConflictError: names the batches, and both ways out.
+            CommitConflictError: the message names the batches and both remedies.
         """
         known = -1 if last is None else last.batch_id
         if batch_id <= known + 1:
@@ -100,10 +101,10 @@ class BatchLedger:
                 )
 
     def check_is_next(self, snapshot: Snapshot, sink_id: str, batch_id: int) -> None:
-        """Refuses a batch that another process of the same sink committed since this one looked.
+        """Refuses a batch that another process of the same sink committed since this process looked.
 
         Raises:
-            CommitConflictError: names the batch; to be run again, which finds it committed.
+            CommitConflictError: names the batch. If the caller runs the batch again, it is found committed.
         """
         last = self.find_last_batch(snapshot, sink_id)
         if last is not None and last.batch_id >= batch_id:
@@ -113,7 +114,7 @@ class BatchLedger:
             )
 
     def build_extra(self, snapshot: Snapshot, sink_id: str, batch: CommittedBatch | None) -> Mapping[str, str]:
-        """Extra metadata of the next commit: all that was known, and this batch of a stream if it is one."""
+        """Extra metadata of the next commit: the entries of all sinks, and this batch if it belongs to a stream."""
         active = self._load_active(snapshot)
         carried = {**self._retired, **active}
         if batch is None:

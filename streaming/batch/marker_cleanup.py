@@ -1,7 +1,7 @@
-"""What a completed commit leaves to be deleted: at once where it is little, beside the next batch where it is much.
+"""Deletes the markers of a completed commit: few at once, many in a thread beside the next batch.
 
-Markers of a completed instant count for nothing: its fence is up, and its commit says which files belong to it. What
-a dead process leaves of them is swept when the next writer begins (`table.services.rollback.rollback`).
+Markers of a completed instant have no effect: its fence is up, and its commit says which files belong to it. If a
+process dies before it deletes them, the next writer deletes them when it begins (`table.services.rollback.rollback`).
 """
 
 from table import threads
@@ -18,11 +18,7 @@ log = get_logger("hudistream.sink")
 
 
 class MarkerCleanup:
-    """Deletes the markers of one commit after another, in a thread where there are many.
-
-    Args:
-        storage: the table's.
-    """
+    """Deletes the markers of one commit after another, in a thread where there are many."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -31,18 +27,18 @@ class MarkerCleanup:
 
     @property
     def under_way(self) -> frozenset[str]:
-        """The instant whose markers are being deleted right now: nobody else in this process needs to."""
+        """The instant whose markers the thread deletes right now; the rest of this process leaves them alone."""
         return frozenset((self._time,)) if self._thread is not None and self._thread.is_alive() else frozenset()
 
     def run(self, instant_time: str, stats: tuple[WriteStat, ...]) -> None:
-        """Cleans up after a commit; of a large one the markers are left to a thread.
+        """Cleans up after a commit. A thread deletes the markers of a large commit.
 
         Args:
             instant_time: the commit, completed.
             stats: what it wrote.
 
         Raises:
-            StorageError: the store fails. In the thread a failure is logged, and the next batch sweeps.
+            StorageError: the store fails. A failure in the thread is logged, and the next batch deletes the rest.
         """
         if len(stats) <= FEW_FILES:
             clean_up_commit(self._storage, instant_time, stats)
@@ -60,6 +56,6 @@ class MarkerCleanup:
             log.warning("upkeep_failed", table=self._storage.base_uri, instant_time=instant_time, error=str(error))
 
     def wait(self) -> None:
-        """Waits for what is under way."""
+        """Waits for the thread, if it runs."""
         if self._thread is not None:
             self._thread.join()

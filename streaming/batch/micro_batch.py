@@ -1,7 +1,7 @@
 """One micro-batch, step by step, without Spark: the workers that distribute the rows are passed in.
 
-The order of the steps is what the guarantees rest on: what failed is undone before anything is
-written, a file is announced before it is opened, and one file at the end makes the batch visible.
+The guarantees depend on the order of the steps. Failed writes are rolled back before anything is written, a file is
+announced before it is opened, and one file at the end makes the batch visible.
 """
 
 import weakref
@@ -74,16 +74,16 @@ log = get_logger("hudistream.sink")
 
 @dataclass(frozen=True)
 class BatchJob:
-    """One batch under way: its commit, what its tasks get, and what they were planned from.
+    """One batch under way: its commit, the plan for its tasks, and the inputs of that plan.
 
     Attributes:
         batch_id: Spark's id, or None.
         options: how it is written.
-        identity: who writes.
-        agreed: with the table.
-        leaving: partition paths that are deleted; None where rows are written.
+        identity: the writer.
+        agreed: schema, keys and profile.
+        leaving: partition paths that the batch deletes; None where it writes rows.
         pending: the commit.
-        plan: what the tasks get.
+        plan: the plan that each task gets.
     """
 
     batch_id: int | None
@@ -104,16 +104,15 @@ class MicroBatchWriter:
     """Writes micro-batches into one table, one after another, and keeps what it learned about the table.
 
     Args:
-        storage: the table's.
         options: how to write.
         default_name: name of the table if it has to be created.
-        validators: see a batch before it is committed, and may refuse it.
-        quarantine: where bad rows go when they are not to fail the batch.
+        validators: checks that run on a batch before its commit, and may refuse it.
+        quarantine: the folder for bad rows; None: bad rows fail the batch.
 
     Attributes:
         services: cleaning and archival, started after each commit.
         lease: this writer's hold on the table, kept between the batches of a stream.
-        lock: of the table, taken for moments only.
+        lock: the table's lock, taken for moments only.
         progress: how far the batch is.
     """
 
@@ -153,7 +152,7 @@ class MicroBatchWriter:
         self.lock.close()
 
     def write(self, batch: Batch) -> BatchSummary:
-        """Writes one batch, or finds that it was written.
+        """Writes one batch, or finds that it was committed before.
 
         Raises:
             HudiError: nothing of the batch is visible, unless the message says otherwise.
@@ -177,7 +176,8 @@ class MicroBatchWriter:
                     clock.sleep_s(_PAUSE_S * (1 + clock.jitter()))
         finally:
             self.lease.end_turn()
-            if not keeps_table:  # not between tries: a request of somebody who has left counts for nothing
+            # Do not release between retries: that would withdraw our request for a turn.
+            if not keeps_table:
                 self.lease.release()
 
     def _write_once(self, batch: Batch, options: WriteOptions, timing: PhaseClock) -> BatchSummary:
@@ -197,9 +197,10 @@ class MicroBatchWriter:
     def _write_held(
         self, table: HudiTable, batch: Batch, options: WriteOptions, identity: WriterIdentity, timing: PhaseClock
     ) -> BatchSummary:
-        """The batch of a writer that holds the table."""
-        self.lease.wait_for_turn()  # before anything is looked at: what is waited for is a commit
-        # what was decided is carried out before anybody asks what is committed
+        """Writes the batch; the writer holds the table."""
+        # Wait before the timeline is read: another writer's commit ends the wait.
+        self.lease.wait_for_turn()
+        # Recovery first: it finishes decided instants, and the ledger must see the result.
         snapshot = self._recovery.run(table, identity, self.lease, self.services)
         writer = find_writer(self._ledger, snapshot, batch, (identity, self.lease))
         if writer is None:
@@ -215,7 +216,7 @@ class MicroBatchWriter:
             return logged(BatchSummary(self.table, batch.batch_id, None))
         timing.end("commit")
         if options.effective_operation.replaces:
-            self._forget_profiles()  # small files that they know may be replaced
+            self._forget_profiles()  # the commit may have replaced small files that they list
         else:
             self._profiles_for(options).advance(job.agreed.profile, job.pending.time, result)
         self._advice.note(self.table, result.stats)
@@ -226,7 +227,7 @@ class MicroBatchWriter:
         return logged(replace(summary, schema_changes=job.agreed.schema_changes))
 
     def _write_and_commit(self, job: BatchJob, workers: Workers, timing: PhaseClock) -> TaskResult | None:
-        """Has the rows written and makes them visible; None where there was nothing to commit."""
+        """Lets the workers write the rows, and makes them visible; None where there was nothing to commit."""
         progress = Progress(self.table, job.batch_id, job.pending.time)
         try:
             with progress:
@@ -236,7 +237,7 @@ class MicroBatchWriter:
                 return self._complete(job, result)
         except CommitOutcomeUnknownError:
             self.lease.beat_for(None)
-            # the commit file may yet appear: deleting what it names would be worse than waiting
+            # the commit file may yet appear, so the files that it names must not be deleted
             self._forget_profiles()
             raise
         except BaseException:
@@ -244,9 +245,9 @@ class MicroBatchWriter:
             raise
 
     def _complete(self, job: BatchJob, result: TaskResult) -> TaskResult | None:
-        """Makes the rows visible. Returns what was written in the end; None where there was nothing to commit.
+        """Makes the rows visible. Returns the result that was committed; None where there was nothing to commit.
 
-        Rows that were only added to a file group which another writer changed meanwhile are written apart.
+        If another writer changed a file group to which this batch only added rows, the rows get a new file group.
         """
         replaced = self._list_replaced(job, result)
         while isinstance(outcome := self._commit(job, result, replaced), LostCommit):
@@ -261,7 +262,7 @@ class MicroBatchWriter:
         return result
 
     def _profiles_for(self, options: WriteOptions) -> ProfileCache:
-        """What is known of the table, for operations that need to know the same."""
+        """The profile cache for these options; operations with the same needs share one."""
         needs = remembered_below(options), looks_everywhere(options)
         if needs not in self._profiles:
             limit, everywhere = needs
@@ -279,14 +280,14 @@ class MicroBatchWriter:
     def _begin(self, snapshot: Snapshot, batch: Batch, options: WriteOptions, identity: WriterIdentity) -> BatchJob:
         """Agrees with the table about the batch, then begins its commit and plans its tasks."""
         columns, profiles = batch.workers.schema, self._profiles_for(options)
-        agreed = agree(options, snapshot, columns, profiles)  # errors of the batch come before any request
+        agreed = agree(options, snapshot, columns, profiles)  # raises the errors of the batch before any request
         leaving = _find_leaving(options, snapshot, agreed.keys, batch.workers)
         operation = options.effective_operation
         action = action_of(operation, snapshot.config.table_type)
         pending = begin_commit(snapshot, operation.hudi_name, identity, self.lease, action)
         self.lease.beat_for(pending.time, identity, pending.sight)
         try:
-            # others may have committed meanwhile, or archived
+            # other writers may have committed or archived instants meanwhile
             if pending.seen.timeline.committed_times != snapshot.timeline.committed_times:
                 agreed = agree(options, pending.seen, columns, profiles)
             scene = self._look_around(options, pending, agreed.profile)
@@ -336,7 +337,7 @@ class MicroBatchWriter:
             raise BatchRefusedError(f"batch {job.batch_id} was refused by {refusal}; nothing of it is visible")
 
         def build_extra(now: Snapshot) -> Mapping[str, str]:
-            # the query that the tasks saw counts: the one loaded earlier may be another
+            # use the query id that the tasks saw: the id that was loaded earlier may be of another query
             who = replace(job.identity, query_id=result.query_id or job.identity.query_id)
             if job.batch_id is not None and self.lease.is_shared:
                 self._ledger.check_is_next(now, who.sink_id, job.batch_id)
@@ -348,7 +349,7 @@ class MicroBatchWriter:
         schema_text = schema_json(job.agreed.schema, job.table.config.name)
         seen = job.pending.seen.timeline
         others = any(instant.time != job.pending.time for instant in seen)
-        if others and not seen.completed_writes:  # the table's first commit, and an earlier writer failed
+        if others and not seen.completed_writes:  # this is the table's first commit, and an earlier writer failed
             delete_before_first_commit(job.table, job.pending.time)
         written = CommitMetadata(result.stats, job.pending.operation, {}, dict(replaced))
         done = complete_commit(job.pending, written, schema_text, build_extra, self.lease)
@@ -358,7 +359,7 @@ class MicroBatchWriter:
         return done
 
     def _undo(self, pending: PendingCommit) -> None:
-        """Rolls back at once what the batch began; if that fails, the next batch does it."""
+        """Rolls back the batch's commit at once. If that fails, the next batch rolls it back."""
         self._forget_profiles()
         self.lease.beat_for(None)
         try:
@@ -372,7 +373,7 @@ class MicroBatchWriter:
             log.warning("rollback_left_to_next_batch", table=self.table, instant_time=pending.time, error=str(error))
 
     def _after_commit(self, job: BatchJob, result: TaskResult) -> tuple[str, ...]:
-        """What is left to do once the batch is visible must not fail it. Returns what failed."""
+        """Cleans up after the commit. A failure here does not fail the batch: it is logged and returned as text."""
         time = job.pending.time
         self.lease.beat_for(None)
         try:

@@ -1,4 +1,4 @@
-"""What batch and table must agree on before anything is written: properties, schema, keys."""
+"""Opens or creates the table, and checks its properties, schema and keys before anything is written."""
 
 from dataclasses import replace
 
@@ -27,7 +27,6 @@ class TableOpener:
     """Opens the table of one writer before each batch, or creates it for the first.
 
     Args:
-        storage: the table's.
         default_name: name of the table if it has to be created.
     """
 
@@ -36,15 +35,15 @@ class TableOpener:
         self._version: int | None = None  # of the table when it was opened last
 
     def open(self, options: WriteOptions, schema: pa.Schema, batch_id: int | None) -> HudiTable:
-        """Opens the table, or creates it; everything wrong with either is said here.
+        """Opens the table, or creates it, and checks that the options fit it.
 
-        A table that this writer has opened before, and that is gone, is not created anew: the batches that were
-        committed would be missing, and the operator would not learn of it.
+        If this writer has opened the table before and the table is gone, it is not created anew: the committed batches
+        would be missing, and the operator would not learn of it.
 
         Args:
             options: how to write.
             schema: the batch's columns (Arrow).
-            batch_id: of the stream; None outside of one.
+            batch_id: the stream's batch id; None outside a stream.
 
         Raises:
             TableNotFoundError: there is no table, and none may be created.
@@ -70,7 +69,7 @@ class TableOpener:
         return table
 
     def _upgraded(self, table: HudiTable, options: WriteOptions) -> HudiTable:
-        """The table, in the version that the options name where they ask for an upgrade: once, before the first batch.
+        """Upgrades the table if the options ask for it: once, before the first batch.
 
         Raises:
             CommitConflictError: another writer lives.
@@ -125,15 +124,15 @@ class TableOpener:
 
 
 def without_metadata_table(table: HudiTable) -> HudiTable:
-    """Drops the metadata table of a table that was opened to be written without one.
+    """Drops the table's metadata table, which hudistream does not maintain.
 
-    Hudi's own writers make one by default, so it is looked for before every batch.
+    Hudi's own writers create one by default, so this is checked before every batch.
     """
     return drop_metadata_table(table) if table.config.metadata_partitions.strip() else table
 
 
 def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:
-    """The schema that a commit will have.
+    """Chooses the schema of a commit.
 
     Args:
         options: how to write.
@@ -165,10 +164,10 @@ def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, 
 
 
 def check_expected(expected: str | None, batch: pa.Schema) -> None:
-    """Refuses a batch that does not have the columns that the options announce (``hoodie.avro.schema``).
+    """Refuses a batch whose columns differ from the schema in the options (``hoodie.avro.schema``).
 
     Args:
-        expected: Avro schema; None: none was announced. Whether a column may be null is not compared.
+        expected: Avro schema; None: the options have none. Whether a column may be null is not compared.
         batch: the batch's columns (Arrow).
 
     Raises:
@@ -193,5 +192,5 @@ def check_expected(expected: str | None, batch: pa.Schema) -> None:
 def build_keys(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> KeyExpressions:
     """Record key and partition path of a batch's rows, as SQL."""
     if options.effective_operation.takes_keys_alone:
-        config = replace(config, ordering_field=None)  # a delete needs no more than its key
+        config = replace(config, ordering_field=None)  # a delete needs only its key
     return build_key_expressions(config, schema, options.keys.partition_kinds, dict(options.keys.timebased))

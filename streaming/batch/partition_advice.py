@@ -1,4 +1,4 @@
-"""Warnings about partition paths that make many small files: one for each moment, and many with few rows."""
+"""Warnings about partition paths that make many small files: one path per timestamp, or many paths with few rows."""
 
 from collections.abc import Iterable
 
@@ -9,14 +9,14 @@ from table.config.table_config import TableConfig
 from table.log import get_logger
 from table.timeline.metadata.commit import WriteStat
 
-MANY_PATHS = 100  # that one batch writes
-FEW_ROWS = 100  # on average, in each
+MANY_PATHS = 100  # partition paths in one batch
+FEW_ROWS = 100  # rows per path, on average
 
 log = get_logger("hudistream.sink")
 
 
 def find_time_fields(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
-    """Partition fields whose values are moments, each of which gets a partition path of its own (pure).
+    """Partition fields that hold timestamps: each distinct timestamp gets its own partition path (pure).
 
     Args:
         config: the table's properties.
@@ -29,7 +29,7 @@ def find_time_fields(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
 
 
 def find_tiny_paths(stats: Iterable[WriteStat]) -> tuple[int, int] | None:
-    """Partition paths that a batch wrote, and its rows per path; None where they are few or have enough rows (pure)."""
+    """Number of partition paths in a batch, and rows per path; None if paths are few or have enough rows (pure)."""
     rows: dict[str, int] = {}
     for stat in stats:
         arrived = stat.num_inserts + stat.num_update_writes + stat.num_deletes
@@ -39,7 +39,7 @@ def find_tiny_paths(stats: Iterable[WriteStat]) -> tuple[int, int] | None:
 
 
 def tell_time_fields(table: str, config: TableConfig, schema: pa.Schema) -> None:
-    """Warns when a table is made whose partition paths are moments."""
+    """Warns when a table is created whose partition paths are timestamps."""
     fields = find_time_fields(config, schema)
     if fields:
         log.warning(
@@ -53,17 +53,17 @@ def tell_time_fields(table: str, config: TableConfig, schema: pa.Schema) -> None
 
 
 class PartitionAdvice:
-    """Warns once of many partition paths with few rows."""
+    """Warns once about many partition paths with few rows."""
 
     def __init__(self) -> None:
         self._has_told = False
 
     def note(self, table: str, stats: Iterable[WriteStat]) -> None:
-        """Looks at what a batch wrote.
+        """Checks the files that a batch wrote.
 
         Args:
-            table: for the log.
-            stats: of the files that it wrote.
+            table: address of the table, for the log.
+            stats: write stats of the batch's files.
         """
         found = None if self._has_told else find_tiny_paths(stats)
         if found is None:

@@ -36,13 +36,12 @@ log = get_logger("hudistream.profile")
 
 
 class ProfileCache:
-    """Holds the profile between batches; everything it decides is in `streaming.plan.write_profile`.
+    """Holds the profile between batches; the rules are in `streaming.plan.write_profile`.
 
     Args:
-        storage: the table's.
         commits: decoded commits of the table.
         limit_bytes: larger files are not remembered; None: all are.
-        everywhere: whether the files of all paths are needed: then they are listed once, after a start.
+        everywhere: whether the files of all paths are needed. They are then listed once, after a start.
         in_order: whether writes complete in the order of their times; see `WriteProfile.find_unseen`.
     """
 
@@ -60,27 +59,27 @@ class ProfileCache:
         self._pending: frozenset[str] = frozenset()  # writes of others when the profile was loaded
 
     def load(self, snapshot: Snapshot) -> WriteProfile:
-        """The cached profile, moved past the commits of others; a fresh one after a start.
+        """The cached profile with the commits of other writers applied; a fresh profile after a start.
 
-        It is built again, too, if the timeline does not say what other writers did.
+        The profile is also built again if the timeline does not say what other writers did.
         """
         committed = snapshot.timeline.committed_times
         followed = self._follow(self._profile, snapshot) if self._profile is not None else None
         if followed is None:
             followed = self._build(snapshot)
             log.debug("write_profile_built", table=self._storage.base_uri, commits=len(committed))
-        # equal but for what the archival retired, of which there would be more and more
+        # drop archived instants from `seen`, which would grow without end
         self._profile = replace(followed, seen=committed)
         self._pending = frozenset(instant.time for instant in snapshot.timeline.pending_of(*WRITE_ACTIONS))
         return self._profile
 
     def _follow(self, profile: WriteProfile, snapshot: Snapshot) -> WriteProfile | None:
-        """The profile moved past the commits that it has not seen; None if it has to be built again."""
+        """Applies the commits that the profile has not seen; None if the profile has to be built again."""
         timeline = snapshot.timeline
         unseen = profile.find_unseen(timeline.committed_times, in_order=self._in_order)
         oldest = timeline.first_active_time or ""
         if unseen is None or any(time < oldest for time in self._pending - profile.seen):
-            return None  # one that was pending may have been committed, and archived
+            return None  # a write that was pending may have been committed and archived since
         for instant in timeline.completed_writes:
             if instant.time not in unseen:
                 continue
@@ -105,13 +104,13 @@ class ProfileCache:
         return fresh_profile(snapshot.timeline.committed_times, sizes, self._list_everywhere(snapshot))
 
     def _list_everywhere(self, snapshot: Snapshot) -> Mapping[str, tuple[LiveFile, ...] | None] | None:
-        """The live files of the whole table, where they are needed and not too many to remember."""
+        """The live files of the whole table; None where they are not needed, or too many to remember."""
         if not self._everywhere or not snapshot.timeline.committed_times:
             return None
         found: dict[str, tuple[LiveFile, ...] | None] = {}
         files = 0
         for path, groups in walk_file_groups(snapshot.listing, snapshot.slicing):
-            # who writes where log files are lists them
+            # a path with log files stays unknown: the task that writes there lists it
             is_plain = all(group.is_plain for group in groups)
             found[path] = live_files_of(group.latest_slice for group in groups) if is_plain else None
             files += len(groups)
@@ -122,25 +121,25 @@ class ProfileCache:
         return found
 
     def _sample_footers(self, metadata: CommitMetadata) -> int:
-        """Footer bytes of a commit's files, estimated from a few of them."""
+        """Footer bytes of a commit's base files, estimated from a few of them."""
         sampled = []
         stats = base_file_stats(metadata.stats)
         for stat in stats[:FOOTERS_SAMPLED]:
             try:
                 sampled.append(read_footer_bytes(self._storage, stat.path, stat.file_size_bytes or None))
             except (HudiError, FileNotFoundError):
-                continue  # cleaned since; an estimate does without
+                continue  # the file was cleaned meanwhile; the estimate does not need it
         return round(sum(sampled) / len(sampled) * len(stats)) if sampled else 0
 
     def advance(self, profile: WriteProfile, instant_time: str, result: TaskResult) -> None:
-        """Moves the profile past one of our own commits."""
+        """Applies one of our own commits to the profile."""
         self._log_listed(result)
         self._profile = apply_commit(
             profile, instant_time, result.stats, result.footer_bytes, result.listed, self._limit
         )
 
     def learn(self, profile: WriteProfile, result: TaskResult) -> None:
-        """Keeps what the tasks of a batch listed that had nothing to commit."""
+        """Keeps the files that tasks listed, for a batch that had nothing to commit."""
         self._log_listed(result)
         self._profile = learn_listed(profile, result.listed, self._limit)
 
@@ -149,16 +148,16 @@ class ProfileCache:
             log.debug("partition_path_listed", table=self._storage.base_uri, partition_path=path, files=len(files))
 
     def drop(self) -> None:
-        """Forgets the profile: what a failed batch left is not known."""
+        """Forgets the profile, for example after a failed batch, which may have left any files."""
         self._profile = None
 
 
 def tell_small_files(table: str, small_files: LiveFiles) -> None:
-    """Logs the small files that a batch fills first (UpsertPartitioner.assignInserts), of twenty paths at most.
+    """Logs the small files that a batch fills first (UpsertPartitioner.assignInserts), for twenty paths at most.
 
     Args:
-        table: for the log.
-        small_files: of the paths that the driver knows. A task that lists a path does not tell.
+        table: address of the table, for the log.
+        small_files: of the paths that the driver knows. Paths that a task lists are not logged.
     """
     for path in islice(small_files, PATHS_TOLD):
         files = {file.file_id: file.size_bytes for file in small_files.of(path) or ()}

@@ -1,8 +1,8 @@
-"""A line in the log every few seconds of a long batch.
+"""Logs a line every few seconds while a batch runs.
 
-The line says what this process knows without a request to the storage or to Spark: the phase and the seconds since
-the batch was begun, and the rows and files once the tasks have written them. While they write, their number is not
-known here: the DataFrame API has no such figure that classic Spark and Spark Connect share.
+The line needs no request to the storage or to Spark. It has the phase, the seconds since the batch began, and, once
+the tasks are done, rows and files. Rows are not known while tasks write: the DataFrame API has no such figure that
+works in both classic Spark and Spark Connect.
 """
 
 import weakref
@@ -18,7 +18,7 @@ log = get_logger("hudistream.progress")
 
 
 class Progress:
-    """Says that a batch still runs, from `with` to its end: phase ``write``, then ``commit``.
+    """Logs that a batch still runs, inside a `with` block: phase ``write``, then ``commit``.
 
     Args:
         table: address of the table.
@@ -30,7 +30,7 @@ class Progress:
         self._facts: dict[str, object] = {"table": table, "batch_id": batch_id, "instant_time": instant_time}
         self._written: dict[str, object] = {"phase": "write"}
         self._ended = threads.make_signal()
-        # an interrupt may come between the start of the thread and the block: then nothing else ends the thread
+        # if an interrupt comes after the thread starts and before the block, only this ends the thread
         weakref.finalize(self, self._ended.set)
 
     def __enter__(self) -> None:
@@ -38,10 +38,10 @@ class Progress:
         self._thread = threads.start_thread(lambda: _tell(me, ended), "hudistream-progress", daemon=True)
 
     def note_written(self, stats: Sequence[WriteStat]) -> None:
-        """The tasks are done; what follows is the commit.
+        """Notes that the tasks are done and that the commit follows.
 
         Args:
-            stats: of the files that they wrote.
+            stats: write stats of the files that the tasks wrote.
         """
         updated = sum(stat.num_update_writes for stat in stats)
         self._written = {"phase": "commit", "rows": total_rows(stats), "updated": updated, "files": len(stats)}
@@ -51,16 +51,16 @@ class Progress:
         self._thread.join()
 
     def tell(self, seconds: float) -> None:
-        """One line of the log.
+        """Logs one line.
 
         Args:
-            seconds: for which the batch has run.
+            seconds: how long the batch has run.
         """
         log.info("batch_running", **self._facts, **self._written, seconds=seconds)
 
 
 def _tell(progress: "weakref.ref[Progress]", ended: threads.Signal) -> None:
-    """Ends with the batch, and with the object: the thread does not keep it alive."""
+    """Logs until the batch ends or the `Progress` object is gone: the thread does not keep it alive."""
     started_s = clock.monotonic_s()
     while not ended.wait(PROGRESS_S):
         found = progress()

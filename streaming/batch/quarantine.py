@@ -1,8 +1,8 @@
 """Bad rows in quarantine: Parquet files beside the table, written exactly once, together with their batch.
 
-A worker writes them to a staging folder named after the commit; the commit lists them; after it, each
-file is copied under its final name. A process that died in between is completed by the next batch: what
-a commit lists is published, what belongs to no commit is deleted. Publishing twice gives the same file.
+A worker writes them to a staging folder named after the commit. The commit lists them. After the commit, each file is
+copied to its final name. If the process dies in between, the next batch finishes the work: it publishes staged files
+that a commit lists, and deletes staged files that belong to no commit. Publishing twice gives the same file.
 """
 
 import json
@@ -21,7 +21,7 @@ log = get_logger("hudistream.quarantine")
 
 
 def encode_extra(files: tuple[str, ...]) -> Mapping[str, str]:
-    """What the commit says of its bad rows."""
+    """The commit's extra metadata that lists its quarantine files."""
     return {EXTRA_KEY: json.dumps(sorted(files))} if files else {}
 
 
@@ -30,7 +30,7 @@ def publish(storage: Storage, key: str, instant_time: str, files: tuple[str, ...
     staging = staging_folder(key, instant_time)
     present = {entry.name for entry in storage.list_dir(staging)}
     for name in files:
-        if name in present:  # else a process before us published it and died while it cleaned up
+        if name in present:  # else an earlier process published it and died while it cleaned up
             storage.put(name, storage.read(join(staging, name)))
     for name in sorted(present):
         storage.delete(join(staging, name))
@@ -39,9 +39,9 @@ def publish(storage: Storage, key: str, instant_time: str, files: tuple[str, ...
 
 
 def finish_quarantine(storage: Storage, key: str, snapshot: Snapshot) -> None:
-    """Publishes what dead processes left of commits, and deletes what they left of failed batches.
+    """Publishes the staged files of commits, and deletes the staged files of failed batches.
 
-    A commit that was archived meanwhile is looked up in the archive: its bad rows are published, too.
+    Dead processes left these files. A commit that was archived meanwhile is looked up in the archive.
     """
     pending = {instant.time for instant in snapshot.timeline.pending}
     completed = {instant.time: instant for instant in snapshot.timeline.completed_writes}

@@ -1,4 +1,4 @@
-"""What a writer does before each batch: it ends what dead writers left, and opens the table to those who may write."""
+"""Before each batch, a writer ends the writes of dead writers, and lets other writers into a shared table."""
 
 from streaming.batch.marker_cleanup import MarkerCleanup
 from streaming.batch.quarantine import finish_quarantine
@@ -26,13 +26,13 @@ from table.transaction.signs import measure_now_ms
 
 
 class Recovery:
-    """Brings a table into the state that a batch begins from.
+    """Brings a table into the state in which a batch can begin.
 
     Args:
         options: how to write.
         commits: decoded commits of the table.
-        quarantine: where bad rows go when they are not to fail the batch.
-        cleanup: what deletes the markers of this writer's own commits.
+        quarantine: the folder for bad rows; None: bad rows fail the batch.
+        cleanup: deletes the markers of this writer's own commits.
     """
 
     def __init__(
@@ -44,24 +44,26 @@ class Recovery:
         self._rollbacks_seen: frozenset[str] = frozenset()
 
     def run(self, table: HudiTable, identity: WriterIdentity, lease: Lease, services: TableServices) -> Snapshot:
-        """Undoes or finishes what dead batches left; a writer alone removes folders of partitions that cleans emptied.
+        """Rolls back or finishes the writes of dead writers, and prepares the table for a batch.
+
+        Only a single writer removes the folders of partitions that cleans emptied.
 
         Args:
             table: the table, which the caller holds.
-            identity: who writes.
-            lease: its hold on the table.
-            services: say which partitions cleans emptied.
+            identity: the writer.
+            lease: the writer's hold on the table.
+            services: report the partitions that cleans emptied.
 
         Returns:
-            The table afterwards.
+            The snapshot after recovery.
 
         Raises:
-            CommitConflictError: something stands in the way that only others can end.
+            CommitConflictError: a pending instant is in the way that this writer cannot end.
         """
         snapshot = self._end_dead_writes(table, identity, lease)
         self._look_behind_rollbacks(snapshot)
         emptied = services.take_emptied()
-        if lease.beside is Beside.NOBODY:  # others may be about to write there
+        if lease.beside is Beside.NOBODY:  # other writers could be about to write there
             remove_emptied_partitions(table, emptied)
         if lease.beside is Beside.OTHER_ENGINES:
             snapshot = make_first_commit(snapshot, identity, lease)
@@ -69,7 +71,7 @@ class Recovery:
         if not self._key_encoding_seen:
             stored = find_stored_key(snapshot)
             check_key_encoding(table.config, stored)
-            self._key_encoding_seen = stored is not None  # it opens a base file: once is enough
+            self._key_encoding_seen = stored is not None  # the check opens a base file, so it runs only once
         if self._quarantine is not None:
             key = table_key(table.storage.base_uri, table.config.name)
             finish_quarantine(self._quarantine, key, snapshot)
@@ -81,7 +83,7 @@ class Recovery:
             own, commits = self._cleanup.under_way, self._commits
             found = roll_back_failed_writes(table, identity, heartbeat, beside=lease.beside, swept=own, commits=commits)
         except CommitConflictError:
-            lease.release()  # whoever ends what stands in the way, a restore above all, needs the table for it
+            lease.release()  # the command that ends the instant in the way, such as a restore, must hold the table
             raise
         if not self._swept:
             now_ms = measure_now_ms(table.storage, identity.owner)
@@ -92,9 +94,10 @@ class Recovery:
         return found
 
     def _look_behind_rollbacks(self, snapshot: Snapshot) -> None:
-        """Before anything moves the line of visibility: another engine may have left log files of what it rolled back.
+        """Deletes log files that another engine left behind when it rolled back their instant.
 
-        Each rollback is looked at once per process. Our own name every file that their instant wrote.
+        This must happen before an instant can change which files are visible. Each rollback is checked once per
+        process. Our own rollbacks are skipped: they name every file that their instant wrote.
         """
         rollbacks = frozenset(instant.time for instant in snapshot.timeline.completed_of(Action.ROLLBACK))
         if rollbacks <= self._rollbacks_seen:

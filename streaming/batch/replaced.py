@@ -1,4 +1,4 @@
-"""The file groups that a batch replaces, as they are now."""
+"""Lists the file groups that a batch replaces."""
 
 from collections.abc import Iterable, Mapping
 
@@ -15,9 +15,9 @@ def list_replaced(
 
     Args:
         listing: the table's.
-        committed: what is visible without the commit.
-        operation: one that replaces.
-        paths: partition paths that the batch writes, or deletes; overwriting the table means all there are.
+        committed: the instants that are visible without the commit.
+        operation: an overwrite or a delete of partitions.
+        paths: partition paths that the batch writes or deletes. An overwrite of the table replaces all paths instead.
     """
     chosen = listing.list_partition_paths() if operation.overwrites_table else sorted(set(paths))
     live = {path: list_latest_slices(listing, path, committed) for path in chosen}

@@ -1,4 +1,4 @@
-"""One run of the services that are due after a commit: what runs, what was planned before, and what came of it."""
+"""One run of the services that are due after a commit: services, plans and outcome."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ class ServiceRun:
         table: the table.
         due: service -> when it runs.
         plans: name of a service -> the plan that was made between two batches, or None.
-        spread: has pieces of work done on other machines; None: there are none.
+        spread: distributes work to other machines; None: there are none.
     """
 
     table: HudiTable
@@ -38,7 +38,7 @@ class ServiceRun:
         """The same run with the plans that must be made while nothing is written.
 
         Args:
-            note_failure: told of a plan that could not be made, and of the policy of its service.
+            note_failure: called with the error if a plan cannot be made, and with the policy of its service.
         """
         plans: dict[str, Any] = {}
         for service in self.due:
@@ -51,24 +51,24 @@ class ServiceRun:
         return replace(self, plans=plans)
 
     def carry_out(self, note_failure: NoteFailure) -> tuple[UpkeepSummary, frozenset[str]]:
-        """Each service in turn. A service that fails does not keep the others from running: none needs its success.
+        """Runs each service in turn. If one fails, the others still run: they do not depend on its success.
 
         Args:
-            note_failure: told of a service that failed, and of its policy.
+            note_failure: called with the error of a service that failed, and with its policy.
 
         Returns:
-            What was done, and the partition paths that cleans emptied.
+            The summary of the run, and the partition paths that cleans emptied.
         """
         done, emptied, has_failed = UpkeepSummary(self.table.storage.base_uri), set[str](), False
         for service, trigger in self.due.items():
             if trigger is Trigger.AFTER_COMPACTION and not (done.compactions or has_failed):
-                continue  # CompactionCommitSink cleans once it has committed; a compaction that fails keeps nothing
+                continue  # CompactionCommitSink cleans after it has committed; a failed compaction does not block it
             started_s, outcome = clock.monotonic_s(), ServiceOutcome()
             try:
                 outcome = self._run_one(service)
-            except TimelineMovedError as moved:  # another archival or clean goes on: after the next commit, then
+            except TimelineMovedError as moved:  # another archival or clean runs: try again after the next commit
                 log.debug("service_put_off", table=done.table, service=service.name, why=str(moved))
-            except Exception as error:  # noqa: BLE001 nothing of this may reach the stream
+            except Exception as error:  # noqa: BLE001 a failed service must not fail the stream
                 has_failed = True
                 note_failure(error, service.on_failure)
                 done = replace(done, error=done.error or repr(error))

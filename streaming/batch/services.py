@@ -1,7 +1,7 @@
-"""What is due after a commit: a list of services, in one background thread unless one of them says otherwise.
+"""Runs the services that are due after a commit, in one background thread unless one of them must run inline.
 
-As in Flink's CleanFunction, the services are started after a commit unless they still run. Their failure is
-the table's, not the batch's, which is visible by then.
+As in Flink's CleanFunction, the services are started after a commit unless they still run. If they fail, the batch
+does not fail: it is visible by then.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,15 +31,14 @@ class TableServices:
     """The services of one table, for one sink.
 
     Args:
-        storage: the table's.
-        options: policies.
-        lock: of the table.
+        options: the policies of the services.
+        lock: the table's lock.
 
     Attributes:
         services: in the order in which they run.
-        failures: how often one failed.
-        last_error: the last failure.
-        listeners: get a summary of every run, in the thread that did it; they raise nothing.
+        failures: how often a service failed.
+        last_error: the error of the last failure.
+        listeners: called with a summary of every run, in the thread that ran it. They must not raise.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class TableServices:
         return self._thread is not None and self._thread.is_alive()
 
     def check(self) -> None:
-        """Before a batch: raises what the policy ``fail`` asks for.
+        """Before a batch, raises the pending error if the policy is ``fail``.
 
         Raises:
             HudiError: the services failed since the last batch.
@@ -82,14 +81,14 @@ class TableServices:
             ) from error
 
     def after_commit(self, snapshot: Snapshot, spread: Spread | None = None) -> None:
-        """Starts the services that are due unless some run. Called once per micro-batch, when it is visible.
+        """Starts the services that are due, unless services still run. Called once per batch, when it is visible.
 
-        Where one of them runs before the next batch, all of them are done when this returns: each builds on those
-        before it. Their failure is no more the batch's.
+        If one of them must run before the next batch, all of them are done when this returns, because each builds on
+        the services before it. Their failure does not fail the batch.
 
         Args:
             snapshot: the table as the batch found it.
-            spread: has pieces of work done on other machines; None: there are none.
+            spread: distributes work to other machines; None: there are none.
         """
         for service in self.services:
             service.advise(snapshot)
@@ -102,11 +101,11 @@ class TableServices:
         if Trigger.INLINE in triggers:
             self._carry_out(run)
             return
-        # not a daemon: the interpreter waits until a clean under way is done
+        # not a daemon: the interpreter waits until a running clean is done
         self._thread = threads.start_thread(lambda: self._carry_out(run), "hudistream-services")
 
     def _carry_out(self, run: ServiceRun) -> None:
-        # a thread begins without the context of the one that started it
+        # a thread does not inherit the logging context of the thread that started it
         with bound_contextvars(table=self._storage.base_uri):
             done, emptied = run.carry_out(self._note_failure)
             self._emptied.update(emptied)
@@ -128,25 +127,25 @@ class TableServices:
             self._pending_error = error
 
     def after_empty_batch(self, snapshot: Snapshot, spread: Spread | None = None) -> None:
-        """A batch without rows: a clean that is pending gets its turn, also where no commit follows for long.
+        """After a batch without rows, runs the services if a clean is pending: the next commit may be far away.
 
         Args:
             snapshot: the table as the batch found it.
-            spread: as of `after_commit`.
+            spread: as in `after_commit`.
         """
         if snapshot.timeline.pending_of(Action.CLEAN):
             self.after_commit(snapshot, spread)
 
     def start_no_more(self) -> None:
-        """Lets the services under way finish, and starts none after them."""
+        """Lets running services finish, and starts no more."""
         self._stopped = True
 
     def stop(self) -> None:
-        """Starts no service any more, and waits for those under way."""
+        """Starts no more services, and waits for those that run."""
         self.start_no_more()
         self.wait()
 
     def wait(self) -> None:
-        """Waits for the services under way."""
+        """Waits for the services that run."""
         if self._thread is not None:
             self._thread.join()

@@ -1,4 +1,4 @@
-"""What became of a batch: a frozen value for callers, callbacks, the log and metrics."""
+"""The summary of a batch: a frozen value for callers, callbacks, the log and metrics."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -15,7 +15,7 @@ log = get_logger("hudistream.sink")
 
 @dataclass(frozen=True)
 class BatchSummary:
-    """What became of a batch.
+    """The outcome and the measurements of a batch.
 
     Attributes:
         table: the table's address.
@@ -25,21 +25,21 @@ class BatchSummary:
         rows: rows added.
         rows_updated: rows that replaced others.
         rows_deleted: rows that were deleted.
-        lookup: what looking for keys cost; zeros where none was looked for.
-        index_lookup_seconds: how long keys were looked for, all tasks together.
-        index_update_seconds: how long it took until the index knew the new files, all tasks together; filters and key
-            ranges are written with the files and do not count.
+        lookup: the cost of looking up keys; zeros where no key was looked up.
+        index_lookup_seconds: time spent looking up keys, all tasks together.
+        index_update_seconds: time spent adding the new files to the index, all tasks together. Filters and key ranges
+            are written with the files and do not count.
         bad_rows: rows put into quarantine.
         files_created: new file groups.
         files_topped_up: file groups that got a new version.
-        log_files: log files of a merge-on-read table, a fresh one for each file group that changed.
-        reencoded: why topped up files were decoded and encoded again instead of copied -> how many.
+        log_files: log files of a merge-on-read table, a new one for each file group that changed.
+        reencoded: reason why topped up files were decoded and encoded again instead of copied -> number of files.
         bytes_written: size of all new files.
-        bytes_copied: how many of these bytes were copied from older files as they are.
+        bytes_copied: how many of these bytes were copied unchanged from older files.
         rewrite_ratio: bytes written per byte of new rows; 1 when nothing was topped up.
         seconds: wall time.
         phases: seconds by phase: ``prepare``, ``write``, ``commit``, ``after``.
-        upkeep_errors: what failed after the commit; the batch is visible all the same.
+        upkeep_errors: failures after the commit; the batch is visible all the same.
         schema_changes: how the commit changed the table's columns, in words.
     """
 
@@ -68,7 +68,7 @@ class BatchSummary:
 
     @property
     def short(self) -> dict[str, object]:
-        """What the log's one line says of a batch; rows put aside only where there are some."""
+        """The fields of the log's one line per batch; `bad_rows` only where there are some."""
         said: dict[str, object] = {
             "table": self.table,
             "batch_id": self.batch_id,
@@ -114,7 +114,7 @@ def summarize(
     logs = sum(map(is_log_file, stats))
     topped_up = sum(stat.prev_base_file is not None for stat in stats)
     written = sum(stat.file_size_bytes for stat in stats)
-    # a file's new bytes are the share of its rows that are new
+    # new bytes of a file: its size times the share of its rows that are new
     new = sum(
         stat.file_size_bytes * (stat.num_inserts + stat.num_update_writes) / max(1, stat.num_writes) for stat in stats
     )

@@ -1,4 +1,4 @@
-"""What compaction, cleaning and archival did after a commit: a frozen value for callbacks and metrics."""
+"""The summary of compaction, cleaning and archival after a commit: a frozen value for callbacks and metrics."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class UpkeepSummary:
         instants_archived: instants that left the active timeline.
         compactions: compactions that were carried out.
         clean_seconds: wall time of cleaning, planning included; None where nothing cleans.
-        error: what failed, or None; what was done before it counts.
+        error: the failure, or None. The counts include the work that was done before it.
     """
 
     table: str

@@ -1,4 +1,4 @@
-"""Who distributes the rows of a batch: the engine, as the batch's steps see it."""
+"""The interface of the engine that distributes the rows of a batch."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from table.services.service import Spread
 
 
 class Workers(Protocol):
-    """Holds the rows of one batch, moves them to tasks and has them written."""
+    """Holds the rows of one batch, moves them to tasks and lets the tasks write them."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -22,18 +22,18 @@ class Workers(Protocol):
 
     @property
     def can_repeat(self) -> bool:
-        """Whether the rows can be written again after a conflict: not those of a reader."""
+        """Whether the rows can be written again after a conflict. Rows from an Arrow reader cannot."""
 
     @property
     def parallelism(self) -> int:
-        """Most tasks."""
+        """The largest number of tasks."""
 
     def write(self, keys: KeyExpressions, plan: TaskPlan) -> list[TaskResult]:
-        """Moves the rows to their tasks and has them written.
+        """Moves the rows to their tasks, which write them.
 
         Args:
             keys: record key and partition path of a row.
-            plan: what the tasks need.
+            plan: the plan that each task gets.
 
         Returns:
             One result for each task that did something.
@@ -51,15 +51,15 @@ class Batch:
     """One batch.
 
     Attributes:
-        workers: hold its rows.
-        batch_id: Spark's id, or the caller's; None: the write is never taken for one seen before.
+        workers: the workers that hold its rows.
+        batch_id: Spark's id, or the caller's; None: the write is never skipped as already committed.
         query_id: the streaming query, or None.
-        ask_query_id: loads the query's id again, before a batch is skipped or refused because of it: the same
-            sink may have been given to another query.
-        spread: has the work of services done on other machines; None: there are none.
-        keeps_table: whether the writer goes on holding the table after the batch, outside a stream, too.
-        operation: of this batch; None: that of the writer's options.
-        sink_id: whose batch it is, where it is none of the stream; None: the sink's.
+        ask_query_id: loads the query's id again. It is called before a batch is skipped or refused because of the
+            query id: another query may use the same sink by now.
+        spread: distributes the work of services to other machines; None: there are none.
+        keeps_table: whether the writer holds the table after the batch, also outside a stream.
+        operation: the operation of this batch; None: the operation in the writer's options.
+        sink_id: the sink whose batch it is, if it is not a batch of the stream; None: the sink of the writer's options.
     """
 
     workers: Workers

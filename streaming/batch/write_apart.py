@@ -1,7 +1,8 @@
-"""Rows that were added to a file group which another writer changed meanwhile: they get a file group of their own.
+"""Moves added rows into new file groups when another writer changed their file group meanwhile.
 
-The tasks have written them already, beside the rows that the file group held before. Those rows are another writer's to
-keep; the new ones carry the time of our commit. So no task runs again.
+The tasks have already written the added rows, into new versions of those file groups. The added rows carry the instant
+time of our commit, so they can be read back from those files, and no task runs again. The older rows stay as the other
+writer's commit has them.
 """
 
 from collections.abc import Collection, Iterator
@@ -27,16 +28,16 @@ Positions = npt.NDArray[np.int64]
 
 
 def write_apart(plan: TaskPlan, result: TaskResult, lost_groups: Collection[tuple[str, str]]) -> TaskResult | None:
-    """Writes added rows into file groups of their own.
+    """Writes the rows that the batch added to the lost file groups into new file groups.
 
     Args:
-        plan: of the tasks.
-        result: what they wrote.
-        lost_groups: partition path and file id of file groups that another commit changed, too.
+        plan: the plan of the tasks.
+        result: what the tasks wrote.
+        lost_groups: partition path and file id of the file groups that another commit changed, too.
 
     Returns:
-        What the batch wrote, without those file groups. None where that is not possible: the batch wrote none of them,
-        or changed rows of the table there.
+        The result with the new file groups in place of the lost ones. None where this is not possible: the batch wrote
+        none of the lost file groups, or changed rows of the table there.
     """
     lost = [stat for stat in result.stats if (stat.partition_path, stat.file_id) in lost_groups]
     if not lost or not _only_adds(plan) or any(stat.num_update_writes or stat.num_deletes for stat in lost):
@@ -66,7 +67,7 @@ def _write_file(plan: TaskPlan, lost: WriteStat, attempt: Attempt) -> WriteStat:
 
 
 def _added_rows(plan: TaskPlan, path: str) -> Iterator[pa.Table]:
-    """The rows of a file that carry the time of our commit; row groups without one are not decoded."""
+    """The rows of a file that carry the time of our commit. Row groups without such rows are not decoded."""
     schema = pa.schema([*plan.context.schema, pa.field(RECORD_KEY, pa.string())])
     times = pa.schema([pa.field(COMMIT_TIME, pa.string())])
     with StoredBaseFile(plan.context.storage, path) as stored:

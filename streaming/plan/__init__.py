@@ -1,1 +1,1 @@
-"""What the tasks of a batch get: values and decisions."""
+"""The plan that the tasks of a batch get, and the decisions behind it."""

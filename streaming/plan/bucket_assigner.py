@@ -1,7 +1,7 @@
 """Small-file state of a partition path -> the bucket of the next rows (pure; Flink's BucketAssigner).
 
-The smallest file is filled first, then the next, then new file groups. Rows are assigned by the run,
-not one by one: a run of n rows becomes a few (bucket, count) pairs.
+The smallest file is filled first, then the next, then new file groups. Rows are not assigned one by one: n rows become
+a few (bucket, count) pairs.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,7 +17,7 @@ class LiveFile:
 
     Attributes:
         file_id: its file group.
-        base_file: its name, which says the instant that wrote it.
+        base_file: its name, which contains the instant time of the commit that wrote it.
         size_bytes: its size.
     """
 
@@ -35,9 +35,9 @@ class AssignRules:
         small_file_limit_bytes: files below it take rows; 0 or less: none do.
         record_size_bytes: average size of a row in a base file.
         rows_per_new_file: fixed size of new files, or None to derive it.
-        is_guess: whether nothing is known of the table's rows: then a task that has some measures them first.
-        share: this writer's place among those that write the table, from 0, and how many they are: each fills small
-            files of its own.
+        is_guess: whether the row size of the table is not known. A task then measures its rows first.
+        share: this writer's number among the writers of the table, from 0, and the number of writers. Each writer
+            fills other small files.
     """
 
     max_file_size_bytes: int
@@ -53,7 +53,7 @@ class AssignRules:
         return self.rows_per_new_file or max(1, self.max_file_size_bytes // self.record_size_bytes)
 
     def owns(self, file_id: str) -> bool:
-        """Whether this writer fills a file group: of several writers, one does."""
+        """Whether this writer fills a file group. Only one of several writers fills it."""
         place, writers = self.share
         return writers == 1 or crc32(file_id.encode()) % writers == place
 
@@ -72,7 +72,7 @@ def find_small_files(files: Iterable[LiveFile], rules: AssignRules) -> tuple[Liv
 def drop_costly(
     small_files: tuple[LiveFile, ...], expected_rows: float, rules: AssignRules, max_rewrite_ratio: float | None
 ) -> tuple[LiveFile, ...]:
-    """The small files that are worth rewriting for what is expected to be added to them.
+    """The small files that are worth rewriting for the rows that are expected to be added to them.
 
     Args:
         small_files: of one path, smallest first.

@@ -1,7 +1,7 @@
-"""The live base files of partition paths as a plan carries them: small on the way, unpacked path by path (pure).
+"""The live base files of partition paths in a plan: pickled compactly, unpacked path by path (pure).
 
-Pickled one by one, fifty thousand files take seven megabytes and most of a second; as columns they take two, and a
-worker makes objects of those alone that it asks for.
+Pickled one by one, fifty thousand files take seven megabytes and most of a second. As columns they take two megabytes,
+and a worker makes objects only for the paths that it asks for.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,11 +14,11 @@ from table.view.file_group import BaseFile, FileSlice
 
 
 class LiveFiles:
-    """Partition path -> its live base files. A path that is known to be empty is not one that is not known.
+    """Partition path -> its live base files. An empty path and an unknown path are different answers.
 
     Args:
-        files: of the paths that are known; an empty tuple says "none".
-        is_complete: whether a path that is not in `files` has none either.
+        files: the files of each known path; an empty tuple means that the path has none.
+        is_complete: whether a path that is not in `files` has no files.
 
     Attributes:
         is_complete: the same.
@@ -46,7 +46,7 @@ class LiveFiles:
 
 
 class _PackedFiles(LiveFiles):
-    """What arrives on a worker: columns, of which objects are made on demand."""
+    """The unpickled form on a worker: columns, from which objects are made on demand."""
 
     def __init__(self, packed: bytes, is_complete: bool) -> None:  # noqa: FBT001 as __reduce__ gives it
         super().__init__(is_complete=is_complete)
@@ -86,17 +86,17 @@ def _pack(files: Mapping[str, tuple[LiveFile, ...]]) -> bytes:
 
 
 def live_files_of(slices: Iterable[FileSlice]) -> tuple[LiveFile, ...]:
-    """What a listing found, as the write profile remembers it: rows go into base files."""
+    """The base files of file slices, in the form that the write profile remembers."""
     return as_live_files(found.base_file for found in slices if found.base_file is not None)
 
 
 def as_live_files(files: Iterable[BaseFile]) -> tuple[LiveFile, ...]:
-    """Base files as the write profile remembers them."""
+    """Base files in the form that the write profile remembers."""
     return tuple(LiveFile(file.file_id, file.name, file.size_bytes) for file in files)
 
 
 def as_base_files(path: str, files: Iterable[LiveFile]) -> Sequence[BaseFile]:
-    """Remembered files of a partition path as a listing gives them: in order of file id."""
+    """Remembered files of a partition path in the form of a listing: in order of file id."""
     ordered = sorted(files, key=lambda file: file.file_id)
     return [BaseFile(path, f.base_file, f.file_id, _instant_of(f.base_file), f.size_bytes) for f in ordered]
 

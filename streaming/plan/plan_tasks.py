@@ -1,4 +1,4 @@
-"""From options, properties and profile to what the tasks of one batch get (pure)."""
+"""Makes the plan of a batch's tasks from options, table properties and write profile (pure)."""
 
 from dataclasses import dataclass, replace
 
@@ -25,16 +25,16 @@ from table.write.context import WriteContext
 
 
 def merge_rules(options: WriteOptions, config: TableConfig) -> MergeRules:
-    """How records of one key become one, as the table's properties and the operation say."""
+    """How records with the same key are merged, according to the table's properties and the operation."""
     mode = mode_in_force(config.version, config.payload_class, config.extra) or MergeMode.EVENT_TIME
     return MergeRules(mode, config.ordering_field, deletes_all=options.effective_operation.deletes_all)
 
 
 def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | None:
-    """How the rows of a batch meet the records of the table; None where they are only added.
+    """How the rows of a batch change the records of the table; None where the batch only adds rows.
 
     Raises:
-        InvalidConfigError: when operation and index do not go together.
+        InvalidConfigError: the operation is not supported with the index.
     """
     operation, index = options.effective_operation, options.index
     drops_known, in_buckets = _drops_known(options), index.type.has_buckets
@@ -63,7 +63,7 @@ def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | Non
 
 
 def _check_log_rules(options: WriteOptions) -> None:
-    """Refuses what would have to look into log files for older records."""
+    """Refuses options for which a task would have to look up older records in log files."""
     index = options.index
     if index.type.is_global and index.updates_partition_path:
         key = "bloom" if index.type is IndexType.GLOBAL_BLOOM else "simple"
@@ -101,17 +101,17 @@ def _bucket_fields(options: WriteOptions, config: TableConfig) -> tuple[str, ...
 
 
 def remembered_below(options: WriteOptions) -> int | None:
-    """The size from which a file need not be remembered; None where keys are looked for: then every file counts."""
+    """Size from which the profile need not remember a file; None where keys are looked up, which needs every file."""
     return None if _meets_records(options) else options.sizes.small_file_limit_bytes
 
 
 def looks_everywhere(options: WriteOptions) -> bool:
-    """Whether keys are looked for in every partition path of the table."""
+    """Whether keys are looked up in every partition path of the table."""
     return options.index.type.is_global and _meets_records(options)
 
 
 def _meets_records(options: WriteOptions) -> bool:
-    """Whether the rows of a batch meet those of the table, or lie where an index has them."""
+    """Whether the batch looks up keys in the table, or an index decides the file group of each row."""
     looks_for_keys = options.effective_operation.looks_for_keys
     return looks_for_keys or _drops_known(options) or options.index.type.has_buckets
 
@@ -150,16 +150,16 @@ def check_ordering(options: WriteOptions, config: TableConfig, schema: pa.Schema
 
 @dataclass(frozen=True)
 class Scene:
-    """What a commit finds.
+    """The state of the table in which a commit begins.
 
     Attributes:
         storage: the table's.
-        listing: says which files the table has.
+        listing: lists the table's files.
         instant_time: the commit's.
-        committed: which files are visible.
-        partition_paths: of the table; only a global index asks for them, where the profile does not know them all.
+        committed: the instants that decide which files are visible.
+        partition_paths: of the table; filled only for a global index whose profile does not know all paths.
         logs: for merge-on-read tables.
-        share: this writer's place among those that write the table, and how many they are.
+        share: this writer's number among the writers of the table, and the number of writers.
     """
 
     storage: Storage
@@ -179,15 +179,15 @@ def plan_tasks(
     scene: Scene,
     parallelism: int,
 ) -> TaskPlan:
-    """What the tasks of a batch get.
+    """Plans the tasks of a batch.
 
     Args:
         options: how to write.
         config: the table's properties.
-        profile: what its past says.
+        profile: the table's write profile.
         schema: table columns (Arrow) as the commit will have them.
-        scene: what the commit finds.
-        parallelism: most tasks.
+        scene: the state of the table.
+        parallelism: the largest number of tasks.
     """
     operation, duplicates = options.effective_operation, options.duplicates
     changes = plan_changes(options, config)

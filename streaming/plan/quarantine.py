@@ -8,12 +8,12 @@ from table.storage.interface import Storage
 
 @dataclass(frozen=True)
 class Quarantine:
-    """Where bad rows of a batch go: small, goes to the workers.
+    """Where the bad rows of a batch go. The value is small, because it is sent to the workers.
 
     Attributes:
         storage: the folder beside the table.
-        table_key: what tells this table's staged files from those of others that share the folder.
-        instant_time: the commit they come with.
+        table_key: separates this table's staged files from the files of other tables that share the folder.
+        instant_time: the commit of the batch.
         batch_id: Spark's id, or None.
         sink_id: the sink's name.
         time_us: when the batch began, microseconds since the epoch.

@@ -1,4 +1,4 @@
-"""Overwrites and deleted partitions: what their commits are called, and which partition paths are meant (pure)."""
+"""Overwrites and deleted partitions: the action of their commits, and the partition paths that they name (pure)."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from table.timeline.instant import Action
 
 
 def action_of(operation: Operation, table_type: str) -> Action:
-    """What the commit of an operation is called on the timeline of a table of that type (CommitUtils)."""
+    """The timeline action of an operation's commit, for a table of that type (CommitUtils)."""
     if operation.replaces:
         return Action.REPLACE_COMMIT
     return Action.DELTA_COMMIT if table_type == TableType.MERGE_ON_READ else Action.COMMIT
@@ -24,7 +24,7 @@ def matching_paths(wanted: Iterable[str], existing: Sequence[str]) -> tuple[str,
         existing: partition paths of the table.
 
     Raises:
-        InvalidConfigError: names what matches nothing.
+        InvalidConfigError: names a pattern that matches no path.
     """
     found: dict[str, None] = {}
     for pattern in wanted:
@@ -37,7 +37,7 @@ def matching_paths(wanted: Iterable[str], existing: Sequence[str]) -> tuple[str,
 
 
 def existing_paths(wanted: Iterable[str], existing: Sequence[str]) -> tuple[str, ...]:
-    """Partition paths of rows: each is meant as it is, also where it holds a ``*``.
+    """Checks that the partition paths of rows exist. A ``*`` in them is taken literally.
 
     Args:
         wanted: the partition paths of rows.

@@ -1,10 +1,10 @@
-"""Which task a row goes to: a pure function of the row and of what the driver knew (pure).
+"""Which task a row goes to: a pure function of the row and the driver's plan (pure).
 
-A *slot* is one of the writers that share a partition path. The driver decides how many slots a path
-has and packs slots onto tasks by the work expected. A row goes to slot ``hash(record key) mod slots``
-of its path, a slot to the task in the plan, or, for a path that is not in the plan, to
-``hash(path, slot) mod tasks``. Nothing else decides: Spark computes parts of a stage again after a
-failure and must send every row the same way.
+A *slot* is a part of a partition path that one task writes. The driver decides how many slots a path has, and packs
+slots onto tasks by the work expected. A row goes to slot ``hash(record key) mod slots`` of its path. A slot goes to
+the task in the plan. A slot of a path that is not in the plan goes to task ``hash(path, slot) mod tasks``. The route
+must not depend on anything else: after a failure Spark computes parts of a stage again, and each row must take the
+same route.
 """
 
 import heapq
@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from streaming.plan.bucket_assigner import AssignRules, LiveFile, find_small_files
 from streaming.plan.write_profile import PathProfile, WriteProfile
 
-SLOT_BYTES = 16 * 1024 * 1024  # a path gets one slot per so many bytes that are expected
+SLOT_BYTES = 16 * 1024 * 1024  # expected bytes per slot of a path
 SMALL_BATCH_BYTES = 16 * 1024 * 1024
-FILE_BYTES = 128 * 1024  # encoded in the time that a file takes by itself: marker, footer, filter, publishing
-COPIED_A_BYTE = 16  # so many bytes are copied in the time in which one byte is encoded
+FILE_BYTES = 128 * 1024  # fixed cost of a file (marker, footer, filter, publishing), as bytes encoded in that time
+COPIED_A_BYTE = 16  # bytes that are copied in the time in which one byte is encoded
 HOT_SHARE = 1.5  # a path with more than this times a task's even share of the work gets several tasks
 PLANNED_PATHS = 64  # with more paths, hashing spreads them evenly enough
 
@@ -30,7 +30,7 @@ class Routes:
 
     Attributes:
         tasks: how many tasks write; 1 means that no exchange is needed.
-        default_slots: slots of a path that is not planned.
+        default_slots: slots of a path that is not in `planned`.
         planned: partition path -> the task of each of its slots.
     """
 
@@ -50,12 +50,12 @@ def plan_routes(profile: WriteProfile, rules: AssignRules, parallelism: int, def
     Args:
         profile: rows expected per path, and its small files.
         rules: sizes.
-        parallelism: most tasks.
+        parallelism: the largest number of tasks.
         default_slots: slots of an unknown path.
 
     Returns:
-        One task when little is expected; else no more tasks than slots, each slot on the task with
-        the least work so far, heaviest first.
+        One task when little work is expected. Else at most as many tasks as slots: slots are assigned heaviest first,
+        each to the task with the least work so far.
     """
     default_slots = min(default_slots, parallelism)
     if profile.batches == 0:
@@ -84,23 +84,23 @@ def plan_change_routes(
 ) -> tuple[Routes, bool]:
     """Slots and tasks for a batch that changes records.
 
-    All file groups of a slot are written by one task, and a path's only slot finds its keys where it writes.
-    A path that has most of the work gets several slots; then keys are looked for apart, by their hash, and
-    rows move on to the slot that owns the file group found.
+    One task writes all file groups of a slot. If a path has one slot, that task also looks up the keys. A path that has
+    most of the work gets several slots. Then other tasks look up the keys, by their hash, and a second exchange moves
+    each row to the slot that owns its file group.
 
     Args:
         profile: rows expected per path, and its files.
         rules: sizes.
-        parallelism: most tasks.
-        spread: whether keys are looked for apart in any case (global indexes).
+        parallelism: the largest number of tasks.
+        spread: whether other tasks look up the keys in any case (global indexes).
 
     Returns:
-        The routes, and whether keys are looked for apart.
+        The routes, and whether other tasks look up the keys.
     """
     if profile.batches == 0:
         return Routes(parallelism), spread
     work = {
-        # small files that lie about may all have to be encoded anew; of large ones most is copied
+        # small files may all have to be encoded again; most of a large file is copied
         path: known.rows * rules.record_size_bytes + _small_bytes(known.files or (), rules) + _file_work(known)
         for path, known in profile.paths.items()
         if known.rows >= 1
@@ -117,7 +117,7 @@ def plan_change_routes(
 
 
 def _file_work(known: PathProfile) -> float:
-    """What one file of a path costs besides its rows, as far as the path is expected to be written at all."""
+    """The fixed cost of one file of a path, times the probability that the batch writes the path."""
     return FILE_BYTES * known.share
 
 
@@ -160,10 +160,9 @@ def hash_int(value: int, seed: int = 42) -> int:
 
 
 def task_values(tasks: int) -> tuple[int, ...]:
-    """For each task an int that Spark's hash partitioning over `tasks` partitions sends there.
+    """For each task, an int that Spark's hash partitioning over `tasks` partitions sends to it.
 
-    ``repartition(n, column)`` sends a row to ``pmod(hash(column), n)``; a column holding these values
-    therefore chooses the task.
+    ``repartition(n, column)`` sends a row to ``pmod(hash(column), n)``, so a column with these values chooses the task.
     """
     found: dict[int, int] = {}
     value = 0

@@ -1,4 +1,4 @@
-"""What goes to a task: frozen values, small enough to pickle (pure)."""
+"""The plan that the driver sends to each task: frozen values, small enough to pickle (pure)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from table.write.context import WriteContext
 
 
 class Pipeline(str, Enum):
-    """The ways that rows take to their files."""
+    """The ways of rows to their files."""
 
     BULK = "arranged by Spark; each task opens files of its own"
     APPEND = "to the slot of their partition path; files are filled up one by one"
@@ -28,21 +28,21 @@ class Pipeline(str, Enum):
 
 @dataclass(frozen=True)
 class ChangePlan:
-    """How rows meet the records that the table has already.
+    """How the rows of a batch change the records of the table.
 
     Attributes:
         index: how keys are found.
-        prune_by_ranges: whether key ranges are asked, too, with a bloom index.
+        prune_by_ranges: whether a bloom index checks key ranges, too.
         combines: the batch is reduced to one record per key first.
         drops_known: rows whose key the table has are dropped (inserts without duplicates).
-        adds_only: no key is looked for; the index only says where rows go (inserts into buckets).
+        adds_only: no key is looked up; the index only decides the file group of a row (inserts into buckets).
         moves: a key that arrives with another partition path moves there (global indexes).
-        files: live files of the partition paths that are known; a task lists the others.
-        partition_paths: where a global index looks for keys, where `files` does not cover the table.
-        buckets: of the bucket index; 0 for the others.
-        bucket_fields: names of the record key fields that it hashes.
-        cache_bytes: what a worker may remember of files.
-        apart: whether keys are looked for by other tasks than those that write.
+        files: live files of the known partition paths; a task lists the others.
+        partition_paths: where a global index looks for keys if `files` does not cover the table.
+        buckets: number of buckets of the bucket index; 0 for the others.
+        bucket_fields: names of the record key fields that the bucket index hashes.
+        cache_bytes: most bytes of file contents that a worker may cache.
+        apart: whether other tasks look up the keys than the tasks that write.
         to_logs: changes of file groups go to log files: the table is merge-on-read.
     """
 
@@ -67,22 +67,22 @@ class ChangePlan:
 
     @property
     def prunes(self) -> bool:
-        """Whether footers are asked before keys are read."""
+        """Whether footers are checked before keys are read."""
         return self.index.has_filters
 
     @property
     def is_bucket(self) -> bool:
-        """Whether a key's hash says its file group."""
+        """Whether a key's hash decides its file group."""
         return self.index.has_buckets
 
 
 @dataclass(frozen=True)
 class LogPlan:
-    """What the tasks of a merge-on-read table get besides.
+    """Additional plan for the tasks of a merge-on-read table.
 
     Attributes:
         compacting: (partition path, file id) -> the pending compaction that reads the file group.
-        groups_filled: file groups of a slot that take new rows into their base file, the smallest ones.
+        groups_filled: how many file groups of a slot take new rows into their base file, the smallest first.
     """
 
     compacting: Mapping[tuple[str, str], str] = field(default_factory=dict)
@@ -91,20 +91,20 @@ class LogPlan:
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """All that a task gets from the driver: frozen and small.
+    """The complete plan that a task gets from the driver: frozen and small.
 
     Attributes:
         context: the commit's.
-        routes: how many slots a path has.
+        routes: how many slots a path has, and the task of each slot.
         rules: sizes.
-        small_files: for rows that are only added: the small files of the partition paths that are known,
-            smallest first; a task lists the others.
-        committed: which files count in such a listing.
-        listing: says which files the table has.
+        small_files: for batches that only add rows: the small files of the known partition paths, smallest first. A
+            task lists the other paths.
+        committed: the instants that decide which files are visible in such a listing.
+        listing: lists the table's files.
         sort_mode: of a bulk insert; None for the other operations.
         quarantine: where bad rows go; None: they fail the batch.
-        memory_bytes: rows (Arrow) that a task holds before it uses its disk.
-        changes: for upserts, deletes and whatever else looks for keys; None: rows are only added.
+        memory_bytes: bytes of rows (Arrow) that a task holds in memory before it uses its disk.
+        changes: for upserts, deletes and all other operations that use the index; None: the batch only adds rows.
         logs: for merge-on-read tables; None: the table is copy-on-write.
         shown: the columns of bad rows that errors show; None: all.
     """
@@ -124,7 +124,7 @@ class TaskPlan:
 
     @property
     def pipeline(self) -> Pipeline:
-        """Which way the rows take."""
+        """The way of the rows to their files."""
         if self.sort_mode is not None:
             return Pipeline.BULK
         if self.changes is None:
@@ -133,27 +133,27 @@ class TaskPlan:
 
     @property
     def tagged_schema(self) -> pa.Schema:
-        """Columns of rows whose keys were looked for apart, on their way to the tasks that write (Arrow)."""
+        """Columns of the rows after the second exchange: other tasks have looked up their keys (Arrow)."""
         return columns.tagged_schema(self.context.schema)
 
     @property
     def arriving_schema(self) -> pa.Schema:
-        """Columns of the rows that reach a task first (Arrow)."""
+        """Columns of the rows after the first exchange (Arrow)."""
         return columns.arriving_schema(self.context.schema, numbered=self.numbers_rows)
 
     @property
     def needs_keys_only(self) -> bool:
-        """Whether nothing of a row counts but its key and partition path: deletes."""
+        """Whether only key and partition path of a row are used: the batch deletes."""
         return self.context.merge.deletes_all
 
     @property
     def numbers_rows(self) -> bool:
-        """Whether rows carry a number by which equals are ordered: no exchange keeps the order of arrival."""
+        """Whether rows carry their arrival number, which orders equal rows: an exchange loses the order of arrival."""
         return self.changes is not None and self.changes.combines
 
     @property
     def keeps_order(self) -> bool:
-        """Whether the order of a slot's rows decides anything: ties go to the row that arrived last."""
+        """Whether the order of a slot's rows matters: of equal rows the last to arrive wins."""
         context = self.context
         looks_back = context.combine_before_insert or not context.allow_duplicates
         return self.pipeline is Pipeline.APPEND and looks_back

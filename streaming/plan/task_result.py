@@ -1,4 +1,4 @@
-"""What tasks report: one value that adds up, from a single file to the whole batch (pure)."""
+"""The result that tasks report. Results add up, from a single file to the whole batch (pure)."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -14,20 +14,20 @@ EXAMPLES = 3
 
 @dataclass(frozen=True)
 class TaskResult:
-    """What a task did, or several together.
+    """The result of one task, or of several together.
 
     Attributes:
-        stats: files written.
-        footer_bytes: of these files together.
-        copied_bytes: of these files: taken over from older ones without encoding.
-        reencoded: why older files were encoded again -> how many.
-        listed: live files of the paths that had to be listed; for rows that are only added, the small ones.
-        bad_rows: rows that cannot be stored: no record key, no fit partition path, null where the
-            table's schema allows none; then nothing of this result may be committed.
-        examples: some of them, as text.
+        stats: write stats of the files written.
+        footer_bytes: footers of these files, together.
+        copied_bytes: bytes of these files that were copied from older files without encoding.
+        reencoded: reason why older files were encoded again -> number of files.
+        listed: live files of the paths that had to be listed; only the small ones if the batch only adds rows.
+        bad_rows: number of rows that cannot be stored: no record key, no valid partition path, or null in a column
+            where the table's schema allows none. Unless the rows were put aside, the batch must not be committed.
+        examples: some of the bad rows, as text.
         quarantined: names of the files that hold the bad rows, if they were put aside.
-        query_id: the streaming query that a task belongs to, if it says.
-        lookup: what looking for keys cost.
+        query_id: the streaming query of the task, if the task knows it.
+        lookup: the cost of looking up keys.
     """
 
     stats: tuple[WriteStat, ...] = ()
@@ -46,7 +46,7 @@ class TaskResult:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing that a driver has to know."""
+        """Whether the result has nothing that the driver needs."""
         return not (self.stats or self.bad_rows or self.listed)
 
     def encode(self) -> str:
@@ -70,7 +70,7 @@ def decode_result(text: str) -> TaskResult:
 
 
 def sum_results(results: Iterable[TaskResult]) -> TaskResult:
-    """What several tasks did together: counts add up, lists follow each other, of the examples a few are kept."""
+    """Sums results: counts are added, lists are concatenated, and a few examples are kept."""
     every = list(results)
     reencoded: dict[str, int] = {}
     for result in every:

@@ -1,8 +1,8 @@
-"""What the table's past says about the next batch: record size, live files, rows per partition path (pure).
+"""The write profile of a table: record size, live files, and rows expected per partition path (pure).
 
-The profile is a value. Our own commits move it forward (`apply_commit`), so that neither a listing nor a count is
-needed for the next batch. So do the commits of other writers (`apply_foreign_commit`), as far as their write stats
-say what became of the files. Where they do not, the profile is built again.
+The profile is a value. Our own commits are applied to it (`apply_commit`), so the next batch needs neither a listing
+nor a count. Commits of other writers are applied, too (`apply_foreign_commit`), if their write stats say which files
+changed. If they do not, the profile is built again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,11 +17,11 @@ from table.storage.interface import join
 from table.timeline.instant import Action, Instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 
-RECORD_BYTES = 1024  # of a row of which nothing is known (hoodie.copyonwrite.record.size.estimate)
+RECORD_BYTES = 1024  # assumed row size where none is known (hoodie.copyonwrite.record.size.estimate)
 COMMITS_REMEMBERED = 5  # AverageRecordSizeEstimator looks at as many
 PATHS_REMEMBERED = 10_000
-FILES_REMEMBERED = 100_000  # 30 MB on the driver; a global index sends them all, which is a plan of 4 MB
-# operations (WriteOperationType) whose write stats and replaced file groups are all that happened; clustering,
+FILES_REMEMBERED = 100_000  # 30 MB on the driver; a global index sends them all, in a plan of 4 MB
+# operations (WriteOperationType) whose write stats and replaced file groups describe every change; clustering,
 # compaction and bootstrap are not among them
 UNDERSTOOD_OPERATIONS = frozenset(
     {
@@ -38,7 +38,7 @@ UNDERSTOOD_OPERATIONS = frozenset(
         "DELETE_PARTITION",
     }
 )
-FILES_SENT = 20_000  # by the other indexes: up to a megabyte Spark sends a plan along with each task
+FILES_SENT = 20_000  # limit for the other indexes: Spark sends a plan of up to one megabyte along with each task
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,9 @@ class PathProfile:
     """One partition path.
 
     Attributes:
-        files: its live base files, or those of them that are below the limit; empty is an answer, too ("none");
-            None: not known.
-        rows: rows expected in the next batch: each batch counts half of what came before it.
-        share: share of the batches that write the path, counted in the same way: 1 if the last ones did.
+        files: its live base files, or only the files below the size limit; empty: the path has none; None: not known.
+        rows: rows expected in the next batch: a moving average, in which each batch halves the weight of earlier ones.
+        share: share of the batches that write the path, averaged in the same way: 1 if all recent batches did.
     """
 
     files: tuple[LiveFile, ...] | None = ()
@@ -68,15 +67,15 @@ class PathProfile:
 
 @dataclass(frozen=True)
 class WriteProfile:
-    """What is known about a table.
+    """The write profile of a table.
 
     Attributes:
-        seen: completed writes it accounts for.
-        sizes: newest commits' sizes, newest first.
-        paths: partition path -> profile, least recently written first; a path that is not there
-            is not known, and its first writer lists it, unless `has_all_paths`.
-        batches: batches that made the expectations; 0 means that nothing is expected.
-        has_all_paths: whether a path that is not there has no live file.
+        seen: completed writes that the profile includes.
+        sizes: sizes of the newest commits, newest first.
+        paths: partition path -> profile, least recently written first. Unless `has_all_paths`, a path that is missing
+            here is unknown, and the first task that writes it lists it.
+        batches: batches from which the expected rows were learned; 0: no rows are expected.
+        has_all_paths: whether a path that is missing in `paths` has no live file.
     """
 
     seen: frozenset[str] = frozenset()
@@ -91,17 +90,18 @@ class WriteProfile:
         return self.has_all_paths and all(known.files is not None for known in self.paths.values())
 
     def find_unseen(self, committed: frozenset[str], *, in_order: bool = True) -> frozenset[str] | None:
-        """Which completed writes the profile does not account for yet.
+        """The completed writes that the profile does not include yet.
 
         Args:
             committed: completed writes of the active timeline.
-            in_order: whether writes complete in the order of their times. Those of several writers need not: two that
-                ran at the same time changed no file group in common, so either may be applied first.
+            in_order: whether writes complete in the order of their instant times. With several writers they may not.
+                Two writes that ran at the same time have no file group in common, so either may be applied first.
 
         Returns:
-            None where they do not tell all that happened since: a write that the profile counts on was undone, the
-            newest of those left the timeline (later ones may have, too), or a write turned up that is not newer than
-            all of them. What the archival retired is older than all that is left, and does not matter.
+            None where the profile has to be built again. Either a write that it includes was rolled back, or the newest
+            write that it includes left the timeline (later writes may have left, too), or, if `in_order`, a write
+            appeared that is older than the newest one included. Archived writes that are older than the active timeline
+            do not matter.
         """
         oldest = min(committed, default="")
         if any(time >= oldest and time not in committed for time in self.seen):
@@ -118,12 +118,12 @@ def record_size(sizes: Iterable[CommitSize], options: WriteOptions) -> int | Non
 
     Args:
         sizes: of the newest commits, newest first.
-        options: with Hudi's threshold set, only commits above it count, footers included
-            (AverageRecordSizeEstimator); else every commit counts. Footers are left out then, but for what grows with
-            the rows: the bloom filter, which counts as the one of a full file, whatever room it has now.
+        options: with Hudi's threshold set, only commits above it count, footers included (AverageRecordSizeEstimator).
+            Else every commit counts, and footers do not, except the bloom filter, which grows with the rows. It counts
+            with its bytes per key in a full file.
 
     Returns:
-        Rounded up, at least 1; None where nothing counts.
+        Rounded up, at least 1; None where no commit counts.
     """
     threshold = options.sizes.record_size_threshold
     filter_bytes = filter_bytes_per_key(options.file_settings)
@@ -143,7 +143,7 @@ def record_size(sizes: Iterable[CommitSize], options: WriteOptions) -> int | Non
 def assign_rules(profile: WriteProfile, options: WriteOptions) -> AssignRules:
     """Sizes for the next batch."""
     sizes, learned = options.sizes, record_size(profile.sizes, options)
-    # who says how large rows are, or wants Hudi's rule, gets the sizes that follow from it
+    # if the options give a row size or Hudi's threshold, tasks do not measure
     is_fixed = sizes.record_bytes_estimate is not None or sizes.record_size_threshold is not None
     return AssignRules(
         sizes.max_file_bytes,
@@ -155,12 +155,12 @@ def assign_rules(profile: WriteProfile, options: WriteOptions) -> AssignRules:
 
 
 def is_log_file(stat: WriteStat) -> bool:
-    """Whether a write stat tells of a log file."""
+    """Whether a write stat describes a log file."""
     return parse_log_file(stat.path.rsplit("/", 1)[-1]) is not None
 
 
 def base_file_stats(stats: Iterable[WriteStat]) -> list[WriteStat]:
-    """The write stats that tell of base files."""
+    """The write stats that describe base files."""
     return [stat for stat in stats if not is_log_file(stat)]
 
 
@@ -177,12 +177,12 @@ def fresh_profile(
     sizes: Iterable[CommitSize],
     live: Mapping[str, tuple[LiveFile, ...] | None] | None = None,
 ) -> WriteProfile:
-    """The profile after a start, or somebody else's commit.
+    """A new profile, after a start or after a commit of another writer that cannot be applied.
 
     Args:
-        committed: completed writes of the active timeline; none means that no path has a file.
+        committed: completed writes of the active timeline; if there are none, no path has a file.
         sizes: of the newest commits, newest first.
-        live: files of every path of the table, None where log files are; None: nothing is known about any path.
+        live: files of every path of the table, None for a path with log files; None: no path is known.
     """
     paths = {path: PathProfile(files) for path, files in (live or {}).items()}
     knows = live is not None or not committed
@@ -190,11 +190,11 @@ def fresh_profile(
 
 
 def sent_files(profile: WriteProfile, most: int) -> LiveFiles:
-    """What the tasks of a batch get to know: the files of the paths written last, which are the ones expected.
+    """The files that are sent to tasks: of the paths written last, which the next batch will probably write.
 
     Args:
-        profile: what is known.
-        most: files; a path that has more than are left is listed by whoever gets rows for it.
+        profile: the write profile.
+        most: the largest number of files. If a path does not fit, the task that gets rows for it lists it.
     """
     sent: dict[str, tuple[LiveFile, ...]] = {}
     known = {path: of_path.files for path, of_path in profile.paths.items() if of_path.files is not None}
@@ -230,7 +230,7 @@ def apply_commit(
         instant_time: the commit.
         stats: files it wrote.
         footer_bytes: of all these files together.
-        listed: live files of the paths that the workers saw for the first time, as they were before.
+        listed: live files, before this commit, of the paths that the workers had to list.
         limit_bytes: larger files are forgotten; None: none are.
     """
     written = list(stats)
@@ -245,7 +245,7 @@ def apply_commit(
             files[path] = None if before is None else {file.file_id: file for file in before}
         known_files = files[path]
         if is_log_file(stat):
-            files[path] = None  # whoever writes there next lists the log files
+            files[path] = None  # the next task that writes there lists the log files
         elif known_files is not None:
             known_files[stat.file_id] = _live_file(stat)
         rows[path] = rows.get(path, 0) + stat.num_inserts + stat.num_update_writes + stat.num_deletes
@@ -271,11 +271,11 @@ def apply_commit(
 
 
 def is_understood(instant: Instant, metadata: CommitMetadata) -> bool:
-    """Whether a commit of another writer says all that became of the base files.
+    """Whether the metadata of another writer's commit describes every change of base files.
 
     Args:
-        instant: completed.
-        metadata: what its file holds.
+        instant: the completed commit.
+        metadata: its metadata.
     """
     if instant.action not in (Action.COMMIT, Action.REPLACE_COMMIT):
         return False  # delta commits write log files
@@ -289,7 +289,7 @@ def is_understood(instant: Instant, metadata: CommitMetadata) -> bool:
 
 
 def _names_base_file(stat: WriteStat, time: str) -> bool:
-    """Whether a write stat tells of a base file of that instant, and how large it is."""
+    """Whether a write stat describes a base file of that instant and has its size."""
     name = parse_base_file(stat.path.rsplit("/", 1)[-1])
     return (
         name is not None
@@ -304,13 +304,13 @@ def apply_foreign_commit(
 ) -> WriteProfile:
     """The profile after a commit of another writer, or of another operation of the same sink.
 
-    Where rows are expected stays as it is: what others write says nothing about our next batch.
+    The expected rows stay as they are: the writes of others say nothing about our next batch.
 
     Args:
         profile: before it.
         instant: the commit; `is_understood`.
-        metadata: what its file holds.
-        footer_bytes: of the files that it wrote, together.
+        metadata: its metadata.
+        footer_bytes: footers of the files that it wrote, together.
         limit_bytes: larger files are forgotten; None: none are.
     """
     written: dict[str, list[WriteStat]] = {path: [] for path in metadata.replaced}
@@ -320,7 +320,7 @@ def apply_foreign_commit(
     for path, stats in written.items():
         before = _files_before(profile, path)
         if before is None:
-            continue  # not known, and so it stays
+            continue  # an unknown path stays unknown
         replaced = frozenset(metadata.replaced.get(path, ()))
         files = {file.file_id: file for file in before if file.file_id not in replaced}
         files.update((stat.file_id, _live_file(stat)) for stat in stats if _is_newer(stat, files.get(stat.file_id)))
@@ -340,7 +340,7 @@ def _files_before(profile: WriteProfile, path: str) -> tuple[LiveFile, ...] | No
 
 
 def _is_newer(stat: WriteStat, known: LiveFile | None) -> bool:
-    """Whether a write stat tells of a later version of a file group than the one that is known."""
+    """Whether a write stat describes a later version of a file group than the known one."""
     if known is None:
         return True
     ours, theirs = parse_base_file(stat.path.rsplit("/", 1)[-1]), parse_base_file(known.base_file)
@@ -356,7 +356,7 @@ def _below(files: Iterable[LiveFile], limit_bytes: int | None) -> tuple[LiveFile
 
 
 def _within_bounds(profile: WriteProfile) -> WriteProfile:
-    """Forgets paths, and the files of paths, that are too many: those written least recently."""
+    """Forgets the least recently written paths, and files of paths, that exceed the limits."""
     surplus = max(0, len(profile.paths) - PATHS_REMEMBERED)
     paths = dict(list(profile.paths.items())[surplus:])
     left = FILES_REMEMBERED

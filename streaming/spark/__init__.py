@@ -1,1 +1,1 @@
-"""What needs pyspark: distribution of rows, the session, schemas."""
+"""The modules that need pyspark: distribution of rows, the session, schemas."""

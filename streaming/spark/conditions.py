@@ -1,4 +1,4 @@
-"""A condition of a scan as Spark's own, so that Spark pushes it down into the files."""
+"""Translates the condition of a scan to Spark, so that Spark pushes it down into the files."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -18,15 +18,15 @@ from table.schema.avro_schema import COMMIT_TIME
 
 
 def spark_condition(where: Where | None, changes: ChangeRange | None, schema: pa.Schema) -> Column | None:
-    """The condition of a scan in Spark's words.
+    """The condition of a scan as a Spark column.
 
     Args:
-        where: as `table.scan.predicate.parse_where` takes it, and has accepted it; None means all rows.
+        where: a condition that `table.scan.predicate.parse_where` has accepted; None means all rows.
         changes: the commits whose rows are wanted; None means all.
         schema: the table's columns (Arrow), meta columns included.
 
     Returns:
-        None where the condition is an expression, or where Spark may mean something else by it than Arrow.
+        None where the condition is an Arrow expression, or where Spark may evaluate it differently from Arrow.
     """
     condition = F.lit(True)
     if where is not None:

@@ -1,4 +1,4 @@
-"""Spark as the engine of a sink: what it is asked about a batch, and about the queries that run in it."""
+"""Spark as the engine of a sink: it opens batches and knows which queries run."""
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -34,7 +34,7 @@ class SparkEngine:
         """A micro-batch of a streaming query.
 
         Raises:
-            InvalidConfigError: the session or the query cannot be written from.
+            InvalidConfigError: the session or the query is not supported.
         """
         environment = self._load_environment(rows, of_stream=True)
         query_id = check_query_id(rows.sparkSession, environment, self._options)
@@ -47,10 +47,10 @@ class SparkEngine:
         )
 
     def check(self, rows: object) -> None:
-        """Refuses what cannot be written outside a stream.
+        """Refuses rows that cannot be written outside a stream.
 
         Raises:
-            InvalidConfigError: it is no Spark DataFrame, or one of a stream.
+            InvalidConfigError: the rows are no Spark DataFrame, or a streaming DataFrame.
         """
         check_is_written_at_once(rows)
 
@@ -58,7 +58,7 @@ class SparkEngine:
         """Rows that are written outside a stream.
 
         Raises:
-            InvalidConfigError: the session cannot be written from.
+            InvalidConfigError: the session is not supported.
         """
         parallelism = self._load_environment(rows).parallelism
         return Batch(SparkWorkers(rows, parallelism), spread=spread_over(rows.sparkSession, parallelism))
@@ -72,7 +72,7 @@ class SparkEngine:
         return check_query_id(rows.sparkSession, environment, self._options)
 
     def _load_environment(self, rows: DataFrame, *, of_stream: bool = False, anew: bool = False) -> Environment:
-        """The environment, loaded once; loaded again for a stream after a write, which belongs to no query."""
+        """The environment, loaded once. For a stream it is loaded again if it came from a write outside a stream."""
         self._spark = rows.sparkSession
         check_session(self._spark)
         if self._environment is None or anew or (of_stream and not self._asked_in_stream):

@@ -1,4 +1,4 @@
-"""What a batch runs in: the streaming query's id, how many tasks run at once, whether workers can work.
+"""The environment of a batch: the streaming query's id, the number of parallel tasks, and a check of the workers.
 
 Loaded once per process, in one small job of the first batch.
 """
@@ -18,7 +18,7 @@ from table.options.write_options import WriteOptions
 from table.storage.opening import open_storage
 from table.version import VERSION
 
-# setting -> what to take where it is not set; Spark checks the type of the ones it declares
+# setting -> default where it is not set; Spark checks the type of settings that it declares
 _ASKED = {
     "spark.sql.shuffle.partitions": "200",
     "spark.executor.cores": "",
@@ -26,7 +26,7 @@ _ASKED = {
     "spark.dynamicAllocation.enabled": "",
     "spark.dynamicAllocation.maxExecutors": "",
 }
-_PROBED_ROWS = 4096  # more than tasks run at once
+_PROBED_ROWS = 4096  # more than the number of tasks that run at once
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Environment:
 
     Attributes:
         query_id: the streaming query's, or None outside a stream.
-        parallelism: most tasks that write a batch.
+        parallelism: the largest number of tasks that write a batch.
     """
 
     query_id: str | None
@@ -61,13 +61,13 @@ def check_session(spark: SparkSession) -> None:
 
 
 def check_is_written_at_once(rows: object) -> None:
-    """Refuses what is no Spark DataFrame, and one of a stream, whose rows Spark does not hand out at once.
+    """Refuses an object that is no Spark DataFrame, and a streaming DataFrame, which cannot be collected at once.
 
     Args:
-        rows: what a caller gave as a DataFrame of classic Spark or Spark Connect.
+        rows: the caller's object: should be a DataFrame of classic Spark or Spark Connect.
 
     Raises:
-        InvalidConfigError: names its type and the way out.
+        InvalidConfigError: names the type and a remedy.
     """
     if not hasattr(rows, "sparkSession"):
         kind = f"{type(rows).__module__}.{type(rows).__qualname__}".removeprefix("builtins.")
@@ -82,7 +82,7 @@ def check_is_written_at_once(rows: object) -> None:
 
 
 def is_query_over(spark: SparkSession, query_id: str | None) -> bool:
-    """Whether a streaming query of this application is not active any more. A write outside a stream never is over."""
+    """Whether a streaming query of this application has ended. False for a write outside a stream."""
     return query_id is not None and query_id not in {query.id for query in spark.streams.active}
 
 
@@ -90,7 +90,7 @@ def load_environment(spark: SparkSession, options: WriteOptions) -> Environment:
     """Asks the workers, in one job of as many tasks as the application runs at once.
 
     Raises:
-        InvalidConfigError: when workers lack pyarrow or this package, or have another version of it. Names their hosts.
+        InvalidConfigError: workers lack pyarrow or this package, or have another version of it. Names a host.
     """
     answers = _probe(spark)
     problem = find_unfit(answers, VERSION)
@@ -102,7 +102,7 @@ def load_environment(spark: SparkSession, options: WriteOptions) -> Environment:
 
 
 def check_query_id(spark: SparkSession, environment: Environment, options: WriteOptions) -> str | None:
-    """The streaming query's id, as a worker sees it or from the query's checkpoint.
+    """The streaming query's id, from a worker or from the query's checkpoint.
 
     Raises:
         InvalidConfigError: under Spark Connect without ``hudistream.checkpoint.location``.
@@ -118,17 +118,16 @@ def check_query_id(spark: SparkSession, environment: Environment, options: Write
 
 
 def choose_parallelism(conf: Mapping[str, Any], configured: int | None, slots: int) -> int:
-    """Most tasks that write a batch (pure).
+    """The largest number of tasks that write a batch (pure).
 
     Args:
         conf: Spark's settings; missing ones are "".
         configured: ``hoodie.insert.shuffle.parallelism``.
-        slots: the tasks into which Spark cuts a range by default: on a cluster the cores of the executors that there
-            are now.
+        slots: the tasks into which Spark splits a range by default: on a cluster, the cores of the present executors.
 
     Returns:
-        The configured number; else the slots, or what the application may grow to where its settings say that; but no
-        more than ``spark.sql.shuffle.partitions``.
+        The configured number. Else the slots, or the cores to which the application may grow according to its settings,
+        whichever is more, but at most ``spark.sql.shuffle.partitions``.
     """
     if configured:
         return configured
@@ -142,11 +141,11 @@ def choose_parallelism(conf: Mapping[str, Any], configured: int | None, slots: i
 
 
 def find_unfit(answers: Sequence[Mapping[str, Any]], version: str) -> str | None:
-    """Which workers cannot write a batch, and the way out; None: all can (pure).
+    """A message about a worker that cannot write a batch, with a remedy; None: all workers can (pure).
 
     Args:
-        answers: of each task of the probe: host, version of Python, version of hudistream or the module it lacks.
-        version: of hudistream on the driver.
+        answers: for each task of the probe: host, version of Python, and version of hudistream or the missing module.
+        version: the version of hudistream on the driver.
     """
     for answer in answers:
         where = f"the Python {answer['python']} of Spark's worker on {answer['host']}"
@@ -191,7 +190,7 @@ def _probe(spark: SparkSession) -> list[dict[str, Any]]:
 
 
 def diagnose_worker(message: str) -> str | None:
-    """What a worker's failure says about its Python, or None when it says nothing (pure)."""
+    """A message about a module that a worker lacks, from its failure; None where the failure names none (pure)."""
     missing = re.search(r"(?:No module named|ModuleNotFoundError:)[^'\"]*['\"]([A-Za-z_]+)", message)
     if missing is None and "PyArrow" in message:
         name = "pyarrow"
@@ -206,7 +205,7 @@ def diagnose_worker(message: str) -> str | None:
 
 
 def _make_question() -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What each task of the probe runs: a nested function travels by value, so that a bare worker answers, too."""
+    """The function that the probe runs in each task. It is nested, so Spark pickles it by value, not by import."""
     query_id_property = QUERY_ID_PROPERTY
 
     def look_around(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""What Hudi's Spark reader shows in the partition columns, where that is not what the files hold (pure)."""
+"""Partition columns in which Hudi's Spark reader shows other values than the files contain (pure)."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ _PLAIN_KEYGENS = ("SIMPLE", "COMPLEX")
 
 
 def text_columns(config: TableConfig) -> frozenset[str]:
-    """Columns that are shown as text, because the key generator made the path of them.
+    """Columns that are shown as text, because the key generator formats them into the path.
 
     Args:
         config: the table's properties.
@@ -38,10 +38,11 @@ def null_columns(config: TableConfig, path: str) -> frozenset[str]:
 
 
 def are_told_by_folders(config: TableConfig, schema: pa.Schema, paths: Iterable[str]) -> bool:
-    """Whether Spark finds in the names of folders (``day=2026-01-02``) what the files hold in the partition columns.
+    """Whether Spark reads the same partition values from folder names (``day=2026-01-02``) as from the files.
 
-    Then a filter on these columns leaves folders out before a file is opened. Spark reads ``%3A`` in a name as ``:``,
-    and reads values of other types than text in its own way: where it could find something else, the answer is no.
+    Then Spark can skip folders by a filter on these columns before it opens a file. Spark reads ``%3A`` in a name as
+    ``:``, and converts values of other types than text by its own rules. The answer is False where its value could
+    differ.
 
     Args:
         config: the table's properties.
@@ -57,10 +58,10 @@ def are_told_by_folders(config: TableConfig, schema: pa.Schema, paths: Iterable[
 
 
 def column_that_is_the_path(config: TableConfig, schema: pa.Schema, paths: Iterable[str]) -> str | None:
-    """The partition column whose value is the partition path of its row, letter by letter; None where there is none.
+    """The partition column whose value is exactly the partition path of its row; None where there is none.
 
-    A global index that keeps rows in their path stores another value in the column; readers show that of the path
-    (`table.scan.partition_guarantee.folder_values`).
+    If a global index keeps a row in its old path, the stored column value differs from the path. Readers show the value
+    of the path (`table.scan.partition_guarantee.folder_values`).
 
     Args:
         config: the table's properties.
@@ -91,5 +92,5 @@ def _default_segment(config: TableConfig, name: str) -> str:
 
 
 def _shown_fields(config: TableConfig) -> list[str]:
-    """Partition fields that are columns: one within a struct is none."""
+    """Partition fields that are columns. A field within a struct is not a column."""
     return [name for name in config.partition_fields if "." not in name]

@@ -1,4 +1,4 @@
-"""What a reader asks of a table, as a scan and its plan."""
+"""Makes the scan and its plan from a reader's options."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,22 +10,22 @@ from table.scan.predicate import Where
 from table.scan.scan import Scan
 from table.user_table import HudiTable
 
-_INCLUDES_BEGIN = 8  # table version from which Hudi's begin belongs to the range
+_INCLUDES_BEGIN = 8  # from this table version on, Hudi's begin instant belongs to the range
 
 
 def scan_of(
     table: HudiTable, asked: ReadOptions, columns: Sequence[str] | None = None, where: Where | None = None
 ) -> Scan:
-    """The scan that answers a question.
+    """The scan for a reader's options.
 
     Args:
-        table: the table.
         asked: which rows by time.
         columns: the columns wanted, in order; None means all.
         where: which rows; None means all.
 
     Raises:
-        InvalidConfigError: Hudi's key names the begin of the range, and means another range for this table.
+        InvalidConfigError: the options use Hudi's key for the begin of the range, which means another range in this
+            table version.
     """
     if asked.query_type is not QueryType.INCREMENTAL:
         return table.scan(columns, where, asked.as_of)
@@ -38,7 +38,7 @@ def scan_of(
 
 
 def plan_of(scan: Scan, asked: ReadOptions) -> ScanPlan:
-    """The plan of a scan, pinned; without log files where base files alone are asked for (``read_optimized``).
+    """The plan of a scan, pinned. A ``read_optimized`` query reads only base files, so its plan has no log files.
 
     Args:
         scan: the scan.

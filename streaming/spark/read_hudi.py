@@ -1,4 +1,4 @@
-"""Reading a table from Spark without a JAR: rows as a DataFrame, through the DataFrame API alone."""
+"""Reads a table from Spark without a JAR, as a DataFrame, with the DataFrame API only."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -39,24 +39,25 @@ def read_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but 
         spark: the session, classic or Connect.
         path: the table.
         storage_options: for fsspec, which lists the files; Spark reads with its own settings.
-        as_of: an instant time, an ISO time, a date or a datetime; None means the newest snapshot. What names no zone is
-            in the table's.
-        since: rows that commits after this instant wrote, the latest row of each key; ``"earliest"``: after none.
-        until: the last commit of that range; None means as far as every write is completed.
+        as_of: an instant time, an ISO time, a date or a datetime; None means the newest snapshot. A time without a zone
+            is in the table's zone.
+        since: read rows that commits after this instant wrote, the latest row of each key; ``"earliest"``: of all
+            commits.
+        until: the last commit of that range; None: the last commit before which no write is pending.
         columns: the columns wanted, in order; None means all.
-        where: which rows: tuples ``(column, operator, value)`` that are all true; or a list of such lists of which one
-            is true; or a ``pyarrow.compute.Expression``. Operators: ``= == != < > <= >= in``, ``not in``. Files that
-            can hold no such row are not opened. It is asked of the values as they are stored.
+        where: which rows: tuples ``(column, operator, value)``, which all must be true; or a list of such lists, of
+            which one must be true; or a ``pyarrow.compute.Expression``. Operators: ``= == != < > <= >= in``,
+            ``not in``. Files that cannot contain such a row are not opened. The condition is applied to stored values.
         options: keys and values of Hudi's Spark reader, such as ``hoodie.datasource.query.type``.
 
     Returns:
         The columns wanted; else meta columns, then the table's columns in the order of its schema.
 
     Raises:
-        TableNotFoundError: when there is no table.
-        UnsupportedTableError: when the table's version, or what its log files hold, is not read.
+        TableNotFoundError: there is no table.
+        UnsupportedTableError: the table's version, or a block in its log files, is not supported.
         InvalidConfigError: a column is not in the table, there is no snapshot of that time or no such range, a
-            condition cannot be asked, or an option is unknown or refused.
+            condition is not supported, or an option is unknown or refused.
     """
     given = ReadOptions(as_of=as_of, since=since, until=until)
     parsed = parse_read_options(options or {}, given, os.fspath(path))

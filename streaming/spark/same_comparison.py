@@ -1,7 +1,6 @@
 """Which comparisons mean the same to Arrow and to Spark (pure).
 
-They differ about NaN, about nested values, and about what is cast to what. A condition outside of this module's list is
-left to Arrow.
+They differ in NaN, in nested values, and in casts. A condition that is not in this module's list is evaluated by Arrow.
 """
 
 from collections.abc import Iterable
@@ -14,12 +13,12 @@ _LONG = 2**63
 
 
 def compares_alike(kind: pa.DataType, operator: str, value: Any) -> bool:
-    """Whether both find the same rows.
+    """Whether Arrow and Spark find the same rows.
 
     Args:
         kind: the column's type.
         operator: ``= == != < > <= >= in``, ``not in``.
-        value: what the column is compared to; of ``in`` and ``not in`` the values.
+        value: the value that the column is compared to; for ``in`` and ``not in`` the list of values.
     """
     if operator in ("in", "not in"):
         return isinstance(value, Iterable) and all(_is_alike(kind, one) for one in value)

@@ -1,7 +1,7 @@
-"""The plan of a scan as a DataFrame: Spark reads what it can read by itself, and Python on the workers reads the rest.
+"""The plan of a scan as a DataFrame: Spark reads the slices that it can, and Python on the workers reads the others.
 
-Spark's Parquet reader takes file slices that are one base file. Slices with log files are merged on the workers, and so
-is everything where Spark has no connector for the store.
+Spark's Parquet reader reads file slices that are one base file. Python on the workers merges slices with log files. If
+Spark has no connector for the store, Python reads all slices.
 """
 
 import re
@@ -42,8 +42,8 @@ class FrameMaker:
     Attributes:
         spark: the session, classic or Connect.
         plan: of the scan.
-        condition: the plan's condition in Spark's words; None where only Arrow knows what it means: Python reads the
-            files then.
+        condition: the plan's condition as a Spark column; None where only Arrow can evaluate it. Python then reads the
+            files.
     """
 
     spark: SparkSession
@@ -63,9 +63,9 @@ class FrameMaker:
         return reduce(DataFrame.unionAll, frames)
 
     def _slices_by_nulls(self) -> dict[frozenset[str], list[FileSlice]]:
-        """Slices by the columns that are shown as null: for nearly all slices there are none.
+        """Groups slices by the columns that are shown as null; nearly all slices have no such column.
 
-        The columns of the others stay as they are in the files, so that Spark pushes filters on them into the files.
+        In slices without them the columns stay as they are in the files, so Spark pushes filters into the files.
         """
         config = self.plan.context.table.config
         groups: dict[frozenset[str], list[FileSlice]] = {}
@@ -94,12 +94,12 @@ class FrameMaker:
         if are_told_by_folders(config, self.plan.schema, folders):
             reader = reader.option("basePath", storage.base_uri)
         else:
-            # folders like region=eu are not to be taken for columns: the files hold them
+            # Spark must not make columns from folders like region=eu: the files have these columns
             reader = reader.option("recursiveFileLookup", "true")
         rows = _unless_without_connector(
             lambda: reader.parquet(*[_GLOB.sub(r"\\\g<0>", path) for path in paths]), storage.base_uri
         )
-        if rows is not None and told is not None:  # as another name of that column, filters on it reach the files
+        if rows is not None and told is not None:  # an alias of the path column, so Spark pushes filters into the files
             rows = rows.withColumn(told, F.col(PARTITION_PATH))
         return rows.filter(condition) if rows is not None else None
 
@@ -136,7 +136,7 @@ def _unless_without_connector(read: Callable[[], DataFrame], address: str) -> Da
 
 @cache
 def _tell_no_connector(scheme: str) -> None:
-    """Says once in a process that Spark cannot read from a kind of store."""
+    """Logs, once per process and scheme, that Spark cannot read from a store."""
     log.warning(
         "spark_has_no_connector",
         scheme=scheme,

@@ -1,4 +1,4 @@
-"""Spark's schema -> Arrow's: what a DataFrame's rows are when they reach a worker (pure)."""
+"""Spark's schema -> Arrow's: the types of a DataFrame's rows on a worker (pure)."""
 
 import re
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""The rows of parts of a scan on a worker, in the types that Spark takes from Arrow."""
+"""Reads the splits of a scan on a worker, in the types that Spark takes from Arrow."""
 
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,16 +9,16 @@ from streaming.spark.schema import to_spark_arrow
 from table.columns.conform import conform
 from table.scan.split import ScanSplit
 
-MOST_BYTES = 128 * 1024 * 1024  # of files in a task, as spark.sql.files.maxPartitionBytes
-_OPENING_BYTES = 4 * 1024 * 1024  # what opening a file costs, as spark.sql.files.openCostInBytes
+MOST_BYTES = 128 * 1024 * 1024  # file bytes per task, as spark.sql.files.maxPartitionBytes
+_OPENING_BYTES = 4 * 1024 * 1024  # cost of opening a file, as spark.sql.files.openCostInBytes
 
 
 def pack_splits(splits: Sequence[ScanSplit], most_bytes: int = MOST_BYTES) -> list[bytes]:
-    """Splits as parcels, one for each task: neighbours together, up to a size.
+    """Packs neighbouring splits into parcels, one for each task, up to a size.
 
     Args:
-        splits: the parts.
-        most_bytes: of their files (compressed), counted as Spark counts them.
+        splits: the parts of a scan.
+        most_bytes: most file bytes (compressed) of a parcel, counted as Spark counts them.
     """
     parcels: list[list[ScanSplit]] = []
     held = most_bytes + 1
@@ -33,7 +33,7 @@ def pack_splits(splits: Sequence[ScanSplit], most_bytes: int = MOST_BYTES) -> li
 
 
 def read_parcels(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of parcels, as a function for ``mapInArrow``: a split at a time, some batches of it in memory.
+    """Reads parcels, as a function for ``mapInArrow``: one split at a time, with a few batches in memory.
 
     Args:
         batches: of one column of parcels.

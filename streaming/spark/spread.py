@@ -1,7 +1,7 @@
-"""Work of services on Spark's executors: numbered pieces, each of which writes a file and tells of it.
+"""Runs the work of services on Spark's executors: numbered pieces, each of which writes a file and returns its stat.
 
-A job beside the stream takes at most half of the cores, so that the next batch finds others. It runs in the thread of
-the services, which belongs to no streaming query: stopping the query does not cancel it.
+A job beside the stream uses at most half of the cores, so that the next batch finds free cores. It runs in the thread
+of the services, which belongs to no streaming query: stopping the query does not cancel it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,14 +19,14 @@ from table.timeline.metadata.commit import WriteStat
 
 
 def spread_over(session: SparkSession, parallelism: int) -> Spread:
-    """Has pieces of work done by the executors of a session.
+    """Makes a function that runs pieces of work on the executors of a session.
 
     Args:
         session: of the batch.
         parallelism: tasks that run at a time.
 
     Returns:
-        What has pieces done. It raises a HudiError where one fails.
+        The function. It raises a HudiError if a piece fails.
     """
     return partial(_run, session, max(1, parallelism // 2))
 

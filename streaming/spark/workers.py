@@ -1,9 +1,9 @@
-"""Spark's workers: DataFrame -> rows at the task that owns their slot -> what the tasks wrote.
+"""Spark's workers: DataFrame -> rows at the task that owns their slot -> the results of the tasks.
 
-One action per batch; one exchange, or two where keys are looked for apart. DataFrame API alone, so that the same
-plan runs on classic Spark and under Spark Connect. Spark analyses the whole plan anew at each step, so that each
-pipeline has few. Columns are SQL text: PySpark looks up a Java class for each column that is made by a function, which
-takes a millisecond of every batch.
+There is one action per batch. There is one exchange, or two where other tasks look up the keys. Only the DataFrame API
+is used, so that the same plan runs on classic Spark and under Spark Connect. Spark analyses the whole plan again at
+each step, so each pipeline has few steps. Columns are SQL text: for each column made by a function, PySpark looks up a
+Java class, which takes a millisecond of every batch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ class SparkWorkers:
 
     Args:
         rows: the batch.
-        parallelism: most tasks.
+        parallelism: the largest number of tasks.
     """
 
     can_repeat = True  # Spark computes the rows again
@@ -63,7 +63,7 @@ class SparkWorkers:
         """See `streaming.batch.workers.Workers`.
 
         Raises:
-            HudiError: a task failed: its own error with the place where it happened, caused by Spark's.
+            HudiError: a task failed. It is the task's own error with the place where it happened, raised from Spark's.
         """
         pipelines = {Pipeline.BULK: _bulk, Pipeline.APPEND: _append, Pipeline.UPSERT: _upsert}
         written = pipelines.get(plan.pipeline, _tagged_upsert)(self._rows, keys, plan)
@@ -78,7 +78,7 @@ class SparkWorkers:
 
 
 def _bulk(rows: DataFrame, keys: KeyExpressions, plan: TaskPlan) -> DataFrame:
-    """Rows arranged as ``hoodie.bulkinsert.sort.mode`` says; every task opens files of its own, one at a time."""
+    """Arranges rows by ``hoodie.bulkinsert.sort.mode``. Every task opens files of its own, one at a time."""
     assert plan.sort_mode is not None
     key, path = _named(keys.record_key, RECORD_KEY), _named(keys.partition_path, PARTITION_PATH)
     rows, tasks = rows.selectExpr("*", key, path, _named("0", SLOT_COLUMN)), plan.routes.tasks
@@ -92,7 +92,7 @@ def _bulk(rows: DataFrame, keys: KeyExpressions, plan: TaskPlan) -> DataFrame:
 
 
 def _append(rows: DataFrame, keys: KeyExpressions, plan: TaskPlan) -> DataFrame:
-    """Rows at the task of their slot; sorted there where the order of a slot's rows decides anything."""
+    """Moves rows to the task of their slot, and sorts them there if the order of a slot's rows matters."""
     if not plan.keeps_order:
         rows = _dropped(_at_slots(rows, keys, plan, keys.key_column), _task_column(plan))
         return _written(rows, plan, keys.key_column)
@@ -103,16 +103,16 @@ def _append(rows: DataFrame, keys: KeyExpressions, plan: TaskPlan) -> DataFrame:
 
 
 def _upsert(rows: DataFrame, keys: KeyExpressions, plan: TaskPlan) -> DataFrame:
-    """Rows at the task of their slot, which holds the file groups that their keys may be in."""
+    """Moves rows to the task of their slot. The slot owns the file groups that may hold their keys."""
     key_column = None if plan.needs_keys_only else keys.key_column
     return _written(_dropped(_at_slots(rows, keys, plan, key_column), _task_column(plan)), plan, key_column)
 
 
 def _tagged_upsert(rows: DataFrame, keys: KeyExpressions, plan: TaskPlan) -> DataFrame:
-    """Rows at a task that looks for their key, then, with the file group that holds it, at the task that writes it."""
+    """Moves rows to a task that looks up their key, then to the task that writes the file group that holds it."""
     assert plan.changes is not None
     key_column = None if plan.needs_keys_only else keys.key_column
-    if plan.changes.is_global:  # a key may be in any partition path: its own hash says who looks for it
+    if plan.changes.is_global:  # a key may be in any partition path: its hash decides which task looks it up
         rows = rows.selectExpr(*_columns(keys, plan, None), _named("0", SLOT_COLUMN), *_arrival(plan))
         rows = rows.coalesce(1) if plan.routes.tasks == 1 else rows.repartition(plan.routes.tasks, RECORD_KEY)
         rows = _dropped(rows, [RECORD_KEY] if key_column else [])
@@ -130,7 +130,7 @@ def _written(rows: DataFrame, plan: TaskPlan, key_column: str | None) -> DataFra
 
 
 def _columns(keys: KeyExpressions, plan: TaskPlan, key_column: str | None) -> list[str]:
-    """The columns (SQL) of rows on their way; a record key that is a column as it stands need not travel twice."""
+    """The columns (SQL) of rows in an exchange. If the record key is a plain column, it is not sent a second time."""
     return [
         *([] if plan.needs_keys_only else ["*"]),
         *([] if key_column else [_named(keys.record_key, RECORD_KEY)]),
@@ -139,7 +139,7 @@ def _columns(keys: KeyExpressions, plan: TaskPlan, key_column: str | None) -> li
 
 
 def _arrival(plan: TaskPlan) -> list[str]:
-    """Ties go by order of arrival, which no exchange keeps: rows are numbered before it."""
+    """The arrival number of rows (SQL). An exchange loses the order of arrival, which decides between equal rows."""
     numbered = plan.keeps_order or plan.numbers_rows
     return [_named("monotonically_increasing_id()", ARRIVAL_COLUMN)] if numbered else []
 
@@ -149,17 +149,17 @@ def _dropped(rows: DataFrame, names: Sequence[str]) -> DataFrame:
 
 
 def _task_column(plan: TaskPlan) -> list[str]:
-    """What rows were exchanged by."""
+    """The column that chose the task of a row, if there was an exchange."""
     return [TASK_COLUMN] if plan.routes.tasks > 1 else []
 
 
 def _repeated_key(keys: KeyExpressions) -> list[str]:
-    """What rows were arranged by, and need no more where a column holds it."""
+    """The record key column, which is not needed after the exchange if the record key is a plain column."""
     return [RECORD_KEY] if keys.key_column else []
 
 
 def _at_slots(rows: DataFrame, keys: KeyExpressions, plan: TaskPlan, key_column: str | None) -> DataFrame:
-    """Rows at the task of their slot, with the columns that they were exchanged by."""
+    """Moves rows to the task of their slot. They keep the columns that decided the exchange."""
     routes, slot = plan.routes, _slot_sql(plan.routes, keys)
     columns = [*_columns(keys, plan, key_column), _named(slot, SLOT_COLUMN), *_arrival(plan)]
     if routes.tasks == 1:
@@ -198,7 +198,7 @@ def _array(values: Sequence[int]) -> str:
 
 
 def _look_up(by_path: Mapping[str, str], path: str, otherwise: str) -> str:
-    """SQL for a value by partition path: as a literal map it may change without new code to compile."""
+    """SQL for a value by partition path. It is a literal map, so a change of values needs no new compiled code."""
     if not by_path:
         return otherwise
     entries = ",".join(f"{quote_text(known)},{value}" for known, value in by_path.items())
@@ -239,7 +239,7 @@ def _tag_on_worker(
 def _conformed(
     plan: TaskPlan, schema: pa.Schema, key_column: str | None, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Spark's batches with the table's types: the session's time zone, for one, is not the table's."""
+    """Casts Spark's batches to the table's types; for example, the session's time zone is not the table's."""
     for batch in batches:
         rows = pa.Table.from_batches([batch])
         if key_column is not None:

@@ -1,4 +1,4 @@
-"""Archives that a worker imports from, which it would read anew for every task (runs on a worker).
+"""Keeps a worker from reading its zipped libraries again for every task (runs on a worker).
 
 Before each task Spark's worker calls ``importlib.invalidate_caches()``. Until Python 3.13 each finder of an archive
 answers by reading the list of its files again. Spark starts its workers with ``pyspark.zip``, py4j's archive and the
@@ -10,11 +10,11 @@ import sys
 
 
 def forget_finders(python_path: str | None = None) -> None:
-    """Lets go of Python's finders in the archives that this process was started with.
+    """Removes Python's finders for the archives that this process was started with.
 
-    A finder that is made anew takes the list of files that Python keeps beside its finders, without reading it. So
-    nothing is read again, and a change of such an archive is not noticed while the process lives. What Spark adds for
-    a task (``--py-files``) is not on PYTHONPATH and stays as it is.
+    A new finder uses the file list that Python has cached, and does not read the archive. So no archive is read again,
+    and a changed archive is not noticed while the process lives. Archives that Spark adds for a task (``--py-files``)
+    are not on PYTHONPATH, and their finders stay.
 
     Args:
         python_path: as the environment variable; None: that of this process.

@@ -1,1 +1,1 @@
-"""What one task does with its rows."""
+"""The work of one task: look up keys, merge, write files, report."""

@@ -1,7 +1,7 @@
-"""What one task does with its rows: assign buckets, write files, report (runs on a worker, no pyspark).
+"""A task that only adds rows: it assigns buckets, writes files and reports (runs on a worker, no pyspark).
 
-Rows arrive sorted by partition path and slot, so one file is open at a time. Nothing is decided here
-that another attempt at the task could decide otherwise and do harm: file names carry the attempt.
+Rows are grouped by partition path and slot, so one file is open at a time. Another attempt at the task may decide
+differently without harm, because file names contain the attempt.
 """
 
 from collections.abc import Iterable
@@ -36,7 +36,7 @@ def write_rows(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatc
         batches: table columns, ``_hoodie_record_key``, ``_hoodie_partition_path`` and the slot (int32).
 
     Returns:
-        Files written, all whole. Files of failed attempts are found by their markers.
+        The result; all files in it are complete. Files of failed attempts are found by their markers.
 
     Raises:
         HudiError: with instant, partition path and file group as far as they are known.
@@ -98,7 +98,7 @@ class _Task:
         return BucketAssigner(path, share, rules, lambda: build_file_id(clock.fresh_uuid()))
 
     def _combined(self, rows: pa.Table) -> pa.Table:
-        """One row per key. The last row seen waits: the next piece of rows may begin with the same key."""
+        """One row per key. The last row is held back: the next piece of rows may begin with the same key."""
         if self._held is not None:
             rows = pa.concat_tables([self._held, rows])
             self._held = None

@@ -1,4 +1,4 @@
-"""What people have as rows -> Arrow rows with the types that a table stores."""
+"""Converts the rows of a caller to Arrow rows with the types that a table stores."""
 
 from collections.abc import Iterator
 from typing import Any, TypeAlias
@@ -15,13 +15,14 @@ def open_rows(rows: Rows) -> pa.Table | pa.RecordBatchReader:
     """Rows as a table, or as a reader where they come piece by piece.
 
     Args:
-        rows: a `pyarrow.Table`, `RecordBatch` or `RecordBatchReader`, a pandas or Polars frame, or whatever else has
-            ``__arrow_c_stream__``. The index of a pandas frame is not a column.
+        rows: a `pyarrow.Table`, `RecordBatch` or `RecordBatchReader`, a pandas or Polars frame, or any other object
+            with ``__arrow_c_stream__``. The index of a pandas frame is not a column.
 
     Raises:
-        InvalidConfigError: it is none of them.
+        InvalidConfigError: the object is none of these.
         SchemaMismatchError: a column has a type that cannot be stored.
-        InvalidRecordError: a value does not fit into the type in which it is stored; of a reader, when it comes.
+        InvalidRecordError: a value does not fit into the type in which it is stored. A reader raises it when the value
+            is read.
     """
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])

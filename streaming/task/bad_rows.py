@@ -1,4 +1,4 @@
-"""Which rows cannot be stored because a value is missing, and which value that is (pure)."""
+"""Finds rows that cannot be stored because a value is missing, and names the value (pure)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class BadRows:
     """Rows that lack the same values.
 
     Attributes:
-        rows: which of the rows looked at, one boolean per row.
-        reason: what they lack, in words.
+        rows: one boolean per row of the input: whether it is one of these rows.
+        reason: the missing values, in words.
     """
 
     rows: npt.NDArray[np.bool_]
@@ -27,11 +27,11 @@ class BadRows:
 
 
 def explain_nulls(required: Sequence[str], ordering_field: str | None = None) -> dict[str, str]:
-    """Columns that must not be null -> what to say of a row where they are.
+    """Columns that must not be null -> the reason that is given for a row with a null.
 
     Args:
-        required: columns that the table's schema allows no null in.
-        ordering_field: column that orders records of a key; None where a null in it does no harm.
+        required: columns in which the table's schema allows no null.
+        ordering_field: column that orders records of a key; None where it may be null.
     """
     reasons = {name: f"column {name} is null where the schema allows none" for name in required}
     if ordering_field is not None:
@@ -42,12 +42,12 @@ def explain_nulls(required: Sequence[str], ordering_field: str | None = None) ->
 def find_bad_rows(
     rows: pa.Table, required: Mapping[str, str], exempt: npt.NDArray[np.bool_] | None = None
 ) -> Iterator[BadRows]:
-    """Rows without a record key, or with a null where none may be; each of them once, with all that it lacks.
+    """Finds rows without a record key, or with a null in a required column. Each row is in one `BadRows`.
 
     Args:
         rows: with ``_hoodie_record_key``.
-        required: columns that must not be null -> why, as `explain_nulls` says it.
-        exempt: rows of which nothing is looked at; None: all are looked at.
+        required: columns that must not be null -> the reason, from `explain_nulls`.
+        exempt: rows that are not checked; None: all are checked.
     """
     missing = [_mask(pc.equal(pc.fill_null(pc.utf8_length(rows.column(RECORD_KEY)), 0), 0))]
     missing += [_mask(pc.is_null(rows.column(name))) for name in required]

@@ -1,7 +1,7 @@
-"""A task's error on its way through Spark, which keeps nothing of it but text (pure).
+"""Carries a task's error through Spark, which keeps only its text (pure).
 
-On the worker the error's class and place are written into that text, on the driver they are read back. What
-Spark adds before and behind does not matter, as long as it does not cut the text off.
+The worker writes the error's class and place into that text, and the driver reads them back. Spark may add text before
+and after it, but must not cut it off.
 """
 
 import json
@@ -12,7 +12,7 @@ from table.errors import CommitOutcomeUnknownError, HudiError, TaskFailedError
 from table.failures import describe
 
 MARK = "hudistream-task-failure "
-MOST_CHARACTERS = 500  # of a message of somebody else's
+MOST_CHARACTERS = 500  # of a message that is not ours, such as Spark's
 
 _PLACE = ("instant_time", "partition_path", "file_group")
 _TRACEBACK = "Traceback (most recent call last)"
@@ -21,15 +21,15 @@ _ABORTED = "Job aborted due to stage failure"
 
 
 class WorkerError(Exception):
-    """What a worker raises for Spark to carry: a text that `read_failure` understands."""
+    """The error that a worker raises to Spark: its text can be read by `read_failure`."""
 
 
 @contextmanager
 def told_to_the_driver() -> Iterator[None]:
-    """Errors that pass through can be read back on the driver.
+    """Makes errors of the block readable on the driver.
 
     Raises:
-        WorkerError: instead of whatever the block raises.
+        WorkerError: in place of any error of the block.
     """
     try:
         yield
@@ -38,7 +38,7 @@ def told_to_the_driver() -> Iterator[None]:
 
 
 def encode_failure(error: Exception) -> str:
-    """The error for people, then the same for `read_failure`: one line of JSON in ASCII."""
+    """The error as a message for people, followed by one line of JSON in ASCII for `read_failure`."""
     message = error.args[0] if isinstance(error, HudiError) and error.args else describe(error)
     facts = {"class": type(error).__name__, "message": str(message)}
     place = {name: getattr(error, name, None) for name in _PLACE}
@@ -46,16 +46,16 @@ def encode_failure(error: Exception) -> str:
 
 
 def read_failure(text: str, instant_time: str, *, from_python: bool) -> HudiError | None:
-    """The error that a failed Spark job stands for (pure).
+    """The error that made a Spark job fail (pure).
 
     Args:
-        text: what Spark's exception says.
+        text: the text of Spark's exception.
         instant_time: the commit whose job failed.
         from_python: whether Spark says that a Python worker raised it.
 
     Returns:
-        The error as the task raised it; a `TaskFailedError` where a task failed and did not say, or its words were cut
-        off; None where no task failed: the job was cancelled, or it could not be planned.
+        The error as the task raised it. A `TaskFailedError` where a task failed and its error is missing in the text or
+        cut off. None where no task failed: the job was cancelled, or it could not be planned.
     """
     facts = _find_facts(text)
     if facts is None and not from_python and _ABORTED not in text:
@@ -84,7 +84,7 @@ def _find_facts(text: str) -> dict[str, str | None] | None:
 
 
 def _class_of(name: str | None) -> type[HudiError]:
-    # a task commits nothing: what it does not know is not whether the batch is visible
+    # a task does not commit, so its error must not say that the outcome of the commit is unknown
     known = {found.__name__: found for found in _descendants(HudiError) if found is not CommitOutcomeUnknownError}
     return known.get(name or "", TaskFailedError)
 
@@ -96,10 +96,10 @@ def _descendants(root: type[HudiError]) -> Iterator[type[HudiError]]:
 
 
 def _gist(text: str) -> str:
-    """The line that says what went wrong: the last one of Python's traceback, that of the aborted job, or the first."""
+    """The line with the cause: the last line of Python's traceback, the line of the aborted job, or the first line."""
     _, traceback, rest = text.partition(_TRACEBACK)
     aborted = next((line for line in text.splitlines() if _ABORTED in line), None)
-    if aborted is not None and not traceback:  # py4j's own words stand before it
+    if aborted is not None and not traceback:  # py4j adds its own text before it
         return aborted[aborted.index(_ABORTED) :].rpartition(_LAST_FAILURE)[2][:MOST_CHARACTERS]
     lines = (rest.split("\n\tat ", 1)[0] if traceback else text).splitlines()
     said = [line.strip() for line in lines if line.strip() and not line[0].isspace() and _TRACEBACK not in line]

@@ -1,7 +1,8 @@
-"""Changes that meet a delete in the log of their file group: base file, log and changes become its next base file.
+"""Merges base file, log and changes into the next base file, where a change has a key that the log deletes.
 
-In a log they would bring back the deleted row, until a compaction (`table.records.behind_deletes`). And behind the
-plan of a compaction that leaves the key out, a log is no place for it: indexes look for keys in base files.
+Such a change must not go to the log. It could bring back the deleted row until a compaction
+(`table.records.behind_deletes`). And if a planned compaction leaves the key out of the base file, an index that looks
+for keys in base files would not find a row in the log.
 """
 
 from collections.abc import Iterator
@@ -28,18 +29,18 @@ from table.write.merge_bucket import Changes
 
 
 def meets_delete(plan: TaskPlan, file_slice: FileSlice, changes: Changes, *, leaves_out: bool) -> bool:
-    """Whether changes meet a delete in a slice's log, so that they may not go to the log.
+    """Whether changes must not go to a slice's log, because the log deletes one of their keys.
 
     Args:
         plan: from the driver.
-        file_slice: what readers merge.
-        changes: records for it.
+        file_slice: base file and log files that readers merge.
+        changes: records for the file group.
         leaves_out: whether a pending compaction will leave deleted keys out of the base file in which the next batch
-            looks for them. A row of such a key would count as new there, and its key be in two file groups.
+            looks for them. The next batch would take such a key for new and write it into a second file group.
 
     Raises:
         CorruptFileError: a log file is damaged.
-        UnsupportedTableError: a log file holds what is not read.
+        UnsupportedTableError: a log file has a block that is not supported.
         StorageError: a log file cannot be read.
     """
     context, rules, incoming = plan.context, plan.context.merge, changes.incoming
@@ -67,20 +68,20 @@ def meets_delete(plan: TaskPlan, file_slice: FileSlice, changes: Changes, *, lea
 def fold_logs(
     plan: TaskPlan, file_slice: FileSlice, attempt: Attempt, changes: Changes
 ) -> tuple[WriteStat, BaseFileSummary]:
-    """Writes the next base file of a file group; its log files belong to the older slice from then on.
+    """Writes the next base file of a file group. Its log files then belong to the older slice.
 
     Args:
         plan: from the driver.
-        file_slice: what readers merge.
-        attempt: who writes.
-        changes: records for it.
+        file_slice: base file and log files that readers merge.
+        attempt: the attempt at the task.
+        changes: records for the file group.
 
     Returns:
         The stat, and how the file was written.
 
     Raises:
         CorruptFileError: a file is damaged.
-        UnsupportedTableError: a log file holds what is not read.
+        UnsupportedTableError: a log file has a block that is not supported.
         StorageError: the store fails.
     """
     base = file_slice.base_file
@@ -112,7 +113,7 @@ def fold_logs(
 
 
 class _Fold:
-    """The rows of the next base file, and what the changes did to them."""
+    """The rows of the next base file, and how many were inserted, updated and deleted."""
 
     def __init__(self, plan: TaskPlan, file: BucketFile, changes: Changes) -> None:
         self._plan, self._file = plan, file
@@ -125,7 +126,7 @@ class _Fold:
         self.inserted = self.updated = self.deleted = 0
 
     def rows(self, file_slice: FileSlice) -> Iterator[pa.Table]:
-        """Those of the slice, changed, then the new ones."""
+        """The rows of the slice with the changes applied, then the new rows."""
         context = self._plan.context
         schema = relaxed(with_meta_columns(context.schema))
         names, rules = tuple(schema.names), replace(context.merge, deletes_all=False, orders_deletes=True)

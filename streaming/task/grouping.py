@@ -1,8 +1,8 @@
 """Rows in any order -> rows by group, in bounded memory.
 
-A task writes one file at a time, so the rows of one slot, and then of one file, must come together. Spark could
-sort them, row by row; columns are faster. What does not fit into memory goes to the worker's disk in runs, each
-grouped already, and comes back group by group: an external sort whose comparison is one integer per row.
+A task writes one file at a time, so the rows of one slot, and then of one file, must come together. Spark could sort
+them row by row, but grouping columns is faster. Rows that do not fit into memory go to the worker's disk in runs that
+are already grouped, and are read back group by group: an external sort that compares one integer per row.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
@@ -20,11 +20,11 @@ from table.columns.memory_size import rows_bytes
 from table.files.bloom.key_hashes import hash_keys
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 
-LOTS = 32  # parts of what is too large for memory
+LOTS = 32  # lots into which rows are split that do not fit into memory
 
 _SLOTS = 1 << 32
-_ROWS_OF_A_LARGE_GROUP = 256  # in a piece: fewer are better brought together once all are there
-_MOST_PARTS = 4096  # of groups, in all pieces: more are better brought together row by row
+_ROWS_OF_A_LARGE_GROUP = 256  # average rows per group in a piece; below it, sorting all pieces together is faster
+_MOST_PARTS = 4096  # group parts in all pieces; above it, sorting row by row is faster
 
 Numbers = npt.NDArray[np.int64]
 Numbered = tuple[pa.Table, Numbers]  # rows, and the number of each one's group
@@ -35,12 +35,12 @@ def group_rows(pieces: Iterable[Numbered], memory_bytes: int) -> Iterator[tuple[
     """Brings the rows of each group together; within a group they keep their order of arrival.
 
     Args:
-        pieces: rows with the number of their group; schemas all alike.
-        memory_bytes: what may be held in memory (Arrow bytes). Beyond it the largest group is passed on
-            as it comes, and the others are spilled to local disk.
+        pieces: rows with the number of their group, all with the same schema.
+        memory_bytes: most bytes (Arrow) held in memory. Above it, rows of the largest group are yielded as they come,
+            and rows of the other groups are spilled to local disk.
 
     Yields:
-        Number of a group, and rows of it; the pieces of one group follow each other.
+        Number of a group, and some of its rows. The pieces of one group follow each other.
     """
     held: list[Numbered] = []
     held_bytes = 0
@@ -74,10 +74,10 @@ def group_by_slot(batches: Iterable[pa.RecordBatch], memory_bytes: int) -> Itera
 
     Args:
         batches: rows with ``_hoodie_partition_path`` and the slot (int32).
-        memory_bytes: as there.
+        memory_bytes: as in `group_rows`.
 
     Yields:
-        Partition path (None where none can be made of the row), slot, and rows of it without those two columns.
+        Partition path (None where the row has none), slot, and rows of the slot without those two columns.
     """
     slots = _Slots()
     numbered = (slots.number(pa.Table.from_batches([batch])) for batch in batches)
@@ -86,7 +86,7 @@ def group_by_slot(batches: Iterable[pa.RecordBatch], memory_bytes: int) -> Itera
 
 
 def split_in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str | None, int, pa.Table]]:
-    """The same for rows that come sorted by partition path and slot: nothing is held."""
+    """`group_by_slot` for rows that come sorted by partition path and slot: no rows are held back."""
     slots = _Slots()
     for batch in batches:
         if len(batch):
@@ -95,7 +95,7 @@ def split_in_order(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str | No
 
 
 def whole_groups(pieces: Iterable[tuple[Key, pa.Table]]) -> Iterator[tuple[Key, pa.Table]]:
-    """The pieces of each group put together; those of one group follow each other."""
+    """Concatenates the pieces of each group. The pieces of one group must follow each other."""
     current: Key | None = None
     held: list[pa.Table] = []
     for group, rows in pieces:
@@ -111,11 +111,11 @@ def whole_groups(pieces: Iterable[tuple[Key, pa.Table]]) -> Iterator[tuple[Key, 
 
 
 def lots_of_keys(pieces: Iterable[pa.Table], memory_bytes: int) -> Iterator[pa.Table]:
-    """Rows that have to be looked at together: all of a key, and no more than fit. One lot where all do.
+    """Splits rows into lots that fit into memory. All rows of a key are in one lot.
 
     Args:
         pieces: rows with ``_hoodie_record_key``.
-        memory_bytes: what may be held in memory (Arrow bytes).
+        memory_bytes: most bytes (Arrow) held in memory. If all rows fit, there is one lot.
     """
     rest = iter(pieces)
     held, held_bytes = [], 0
@@ -135,14 +135,14 @@ def _lot_numbers(rows: pa.Table) -> Numbers:
 
 
 class _Slots:
-    """Numbers slots of partition paths, in the order in which their paths come."""
+    """Numbers the slots of partition paths, in the order in which the paths arrive."""
 
     def __init__(self) -> None:
         self._paths: dict[str | None, int] = {}
         self._names: list[str | None] = []
 
     def number(self, rows: pa.Table) -> Numbered:
-        """Rows without the two columns, and the number of each one's slot."""
+        """Rows without the two columns, and the slot number of each row."""
         paths = rows.column(PARTITION_PATH).combine_chunks().dictionary_encode("encode")
         known = np.array([self._number_of(path) for path in paths.dictionary.to_pylist()], np.int64)
         slots = rows.column(SLOT_COLUMN).to_numpy().astype(np.int64)
@@ -161,7 +161,7 @@ class _Slots:
 
 
 def _sorted_early(piece: Numbered) -> Numbered:
-    """A piece with the rows of each group together, where its groups are few: done while the next is on its way."""
+    """Groups a piece if it has few groups. This happens while the next piece is on its way."""
     rows, numbers = piece
     if _are_together(numbers):
         return piece
@@ -176,12 +176,12 @@ def _are_together(numbers: Numbers) -> bool:
 
 
 def _starts(numbers: Numbers) -> npt.NDArray[np.int64]:
-    """Where the rows of each group begin, in rows that lie together."""
+    """Where the rows of each group begin, in rows that are grouped."""
     return np.flatnonzero(np.diff(numbers, prepend=-1))
 
 
 def _grouped(held: list[Numbered]) -> dict[int, pa.Table]:
-    """Rows by the number of their group, in the order of the numbers; the rows of a group are those of all pieces."""
+    """Group number -> its rows in all pieces, in the order of the numbers."""
     parts = sum(len(_starts(numbers)) for _, numbers in held)
     if (len(held) > 1 and parts > _MOST_PARTS) or not all(_are_together(numbers) for _, numbers in held):
         rows, numbers = pa.concat_tables([part for part, _ in held]), np.concatenate([part for _, part in held])

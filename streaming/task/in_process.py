@@ -34,20 +34,20 @@ from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 Positions = npt.NDArray[np.int64]
 Result = TypeVar("Result")
 
-BATCH_ROWS = 10_000  # as many as Spark hands to a worker at once
-PIECE_ROWS = 100_000  # rows whose keys are made at once
+BATCH_ROWS = 10_000  # as many rows as Spark hands to a worker at once
+PIECE_ROWS = 100_000  # rows whose keys are computed at once
 PIECE_BYTES = 32 * 1024 * 1024
 
 
 class InProcessWorkers:
-    """This process, with the rows of one batch; see `streaming.batch.workers.Workers`.
+    """Runs the tasks of one batch in this process; see `streaming.batch.workers.Workers`.
 
     Args:
-        rows: the batch (Arrow); types as `table.columns.storable` makes them. A reader is read once, piece by piece.
-        parallelism: tasks that the batch is cut into.
-        workers: threads that run them; with one, tasks run one after another, in this thread.
-        attempts: how often a task is tried before its failure is the batch's.
-        batch_rows: rows that a task is handed at once.
+        rows: the batch (Arrow), with types from `table.columns.storable`. A reader is read once, piece by piece.
+        parallelism: number of tasks into which the batch is split.
+        workers: threads that run the tasks; with one, the tasks run one after another in this thread.
+        attempts: how often a task is tried before the batch fails.
+        batch_rows: rows that a task gets at once.
     """
 
     def __init__(
@@ -84,18 +84,18 @@ class InProcessWorkers:
         return [path for path in found if path]
 
     def _make_keys(self, keys: KeyExpressions, rows: pa.Table, start: int) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-        """Record keys and partition paths of rows, of which the first is the batch's number `start`."""
-        del start  # whoever knows the keys of the whole batch asks for it
+        """Record keys and partition paths of rows; `start` is the number of the first row in the batch."""
+        del start  # only subclasses that already have the keys of the whole batch use it
         return compute_keys(keys.rules, rows)
 
     def write(self, keys: KeyExpressions, plan: TaskPlan) -> list[TaskResult]:
         """Moves the rows to their tasks, in memory and on local disk, and runs the tasks.
 
         Raises:
-            HudiError: a task failed as often as it may. The other tasks have ended, too.
+            HudiError: a task failed in all its attempts. The other tasks have ended, too.
             OSError: local disk is full.
         """
-        # threads share what one process of Spark may hold
+        # the threads together get the memory of one Spark worker process
         plan = replace(plan, memory_bytes=max(1, plan.memory_bytes // min(self._workers, plan.routes.tasks)))
         with self._routed(keys, plan) as parts:
 
@@ -107,7 +107,7 @@ class InProcessWorkers:
         return [result for result in results if not result.is_empty]
 
     def route(self, keys: KeyExpressions, plan: TaskPlan) -> list[list[pa.RecordBatch]]:
-        """The rows that each task writes, as `run_task` takes them; keys that are looked for apart were looked for."""
+        """The rows of each task, in the form that `run_task` takes; a separate key lookup is already done."""
         with self._routed(keys, plan) as parts:
             return [list(self._batches(plan, parts, task)) for task in range(plan.routes.tasks)]
 
@@ -124,7 +124,7 @@ class InProcessWorkers:
         raise AssertionError("a task has at least one attempt")
 
     def _run_all(self, tasks: Sequence[int], run: Callable[[int], Result]) -> list[Result]:
-        """Runs tasks; when one fails, no other begins, and those that run end at their next rows."""
+        """Runs tasks. When one fails, no other task starts, and running tasks end at their next rows."""
         if self._workers == 1 or len(tasks) < 2:
             return [run(task) for task in tasks]
         with threads.make_pool(min(self._workers, len(tasks)), "hudistream-task") as pool:
@@ -138,7 +138,7 @@ class InProcessWorkers:
                 raise
             finally:
                 for future in running:
-                    future.cancel()  # those that have not begun
+                    future.cancel()  # has an effect only on tasks that have not started
         return [future.result() for future in (running if failed is None else [failed])]
 
     def _batches(self, plan: TaskPlan, parts: Sequence[RoutedRows], task: int) -> Iterator[pa.RecordBatch]:
@@ -156,7 +156,7 @@ class InProcessWorkers:
 
     @contextmanager
     def _routed(self, keys: KeyExpressions, plan: TaskPlan) -> Iterator[Sequence[RoutedRows]]:
-        """The rows of each task; those of each part come one after the other."""
+        """The rows of each task, in one or several parts that are read one after the other."""
         with ExitStack() as stack:
             routed = stack.enter_context(self._at_tasks(keys, plan))
             if plan.pipeline is not Pipeline.TAGGED_UPSERT:
@@ -167,7 +167,7 @@ class InProcessWorkers:
             yield tagged
 
     def _at_tasks(self, keys: KeyExpressions, plan: TaskPlan) -> RoutedRows:
-        """The first exchange: every row to the task of its slot."""
+        """The first exchange: each row goes to the task of its slot, or of its key with a global index."""
         routed = RoutedRows(plan.routes.tasks, plan.memory_bytes)
         try:
             for start, rows in self._pieces():
@@ -179,7 +179,7 @@ class InProcessWorkers:
         return routed
 
     def _added_bytes(self, rows: pa.Table, arriving: pa.Table) -> int | None:
-        """What holding rows costs: of a table, the columns that it had to be given; its caller holds the others."""
+        """Memory that holding the rows adds. The caller holds the columns of a table anyway; only new ones count."""
         if isinstance(self._rows, pa.RecordBatchReader):
             return None
         theirs = {field.name: field.type for field in rows.schema}
@@ -215,7 +215,7 @@ class InProcessWorkers:
         record_keys, paths = self._make_keys(keys, rows, start)
         routes, route = plan.routes, pa.table({RECORD_KEY: record_keys, PARTITION_PATH: paths})
         if find_bad_text(route):
-            route = made_readable(route)  # the task finds it, too, and says so
+            route = made_readable(route)  # only for routing; the task finds the bad text again and reports it
         numbers = hash_keys(route.column(RECORD_KEY))
         slots = slots_of(routes, route.column(PARTITION_PATH), numbers).astype(np.int32)
         route = route.append_column(SLOT_COLUMN, pa.array(slots))
@@ -229,7 +229,7 @@ class InProcessWorkers:
         return conform(pa.table(columns), plan.arriving_schema, plan.context.required), tasks
 
     def _tagged(self, plan: TaskPlan, routed: RoutedRows, stack: ExitStack) -> list[RoutedRows]:
-        """The second exchange: of what each task has looked for, to the tasks that write."""
+        """The second exchange: each row, tagged with its file group, goes to the task that writes it."""
         count = plan.routes.tasks
         parts = [stack.enter_context(RoutedRows(count, plan.memory_bytes // count)) for _ in range(count)]
 

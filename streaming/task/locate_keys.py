@@ -1,4 +1,4 @@
-"""Where the keys of a task's rows are stored already: files that hold some of them, whatever the index."""
+"""Finds the files that already hold keys of a task's rows, with any index."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -32,12 +32,12 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Located:
-    """Where the keys of rows are stored. Every position of a row is one in the table that was handed in.
+    """Where the keys of rows are stored. Row positions refer to the table that was passed in.
 
     Attributes:
-        hits: files that hold some of the keys; a key may be in several. Of rows with the same key, which are there
-            where nobody combines them, the last one counts.
-        counts: what it cost.
+        hits: files that hold some of the keys; a key may be in several. If several rows have the same key (the batch
+            was not combined), the last one counts.
+        counts: the cost of the lookup.
         known: for each row whether the table has its key.
         buckets: for each row its bucket, with a bucket index.
     """
@@ -52,9 +52,8 @@ class Locator:
     """Looks for keys in the live files of partition paths.
 
     Args:
-        storage: the table's.
-        changes: which index.
-        cache: of this process.
+        changes: the index and its settings.
+        cache: the key cache of this process.
     """
 
     def __init__(self, storage: Storage, changes: ChangePlan, cache: KeyCache) -> None:
@@ -68,7 +67,7 @@ class Locator:
             files: of the partition path, or of the table.
 
         Raises:
-            InvalidConfigError: when files are not laid out as the bucket index has it.
+            InvalidConfigError: the files do not fit the bucket index.
         """
         started_s = clock.monotonic_s()
         encoded = rows.column(RECORD_KEY).combine_chunks().dictionary_encode()
@@ -84,7 +83,7 @@ class Locator:
         return Located(at_rows, counts, known[codes], None if buckets is None else buckets[codes])
 
     def resolve(self, rows: pa.Table, files: Sequence[BaseFile]) -> Located:
-        """Where in their file the keys of tagged rows are: other tasks found the file groups.
+        """Finds the positions of tagged rows' keys in their files. Other tasks have found the file groups.
 
         Args:
             rows: with ``_hoodie_record_key`` and the tags (`streaming.plan.columns`), one row per file group and key.
@@ -105,19 +104,19 @@ class Locator:
         return Located(hits, counts, codes >= 0, buckets)
 
     def find_in(self, file: BaseFile, rows: pa.Table, positions: Positions | None = None) -> list[FileHits]:
-        """Where the keys of rows are in the one file that holds them.
+        """Finds the positions of the rows' keys in the one file that holds them.
 
         Args:
             file: the file.
             rows: with ``_hoodie_record_key``, no key twice.
-            positions: where the rows are in a larger table; the hits speak of that then.
+            positions: positions of the rows in a larger table; the hits then refer to that table.
         """
         keys = rows.column(RECORD_KEY).combine_chunks()
         hits, _ = find_keys(self._storage, [file], keys, prune=False, ranges=False, cache=self._cache)
         return hits if positions is None else [hit.at(positions) for hit in hits]
 
     def remember(self, older: str | None, path: str, contents: FileContents) -> LookupCounts:
-        """Keeps what the writer of a file knows of it. Returns what that cost."""
+        """Puts the contents of a newly written file into the cache. Returns the cost."""
         started_s = clock.monotonic_s()
         self._cache.replace(self._storage.base_uri, older, path, contents)
         return LookupCounts(update_ms=clock.ms_since(started_s))
@@ -160,7 +159,7 @@ class Locator:
 
 
 def decode_lookups(rows: pa.Table) -> LookupCounts:
-    """What the tasks that looked for keys say that it cost: each says it in one of its rows."""
+    """Sums the lookup costs of the tasks that looked up the keys: each task put its cost into one of its rows."""
     texts = rows.column(LOOKUP_COLUMN).drop_null().to_pylist()
     return sum((LookupCounts(**json.loads(text)) for text in texts), LookupCounts())
 
@@ -169,9 +168,9 @@ def list_live_files(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
     """The live files of a partition path that the driver does not know.
 
     Raises:
-        UnsupportedTableError: the batch looks for keys in base files, and log files alone hold some.
+        UnsupportedTableError: the batch looks for keys in base files, and some keys are only in log files.
     """
-    # on an empty timeline nothing counts, and nothing need be listed
+    # on an empty timeline no file is visible, so no listing is needed
     if not plan.committed.times:
         return ()
     groups = list_file_groups(plan.listing, path, plan.committed)
@@ -181,7 +180,7 @@ def list_live_files(plan: TaskPlan, path: str) -> tuple[LiveFile, ...]:
 
 
 def owner_of(file_id: str, slots: int, changes: ChangePlan) -> int:
-    """The slot of a partition path that writes a file group: the same whoever asks."""
+    """The slot of a partition path that writes a file group. All tasks get the same answer."""
     bucket = bucket_of_file_id(file_id) if changes.is_bucket else None
     return (crc32(file_id.encode()) if bucket is None else bucket) % slots
 
@@ -190,7 +189,8 @@ def files_by_bucket(files: Sequence[BaseFile], buckets: int) -> Mapping[int, Bas
     """The file of each bucket of a partition path.
 
     Raises:
-        InvalidConfigError: for a file that is no bucket's, or one of a bucket that there is not.
+        InvalidConfigError: a file belongs to no bucket, to a bucket number that is too high, or to a bucket that
+            another file has.
     """
     found: dict[int, BaseFile] = {}
     for file in files:

@@ -1,7 +1,7 @@
-"""Keys that log files alone hold: an index that looks into base files would take them for new, and double them.
+"""Refuses keys that are only in log files: an index that looks into base files would take them for new and double them.
 
-Writers with a bucket index make them, and Flink's. Nothing on disk says which index a file group was written with: a
-group is looked into where it has no base file, or an id that begins with the number of a bucket.
+Writers with a bucket index and Flink's writers put such keys into log files. The table does not record with which index
+a file group was written. So a group is checked if it has no base file, or if its id begins with a bucket number.
 """
 
 from collections.abc import Iterable
@@ -18,19 +18,19 @@ from table.scan.merge_slice import SliceReading, merge_slice
 from table.schema.avro_schema import RECORD_KEY, relaxed, with_meta_columns
 from table.view.file_group import FileGroup, FileSlice
 
-# of a random file id one in 43 begins with eight digits, and one in 1.5 million with a smaller number than this one
+# one in 43 random file ids begins with eight digits, and one in 1.5 million with a number below this limit
 MOST_BUCKETS = 2**16
 
 
 def refuse_log_only_keys(plan: TaskPlan, groups: Iterable[FileGroup]) -> None:
-    """Refuses a batch that looks for keys in base files, where a group has keys that its base file has not.
+    """Refuses a batch that looks for keys in base files, if a file group has a key that is only in its log files.
 
     Args:
         plan: from the driver.
         groups: the file groups of a partition path.
 
     Raises:
-        UnsupportedTableError: such a key was found; names the file group and the way out.
+        UnsupportedTableError: such a key was found. The message names the file group and a remedy.
         CorruptFileError, StorageError: a file of such a group cannot be decoded or read.
     """
     for group in groups:
@@ -55,7 +55,7 @@ def _find_key(plan: TaskPlan, found: FileSlice) -> str | None:
         with StoredBaseFile(context.storage, found.base_file.path, found.base_file.size_bytes) as file:
             parts = [rows.column(RECORD_KEY) for rows in file.read_batches(pa.schema([(RECORD_KEY, pa.string())]))]
         held = pa.chunked_array([chunk for part in parts for chunk in part.chunks], pa.string()).combine_chunks()
-    rules = replace(context.merge, deletes_all=False)  # those of what is stored, whatever this batch does
+    rules = replace(context.merge, deletes_all=False)  # rules for stored records: this batch's operation has no effect
     reading = SliceReading(relaxed(with_meta_columns(context.schema)), (RECORD_KEY,), rules, plan.committed)
     for rows in merge_slice(context.storage, found, reading):
         keys = rows.column(RECORD_KEY)

@@ -1,6 +1,6 @@
-"""Where the changes of a slot's file groups go in a merge-on-read table: listed by the task that writes them.
+"""Finds the log files to which a task writes the changes of its file groups, in a merge-on-read table.
 
-A path whose files the driver knows has no log files: one with log files is not remembered, and listed each time.
+The driver remembers only paths without log files. The task that writes a path with log files lists it each time.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,11 +21,11 @@ class SlotGroups:
     """The file groups of a partition path.
 
     Attributes:
-        files: base files in order of file id; with a bucket index a file of each group, be it a log file.
-        logs: file id -> where its log files go on; empty in a copy-on-write table.
-        fillable: ids of those that take new rows into their base file: they have no log files.
-        known: what a driver may remember of the path; None: there are log files.
-        merged: file id -> what readers merge, of those that have log files.
+        files: base files in order of file id. With a bucket index, a group without a base file has a log file here.
+        logs: file id -> where its next log file goes; empty in a copy-on-write table.
+        fillable: ids of the groups that take new rows into their base file: they have no log files.
+        known: the files that the driver may remember for the path; None: the path has log files.
+        merged: file id -> the slice that readers merge, for groups with log files.
     """
 
     files: Sequence[BaseFile]
@@ -47,7 +47,7 @@ def plain_groups(plan: TaskPlan, path: str, known: Iterable[LiveFile]) -> SlotGr
 def list_groups(plan: TaskPlan, path: str) -> SlotGroups:
     """The groups of a path, from a listing of its folder."""
     assert plan.logs is not None
-    # on an empty timeline nothing counts, and nothing need be listed
+    # on an empty timeline no file is visible, so no listing is needed
     is_empty = plan.committed.first_time is None
     found = () if is_empty else list_file_groups(plan.listing, path, plan.committed)
     takes_any = plan.changes is not None and plan.changes.is_bucket
@@ -77,7 +77,7 @@ def _slot_of(plan: TaskPlan, group: FileGroup, compaction: str | None) -> LogSlo
 def own_slot(instant_time: str, *, is_behind_plan: bool = False) -> LogSlot:
     """Timeline layout 2: log files are named by the commit that writes them (HoodieAppendHandle).
 
-    The time at which it is completed says which slice they belong to.
+    The commit's completion time decides the slice to which they belong.
 
     Args:
         instant_time: of the commit.
@@ -91,9 +91,9 @@ def slot_of(group: FileGroup, compaction: str | None) -> LogSlot:
 
     Args:
         group: the group.
-        compaction: the pending compaction that reads it: what comes after its plan belongs to the slice to come.
+        compaction: the pending compaction that reads the group; log files after its plan belong to the next slice.
     """
-    # a base file that a commit wrote behind the plan stands above the slice to come
+    # a base file that a commit wrote after the plan is newer than the slice of the compaction
     base_instant_time = max(compaction or "", group.slices[0].base_instant_time)
     mine = [log for log in group.log_files if log.base_instant_time == base_instant_time]
     base = next((file for file in group.base_files if file.instant_time == base_instant_time), None)
@@ -112,7 +112,7 @@ def _is_compacting(plan: TaskPlan, group: FileGroup) -> bool:
 
 
 def _file_of(group: FileGroup, *, takes_any: bool) -> BaseFile | None:
-    """The group's base file; where any file does and there is none, a log file in its place."""
+    """The group's base file. If there is none and `takes_any`, a log file in its place."""
     if group.latest_base_file is not None or not takes_any:
         return group.latest_base_file
     log = group.log_files[0]

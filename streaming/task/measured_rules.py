@@ -1,4 +1,4 @@
-"""Sizes for a table of which nothing is known: a task measures its own rows, without another job."""
+"""File sizes for a table whose row size is not known: a task measures its own rows, without another job."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ def measured_rules(plan: TaskPlan, path: str, rows: pa.Table) -> AssignRules:
     """The rules by which rows are assigned to files.
 
     Args:
-        plan: from the driver. What it knows of the size of rows stands; a guess gives way to a measurement.
+        plan: from the driver. If its row size is a guess, the measured size replaces it.
         path: the partition path.
         rows: new rows of it: table columns and ``_hoodie_record_key``.
     """

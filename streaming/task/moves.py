@@ -1,4 +1,4 @@
-"""What becomes of rows whose keys are stored already, when keys may be in any partition path (pure)."""
+"""Decides for each row whether it updates, moves or inserts its key, if keys may be in any partition path (pure)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ class FileWays:
 
     Attributes:
         hit: the file.
-        updates: rows that are merged where their key is.
-        leaving: rows that name another partition path: their key leaves the file, if they are new enough.
-        leaving_stored: for each of these the position of its key in the file.
+        updates: rows that are merged into the file.
+        leaving: rows that name another partition path. If the row is new enough, its key leaves the file.
+        leaving_stored: for each row in `leaving`, the position of its key in the file.
     """
 
     hit: FileHits
@@ -32,11 +32,11 @@ class FileWays:
 
 @dataclass(frozen=True)
 class Ways:
-    """What becomes of rows.
+    """The decision for each row.
 
     Attributes:
-        of_files: rows whose keys are stored, file by file; a key that is in several files is in each.
-        stays: for each row whether its key is in the partition path that it names.
+        of_files: rows whose keys are stored, by file. A row whose key is in several files is listed for each.
+        stays: for each row whether its key is stored in the partition path that the row names.
         fresh: for each row whether it is new to the table.
     """
 
@@ -48,13 +48,13 @@ class Ways:
 def decide_ways(
     hits: Sequence[FileHits], known: Flags, paths: pa.DictionaryArray, deletes: Flags, *, may_leave: bool
 ) -> Ways:
-    """Decides for each row.
+    """Decides for each row whether it updates, moves or inserts its key.
 
     Args:
         hits: files that hold keys; `FileHits.sought` are positions of rows.
         known: for each row whether the table has its key.
         paths: for each row the partition path that it names.
-        deletes: for each row whether it deletes its key: wherever that is, it is deleted there.
+        deletes: for each row whether it deletes its key. The key is then deleted in every file that holds it.
         may_leave: whether a key that comes with another partition path moves there.
     """
     numbers = {path: number for number, path in enumerate(paths.dictionary.to_pylist())}

@@ -1,7 +1,7 @@
-"""Rows of a slot by the file that each goes into: updates where their key is, new keys where there is room.
+"""Decides the file of each row of a slot: updates go to the file with their key, new keys to a file with room.
 
-What does not fit into memory passes through here lot by lot: the state of the small files goes on from lot to
-lot, and rows are spilled with the number of their file.
+Rows that do not fit into memory are placed lot by lot. The state of the small files is kept between lots, and rows are
+spilled with the number of their file.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ from table.write.merge_bucket import Changes
 Flags = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
 
-_KIND_COLUMN = "_hudistream_kind"  # of spilled rows, which nobody else sees
+_KIND_COLUMN = "_hudistream_kind"  # only in spilled rows
 _INSERT, _UPDATE, _REMOVAL = range(3)
 
 
@@ -43,9 +43,9 @@ class Placed:
 
     Attributes:
         bucket: the file group.
-        changes: records of keys that it holds; None: it holds none of them.
+        changes: records whose keys the file holds; None: there are none.
         inserts: rows that are new to the table.
-        log: where the changes go in a merge-on-read table; None: into the next version of the base file.
+        log: the log file for the changes in a merge-on-read table; None: the changes go into the next base file.
     """
 
     bucket: Bucket
@@ -76,7 +76,7 @@ class Placer:
 
         Args:
             rows: table columns and ``_hoodie_record_key``.
-            removes: which of them remove their key whatever the order.
+            removes: which rows remove their key whatever their ordering value.
             located: where their keys are.
         """
         if self._changes.to_logs and located.buckets is not None:
@@ -92,11 +92,11 @@ class Placer:
             yield Placed(bucket, None, rows.take(pa.array(positions)))
 
     def _log_of(self, bucket: Bucket, inserts: pa.Table) -> LogSlot | None:
-        """Where changes go. Beside new rows they go into the base file with them (Hudi's small file corrections)."""
+        """The log file for changes. If new rows go into the base file, changes do, too (small file corrections)."""
         return None if len(inserts) else self._groups.logs.get(bucket.file_id)
 
     def _place_in_buckets(self, rows: pa.Table, removes: Flags, numbers: Positions) -> Iterator[Placed]:
-        """Rows by bucket: what comes for a file group goes to its log, whether it has the key or not."""
+        """Rows by bucket: all rows of an existing file group go to its log, whether it has the key or not."""
         for number in np.unique(numbers).tolist():
             mine = np.flatnonzero(numbers == number)
             bucket = self._buckets.get(number)
@@ -147,12 +147,12 @@ class Placer:
             yield rows.append_column(_KIND_COLUMN, pa.array(kinds)), np.full(len(rows), number)
 
     def restore(self, number: int, rows: pa.Table, locator: Locator) -> Placed:
-        """What was spilled for one file, as `place` would have given it.
+        """Restores the spilled rows of one file, in the form of `place`.
 
         Args:
             number: of the file.
-            rows: all that was spilled for it.
-            locator: finds the keys in the file once more; their positions were not spilled.
+            rows: all rows that were spilled for the file.
+            locator: finds the keys in the file again, because their positions were not spilled.
         """
         kinds, rows = rows.column(_KIND_COLUMN).to_numpy(), rows.drop_columns([_KIND_COLUMN])
         bucket, inserts = self._spilled[number], rows.filter(pa.array(kinds == _INSERT))
@@ -168,19 +168,19 @@ class Placer:
 
 
 def changes_of(rows: pa.Table, removes: Flags, hit: FileHits) -> Changes:
-    """The records among rows whose keys a file holds.
+    """The rows whose keys a file holds, as changes of that file.
 
     Args:
         rows: table columns and ``_hoodie_record_key``.
-        removes: which of them remove their key whatever the order.
-        hit: the file; it speaks of positions in `rows`.
+        removes: which rows remove their key whatever their ordering value.
+        hit: the file; `FileHits.sought` are positions in `rows`.
     """
     chosen, matches = np.unique(hit.sought, return_inverse=True)
     return Changes(rows.take(pa.array(chosen)), hit.stored, matches, removes[chosen])
 
 
 def _unlocated(rows: pa.Table, removes: Flags) -> Changes:
-    """Records of a file group's keys; where in its base file they are does not matter."""
+    """Changes for the log of a file group, which needs no positions in the base file."""
     nowhere = np.zeros(0, np.int64)
     return Changes(rows, nowhere, nowhere, removes)
 

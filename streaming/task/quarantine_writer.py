@@ -16,7 +16,7 @@ class QuarantineWriter:
 
     Args:
         quarantine: where.
-        write_token: of this attempt; makes the file's name its own.
+        write_token: of this attempt; makes the file's name unique.
     """
 
     def __init__(self, quarantine: Quarantine, write_token: str) -> None:
@@ -25,7 +25,7 @@ class QuarantineWriter:
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, rows: pa.Table, reason: str) -> None:
-        """Takes rows (table columns, Arrow) that cannot be stored for one reason."""
+        """Writes rows (table columns, Arrow) that cannot be stored, all for the same reason."""
         count, quarantine = len(rows), self._quarantine
         table = (
             rows.append_column(REASON, pa.array([reason] * count, pa.string()))
@@ -49,10 +49,10 @@ class QuarantineWriter:
         return self._name
 
     def abandon(self) -> None:
-        """Lets go of the open file after a failure; its batch's rollback sweeps the folder."""
+        """Closes and discards the open file after a failure. The rollback of the batch deletes the folder."""
         if self._writer is None:
             return
-        with suppress(Exception):  # the failure that is under way counts
+        with suppress(Exception):  # the first failure must be raised
             self._writer.close()
         with suppress(Exception):
             self._quarantine.storage.discard(join(self._quarantine.staging_folder, self._name), None, self._sink)

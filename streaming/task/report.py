@@ -1,4 +1,4 @@
-"""What a task adds up on its way: files written, bad rows met. It ends as a `TaskResult`."""
+"""Collects the files that a task has written and the bad rows that it has found, into a `TaskResult`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -23,15 +23,15 @@ _LONGEST_SHOWN = 150  # characters of a bad row, and of its reason
 
 
 class TaskReport:
-    """Collects what one task did.
+    """Collects the results of one task.
 
     Args:
-        plan: the task's.
+        plan: from the driver.
         write_token: this attempt's.
 
     Attributes:
         listed: live files of the paths that were listed.
-        lookup: what looking for keys cost.
+        lookup: the cost of looking up keys.
     """
 
     def __init__(self, plan: TaskPlan, write_token: str) -> None:
@@ -44,7 +44,7 @@ class TaskReport:
 
     @property
     def is_lost(self) -> bool:
-        """Whether nothing of the batch will be committed. The rest of it is then only searched for bad rows."""
+        """Whether the batch cannot be committed any more. The remaining rows are then only searched for bad rows."""
         return bool(self._bad_rows) and self._bad is None
 
     def add_file(self, stat: WriteStat, summary: BaseFileSummary) -> None:
@@ -55,12 +55,12 @@ class TaskReport:
     def without_bad_rows(
         self, rows: pa.Table, required: Mapping[str, str], exempt: npt.NDArray[np.bool_] | None = None
     ) -> pa.Table:
-        """The rows that can be stored; the others are counted and put aside.
+        """The rows that can be stored. The others are counted and put aside.
 
         Args:
             rows: with ``_hoodie_record_key``.
             required: columns that must not be null -> why.
-            exempt: rows of which nothing but the key is needed.
+            exempt: rows that need only their key.
         """
         bad = list(find_bad_rows(rows, required, exempt))
         for part in bad:
@@ -70,10 +70,10 @@ class TaskReport:
         return rows.slice(0, 0) if self.is_lost else rows
 
     def without_bad_text(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows whose text is text; those with bytes that are not UTF-8 are counted and put aside at once.
+        """The rows whose text is valid UTF-8. The others are counted and put aside at once.
 
         Args:
-            batches: as they arrive, before anything has looked at their keys and paths.
+            batches: as they arrive, before their keys and paths are used.
         """
         for batch in batches:
             rows = pa.Table.from_batches([batch])
@@ -90,7 +90,7 @@ class TaskReport:
             yield from rows.filter(pa.array(left)).to_batches()
 
     def without_problems(self, rows: pa.Table) -> pa.Table:
-        """The rows that no task before this one has found bad; the others are counted and put aside."""
+        """The rows that no earlier task has marked as bad. The others are counted and put aside."""
         said = rows.column(PROBLEM_COLUMN)
         if said.null_count == len(said):
             return rows
@@ -99,7 +99,7 @@ class TaskReport:
         return rows.filter(pc.is_null(said))
 
     def count_bad(self, rows: pa.Table, reason: str) -> None:
-        """Rows that cannot be stored, and why."""
+        """Counts rows that cannot be stored for a reason, and puts them aside."""
         self._bad_rows += len(rows)
         columns = [name for name in rows.column_names if name in self._plan.context.schema.names]
         if self._bad is not None:
@@ -111,12 +111,12 @@ class TaskReport:
         self._examples += len(examples)
 
     def abandon(self) -> None:
-        """After a failure: bad rows are not put aside."""
+        """After a failure, discards the bad rows that were put aside."""
         if self._bad is not None:
             self._bad.abandon()
 
     def finish(self) -> TaskResult:
-        """All of it."""
+        """The result of the task."""
         put_aside = self._bad.close() if self._bad is not None else None
         rest = TaskResult(
             listed={path: files for path, files in self.listed.items() if len(files) <= FILES_REMEMBERED},
@@ -127,7 +127,7 @@ class TaskReport:
 
 
 def _shown(row: pa.Table) -> str:
-    """One row as text. Values that Python has no form for (a date in the year 12921) show as their column's name."""
+    """One row as text. A value that Python cannot represent (a date in the year 12921) shows as its column's type."""
     values = {}
     for name in row.column_names:
         try:

@@ -1,4 +1,4 @@
-"""Which slot and which task rows go to, where Spark SQL does not say it (pure)."""
+"""Computes the slot and the task of rows, where Spark SQL does not compute them (pure)."""
 
 from zlib import crc32
 
@@ -25,7 +25,7 @@ def slots_of(routes: Routes, paths: pa.ChunkedArray, numbers: Positions) -> Posi
     Args:
         routes: slots of each partition path.
         paths: of the rows (string).
-        numbers: what chooses among the slots of a path: hashes of keys, or buckets.
+        numbers: for each row a number that chooses the slot of its path: a hash of the key, or the bucket.
     """
     encoded = encode_paths(paths)
     several = np.array([routes.slots_of(path) for path in encoded.dictionary.to_pylist()], np.int64)

@@ -1,4 +1,4 @@
-"""The rows of a batch by the task that gets them, in bounded memory: an exchange within one process."""
+"""Groups the rows of a batch by task, in bounded memory: an exchange within one process."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,11 +11,11 @@ from table.columns.memory_size import rows_bytes
 
 Positions = npt.NDArray[np.int64]
 
-SPILLED_ROWS = 16_384  # rows of a task that go to disk together: what is read again at once
+SPILLED_ROWS = 16_384  # rows of a task that are written to disk, and read again, together
 
 
 class _Held:
-    """Rows as they came, and where those of each task are among them: they are copied when a task reads them."""
+    """Rows in order of arrival, with the positions of each task's rows. Rows are copied only when a task reads them."""
 
     def __init__(self, rows: pa.Table, tasks: Positions, count: int) -> None:
         self._rows = rows
@@ -34,11 +34,11 @@ class _Held:
 
 
 class RoutedRows:
-    """Collects rows, then hands them out task by task, as often as they are asked for. A context manager.
+    """Collects rows, then returns the rows of a task, as often as needed. A context manager.
 
     Args:
-        tasks: how many there are.
-        memory_bytes: rows (Arrow) that are held in memory; more go to local disk.
+        tasks: number of tasks.
+        memory_bytes: most bytes of rows (Arrow) that are held in memory; more go to local disk.
     """
 
     def __init__(self, tasks: int, memory_bytes: int) -> None:
@@ -55,7 +55,7 @@ class RoutedRows:
         self.close()
 
     def close(self) -> None:
-        """Forgets the rows, on disk, too."""
+        """Forgets the rows, in memory and on disk."""
         self._held = []
         for run in self._runs:
             run.close()
@@ -64,10 +64,10 @@ class RoutedRows:
         """Adds rows, each to its task.
 
         Args:
-            rows: schemas all alike.
-            tasks: of the rows.
-            added_bytes: memory that they take; None: that of all their columns. Less where somebody else holds them
-                anyway.
+            rows: the rows; all calls have the same schema.
+            tasks: the task of each row.
+            added_bytes: memory that holding them adds; None: the memory of all their columns. It is less if the caller
+                holds some columns anyway.
 
         Raises:
             OSError: the disk is full.
@@ -103,6 +103,6 @@ class RoutedRows:
 
 
 def read_all(parts: Iterable[RoutedRows], task: int) -> Iterator[pa.Table]:
-    """The rows of a task in several of these, one after the other."""
+    """The rows of a task in several `RoutedRows`, one after the other."""
     for part in parts:
         yield from part.read(task)

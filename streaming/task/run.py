@@ -1,4 +1,4 @@
-"""One task, whichever way its rows took (runs on a worker)."""
+"""Runs one task, for every pipeline (runs on a worker)."""
 
 from collections.abc import Iterable
 
@@ -16,7 +16,7 @@ def run_task(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatch]
     Args:
         plan: from the driver.
         write_token: this attempt's.
-        batches: as `TaskPlan.arriving_schema`, or as `TaskPlan.tagged_schema` where other tasks looked for the keys.
+        batches: as `TaskPlan.arriving_schema`, or as `TaskPlan.tagged_schema` where other tasks looked up the keys.
 
     Raises:
         HudiError: with instant, partition path and file group as far as they are known.

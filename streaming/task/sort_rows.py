@@ -1,4 +1,4 @@
-"""The rows of a task, sorted in bounded memory, where their order within a slot decides anything."""
+"""Sorts the rows of a task in bounded memory, where their order within a slot matters."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -20,15 +20,15 @@ from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 Positions = npt.NDArray[np.int64]
 
 _SLOTS = 1 << 32
-_SAMPLED = 64  # keys of each piece that say where the lots end
+_SAMPLED = 64  # keys sampled from each piece to choose the bounds of the lots
 
 
 def sort_rows(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Slot after slot; within one by record key, then by what decides among equal keys, where the plan asks for it.
+    """Sorts rows by slot. If the plan needs it, sorts each slot by record key, then by the ordering field.
 
     Args:
         plan: from the driver; `TaskPlan.is_sorted`.
-        batches: as `TaskPlan.arriving_schema`, in order of arrival, which stays the last criterion.
+        batches: as `TaskPlan.arriving_schema`, in order of arrival, which is the last sort criterion.
 
     Raises:
         OSError: the disk is full.
@@ -41,7 +41,7 @@ def sort_rows(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
 
 
 class _Slots:
-    """Numbers slots of partition paths, whose text may be bad: nobody has looked at it yet."""
+    """Numbers the slots of partition paths. It compares paths as bytes, because their text is not checked yet."""
 
     def __init__(self) -> None:
         self._paths: dict[bytes | None, int] = {}
@@ -65,12 +65,13 @@ def _order_within_slot(plan: TaskPlan) -> list[str]:
 
 
 def sort_by(pieces: Iterable[pa.Table], names: Sequence[str], memory_bytes: int) -> Iterator[pa.Table]:
-    """Sorts rows; those that are equal keep their order. Nulls come first.
+    """Sorts rows. Equal rows keep their order. Nulls come first.
 
     Args:
-        pieces: schemas all alike.
-        names: columns, the one that counts most first; it is a string.
-        memory_bytes: what may be held (Arrow bytes). More goes to local disk, in lots of the first column's values.
+        pieces: rows, all with the same schema.
+        names: columns, the most significant first; it is a string.
+        memory_bytes: most bytes (Arrow) held in memory. More rows go to local disk, in lots by ranges of the first
+            column.
 
     Raises:
         OSError: the disk is full.
@@ -89,7 +90,7 @@ def sort_by(pieces: Iterable[pa.Table], names: Sequence[str], memory_bytes: int)
 
 def _sorted(held: Sequence[pa.Table], names: Sequence[str]) -> pa.Table:
     rows = pa.concat_tables(held)
-    # of numpy's keys the last one counts most
+    # numpy's lexsort takes the most significant key last
     order = np.lexsort([_ranks(rows.column(name)) for name in reversed(names)])
     return rows.take(pa.array(order))
 
@@ -124,7 +125,7 @@ def _in_lots(raw: SpilledRun[int], name: str, bounds: pa.Array) -> Iterator[tupl
 
 
 def _ranks(column: pa.ChunkedArray) -> Positions:
-    """The rank of each value, the same for equal ones; nulls first."""
+    """The rank of each value. Equal values have the same rank; nulls come first."""
     values = column.combine_chunks()
     ranks: Positions = pc.rank(values, tiebreaker="dense").to_numpy().astype(np.int64)
     ranks[pc.is_null(values).to_numpy(zero_copy_only=False)] = 0

@@ -1,4 +1,4 @@
-"""Rows on local disk, grouped: one file without a name, which is deleted when it is closed."""
+"""Grouped rows on local disk, in one file without a name, which is deleted when it is closed."""
 
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import chain
@@ -16,7 +16,7 @@ class SpilledRun(Generic[Group]):
     """Groups of rows in one Arrow file. Several threads may read it.
 
     Args:
-        groups: at least one, with its rows; a group may come several times; schemas all alike.
+        groups: at least one group, with its rows. A group may come several times. All rows have the same schema.
 
     Raises:
         OSError: the disk is full.
@@ -57,11 +57,11 @@ class SpilledRun(Generic[Group]):
 
     @property
     def groups(self) -> list[Group]:
-        """The groups that have rows here, in the order in which they came."""
+        """The groups in this run, in order of arrival."""
         return list(self._batches)
 
     def read(self, group: Group) -> Iterator[pa.Table]:
-        """Rows of a group, in the order in which they came."""
+        """Rows of a group, in order of arrival."""
         for number in self._batches.get(group, ()):
             with self._lock:
                 batch = self._reader.get_batch(number)

@@ -1,10 +1,9 @@
-"""What a task does that looks for keys on behalf of others: every row is tagged with the file group that holds its key.
+"""A task that looks up keys for other tasks: it tags each row with the file group that holds its key.
 
-Needed where the task that gets a key is not the one that writes its file group: with a global index, because the
-key may be in any partition path; and where one path has more work than a task should have.
+This is needed where one task looks up a key and another task writes its file group: with a global index, because the
+key may be in any partition path, and where one path has too much work for one task.
 
-Which rows leave this task, and where they go, depends on the rows and the table only: Spark may run it
-again and must see the same.
+The output depends only on the rows and the table: Spark may run the task again and must get the same rows.
 """
 
 import json
@@ -48,11 +47,12 @@ def tag_rows(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.T
 
     Args:
         plan: from the driver.
-        batches: as `TaskPlan.arriving_schema`; all rows of a key are here, with a global index those of every path.
+        batches: as `TaskPlan.arriving_schema`. They contain all rows of a key in a partition path; with a global index,
+            all rows of a key in the batch.
 
     Yields:
-        Rows as `TaskPlan.tagged_schema`: one per file group that holds the key, or one without. Rows that cannot be
-        stored pass through as they are: they are reported where the others are written.
+        Rows as `TaskPlan.tagged_schema`: one per file group that holds the key, or one without a file group. Rows that
+        cannot be stored pass through unchanged, and the task that writes reports them.
 
     Raises:
         HudiError: with instant, partition path and file group as far as they are known.
@@ -64,7 +64,7 @@ def tag_rows(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.T
 
 
 def _lots(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Rows that have to be looked at together, with their partition path: all of a key, and no more than fit."""
+    """Splits rows, with their partition path, into lots that fit into memory. All rows of a key are in one lot."""
     assert plan.changes is not None
     if plan.changes.is_global:
         pieces = (pa.Table.from_batches([batch]).drop_columns([SLOT_COLUMN]) for batch in batches)
@@ -75,7 +75,7 @@ def _lots(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Tabl
 
 
 def _with_problems(batch: pa.RecordBatch) -> pa.Table:
-    """Rows with what is wrong with their text, which is made readable then: nobody behind can fail on it."""
+    """Adds a column that names bad text in a row, and makes the text readable, so that later steps do not fail."""
     rows = pa.Table.from_batches([batch])
     said = pa.nulls(len(rows), pa.string())
     bad = find_bad_text(rows)
@@ -90,11 +90,11 @@ def _with_path(rows: pa.Table, path: str) -> pa.Table:
 
 @dataclass(frozen=True)
 class _Part:
-    """Rows that go the same way.
+    """Rows that get the same tag.
 
     Attributes:
         rows: with their partition path.
-        file: the file group that holds their keys; None: none does, and they go where their path says.
+        file: the file group that holds their keys; None: no file group does, and the slot follows from the key.
         removes: whether their keys leave that file group.
     """
 
@@ -127,7 +127,7 @@ class _Tagger:
                 counts = None
 
     def _storable(self, rows: pa.Table) -> Flags:
-        """Which rows the tasks that write will not turn away."""
+        """Which rows the tasks that write will accept."""
         paths = encode_paths(rows.column(PARTITION_PATH))
         fit = np.array([partition_path_problem(path) is None for path in paths.dictionary.to_pylist()], np.bool_)
         good: Flags = fit[paths.indices.to_numpy()] & pc.is_valid(rows.column(PARTITION_PATH)).to_numpy()
@@ -138,7 +138,7 @@ class _Tagger:
         return good
 
     def _find_files(self, paths: Sequence[str]) -> Sequence[BaseFile]:
-        """Where the keys of rows with these partition paths may be."""
+        """The files that may hold the keys of rows with these partition paths."""
         changes = self._changes
         if not changes.is_global:
             return self._files_of(paths)
@@ -156,12 +156,12 @@ class _Tagger:
         return found
 
     def _parts(self, rows: pa.Table, located: Located) -> Iterator[_Part]:
-        """Rows by what becomes of them: updates where they are, removals where they were, inserts where they go."""
+        """Splits rows into updates of a file, removals from a file, and inserts into their partition path."""
         if self._changes.to_logs and self._changes.is_bucket:
-            yield _Part(rows)  # deletes, too: whoever writes the log of a bucket does not ask whether it has the key
+            yield _Part(rows)  # deletes, too: a task writes them to the bucket's log without a key lookup
             return
         ways = self._decide_ways(rows, located)
-        arrived = ways.stays.copy()  # keys that are in the partition path of their row, or on their way there
+        arrived = ways.stays.copy()  # rows whose key is stored in their partition path, or moves there
         moved: list[pa.Table] = []
         for way in ways.of_files:
             file = way.hit.file
@@ -185,9 +185,9 @@ class _Tagger:
         )
 
     def _moved(self, file: BaseFile, stored_rows: Positions, incoming: pa.Table) -> tuple[pa.Table, Flags]:
-        """Rows that leave a file as they will be elsewhere, and which of them are new enough to do so.
+        """Rows that leave a file, merged for their new place, and which of them are new enough to leave.
 
-        A partial record moves its key even when it is late: Hudi 1.0.2 has the incoming record's meta columns win.
+        A partial record moves its key even when it is late: in Hudi 1.0.2 the incoming record's meta columns win.
         """
         rules, schema = self._plan.context.merge, self._plan.context.schema
         if not rules.mode.fills_nulls and not rules.compares:
@@ -207,7 +207,7 @@ class _Tagger:
         return filled, np.ones(len(incoming), np.bool_)
 
     def _tagged(self, part: _Part, counts: LookupCounts | None) -> pa.Table:
-        """Rows ready to travel: to the slot that owns their file group, or by their key."""
+        """Adds slot and tag to rows. The slot is the owner of their file group, or follows from their key."""
         rows, file, count = part.rows, part.file, len(part.rows)
         said = [None] * count if counts is None else [json.dumps(asdict(counts)), *[None] * (count - 1)]
         of_route = [

@@ -1,6 +1,6 @@
-"""What one task does with rows that may be in the table already: find them, merge, write (runs on a worker).
+"""A task whose rows may already be in the table: it looks up keys, merges and writes (runs on a worker).
 
-All rows of a key, and all file groups of a slot, are at one task, so a file group is written once per batch.
+One task has all rows of a key and all file groups of a slot, so a file group is written once per batch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,17 +45,17 @@ def write_changes(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordB
     Args:
         plan: from the driver.
         write_token: this attempt's.
-        batches: as `TaskPlan.arriving_schema`, or as `TaskPlan.tagged_schema` where other tasks looked for the keys.
+        batches: as `TaskPlan.arriving_schema`, or as `TaskPlan.tagged_schema` where other tasks looked up the keys.
 
     Returns:
-        Files written, all whole. Files of failed attempts are found by their markers.
+        The result; all files in it are complete. Files of failed attempts are found by their markers.
 
     Raises:
         HudiError: with instant, partition path and file group as far as they are known.
     """
     with failing_at(instant_time=plan.context.instant_time):
         task = _UpsertTask(plan, write_token)
-        if plan.pipeline is Pipeline.UPSERT:  # else those that looked for the keys have looked at the text, too
+        if plan.pipeline is Pipeline.UPSERT:  # else the tasks that looked up the keys have checked the text, too
             batches = task.report.without_bad_text(batches)
         try:
             for (path, slot), pieces in groupby(group_by_slot(batches, plan.memory_bytes), itemgetter(0, 1)):
@@ -68,7 +68,7 @@ def write_changes(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordB
 
 
 def required_for_changes(plan: TaskPlan) -> Mapping[str, str]:
-    """Columns that must not be null -> why: a delete needs nothing but its key."""
+    """Columns that must not be null -> the reason. A delete needs only its key."""
     rules = plan.context.merge
     if rules.deletes_all:
         return {}
@@ -102,7 +102,7 @@ class _UpsertTask:
             for placed in self._place(first, files, placer):
                 self._write_file(placed, groups)
             return
-        # more than fits into memory: keys are looked for lot by lot, then files written one by one
+        # the rows do not fit into memory: look up keys lot by lot, then write files one by one
         placed_ones = (one for lot in chain((first, second), lots) for one in self._place(lot, files, placer))
         spilled = group_rows((part for one in placed_ones for part in placer.spill(one)), self._plan.memory_bytes)
         for number, rows in whole_groups(spilled):
@@ -113,7 +113,7 @@ class _UpsertTask:
         return self.report.finish()
 
     def _place(self, rows: pa.Table, files: Sequence[BaseFile], placer: Placer) -> Iterator[Placed]:
-        """Rows by the file that they go into; those of a key are all here."""
+        """Decides the file of each row. All rows of a key must be in `rows`."""
         rows, removes = self._storable(rows)
         if not len(rows):
             return
@@ -122,7 +122,7 @@ class _UpsertTask:
         yield from placer.place(rows.select([*self._plan.context.schema.names, RECORD_KEY]), removes, located)
 
     def _storable(self, rows: pa.Table) -> tuple[pa.Table, Flags]:
-        """The rows that can be stored, one per key where they are combined, and which of them remove their key."""
+        """The rows that can be stored, and which of them remove their key. If the plan combines, one row per key."""
         required = required_for_changes(self._plan)
         if self._is_tagged:
             rows = self.report.without_problems(rows)

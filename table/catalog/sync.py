@@ -65,7 +65,6 @@ def sync_table(
     partition paths and the catalog's partitions are listed.
 
     Args:
-        table: the table.
         catalog: where it is registered.
         settings: under which name, and how.
         commits: decoded commits of the table; None: they are read.
@@ -106,7 +105,6 @@ def describe_registration(table: HudiTable, settings: CatalogSettings) -> tuple[
     """What a catalog would be told of a table: each view, with its partitions.
 
     Args:
-        table: the table.
         settings: under which name, and how.
 
     Raises:

@@ -267,7 +267,6 @@ def update_properties(
     """Changes properties of a table, protected by a backup (HoodieTableConfig.modify).
 
     Args:
-        storage: the table's.
         changes: keys and values.
         removed: keys that go.
 

@@ -1,10 +1,10 @@
-"""Markers: what a writer was about to write, so that a dead one's files are found again.
+"""Markers announce the files that a writer is about to write, so that a dead writer's files can be found.
 
 CREATE announces a new file, MERGE the next version of a base file, APPEND a log file of timeline layout 1. In layout 2
 a log file belongs to one instant, and is announced as CREATE (WriteMarkers.createLogMarkerIfNotExists).
 
-Written are direct markers, one empty file per data file, below ``.hoodie/.temp/<instant>``. Read are
-both encodings: direct ones, and the timeline server's ``MARKERS<n>`` lists (MarkerBasedRollbackUtils).
+This module writes direct markers, one file per data file, below ``.hoodie/.temp/<instant>``. It reads both
+encodings: direct markers, and the timeline server's ``MARKERS<n>`` lists (MarkerBasedRollbackUtils).
 """
 
 from collections.abc import Sequence
@@ -33,18 +33,17 @@ def create_marker(storage: Storage, instant_time: str, marker: MarkerName, ticke
     """Announces a data file (path relative to the table) before anything of it can be published.
 
     Args:
-        storage: the table's.
         instant_time: the commit's.
-        marker: which file, and what kind of write it is.
-        ticket: what the store knows the waiting file by (`table.storage.interface.Stage`).
+        marker: the file, and the kind of write.
+        ticket: the store's name for the waiting file (`table.storage.interface.Stage`).
     """
     path, data = marker_path(instant_time, marker), ticket.encode()
     if not storage.create_exclusive(path, data) and data:
-        storage.put(path, data)  # a second attempt under the same name waits under another ticket
+        storage.put(path, data)  # a second attempt at the same file has another ticket
 
 
 def is_of_instant_alone(storage: Storage, instant_time: str, marker: MarkerName) -> bool:
-    """Whether a file goes with the instant that announced it: one that it appended to holds rows of others, too."""
+    """Whether only this instant wrote the file; a log file that it appended to may hold other instants' blocks."""
     return marker.kind != APPEND or is_written_by(storage, marker.data_file, instant_time)
 
 
@@ -71,7 +70,7 @@ def list_markers(storage: Storage, instant_time: str) -> list[MarkerName]:
 
 
 def list_marker_names(storage: Storage, instant_time: str) -> list[str]:
-    """The files in an instant's marker folder, whether they parse or not."""
+    """The names of all files in an instant's marker folder, parsable or not."""
     folder = marker_folder(instant_time)
     names = list(storage.list_tree(folder))
     if _TYPE_FILE in names:
@@ -81,7 +80,7 @@ def list_marker_names(storage: Storage, instant_time: str) -> list[str]:
 
 
 def delete_markers(storage: Storage, instant_time: str) -> None:
-    """Removes an instant's markers; nothing happens where there are none."""
+    """Removes an instant's markers, if there are any."""
     storage.delete_metafolder(marker_folder(instant_time))
 
 

@@ -20,7 +20,7 @@ _LOG = re.compile(r"^\.([^_]+)_([0-9]*)\.log\.(\d+)(?:_((\d+)-(\d+)-(\d+)))?(\.c
 _MARKER = re.compile(r"(.+)\.marker\.(CREATE|MERGE|APPEND)", re.DOTALL)
 
 _MAX_JAVA_INT = 2**31 - 1
-_NO_DELETES = 2**30  # added to what follows from the instant; an instant so many milliseconds later is days away
+_NO_DELETES = 2**30  # added to the instant's number; an instant whose number is greater by as much is days away
 BASE_FILE_EXTENSION = ".parquet"
 
 
@@ -58,7 +58,7 @@ class LogFileName:
 
 @dataclass(frozen=True, slots=True)
 class MarkerName:
-    """A data file that a writer announced before opening it, and what kind of write it is."""
+    """A data file that a writer announced before opening it, and the kind of write."""
 
     data_file: str
     kind: str
@@ -68,13 +68,13 @@ class MarkerName:
 
 
 def parse_base_file(name: str) -> BaseFileName | None:
-    """The parts of a base file's name, or None when it is none."""
+    """The parts of a base file's name, or None for any other name."""
     match = _BASE.match(name)
     return BaseFileName(*match.groups()) if match else None
 
 
 def parse_log_file(name: str) -> LogFileName | None:
-    """The parts of a log file's name, or None when it is none."""
+    """The parts of a log file's name, or None for any other name."""
     match = _LOG.match(name)
     if match is None:
         return None
@@ -82,9 +82,9 @@ def parse_log_file(name: str) -> LogFileName | None:
 
 
 def parse_marker(name: str) -> MarkerName | None:
-    """The parts of a marker's name (a path stays in `data_file`), or None when it is none.
+    """The parts of a marker's name (a path stays in `data_file`), or None for any other name.
 
-    What a marker names is deleted one day: a path out of the table, or into its metadata, is refused.
+    A rollback deletes the file that a marker names. So a path out of the table, or into its metadata, is refused.
     """
     match = _MARKER.fullmatch(name)
     if match is None:
@@ -101,37 +101,37 @@ def build_file_id(uuid: str, number: int = 0) -> str:
 
 
 def log_write_token(write_token: str, instant_time: str, *, has_deletes: bool) -> str:
-    """Write token of a log file: the stage's number gives way to one that follows from the instant.
+    """Write token of a log file: a number derived from the instant takes the place of the stage's number.
 
-    In timeline layout 1 the name of a log file does not say who wrote it, and two writers may have the same task,
-    stage and attempt numbers. Hudi reads each number as an int of Java.
+    In timeline layout 1 the name of a log file does not say which instant wrote it, and two writers may have the same
+    task, stage and attempt numbers. Hudi reads each number as an int of Java.
 
     Args:
-        write_token: of the attempt.
-        instant_time: of the commit.
-        has_deletes: whether the file may hold deletes: `tells_no_deletes` is false for its name then.
+        write_token: write token of the attempt.
+        instant_time: time of the commit.
+        has_deletes: whether the file may hold deletes; `tells_no_deletes` is then false for its name.
     """
     task, _, attempt = write_token.split("-")
     return build_write_token(int(task), _stage_number(instant_time, has_deletes=has_deletes), int(attempt))
 
 
 def may_be_of_instant(write_token: str, instant_time: str) -> bool:
-    """Whether a log file may be one that hudistream wrote for an instant, by the number that follows from the instant.
+    """Whether hudistream may have written a log file for an instant: its token has a number derived from the instant.
 
     Args:
-        write_token: of the file; "" where its name has none.
-        instant_time: of the commit.
+        write_token: write token of the file; "" where its name has none.
+        instant_time: time of the commit.
     """
     stage = write_token.split("-")[1:2]
     return bool(stage) and int(stage[0]) in {_stage_number(instant_time, has_deletes=told) for told in (False, True)}
 
 
 def tells_no_deletes(write_token: str, instant_times: frozenset[str]) -> bool:
-    """Whether the name of a log file tells that it holds no deletes. Of another writer's file it tells nothing.
+    """Whether the name of a log file says that it holds no deletes. False for a file of another writer.
 
     Args:
-        write_token: of the file.
-        instant_times: commits that may have written it.
+        write_token: write token of the file.
+        instant_times: times of the commits that may have written it.
     """
     stage = write_token.split("-")[1:2]
     return bool(stage) and stage[0] in _stages_without_deletes(instant_times)

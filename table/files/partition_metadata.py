@@ -14,7 +14,7 @@ def format_partition_metadata(instant_time: str, partition_path: str, saved_ms: 
     Args:
         instant_time: instant that created the partition.
         partition_path: its depth is the number of folders below the table.
-        saved_ms: for the date comment.
+        saved_ms: time for the date comment.
     """
     depth = partition_path.count("/") + 1 if partition_path else 0
     date = datetime.fromtimestamp(saved_ms / 1000, tz=timezone.utc).strftime("%a %b %d %H:%M:%S UTC %Y")
@@ -22,6 +22,6 @@ def format_partition_metadata(instant_time: str, partition_path: str, saved_ms: 
 
 
 def create_partition_metadata(storage: Storage, partition_path: str, instant_time: str) -> bool:
-    """Creates the file unless it is there. Returns whether this call did."""
+    """Creates the file unless it exists. Returns whether this call created it."""
     data = format_partition_metadata(instant_time, partition_path, clock.now_ms())
     return storage.create_exclusive(join(partition_path, PARTITION_METAFILE), data)

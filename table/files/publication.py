@@ -1,9 +1,9 @@
-"""How a data file becomes visible, and what an end has to do about tasks that come late (rules 4 and 5).
+"""How a data file becomes visible, and how an instant's end deals with late tasks (rules 4 and 5).
 
-With a fence no task can publish a file once its instant has ended. Then one look at the markers is enough, and the
-markers go with the instant. Without a fence a task that runs late may publish a file at any time. Then the task looks
-again before and after it publishes, an end looks at the markers twice, and markers of files that no commit names stay
-as long as a task may run. No other module asks which of the two a store is.
+In a store with a fence no task can publish a file once its instant has ended. Reading the markers once is enough, and
+the end deletes them. In a store without a fence a late task may publish a file at any time. So the task checks, before
+and after it publishes, that its instant has not ended. The end reads the markers twice. Markers of files that no
+commit names stay as long as a task may run. No other module asks whether a store has a fence.
 """
 
 from collections.abc import Callable, Iterator
@@ -30,11 +30,10 @@ def publish(storage: Storage, path: str, stage: Stage, output: OutputFile, look:
     """Closes a file that was announced, and publishes it.
 
     Args:
-        storage: the table's.
-        path: of the file, relative to the table.
-        stage: where it waits.
-        output: open.
-        look: raises a StorageError where the instant has ended.
+        path: path of the file, relative to the table.
+        stage: where the file waits.
+        output: the open file.
+        look: raises a StorageError if the instant has ended.
 
     Raises:
         StorageError: the instant has ended, or the store fails: the file is not published.
@@ -46,12 +45,13 @@ def publish(storage: Storage, path: str, stage: Stage, output: OutputFile, look:
 
 
 def confirm_published(storage: Storage, path: str, look: Callable[[], None]) -> None:
-    """After a file was published: without a fence, the end of its instant may have looked for it too early.
+    """Checks after publication that the instant has not ended.
+
+    Without a fence the instant's end may have looked for the file before the task published it.
 
     Args:
-        storage: the table's.
-        path: of the file.
-        look: raises a StorageError where the instant has ended.
+        path: path of the file.
+        look: raises a StorageError if the instant has ended.
 
     Raises:
         StorageError: the instant has ended; the file is deleted.
@@ -66,7 +66,7 @@ def confirm_published(storage: Storage, path: str, look: Callable[[], None]) -> 
 
 
 def discard(storage: Storage, path: str, stage: Stage | None, output: OutputFile) -> None:
-    """Closes a file after a failure. Without a fence it may have been published: the rollback finds it by its marker.
+    """Closes a file after a failure. Without a fence it may be published: the rollback then finds it by its marker.
 
     Raises:
         StorageError, OSError: the store fails.
@@ -77,57 +77,57 @@ def discard(storage: Storage, path: str, stage: Stage | None, output: OutputFile
 
 
 def may_publish_late(storage: Storage, instant_time: str, zone: str) -> bool:
-    """Whether a task of an instant that has ended may yet publish a file.
+    """Whether a task of an instant that has ended may still publish a file.
 
     Args:
-        storage: the table's.
-        instant_time: the instant's.
-        zone: the table's.
+        instant_time: time of the instant.
+        zone: time zone of the table.
     """
     return not storage.has_fence and clock.now_ms() - clock.parse_instant_time(instant_time, zone) <= LONGEST_TASK_MS
 
 
 def is_final(storage: Storage) -> bool:
-    """Whether no file of an instant appears once its end was carried out."""
+    """Whether no file of an instant can appear after the instant's end."""
     return storage.has_fence
 
 
 def delete_announced(storage: Storage, instant_time: str, marker: MarkerName) -> bool:
-    """Deletes the file that a marker announces, and keeps one that waits from being published.
+    """Deletes the file that a marker announces. If the file still waits, it can no longer be published.
 
-    A log file that another instant wrote into, too, stays: older writers append to log files.
+    A log file that also holds blocks of another instant stays: older writers append to log files.
 
     Returns:
-        Whether there was such a file.
+        Whether there was a file to delete.
     """
     if storage.has_fence:
-        with suppress(FileNotFoundError):  # one of a marker list of another engine
+        with suppress(FileNotFoundError):  # the marker is in another engine's marker list
             storage.revoke(marker.data_file, storage.read(marker_path(instant_time, marker)).decode())
     return is_of_instant_alone(storage, instant_time, marker) and storage.delete(marker.data_file)
 
 
 def walk_markers(storage: Storage, instant_time: str) -> Iterator[MarkerName]:
-    """The markers of an instant that ends. Without a fence it looks twice: a task may have announced a file between.
+    """The markers of an instant that ends. A marker may come twice.
 
-    A marker may come twice.
+    Without a fence the markers are listed twice: a task may announce a file between the two listings.
     """
     for _ in range(1 if storage.has_fence else 2):
         yield from list_markers(storage, instant_time)
 
 
 def forget_stray(storage: Storage, instant_time: str, marker: MarkerName) -> None:
-    """Removes the marker of a file that its commit does not name, unless a late task may yet publish the file."""
+    """Removes the marker of a file that the commit does not name, unless a late task may still publish the file."""
     if storage.has_fence:
         delete_marker(storage, instant_time, marker)
 
 
 def forget_committed(storage: Storage, instant_time: str, named: frozenset[str]) -> None:
-    """Removes the markers of a completed commit; those of other files stay as long as a late task may publish them.
+    """Removes the markers of a completed commit.
+
+    Without a fence the markers of files that the commit does not name stay: a late task may still publish them.
 
     Args:
-        storage: the table's.
-        instant_time: the commit's.
-        named: paths of the files that it names.
+        instant_time: time of the commit.
+        named: paths of the files that the commit names.
     """
     if storage.has_fence:
         delete_markers(storage, instant_time)
@@ -137,18 +137,17 @@ def forget_committed(storage: Storage, instant_time: str, named: frozenset[str])
 
 
 def forget_rolled_back(storage: Storage, instant_time: str) -> None:
-    """Removes the markers of an instant that was rolled back, unless a late task may yet publish a file."""
+    """Removes the markers of an instant that was rolled back, unless a late task may still publish a file."""
     if storage.has_fence:
         delete_markers(storage, instant_time)
 
 
 def forget_ended(storage: Storage, instant_time: str, zone: str) -> None:
-    """Removes the markers of an instant that ended at some time, once no task of it can run any more.
+    """Removes the markers of an instant that has ended, once none of its tasks can still run.
 
     Args:
-        storage: the table's.
-        instant_time: the instant's.
-        zone: the table's.
+        instant_time: time of the instant.
+        zone: time zone of the table.
     """
     if not may_publish_late(storage, instant_time, zone):
         delete_markers(storage, instant_time)

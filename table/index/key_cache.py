@@ -128,7 +128,6 @@ class LookedIntoFile:
     A context manager.
 
     Args:
-        storage: the table's.
         path: of the file.
         cache: of this process.
         size: bytes of the file, where they are known.

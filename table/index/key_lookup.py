@@ -86,7 +86,6 @@ def find_keys(
     """Looks for keys in files.
 
     Args:
-        storage: the table's.
         files: where they may be.
         keys: string array without nulls, no key twice.
         prune: whether filters are asked first (BLOOM).

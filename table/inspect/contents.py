@@ -56,7 +56,6 @@ def load_history(table: HudiTable, limit: int | None = None) -> pa.Table:
     """The active timeline, newest instant first, with the columns `HISTORY`.
 
     Args:
-        table: the table.
         limit: most instants; None means all.
     """
     snapshot = Snapshot.load(table)
@@ -103,7 +102,6 @@ def load_partitions(table: HudiTable, as_of: AsOf | None = None) -> pa.Table:
     """The partitions that hold a file, by path, with the columns `PARTITIONS`.
 
     Args:
-        table: the table.
         as_of: as `table.scan.as_of.load_snapshot`.
     """
     rows = []
@@ -125,7 +123,6 @@ def load_files(table: HudiTable, as_of: AsOf | None = None) -> pa.Table:
     """The files that a snapshot shows, with the columns `FILES`: by partition path and file group, base file first.
 
     Args:
-        table: the table.
         as_of: as `table.scan.as_of.load_snapshot`.
     """
     rows = [

@@ -99,7 +99,6 @@ def explain_batch(table: HudiTable, sink_id: str, batch_id: int, query_id: str |
     """Why a batch is written, skipped or refused.
 
     Args:
-        table: the table.
         sink_id: ``hoodie.datasource.write.streaming.checkpoint.identifier``.
         batch_id: Spark's id of the batch.
         query_id: id of the streaming query; None means the one that committed last.

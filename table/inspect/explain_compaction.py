@@ -21,7 +21,6 @@ def explain_compactions(
     """For each file of a current slice when a compaction takes it, and why, by its path. Copy-on-write: nothing.
 
     Args:
-        snapshot: the table.
         groups: of the newest snapshot.
         settings: when a compaction is due, and how much it takes.
 

@@ -120,7 +120,6 @@ def load_health(
     """Looks at a table: one listing per folder, and the newest ten commits. Nothing is changed.
 
     Args:
-        table: the table.
         sizes: which files are small.
         clean: when a clean is due.
         archive: how long the active timeline may be.

@@ -1,1 +1,1 @@
-"""Options: strings and typed groups, and what each key means."""
+"""Options: strings and typed groups, and the meaning of each key."""

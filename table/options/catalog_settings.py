@@ -14,7 +14,7 @@ from table.options.values import Flag, Names, OneOf, Text, refuse
 
 
 class CatalogKind(Choice):
-    """Which catalog keeps the table."""
+    """The catalog that the table is registered in."""
 
     HMS = "hms"
     GLUE = "glue"
@@ -29,7 +29,7 @@ class RegisteredAs(Choice):
 
 
 class PartitionExtractor(Choice):
-    """How a partition path is taken apart."""
+    """How a partition path is split into values."""
 
     WHOLE_PATH = "SinglePartPartitionValueExtractor"
     HIVE_STYLE = "HiveStylePartitionValueExtractor"
@@ -40,18 +40,18 @@ class PartitionExtractor(Choice):
 
 @dataclass(frozen=True)
 class ClassNamed:
-    """A choice by the name of Hudi's class, with or without its package."""
+    """A choice that is given as the name of Hudi's class, with or without its package."""
 
     names: Mapping[str, Choice]
     what: str
 
     @property
     def allowed(self) -> str:
-        """What may be given."""
+        """The values that may be given."""
         return ", ".join(self.names)
 
     def read(self, name: str, value: Any) -> Choice | None:
-        """The choice; None where it is empty."""
+        """The choice; None if the value is empty."""
         if isinstance(value, Choice):
             return value
         if not isinstance(value, str):
@@ -125,8 +125,10 @@ class CatalogSettings(Settings):
 
     @property
     def kind(self) -> CatalogKind | None:
-        """The catalog; None where nothing says which."""
-        if self.tool is CatalogKind.GLUE:  # Hudi's tool decides; its mode says how a Hive metastore is spoken to
+        """The catalog; None if no setting names one."""
+        if (
+            self.tool is CatalogKind.GLUE
+        ):  # Hudi's tool class decides; the mode only says how to connect to a Hive metastore
             return self.tool
         return self.mode or self.tool or (CatalogKind.HMS if self.uris else None)
 
@@ -135,10 +137,10 @@ _ADDRESS = re.compile(r"(thrift://)?[^:/\s]+(:[0-9]{1,5})?|(thrift://)?\[[0-9a-f
 
 
 def check_names_catalog(settings: CatalogSettings) -> CatalogKind:
-    """Which catalog is meant, and that it can be found.
+    """Returns the catalog that the settings name, after checking that its address is given.
 
     Raises:
-        InvalidConfigError: nothing says so.
+        InvalidConfigError: no catalog is named, or an address is missing or malformed.
     """
     kind = settings.kind
     if kind is None or (kind is CatalogKind.HMS and not settings.uris):

@@ -37,12 +37,12 @@ class IndexType(Choice):
 
     @property
     def has_filters(self) -> bool:
-        """Whether footers, with key range and bloom filter, are asked before keys are read."""
+        """Whether the index checks key range and bloom filter in footers before it reads keys."""
         return self in (IndexType.BLOOM, IndexType.GLOBAL_BLOOM)
 
     @property
     def has_buckets(self) -> bool:
-        """Whether a key's hash says its file group."""
+        """Whether the hash of a key determines its file group."""
         return self is IndexType.BUCKET
 
 
@@ -54,7 +54,7 @@ def resolve_index(index: IndexType, global_keys: bool | None) -> IndexType:  # n
 
     Args:
         index: the type as given.
-        global_keys: the switch; None: not given.
+        global_keys: Flink's switch; None: not given.
 
     Raises:
         InvalidConfigError: the two contradict each other.
@@ -76,7 +76,7 @@ def resolve_index(index: IndexType, global_keys: bool | None) -> IndexType:  # n
 
 
 class SchemaMode(Choice):
-    """``hudistream.schema.mode``: what columns a batch may have (`table.schema.evolution`)."""
+    """``hudistream.schema.mode``: the columns that a batch may have (`table.schema.evolution`)."""
 
     STRICT = "strict"
     ADD = "add"
@@ -94,28 +94,28 @@ class SortMode(Choice):
 
 
 class ConcurrencyMode(Choice):
-    """``hoodie.write.concurrency.mode``: who else may write the table (WriteConcurrencyMode)."""
+    """``hoodie.write.concurrency.mode``: whether other writers may write the table (WriteConcurrencyMode)."""
 
     SINGLE_WRITER = "SINGLE_WRITER"
     OPTIMISTIC = "OPTIMISTIC_CONCURRENCY_CONTROL"
 
 
 class FailedWrites(Choice):
-    """``hoodie.clean.failed.writes.policy``: who ends what dead writers left (HoodieFailedWritesCleaningPolicy)."""
+    """``hoodie.clean.failed.writes.policy``: when dead writers' instants end (HoodieFailedWritesCleaningPolicy)."""
 
     EAGER = "EAGER"
     LAZY = "LAZY"
 
 
 class BadRows(Choice):
-    """``hudistream.bad.rows``: what becomes of rows that cannot be stored."""
+    """``hudistream.bad.rows``: what a batch does with rows that cannot be stored."""
 
     FAIL = "fail"
     QUARANTINE = "quarantine"
 
 
 class BadRowsShown(Choice):
-    """``hudistream.bad.rows.shown``: what errors show of rows that cannot be stored."""
+    """``hudistream.bad.rows.shown``: the columns that errors show of rows that cannot be stored."""
 
     KEYS = "keys"
     ROWS = "rows"
@@ -153,7 +153,7 @@ class LogBlockFormat(Choice):
 
 
 class CompactionTrigger(Choice):
-    """``hoodie.compact.inline.trigger.strategy``: what makes a compaction due."""
+    """``hoodie.compact.inline.trigger.strategy``: the event that makes a compaction due."""
 
     NUM_COMMITS = "NUM_COMMITS"
     TIME_ELAPSED = "TIME_ELAPSED"
@@ -192,7 +192,7 @@ class CleanPolicy(Choice):
 
 
 class TableCreation(Choice):
-    """``hudistream.table.create``: whether a sink creates a table that is not there."""
+    """``hudistream.table.create``: whether a sink creates a missing table."""
 
     IF_ABSENT = "if_absent"
     NEVER = "never"

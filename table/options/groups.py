@@ -1,4 +1,4 @@
-"""Groups of options that other rooms than `table.options` work with (pure)."""
+"""Groups of options that packages outside `table.options` use (pure)."""
 
 from dataclasses import dataclass
 
@@ -59,7 +59,7 @@ class BaseFileSettings(Settings):
     verify_share: float = option(0.0, Share())
 
     def _check(self) -> None:
-        """The level must be one that the codec has."""
+        """Refuses a level that the codec does not have."""
         least, most = _LEVELS.get(self.codec, (None, None))
         level = self.codec_level
         if level is None or (least is not None and most is not None and least <= level <= most):
@@ -71,7 +71,7 @@ class BaseFileSettings(Settings):
 
     @property
     def level(self) -> int | None:
-        """The level to compress with; None for the codec's own default."""
+        """The compression level; None for the codec's own default."""
         return 1 if self.codec_level is None and self.codec is Codec.ZSTD else self.codec_level
 
 
@@ -101,7 +101,7 @@ _STRATEGY = OneOf(
 )
 
 
-# none is requested while one is pending: the last request and the last completed compaction are one
+# no compaction is requested while one is pending, so the last requested is also the last completed one
 _TRIGGER = OneOf(CompactionTrigger, {"num_commits_after_last_request": CompactionTrigger.NUM_COMMITS}, "trigger")
 
 
@@ -149,7 +149,7 @@ class CompactionSettings(Settings):
     executors_from_mb: int = option(256, Whole(0))
 
     def _check(self) -> None:
-        """A switch that turns compaction on and one that turns it off do not go together."""
+        """Refuses a switch that turns compaction on together with one that turns it off."""
         if self.disabled and self.inline:
             raise InvalidConfigError(
                 "hoodie.datasource.write.streaming.disable.compaction=true and hoodie.compact.inline=true say "
@@ -163,7 +163,7 @@ class CompactionSettings(Settings):
 
     @property
     def executes(self) -> bool:
-        """Whether the sink carries out compactions that were requested."""
+        """Whether the sink executes requested compactions."""
         return (self.asynchronous or self.inline) and not self.disabled
 
     @property
@@ -174,7 +174,7 @@ class CompactionSettings(Settings):
 
 @dataclass(frozen=True)
 class HeartbeatSettings(Settings):
-    """How a running batch says that it is alive.
+    """How a running batch shows that it is alive.
 
     Attributes:
         interval_ms: milliseconds from one heartbeat to the next.
@@ -233,7 +233,7 @@ class CleanSettings(Settings):
     on_failure: CleanFailure = option(CleanFailure.WARN, OneOf(CleanFailure))
 
     def _check(self) -> None:
-        """Off, one switch means cleaning after each commit, and the other none at all."""
+        """Refuses contradicting switches: off, one means cleaning after each commit, the other no cleaning at all."""
         if not self.asynchronous and not self.at_checkpoint:
             raise InvalidConfigError(
                 "CleanSettings.asynchronous=False and CleanSettings.at_checkpoint=False say different things: off, the "

@@ -1,7 +1,7 @@
 """One table of every key: honoured, refused, or another spelling of one of these (pure).
 
-Keys without effect, the third class, stand in `table.options.without_effect`. What values an honoured key takes, and
-what it means, is said where its field stands (`table.options.groups`, `table.options.write_groups`).
+Keys without effect, the third class, stand in `table.options.without_effect`. The field of an honoured key
+(`table.options.groups`, `table.options.write_groups`) defines the key's values and meaning.
 """
 
 from collections.abc import Mapping
@@ -32,13 +32,13 @@ _MB = 1024 * 1024
 
 @dataclass(frozen=True)
 class HonouredKey:
-    """A key that does something.
+    """A key that has an effect.
 
     Attributes:
         path: the field of `table.options.write_options.WriteOptions` that it fills, such as ``clean.policy``; the
             name alone for the three keys that have no field of their own.
-        own_kind: the kind of its values where the field's does not fit.
-        own_description: what it means where the field's description does not fit.
+        own_kind: the kind of its values, if the field's kind does not fit.
+        own_description: its meaning, if the field's description does not fit.
     """
 
     path: str
@@ -55,7 +55,7 @@ class HonouredKey:
 
     @property
     def description(self) -> str:
-        """What it means, on one line."""
+        """The meaning of the key, on one line."""
         group, _, name = self.path.rpartition(".")
         return self.own_description or (describe_fields(GROUPS[group])[name] if group else "What a batch does.")
 
@@ -224,7 +224,7 @@ _MERGERS = (
     "org.apache.hudi.OverwriteWithLatestSparkRecordMerger",
 )
 
-# key -> (values that say what happens anyway, why any other is refused)
+# key -> (values that agree with what happens anyway, why any other value is refused)
 REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
     {
         "hoodie.clean.trigger.strategy": (("NUM_COMMITS",), "cleaning is triggered by the number of commits"),
@@ -314,7 +314,7 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
     }
 )
 
-# other spellings: older, newer, the table's own, Flink's
+# other spellings: older, newer, those of the table's properties, Flink's
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
         **LOCK_ALIASES,

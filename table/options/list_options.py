@@ -18,7 +18,7 @@ from table.options.write_options import DEFAULT_OPERATION, SPLIT_SIZE, WriteOpti
 
 
 class OptionClass(Enum):
-    """What becomes of an option."""
+    """How an option is treated."""
 
     HONOURED = "honoured"
     REFUSED = "refused"
@@ -30,13 +30,13 @@ class OptionRow:
     """One option.
 
     Attributes:
-        key: as Hudi calls it, or ``hudistream.…`` for those that Hudi does not have.
+        key: Hudi's key, or ``hudistream.…`` for an option that Hudi does not have.
         aliases: other spellings of the key, sorted.
         option_class: honoured, refused or without effect.
-        field: the field of `WriteOptions` that it fills, such as ``clean.policy``; "" where there is none.
-        default: what holds where it is not given, as text; "" where nothing does.
+        field: the field of `WriteOptions` that it fills, such as ``clean.policy``; "" if it fills none.
+        default: the value if the option is not given, as text; "" if there is none.
         choices: the values that fit, in words.
-        description: what it means, or why it is refused or has no effect.
+        description: its meaning, or why it is refused or has no effect.
     """
 
     key: str
@@ -90,7 +90,7 @@ def _field_and_default(option: HonouredKey, defaults: WriteOptions) -> tuple[str
     if isinstance(option.own_kind, FailsFast):
         value = False
     if isinstance(option.own_kind, RecordMergeMode) or option.path == "base_file.bloom_max_entries":
-        value = None  # a bound that is given asks for filters that have one
+        value = None  # a given bound selects dynamic filters, so there is no default
     return option.path, _text(value)
 
 

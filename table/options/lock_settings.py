@@ -1,4 +1,4 @@
-"""How the lock of a table is taken that several writers share: ``hoodie.write.lock.*`` (pure)."""
+"""How several writers take the lock of a shared table: ``hoodie.write.lock.*`` (pure)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _RENEWALS_PER_VALIDITY = 10
 
 
 class LockProvider(Choice):
-    """Who keeps the lock. Each but the first two is a class of Hudi, and excludes writers that use that class."""
+    """The service that keeps the lock. All but the first two are Hudi's classes, and exclude writers that use them."""
 
     IN_PROCESS = "in_process"
     FILESYSTEM = "filesystem"
@@ -50,7 +50,7 @@ LOCK_PROVIDER_CLASSES: Mapping[str, LockProvider] = MappingProxyType(
 
 @dataclass(frozen=True)
 class LockProviderName:
-    """A lock provider by its short name, or by the name of Hudi's class with or without its package."""
+    """A lock provider, given as its short name or as the name of Hudi's class with or without its package."""
 
     allowed: str = ", ".join(LockProvider)
 
@@ -71,7 +71,7 @@ class LockProviderName:
 
 
 class BillingMode(Choice):
-    """``hoodie.write.lock.dynamodb.billing_mode``: how a lock table that is made here is paid for."""
+    """``hoodie.write.lock.dynamodb.billing_mode``: how AWS bills a lock table that this project creates."""
 
     PAY_PER_REQUEST = "PAY_PER_REQUEST"
     PROVISIONED = "PROVISIONED"
@@ -79,7 +79,7 @@ class BillingMode(Choice):
 
 @dataclass(frozen=True)
 class LockSettings(Settings):
-    """How the lock of a table is taken that several writers share (HoodieLockConfig).
+    """How several writers take the lock of a shared table (HoodieLockConfig).
 
     Attributes:
         provider: who keeps the lock; every writer of the table must name the same. None: nobody outside this process.
@@ -138,7 +138,7 @@ class LockSettings(Settings):
     dynamodb_creation_ms: int = option(600_000, Whole(1))
 
     def _check(self) -> None:
-        """The rules of Hudi's own builders, and what a provider cannot do without."""
+        """Checks the rules of Hudi's own builders, and that the provider's required settings are given."""
         self._check_validity()
         if self.provider in (LockProvider.ZOOKEEPER, LockProvider.ZOOKEEPER_IMPLICIT):
             self._check_zookeeper()
@@ -149,7 +149,7 @@ class LockSettings(Settings):
             )
 
     def _check_validity(self) -> None:
-        """StorageBasedLockConfig: a lock must outlast several renewals that fail."""
+        """StorageBasedLockConfig: a lock must stay valid through several failed renewals."""
         least = max(_LEAST_VALIDITY_S, _RENEWALS_PER_VALIDITY * self.storage_renewal_s)
         if self.storage_validity_s < least:
             raise InvalidConfigError(

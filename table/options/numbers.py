@@ -1,4 +1,4 @@
-"""Kinds of option values that are numbers: what text and objects they read, what fits, and what they refuse."""
+"""Kinds of option values that are numbers: how they read text and objects, and which values they accept."""
 
 import math
 import re
@@ -17,8 +17,8 @@ class Whole:
     """A whole number.
 
     Attributes:
-        least: the least that makes sense.
-        scale: what text is multiplied by, such as 1 MB.
+        least: the smallest allowed value.
+        scale: factor for a number given as text, such as 1 MB.
     """
 
     least: int
@@ -48,8 +48,8 @@ class Size(Whole):
     """A number of bytes, also with a unit: ``120MB``. A unit is a power of 1,024, as in Hudi's defaults.
 
     Attributes:
-        least: the least that makes sense, in bytes.
-        scale: what a number without a unit is multiplied by, such as 1 MB.
+        least: the smallest allowed value, in bytes.
+        scale: factor for a number without a unit, such as 1 MB.
     """
 
     @property
@@ -58,7 +58,7 @@ class Size(Whole):
         return f"{super().allowed}; or with a unit: 120MB"
 
     def read(self, name: str, value: Any) -> int:
-        """Bytes."""
+        """The number of bytes."""
         found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
         if found is None:
             return super().read(name, value)
@@ -68,7 +68,7 @@ class Size(Whole):
 
 @dataclass(frozen=True)
 class VersionNumber:
-    """A table version that is written here."""
+    """A table version that this project writes."""
 
     allowed: str = ", ".join(map(str, LAYOUTS))
 
@@ -80,7 +80,7 @@ class VersionNumber:
 
 @dataclass(frozen=True)
 class Tasks:
-    """A number of tasks; 0 is Hudi's word for "choose", and becomes None."""
+    """A number of tasks; 0 lets Hudi choose, and becomes None."""
 
     allowed: str = "a whole number; 0: chosen by the sink"
 
@@ -91,7 +91,7 @@ class Tasks:
 
 @dataclass(frozen=True)
 class Number:
-    """A number between two bounds, which do not belong to it."""
+    """A number between two bounds, bounds excluded."""
 
     above: float
     below: float

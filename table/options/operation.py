@@ -1,4 +1,4 @@
-"""What a batch does to the table: Hudi's write operations and their properties (pure; WriteOperationType)."""
+"""Hudi's write operations, which a batch carries out, and their properties (pure; WriteOperationType)."""
 
 from typing import Literal
 
@@ -13,7 +13,7 @@ class Operation(Choice):
     """``hoodie.datasource.write.operation``.
 
     Attributes:
-        INSERT: adds the rows; keys that the table has already are not looked for.
+        INSERT: adds the rows without looking for their keys in the table.
         BULK_INSERT: adds the rows in new files, without filling small ones.
         UPSERT: replaces the row of each key that the table has, and adds the others.
         DELETE: deletes the row of each key.
@@ -37,7 +37,7 @@ class Operation(Choice):
 
     @property
     def looks_for_keys(self) -> bool:
-        """Whether every row is looked for in the table by its key."""
+        """Whether the operation looks for every row's key in the table."""
         return self in (Operation.UPSERT, Operation.DELETE)
 
     @property
@@ -47,7 +47,7 @@ class Operation(Choice):
 
     @property
     def may_drop_duplicates(self) -> bool:
-        """Whether options can make it look for keys to drop the rows whose key the table has."""
+        """Whether options can make the operation drop rows whose key the table already has."""
         return self is Operation.INSERT
 
     @property
@@ -57,7 +57,7 @@ class Operation(Choice):
 
     @property
     def takes_keys_alone(self) -> bool:
-        """Whether rows need no other columns than those of key and partition path."""
+        """Whether rows need only the columns of key and partition path."""
         return self in (Operation.DELETE, Operation.DELETE_PARTITION)
 
     @property
@@ -67,7 +67,7 @@ class Operation(Choice):
 
     @property
     def overwrites(self) -> bool:
-        """Whether the rows take the place of those that were there."""
+        """Whether the rows replace rows of the table regardless of keys."""
         return self in (Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE)
 
     @property
@@ -77,7 +77,7 @@ class Operation(Choice):
 
     @property
     def removes_partitions(self) -> bool:
-        """Whether it writes no rows, and only replaces file groups by nothing."""
+        """Whether the operation writes no rows and only removes file groups."""
         return self is Operation.DELETE_PARTITION
 
     @property

@@ -1,6 +1,6 @@
-"""Options of reading: the ``hoodie.*`` strings of Hudi's Spark reader -> what is asked of a table (pure).
+"""Read options: the ``hoodie.*`` strings of Hudi's Spark reader -> typed values (pure).
 
-As in writing, each key is honoured, refused with a reason, or has no effect (DataSourceReadOptions). A key of writers
+As for writing, each key is honoured, refused with a reason, or has no effect (DataSourceReadOptions). A write option
 has no effect on reading. Any other key is an error with the nearest name.
 """
 
@@ -40,16 +40,16 @@ class QueryType(Choice):
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What is asked of a table.
+    """A question to a table.
 
     Attributes:
-        query_type: all rows, those of base files alone, or those that a range of commits wrote.
+        query_type: all rows, the rows of base files alone, or the rows that a range of commits wrote.
         as_of: which snapshot; None means the newest.
         since: the range begins after this instant; None means with the first commit.
         until: the range ends with this instant; None means as far as every write is completed.
         start: where a stream begins: ``earliest``, ``latest`` or an instant time; None: not given.
-        names_hudis_begin: whether the begin of the range was given by Hudi's key, whose meaning depends on the version
-            of the table.
+        names_hudis_begin: whether Hudi's key gave the beginning of the range; the meaning of that key depends on the
+            table's version.
     """
 
     query_type: QueryType = QueryType.SNAPSHOT
@@ -62,11 +62,11 @@ class ReadOptions:
 
 @dataclass(frozen=True)
 class ParsedReadOptions:
-    """Read options, and the keys that were given and do nothing.
+    """Read options, and the given keys that have no effect.
 
     Attributes:
-        options: what is asked.
-        without_effect: key -> why.
+        options: the typed options.
+        without_effect: key -> why it has no effect.
     """
 
     options: ReadOptions
@@ -86,7 +86,7 @@ READ_HONOURED: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# key -> (values that say what happens anyway, why any other is refused)
+# key -> (values that agree with what happens anyway, why any other value is refused)
 READ_REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
     {
         "hoodie.datasource.query.incremental.format": (("latest_state",), "change logs are not read"),
@@ -156,11 +156,11 @@ _OLD_VIEW = OneOf(QueryType, {"realtime": QueryType.SNAPSHOT, "read_optimized": 
 def parse_read_options(
     options: Mapping[str, Any], given: ReadOptions | None = None, base_path: str | None = None
 ) -> ParsedReadOptions:
-    """Typed options of reading.
+    """Parses read options.
 
     Args:
         options: keys and values, as users give them to ``spark.read``. None means that the option is not given.
-        given: what arguments of the call say; an option that says something else is refused.
+        given: options from arguments of the call; a contradicting option is refused.
         base_path: the table's path; ``path`` must agree with it.
 
     Raises:
@@ -222,7 +222,7 @@ def _check_path(given: str | None, base_path: str | None) -> None:
 
 
 def _agreed(said: Mapping[str, str], given: ReadOptions) -> ReadOptions:
-    """Options and arguments as one question."""
+    """Merges options and arguments, and refuses contradictions."""
     as_of = _one_of("as_of", given.as_of, AS_OF, said.get(AS_OF))
     since = _one_of("since", given.since, BEGIN, said.get(BEGIN))
     until = _one_of("until", given.until, END, said.get(END))

@@ -1,4 +1,4 @@
-"""What options may not say together (pure)."""
+"""Rules about options that contradict each other (pure)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,13 +10,13 @@ from table.options.groups import KEEP_LATEST_COMMITS, ArchiveSettings, CleanSett
 
 
 def checked_retention(clean: CleanSettings, archive: ArchiveSettings, *, given: bool) -> ArchiveSettings:
-    """Archival must not retire an instant whose files the cleaner has yet to look at.
+    """The bounds of archival: archival must not retire an instant whose files the cleaner has not yet examined.
 
     Args:
         clean: what cleaning retains.
         archive: the bounds of archival.
-        given: whether somebody gave these bounds; others move up with the commits retained, as far apart as Hudi's
-            defaults.
+        given: whether the user gave these bounds. Default bounds move up with the retained commits, and stay as far
+            apart as Hudi's defaults.
 
     Raises:
         InvalidConfigError: names the three numbers.
@@ -34,9 +34,10 @@ def checked_retention(clean: CleanSettings, archive: ArchiveSettings, *, given: 
 
 
 def check_clean_spellings(parsed: Mapping[str, Any], said: Mapping[str, str]) -> None:
-    """Refuses the two switches of asynchronous cleaning where they do not say the same.
+    """Refuses the two switches of asynchronous cleaning if they contradict each other.
 
-    Off, Hudi's means cleaning after each commit before the next batch begins, and Flink's means none at all.
+    Off, Hudi's switch means cleaning after each commit before the next batch begins, and Flink's switch means no
+    cleaning at all.
 
     Args:
         parsed: field -> value.
@@ -55,14 +56,14 @@ def check_clean_spellings(parsed: Mapping[str, Any], said: Mapping[str, str]) ->
 
 
 def choose_bloom_type(parsed: dict[str, Any], said: Mapping[str, str]) -> None:
-    """A bound of dynamic filters asks for dynamic filters, which are Hudi's default.
+    """Selects dynamic filters, Hudi's default, if a bound of dynamic filters is given.
 
     Args:
-        parsed: field -> value; the type is added where only the bound was given.
+        parsed: field -> value; the type is added if only the bound was given.
         said: field -> key and value as they were given.
 
     Raises:
-        InvalidConfigError: the bound is given with a type of filter that has none.
+        InvalidConfigError: the bound is given with a type of filter that has no bound.
     """
     bound, kind = "base_file.bloom_max_entries", "base_file.bloom_type"
     if bound in parsed and parsed.setdefault(kind, BloomType.DYNAMIC_V0) is not BloomType.DYNAMIC_V0:

@@ -15,7 +15,7 @@ class AvroSchema:
     allowed: str = "an Avro record schema as JSON"
 
     def read(self, name: str, value: Any) -> str | None:
-        """The text; None where it is empty."""
+        """The text; None if it is empty."""
         if not isinstance(value, str):
             refuse(name, value, "must be an Avro record schema as JSON text")
         if not value.strip():

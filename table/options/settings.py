@@ -1,4 +1,4 @@
-"""The base of all groups of options: what a caller gives is checked on construction (pure)."""
+"""The base of all groups of options, which check their values on construction (pure)."""
 
 import inspect
 import re
@@ -13,8 +13,8 @@ def option(default: Any, kind: Kind) -> Any:
     """A field of a group.
 
     Args:
-        default: what holds where nothing is given; None means "not given", and is allowed as a value only then.
-        kind: what values the field takes.
+        default: the value if none is given. None means "not given"; the field accepts it only if it is the default.
+        kind: the kind of the field's values.
     """
     return field(default=default, metadata={"kind": kind})
 
@@ -39,7 +39,7 @@ class Settings:
         self._check()
 
     def _check(self) -> None:
-        """What fields may not say together."""
+        """Refuses fields that contradict each other."""
 
 
 def kinds_of(group: type[Settings]) -> dict[str, Kind]:

@@ -1,4 +1,4 @@
-"""Six options by short names, for people who do not know Hudi's (pure)."""
+"""Short names for six options, for users who do not know Hudi's names (pure)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,10 +25,10 @@ def with_short_names(
     table_type: TableType | str | None = None,
     index: IndexType | str | None = None,
 ) -> WriteOptions:
-    """Options completed by what short names say.
+    """Adds the values of short names to options.
 
     Args:
-        options: the others.
+        options: the other options.
         key: column or columns that identify a row; ``hoodie.datasource.write.recordkey.field``.
         partition_by: column or columns that make the partition path, an empty list for none;
             ``hoodie.datasource.write.partitionpath.field``.
@@ -46,7 +46,7 @@ def with_short_names(
         given["record_key_fields"] = Names().read("key", key)
     if partition_by is not None:
         given["partition_fields"] = Names().read("partition_by", partition_by)
-        given["partition_kinds"] = ()  # they are said anew
+        given["partition_kinds"] = ()  # the new partition fields bring their own kinds
     if order_by is not None:
         given["ordering_field"] = Column().read("order_by", order_by)
     if given.get("record_key_fields") == ():
@@ -79,7 +79,7 @@ def with_short_names(
 def _with(
     group: SettingsT, field: str, value: Any, kind: OneOf[Any], option: str, name: str | None = None
 ) -> SettingsT:
-    """A group of options with the value of a short name, unless the options say another one."""
+    """A group of options with the value of a short name, unless the options have another value."""
     if value is None:
         return group
     chosen, before = kind.read(name or field, value), getattr(group, field)

@@ -1,4 +1,4 @@
-"""What values an option takes: one rule for the text of an option and for a typed value (pure).
+"""Kinds of option values: one rule for the text of an option and for a typed value (pure).
 
 A kind reads a value, from text or typed, and returns the typed value. A value that does not fit is an
 `InvalidConfigError` that names option or field, value and way out.
@@ -109,7 +109,7 @@ class Names:
     """Names, separated by commas in text; a list of names; or the text of such a list (``['a', 'b']``).
 
     Attributes:
-        allowed: what the names are.
+        allowed: the thing that is named, in words.
     """
 
     allowed: str = "columns, separated by commas"
@@ -127,7 +127,7 @@ class Names:
 
 
 def _listed(value: Any) -> list[Any] | None:
-    """The items of a list, or of the text of a list of texts; None for anything else."""
+    """The items of a list, or of a list of texts written as text; None for any other value."""
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
         return list(value)
     if not isinstance(value, str) or not (value.strip().startswith("[") and value.strip().endswith("]")):
@@ -146,7 +146,7 @@ class Flag:
     allowed: str = "true, false"
 
     def read(self, name: str, value: Any) -> bool:
-        """The truth."""
+        """The flag."""
         if isinstance(value, bool):
             return value
         if not isinstance(value, str) or value.strip().lower() not in ("true", "false"):
@@ -164,7 +164,7 @@ class OneOf(Generic[ChoiceT]):
     Attributes:
         choices: the enum.
         synonyms: other spellings in lower case, and the member each of them stands for.
-        what: what the choice is, for the message.
+        what: name of the choice, for the message.
     """
 
     choices: type[ChoiceT]
@@ -261,7 +261,7 @@ class DuplicatePolicy:
 
 @dataclass(frozen=True)
 class FailsFast:
-    """Flink's ``write.fail.fast``: true asks for a policy of bad rows, false for none."""
+    """Flink's ``write.fail.fast``: true selects a policy for bad rows, false selects none."""
 
     allowed: str = "true, false"
 

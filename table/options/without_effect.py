@@ -1,4 +1,4 @@
-"""Every key of Hudi and of Flink's Hudi connector that changes nothing here, by why it does not (pure).
+"""Every key of Hudi and of Flink's Hudi connector that has no effect here, by reason (pure).
 
 The other two classes, honoured and refused, are the tables of `table.options.keys`. A key in no class is
 an error there, and a test holds this list against Hudi's own.
@@ -306,7 +306,7 @@ _GROUPS = {
     """,
 }
 
-# keys of catalog sync, metrics and streamers form open sets; none of them touches the table's files
+# keys of catalog sync, metrics and streamers form open sets; they do not affect the table's files
 WITHOUT_EFFECT_PREFIXES: Mapping[str, str] = MappingProxyType(
     {
         "hoodie.datasource.hive_sync.": "catalog sync: what the JVM's tools add",

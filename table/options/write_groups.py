@@ -1,4 +1,4 @@
-"""Groups of options that say how batches are written (pure); the others stand in `table.options.groups`."""
+"""Groups of options for writing batches (pure); the other groups stand in `table.options.groups`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ DEFAULT_SINK_ID = "default_single_writer"
 
 @dataclass(frozen=True)
 class KeySettings(Settings):
-    """Which columns identify a row, place it and order it. None means as the table has it.
+    """Columns that identify a row, place it and order it. None means the table's own value.
 
     Attributes:
         record_key_fields: columns of the record key.
@@ -76,7 +76,7 @@ class KeySettings(Settings):
     url_encode: bool | None = option(None, Flag())
 
     def _check(self) -> None:
-        """``field:kind`` is how partition fields of the custom key generator are written."""
+        """Splits ``field:kind``, the form of the custom key generator's partition fields."""
         fields, kinds = self.partition_fields or (), self.partition_kinds
         if self.keygen_type is KeyGenerator.CUSTOM and not kinds:
             split = [text.rpartition(":") for text in fields]
@@ -100,7 +100,7 @@ TABLE_TYPE = OneOf(TableType, {"cow": TableType.COPY_ON_WRITE, "mor": TableType.
 
 @dataclass(frozen=True)
 class TableSettings(Settings):
-    """Properties of a new table; for a table that exists they must agree with it. None means as the table has it.
+    """Properties of a new table; they must agree with an existing table. None means the table's own value.
 
     Attributes:
         name: name of a new table; without it, the last part of the path.
@@ -161,7 +161,7 @@ INDEX = OneOf(IndexType, {"inmemory": IndexType.FLINK_STATE}, "index")
 
 @dataclass(frozen=True)
 class IndexSettings(Settings):
-    """How the table is searched for keys.
+    """How the index looks for keys in the table.
 
     Attributes:
         type: how keys are found. FLINK_STATE, an engine's own memory of what the files say, becomes GLOBAL_BLOOM, or
@@ -178,7 +178,7 @@ class IndexSettings(Settings):
 
     type: IndexType = option(
         IndexType.BLOOM,
-        # an engine's own memory of what the files say
+        # Flink's own state, a copy of what the files hold
         INDEX,
     )
     global_keys: bool | None = option(None, Flag())
@@ -190,7 +190,7 @@ class IndexSettings(Settings):
     cache_bytes: int = option(64 * _MB, Size(0))
 
     def _check(self) -> None:
-        """The switch of global keys and the type become one type."""
+        """Combines the switch of global keys and the type into one type."""
         object.__setattr__(self, "type", resolve_index(self.type, self.global_keys))
 
     @property
@@ -203,7 +203,7 @@ class IndexSettings(Settings):
 
 @dataclass(frozen=True)
 class DuplicateSettings(Settings):
-    """What becomes of rows with the same key.
+    """How rows with the same key are treated.
 
     Attributes:
         combine_before_insert: a batch of inserts is reduced to one record per key.
@@ -228,7 +228,7 @@ class DuplicateSettings(Settings):
 
 @dataclass(frozen=True)
 class OverwriteSettings(Settings):
-    """What overwriting operations may replace.
+    """Limits of overwriting operations.
 
     Attributes:
         partitions_to_delete: partition paths that ``delete_partition`` deletes; ``*`` stands for anything.
@@ -241,7 +241,7 @@ class OverwriteSettings(Settings):
 
 @dataclass(frozen=True)
 class SchemaSettings(Settings):
-    """What columns a batch may have.
+    """The columns that a batch may have.
 
     Attributes:
         mode: ``strict``: the table's columns; ``add``: new columns are added; ``reconcile``: as ``add``, and columns
@@ -280,7 +280,7 @@ class TaskSettings(Settings):
     memory_bytes: int = option(128 * _MB, Size(1))
 
     def most_tasks(self, operation: Operation) -> int | None:
-        """Most tasks that write a batch; None where nothing was given."""
+        """Most tasks that write a batch; None if the options give no number."""
         if operation is Operation.BULK_INSERT:
             return self.bulk_insert_parallelism
         given = {Operation.UPSERT: self.upsert_parallelism, Operation.DELETE: self.delete_parallelism}
@@ -289,7 +289,7 @@ class TaskSettings(Settings):
 
 @dataclass(frozen=True)
 class BadRowSettings(Settings):
-    """What becomes of rows that cannot be stored, such as rows without a key.
+    """How a batch treats rows that cannot be stored, such as rows without a key.
 
     Attributes:
         action: ``fail``: the batch fails; ``quarantine``: they go to Parquet files beside the table.
@@ -307,7 +307,7 @@ class BadRowSettings(Settings):
 
 @dataclass(frozen=True)
 class SinkSettings(Settings):
-    """By what name commits remember the batches of this sink.
+    """The name under which commits record the batches of this sink.
 
     Attributes:
         id: name of the sink in the commits; two streams into one table need two names.
@@ -320,7 +320,7 @@ class SinkSettings(Settings):
 
 @dataclass(frozen=True)
 class ConcurrencySettings(Settings):
-    """Who else may write the table at the same time.
+    """Whether other writers may write the table at the same time.
 
     Attributes:
         mode: ``SINGLE_WRITER``: nobody; ``OPTIMISTIC_CONCURRENCY_CONTROL``: others of the same mode. Of two commits
@@ -337,7 +337,7 @@ class ConcurrencySettings(Settings):
 
     @property
     def is_shared(self) -> bool:
-        """Whether others may write at the same time."""
+        """Whether other writers may write at the same time."""
         return self.mode is ConcurrencyMode.OPTIMISTIC
 
     def _check(self) -> None:

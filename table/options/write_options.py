@@ -1,7 +1,7 @@
-"""Options: the ``hoodie.*`` strings people copy around -> one frozen, typed value (pure).
+"""Options: ``hoodie.*`` strings as users write them -> one frozen, typed value (pure).
 
-Every key falls into one of three classes: honoured and refused (`table.options.keys`; ignoring a
-refused one would change results), without effect here (`table.options.without_effect`, said once in the log).
+Every key falls into one of three classes: honoured or refused (`table.options.keys`; ignoring a refused key would
+change results), or without effect here (`table.options.without_effect`; the log names it once).
 Old, new and Flink spellings are accepted. Any other key is an error with the nearest name.
 """
 
@@ -61,32 +61,32 @@ _NO_ARCHIVE_SETTINGS = cast("ArchiveSettings", None)
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """Everything one can say about writing, typed. Values are checked on construction, as those of strings are.
+    """All write options, typed. Values are checked on construction by the same rules as option strings.
 
     Text is accepted wherever an enum or number stands (``operation="UPSERT"``), and a mapping of fields for a group.
 
     Attributes:
         operation: what a batch does; None: not named, which means ``upsert`` (see `effective_operation`).
-        keys: which columns identify a row, place it and order it.
+        keys: columns that identify a row, place it and order it.
         table: properties of a new table.
         sizes: how large base files become.
         base_file: how base files are encoded, bloom filters included.
         log_files: how log files of merge-on-read tables are written.
-        compaction: when they are folded into base files.
-        index: how the table is searched for keys.
-        duplicates: what becomes of rows with the same key.
-        overwrite: what overwriting operations may replace.
-        schema: what columns a batch may have.
+        compaction: when log files are folded into base files.
+        index: how the index looks for keys in the table.
+        duplicates: how rows with the same key are treated.
+        overwrite: limits of overwriting operations.
+        schema: the columns that a batch may have.
         tasks: how a batch is spread over tasks.
-        bad_rows: what becomes of rows that cannot be stored.
-        sink: by what name commits remember the batches of this sink.
-        concurrency: who else may write the table.
-        heartbeat: how often a running batch says that it is alive.
+        bad_rows: how a batch treats rows that cannot be stored.
+        sink: the name under which commits record the batches of this sink.
+        concurrency: whether other writers may write the table.
+        heartbeat: how often a running batch shows that it is alive.
         services: whether the sink cleans, archives and compacts at all.
         clean: which old versions of files are deleted, and when.
-        archive: when instants leave the active timeline; without it, Hudi's defaults, moved up where more commits
-            are retained by cleaning.
-        lock: how the lock is taken that several writers share.
+        archive: when instants leave the active timeline. Without it Hudi's defaults hold, moved up if cleaning retains
+            more commits.
+        lock: how several writers take the shared lock.
         catalog: where the table is registered after commits.
 
     Raises:
@@ -129,12 +129,12 @@ class WriteOptions:
 
     @property
     def effective_operation(self) -> Operation:
-        """The operation that was named, else Hudi's default."""
+        """The named operation, else Hudi's default."""
         return self.operation or DEFAULT_OPERATION
 
     @property
     def file_settings(self) -> BaseFileSettings:
-        """How base files are encoded that are filled up to the size that was given."""
+        """How base files are encoded, with the configured size of a full file."""
         return replace(self.base_file, full_bytes=self.sizes.max_file_bytes)
 
 
@@ -155,7 +155,7 @@ def _as_group(name: str, given: Any) -> Any:
 
 @dataclass(frozen=True)
 class ParsedOptions:
-    """Typed options, and the keys that have no effect with the reason why."""
+    """Typed options, and the keys without effect, each with the reason."""
 
     options: WriteOptions
     without_effect: Mapping[str, str]
@@ -165,9 +165,9 @@ def parse_options(options: Mapping[str, Any], base_path: str | None = None) -> P
     """Reads option strings.
 
     Args:
-        options: keys and values as people write them; values may be strings, numbers, booleans, enums and lists of
+        options: keys and values as users write them; values may be strings, numbers, booleans, enums and lists of
             names. None means that the option is not given.
-        base_path: where the sink writes; ``hoodie.base.path`` must agree.
+        base_path: where the sink writes; ``hoodie.base.path`` must agree with it.
 
     Raises:
         InvalidConfigError: names the key, its value, and the way out; refused and unknown keys all at once.
@@ -256,7 +256,7 @@ def _read(values: Mapping[str, tuple[str, str]]) -> tuple[dict[str, Any], dict[s
         honoured = HONOURED[name]
         found = honoured.kind.read(key, value)
         if found is None:
-            continue  # the value says the same as leaving the key out
+            continue  # the value means the same as leaving the key out
         if honoured.path == "keys.timebased":
             timebased[name] = found
             continue
@@ -274,8 +274,8 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
     """Properties of a table that these options create.
 
     Args:
-        options: what the user said.
-        default_name: the table's name where the user gave none.
+        options: the user's options.
+        default_name: the table's name if the user gave none.
 
     Raises:
         InvalidConfigError: when there is no record key, or fields and key generator disagree.
@@ -299,10 +299,10 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
     if options.index.type.has_buckets:
         extra["hoodie.bucket.index.num.buckets"] = str(
             options.index.buckets
-        )  # nothing else would tell another number apart
+        )  # no other property tells the number of buckets
     if keygen == "TIMESTAMP":
         parse_time_partition(dict(options.keys.timebased))
-        extra |= dict(options.keys.timebased)  # Hudi keeps them in the properties, for readers and other writers
+        extra |= dict(options.keys.timebased)  # as Hudi does: readers and other writers find them in the properties
     version = options.table.version or TABLE_VERSION
     layout = LAYOUTS[version]
     if version >= MERGER_VERSION and options.table.merge_mode is MergeMode.PARTIAL_UPDATE:

@@ -1,1 +1,1 @@
-"""Rows out."""
+"""Reads rows from a table."""

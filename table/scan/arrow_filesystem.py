@@ -1,4 +1,4 @@
-"""A table's storage as a file system of Arrow, for datasets that outlive the call that made them. It only reads."""
+"""A table's storage as a read-only Arrow file system, for datasets that live longer than the call that made them."""
 
 import io
 from typing import Any, NoReturn

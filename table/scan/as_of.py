@@ -1,11 +1,11 @@
-"""Which snapshot, or which range of commits, a user means who names times.
+"""Finds the snapshot, or the range of commits, for the times that a user gives.
 
-Time travel compares the time of a write's request in both timeline layouts, as Hudi does: of file slices in
-AbstractTableFileSystemView.getLatestMergedFileSlicesBeforeOrOn, of replaced file groups in its
-isFileGroupReplacedBeforeOrOn, of blocks of log files in BaseHoodieLogRecordReader. So a write that was requested
-before a time and completed after it is part of the snapshot as of that time. In layout 2 Hudi leaves such a write out
-where a compaction was requested between the two times: it looks for its log file in the compaction's slice. Here a
-later compaction changes no earlier snapshot.
+Time travel compares the request time of a write in both timeline layouts, as Hudi does: for file slices in
+AbstractTableFileSystemView.getLatestMergedFileSlicesBeforeOrOn, for replaced file groups in its
+isFileGroupReplacedBeforeOrOn, for blocks of log files in BaseHoodieLogRecordReader. So a write that was requested
+before a time and completed after it is part of the snapshot as of that time. In layout 2, Hudi leaves such a write out
+if a compaction was requested between the two times, because Hudi looks for the log file in the compaction's slice.
+hudistream does not: a later compaction changes no earlier snapshot.
 """
 
 import re
@@ -26,20 +26,20 @@ from table.timeline.metadata.clean import decode_clean_metadata
 AsOf = str | date | datetime
 
 _INSTANT = re.compile(r"\d{14}(\d{3,})?")
-_EARLIEST = re.compile(r"0{1,14}|earliest")  # as users of Hudi's incremental queries write it
+_EARLIEST = re.compile(r"0{1,14}|earliest")  # the spellings in Hudi's incremental queries
 
 
 def instant_time_of(as_of: AsOf, zone: str, name: str = "as_of") -> str:
-    """The instant time that a user's time stands for.
+    """Converts a user's time to an instant time.
 
     Args:
-        as_of: an instant time of 14 digits (the whole second is meant) or of 17; an ISO date or time; a date; a
-            datetime. What names no zone is in the table's.
+        as_of: an instant time of 14 digits (up to the end of that second) or of 17; an ISO date or time; a date; a
+            datetime. A time without a zone is in the table's zone.
         zone: the table's, ``UTC`` or ``LOCAL``.
         name: of the argument, for the error.
 
     Raises:
-        InvalidConfigError: it is no time.
+        InvalidConfigError: the value is no time.
     """
     if isinstance(as_of, str) and _INSTANT.fullmatch(as_of.strip()):
         digits = as_of.strip()
@@ -52,7 +52,7 @@ def instant_time_of(as_of: AsOf, zone: str, name: str = "as_of") -> str:
 
 def _parse_iso(as_of: str | date, name: str) -> datetime:
     text = as_of.strip() if isinstance(as_of, str) else as_of.isoformat()
-    # Python 3.10 reads neither Z nor other fractions than of three and six digits
+    # Python 3.10 does not parse Z, and parses only fractions of three or six digits
     text = re.sub(r"[zZ]$", "+00:00", text)
     text = re.sub(r"\.(\d{1,6})", lambda found: "." + found[1].ljust(6, "0"), text)
     try:
@@ -68,11 +68,10 @@ def load_snapshot(table: HudiTable, as_of: AsOf | None = None) -> Snapshot:
     """The newest snapshot of a table, or an earlier one.
 
     Args:
-        table: the table.
         as_of: as `instant_time_of`; None means now.
 
     Raises:
-        UnsupportedTableError: the table is of a version that is not read.
+        UnsupportedTableError: the table version is not supported.
         InvalidConfigError: the time lies before the first active commit, or in the future, or cleaning may have deleted
             files that were visible then. The error names the bounds.
     """
@@ -86,19 +85,18 @@ def load_snapshot(table: HudiTable, as_of: AsOf | None = None) -> Snapshot:
 
 
 def load_changes(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tuple[Snapshot, ChangeRange | None]:
-    """The range of commits that a user means, and the snapshot at its end.
+    """The range of commits for a user's times, and the snapshot at its end.
 
     Args:
-        table: the table.
         since: as `instant_time_of`, exclusive; or ``earliest``, or zeros.
-        until: as `instant_time_of`, inclusive; None means as far as every write is completed.
+        until: as `instant_time_of`, inclusive; None: the last commit before which no write is pending.
 
     Returns:
         The range is None where the table has no such commit yet.
 
     Raises:
         InvalidConfigError: as `load_snapshot` for a time that cannot be read any more; or the range ends before it
-            begins, lies in the future, or has a write in it that is pending.
+            begins, lies in the future, or contains a pending write.
         UnsupportedTableError: rows of the table do not say which commit wrote them.
     """
     check_can_read(table.config)
@@ -129,7 +127,7 @@ def load_changes(table: HudiTable, since: AsOf, until: AsOf | None = None) -> tu
 
 
 def _with_times(snapshot: Snapshot, chosen: ChangeRange) -> ChangeRange:
-    """The range with the requests of its commits where the layout has another order; retired ones are looked up."""
+    """Adds the request times of the range's commits if the layout orders by completion. Reads the archive if needed."""
     if not snapshot.layout.completes_in_order or chosen.since == EARLIEST:
         return chosen
     times = frozenset(instant.time for instant in snapshot.timeline.writes_between(chosen.since, chosen.until))
@@ -160,13 +158,12 @@ def _check_not_future(snapshot: Snapshot, asked: str, time: str) -> None:
 
 
 def _check_bounds(snapshot: Snapshot, asked: str, time: str, committed: frozenset[str] | None = None) -> None:
-    """Refuses a time whose snapshot is not there any more, or not yet.
+    """Refuses a time whose snapshot does not exist any more, or not yet.
 
     Args:
-        snapshot: the table.
-        asked: the question, for the error.
-        time: as asked.
-        committed: requests of the writes that are seen then; None: those requested up to that time.
+        asked: the user's times, for the error.
+        time: the instant time to check.
+        committed: request times of the writes visible then; None: of the writes requested up to that time.
     """
     timeline = snapshot.timeline
     first, visible = timeline.first_active_time, timeline.visible_times
@@ -191,7 +188,7 @@ def _check_bounds(snapshot: Snapshot, asked: str, time: str, committed: frozense
 
 
 def _earliest_kept(snapshot: Snapshot, newest: str) -> str | None:
-    """The first commit of which cleaning left every file; None where nothing was cleaned."""
+    """The first commit whose files are all still there after cleaning; None where no clean has run."""
     cleans = snapshot.timeline.completed_of(Action.CLEAN)
     data = find_instant(snapshot.storage, cleans[-1]) if cleans else None
     if data is None:

@@ -1,11 +1,11 @@
-"""Which commits a question for changes means (pure; IncrementalRelationV1 and V2).
+"""The range of commits of an incremental query (pure; IncrementalRelationV1 and V2).
 
-A range begins after one time and ends with another one. They are times of requests in timeline layout 1, and times of
-completion in layout 2 (`Timeline.visible_times`). A row belongs to the range when the commit that wrote it does:
-``_hoodie_commit_time`` names the request of that commit.
+A range begins after one time and ends with another time. They are request times in timeline layout 1, and completion
+times in layout 2 (`Timeline.visible_times`). A row belongs to the range if the commit that wrote it does:
+``_hoodie_commit_time`` is the request time of that commit.
 
-In layout 1 a write that is pending may still complete with a time inside of the range. So a range ends before the first
-pending write: what is read once is never read differently later (TimelineUtils.handleHollowCommitIfNeeded).
+In layout 1, a pending write may still complete with a time inside the range. So a range ends before the first pending
+write, and reading the same range later gives the same commits (TimelineUtils.handleHollowCommitIfNeeded).
 """
 
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ EARLIEST = "00000000000000000"  # before every instant
 
 @dataclass(frozen=True)
 class ChangeRange:
-    """Commits of which the rows are wanted.
+    """The commits whose rows are wanted.
 
     Attributes:
         since: a time as in `Timeline.visible_times`; exclusive.
         until: a time as in `Timeline.visible_times`; inclusive.
-        times: requests of the commits, where they cannot be told by comparing; None: since < request <= until.
+        times: request times of the commits, where comparing is not enough; None: since < request time <= until.
     """
 
     since: str
@@ -39,10 +39,10 @@ class ChangeRange:
     times: frozenset[str] | None = None
 
     def restrict(self, predicate: Predicate | None) -> Predicate:
-        """A condition on rows that also asks for a commit in the range.
+        """Adds the range to a condition on rows.
 
         Args:
-            predicate: what else is asked; None: nothing.
+            predicate: the condition; None: there is none.
         """
         written = ds.field(COMMIT_TIME)
         inside: pc.Expression = (written > pa.scalar(self.since)) & (written <= pa.scalar(self.until))
@@ -53,10 +53,10 @@ class ChangeRange:
         return Predicate(predicate.expression & inside, predicate.columns | {COMMIT_TIME}, predicate.keys)
 
     def may_hold(self, found: FileSlice) -> bool:
-        """Whether a slice can hold a row of the range: a base file holds no row that is younger than itself.
+        """Whether a slice can hold a row of the range. A base file holds no row of a later commit.
 
-        In layout 2 the name of a log file says which commit wrote it. In layout 1 it names the base file, and so do
-        those that came with an upgrade from it.
+        In layout 2, the name of a log file contains the commit that wrote it. In layout 1, it contains the base file's
+        instant, and so do log files that were written before an upgrade to layout 2.
         """
         base = found.base_file
         if self.times is None:
@@ -68,9 +68,9 @@ class ChangeRange:
 
 
 def first_pending_write(timeline: Timeline) -> str | None:
-    """Time of the first write that may complete with an earlier time than others; None without one.
+    """Time of the first pending write that may complete before the time of a completed one; None without one.
 
-    Compactions write no row anew.
+    Compactions are ignored: they change no rows.
     """
     if timeline.layout.completes_in_order:
         return None
@@ -79,28 +79,28 @@ def first_pending_write(timeline: Timeline) -> str | None:
 
 
 def newest_settled(timeline: Timeline) -> str | None:
-    """Since when the newest completed write is visible before which no write is pending; None where there is none.
+    """The visible time of the newest completed write before which no write is pending; None where there is none.
 
-    A reader that has read up to here misses nothing later.
+    A reader that has read up to this time misses no commit later.
     """
     hole = first_pending_write(timeline)
     return max((seen for time, seen in timeline.visible_times.items() if hole is None or time < hole), default=None)
 
 
 def choose_range(timeline: Timeline, since: str, until: str | None, asked: str) -> ChangeRange | None:
-    """The range that a question means.
+    """Chooses the range for an incremental query.
 
     Args:
         timeline: the active one.
         since: instant time.
-        until: instant time; None: as far as everything is settled.
-        asked: the question, for the error.
+        until: instant time; None: up to `newest_settled`.
+        asked: the user's times, for the error.
 
     Returns:
-        None where no commit is settled yet.
+        None where `newest_settled` is None.
 
     Raises:
-        InvalidConfigError: the range ends before it begins, or a write that is pending would lie in it.
+        InvalidConfigError: the range ends before it begins, or a pending write would lie in it.
     """
     settled = newest_settled(timeline)
     if until is None:

@@ -1,4 +1,4 @@
-"""What a scan reads and what it skips, counted."""
+"""Counts what a scan reads and what it skips."""
 
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -12,17 +12,17 @@ class ScanExplanation:
     """What a scan reads and what it skips.
 
     Attributes:
-        as_of: instant time of the last write that is seen; None where the table has none.
-        columns: the columns that are read, those of the condition included.
+        as_of: instant time of the last visible write; None where the table has none.
+        columns: the columns that are read, with the columns of the condition.
         pruning: partitions and files that are skipped, and why.
         files_read: file slices that are opened for rows.
         bytes_of_files: their size, compressed.
-        files_pruned_by_statistics: of the files read, those of which no row group can hold a row.
-        row_groups: of the files read.
-        row_groups_pruned: of these, those that the statistics in the footer rule out.
-        files_conformed: of the files read, those that are brought into the table's types one by one, without
-            statistics: older files with other types, and slices with log files.
-        since: rows of later commits alone are read; None means all rows.
+        files_pruned_by_statistics: how many of the files read have no row group that can hold a row.
+        row_groups: row groups of the files read.
+        row_groups_pruned: how many of these row groups the statistics in the footer rule out.
+        files_conformed: how many of the files read are converted to the table's types one by one, without statistics:
+            older files with other types, and slices with log files.
+        since: only rows of later commits are read; None means all rows.
     """
 
     as_of: str | None
@@ -42,7 +42,7 @@ class ScanExplanation:
         return {**told.pop("pruning"), **told}
 
     def __str__(self) -> str:
-        """A line for each way to skip something."""
+        """One line for each kind of pruning."""
         cut = self.pruning
         lines = [
             f"{self._when}, columns {', '.join(self.columns)}",
@@ -65,7 +65,7 @@ class ScanExplanation:
 
 
 def explain_plan(plan: ScanPlan) -> ScanExplanation:
-    """What a plan reads. Reads the footers of its files."""
+    """Explains a plan. Reads the footers of its files."""
     groups = pruned = emptied = conformed = 0
     for at in range(0, len(plan.slices), FILES_AT_ONCE):
         with ExitStack() as files:

@@ -1,8 +1,8 @@
-"""A log file that is gone: did the snapshot need it?
+"""Decides whether a snapshot needed a log file that was deleted.
 
-The name of a log file does not say who wrote it, so a snapshot's slices hold files of writes that are not completed.
-They are deleted while somebody reads: by the rollback of such a write, or by its commit, which deletes what the failed
-attempts of its tasks left.
+In layout 1 the name of a log file does not contain the write that made it, so a snapshot's slices include log files of
+writes that are not completed. Such a file may be deleted during a read: by the rollback of the write, or by the write's
+commit, which deletes the files of failed task attempts.
 """
 
 from collections.abc import Collection
@@ -18,10 +18,9 @@ from table.view.file_group import CommittedInstants, LogFile
 
 
 def was_not_needed(storage: Storage, file: LogFile, committed: CommittedInstants) -> bool:
-    """Whether no write that the snapshot shows wrote a log file that was deleted.
+    """Whether a deleted log file was written by no write that is visible in the snapshot.
 
     Args:
-        storage: the table's.
         file: the log file.
         committed: the snapshot's.
 
@@ -29,7 +28,7 @@ def was_not_needed(storage: Storage, file: LogFile, committed: CommittedInstants
         CorruptFileError: a commit or the plan of a rollback cannot be read.
     """
     if committed.layout_version != 1:
-        return False  # there the name says who wrote the file, and it is not among those of a slice
+        return False  # the name contains the write, so a slice has no log files of writes that are not visible
     timeline = load_timeline(storage)
     if _is_rolled_back(storage, timeline, file.path, committed):
         return True
@@ -38,14 +37,14 @@ def was_not_needed(storage: Storage, file: LogFile, committed: CommittedInstants
 
 
 def is_stray(file: LogFile, written: Collection[str], committed: CommittedInstants) -> bool:
-    """Whether the writes of a snapshot tell that none of them wrote a log file (pure).
+    """Whether it is certain that no visible write wrote a log file (pure).
 
-    They tell it where every write that added to the slice is on the active timeline: where the slice began there, or
-    where one of them wrote a log file of a lesser version. Versions ascend.
+    It is certain only if every write that may have written the file is on the active timeline: the slice began there,
+    or one of these writes wrote a log file of a lower version. Versions ascend.
 
     Args:
         file: the log file.
-        written: paths of the log files that the write stats of the active timeline name, of writes that count.
+        written: paths of the files in the write stats of the visible writes on the active timeline.
         committed: the snapshot's.
     """
     if file.path in written:
@@ -58,7 +57,7 @@ def is_stray(file: LogFile, written: Collection[str], committed: CommittedInstan
 
 
 def _is_rolled_back(storage: Storage, timeline: Timeline, path: str, committed: CommittedInstants) -> bool:
-    """Whether the plan of a rollback of a write that the snapshot does not show names a log file."""
+    """Whether the file is in the plan of a rollback, and the snapshot does not show the write that it undoes."""
     for rollback in timeline:
         request = rollback.at(State.REQUESTED)
         data = find_instant(storage, request) if rollback.action is Action.ROLLBACK else None
@@ -71,7 +70,7 @@ def _is_rolled_back(storage: Storage, timeline: Timeline, path: str, committed: 
 
 
 def _written_logs(storage: Storage, timeline: Timeline, committed: CommittedInstants) -> frozenset[str] | None:
-    """What the writes of a snapshot wrote; None where one of them was archived since, or undone."""
+    """The files that the writes of a snapshot wrote; None where one of them was archived or undone since."""
     instants = [instant for instant in timeline.completed_writes if instant.time in committed.times]
     found = map(CommitCache(storage).find, instants)
     commits = [commit for commit in found if commit is not None]

@@ -1,4 +1,4 @@
-"""The deletes that the log files of a slice hold; data blocks are not read."""
+"""Reads the deletes in the log files of a slice, without the data blocks."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,17 +18,16 @@ def read_slice_deletes(
 ) -> Iterator[Deletes]:
     """The deletes of a slice, block by block, oldest first.
 
-    A log file whose name tells that it has none is not opened.
+    If the name of a log file shows that it has no deletes, it is not opened.
 
     Args:
-        storage: the table's.
         file_slice: of `FileGroup.merged_slice`.
         committed: which instants count.
         ordering: type of the table's ordering field.
 
     Raises:
         CorruptFileError: a file or a block is damaged.
-        UnsupportedTableError: a log file holds what is not read.
+        UnsupportedTableError: a log file has a block that is not supported.
         StorageError: a file cannot be read.
     """
     logs = tuple(log for log in file_slice.log_files if not tells_no_deletes(log.write_token, committed.times))

@@ -1,4 +1,4 @@
-"""The records of a slice's log files: which blocks count, and what they hold (AbstractHoodieLogRecordScanner)."""
+"""Reads the records of a slice's log files, from the blocks that are valid (AbstractHoodieLogRecordScanner)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ _ROLLBACK = "0"  # HoodieCommandBlockTypeEnum.ROLLBACK_BLOCK
 
 @dataclass(frozen=True, slots=True)
 class FoundBlock:
-    """A block that counts.
+    """A valid block.
 
     Attributes:
         file: the log file.
-        place: where it is in it; without content.
+        place: its place in the file; without content.
     """
 
     file: LogFile
@@ -42,7 +42,7 @@ class FoundBlock:
 
     @property
     def columns(self) -> frozenset[str] | None:
-        """The columns that its records have, where they lack some (IS_PARTIAL); None where they are whole."""
+        """The columns of its records, if they lack some (IS_PARTIAL); None if they have all."""
         if self.shell.header.get(Header.IS_PARTIAL, "").lower() != "true":
             return None
         try:
@@ -52,17 +52,17 @@ class FoundBlock:
 
 
 def find_blocks(storage: Storage, file_slice: FileSlice, committed: CommittedInstants) -> list[FoundBlock]:
-    """The data and delete blocks of a slice that count, oldest first. Reads their headers alone.
+    """The valid data and delete blocks of a slice, oldest first. Reads only their headers.
 
-    A block counts where its instant is completed and none is inflight of that time. A rollback block takes back the
-    blocks of its target that stand before it. Blocks of a log compaction stand for those of the instants that they
-    name. Damage without a frame is passed over, as Hudi passes over it. Positions of records in a base file, which
-    blocks of table version 8 and later may name, are not looked at: records are found by their keys.
+    A block is valid if its instant is completed and no instant of that time is inflight. A rollback block revokes the
+    earlier blocks of its target. Blocks of a log compaction replace the blocks of the instants that they name. Damage
+    outside of a block's frame is skipped, as in Hudi. Positions of records in a base file, which blocks of table
+    version 8 and later may contain, are not used: records are found by their keys.
 
     Raises:
-        CorruptFileError: a file does not begin with a block, or a block is damaged within its frame: to pass over that
+        CorruptFileError: a file does not begin with a block, or a block is damaged within its frame: skipping that
             could lose rows.
-        UnsupportedTableError: a command that is not known.
+        UnsupportedTableError: a command block is of an unknown type.
         StorageError: a file cannot be read.
     """
     found: list[FoundBlock] = []
@@ -81,7 +81,7 @@ def find_blocks(storage: Storage, file_slice: FileSlice, committed: CommittedIns
 
 
 def _list_places(storage: Storage, file: LogFile, committed: CommittedInstants) -> list[ScannedBlock]:
-    """The places of a file; none where it is gone, and no write that the snapshot shows wrote it."""
+    """The places of a file; none if the file was deleted and no visible write wrote it."""
     try:
         with storage.open_input(file.path, file.size_bytes) as stream:
             return list(scan_blocks(stream, with_content=False))
@@ -92,9 +92,9 @@ def _list_places(storage: Storage, file: LogFile, committed: CommittedInstants) 
 
 
 def in_places_of_compacted(found: list[FoundBlock]) -> list[FoundBlock]:
-    """Blocks of log compactions in the place of the newest block that they stand for; those are left out.
+    """Puts each block of a log compaction in the place of the newest block that it replaces; those are left out.
 
-    The order is that of BaseHoodieLogRecordReader. A log compaction may stand for blocks of an earlier one.
+    The order is that of BaseHoodieLogRecordReader. A log compaction may replace blocks of an earlier log compaction.
     """
     by_time: dict[str, list[FoundBlock]] = {}
     for block in found:
@@ -127,11 +127,11 @@ def _rolled_back(found: list[FoundBlock], block: LogBlock, file: LogFile) -> lis
 
 
 def log_schema(schema: pa.Schema, *, partial: bool = False) -> pa.Schema:
-    """Columns of log records: those wanted, whether the record deletes its key, and whether it does so in any case.
+    """Columns of log records: the columns wanted, a delete flag, and a flag for deletes that ignore the ordering value.
 
     Args:
         schema: the columns wanted.
-        partial: whether records may lack columns: then the last column says which they have.
+        partial: whether records may lack columns. If so, a last column names the columns that each record has.
     """
     extra = [pa.field(REMOVES_COLUMN, pa.bool_())]
     if DELETE_MARKER not in schema.names:
@@ -144,17 +144,16 @@ def log_schema(schema: pa.Schema, *, partial: bool = False) -> pa.Schema:
 def read_records(
     storage: Storage, blocks: list[FoundBlock], schema: pa.Schema, ordering_field: str | None
 ) -> Iterator[pa.Table]:
-    """The records of blocks in their order, with the columns of `log_schema`; in memory is one block.
+    """The records of blocks in their order, with the columns of `log_schema`. One block is in memory at a time.
 
     Args:
-        storage: the table's.
         blocks: as found.
         schema: the columns wanted, record key and ordering field among them.
         ordering_field: the table's, if it has one.
 
     Raises:
         CorruptFileError: a block is damaged.
-        UnsupportedTableError: a block has a form that is not read.
+        UnsupportedTableError: a block has a format that is not supported.
         StorageError: a file cannot be read.
     """
     partial = any(found.columns is not None for found in blocks)
@@ -197,13 +196,13 @@ def _delete_rows(deletes: Deletes, wanted: pa.Schema, ordering_field: str | None
 
 
 def removes_of(rows: pa.Table) -> npt.NDArray[np.bool_]:
-    """Which log records delete their key whatever the order."""
+    """Which log records delete their key whatever the ordering value."""
     flags: npt.NDArray[np.bool_] = rows.column(REMOVES_COLUMN).fill_null(False).to_numpy()
     return flags
 
 
 def without_removed(rows: pa.Table) -> pa.Table:
-    """Log records without those that a later delete of their key removes whatever the order."""
+    """Drops log records that a later delete of their key removes whatever the ordering value."""
     removes = removes_of(rows)
     if not removes.any():
         return rows

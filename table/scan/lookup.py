@@ -1,4 +1,4 @@
-"""Rows by record key: files that cannot hold a key are not read, and of the others only the row groups with hits."""
+"""Looks up rows by record key. Files that cannot hold a key are not read, nor are row groups without a hit."""
 
 from collections.abc import Iterator, Sequence
 
@@ -25,15 +25,14 @@ def lookup(
     """The rows that have one of some record keys.
 
     Args:
-        table: the table.
-        keys: record keys, as in ``_hoodie_record_key``; of a key of several fields ``a:1,b:2``. One that is given
+        keys: record keys, as in ``_hoodie_record_key``; a key of several fields is ``a:1,b:2``. A key that is given
             twice counts once.
         columns: the columns wanted, in order; None means all.
         as_of: which snapshot; see `table.scan.as_of.load_snapshot`.
 
     Returns:
-        In the order of partition paths, file groups and rows. A key that no row has is left out. A key has several
-        rows where several partitions have it, or where it was inserted twice.
+        Rows in the order of partition paths, file groups and rows. A key without a row is left out. A key has several
+        rows if several partitions have it, or if it was inserted twice.
 
     Raises:
         InvalidConfigError: a key is no text, a column is not in the table, or there is no such snapshot.
@@ -72,14 +71,14 @@ def _stored_rows(plan: ScanPlan, found: FileSlice, keys: pa.Array) -> list[pa.Ta
         tables = read_slice(plan.context, found, plan.needed)
         return [rows.filter(pc.is_in(rows[RECORD_KEY], keys)).select(plan.names) for rows in tables]
     storage = plan.context.table.storage
-    # the plan has asked ranges and filters
+    # the plan has already checked key ranges and bloom filters
     base = found.base_file
     with deletion_named(storage), StoredBaseFile(storage, base.path, base.size_bytes) as file:
         return list(_rows_of(plan, file, keys))
 
 
 def _rows_of(plan: ScanPlan, file: StoredBaseFile, keys: pa.Array) -> Iterator[pa.Table]:
-    """The rows of a file that have one of the keys; of row groups without any the key column alone is read."""
+    """The rows of a file that have one of the keys. Of row groups without a hit, only the key column is read."""
     needed = plan.needed
     number = needed.get_field_index(RECORD_KEY)
     for group in range(len(file.group_rows)):

@@ -23,7 +23,7 @@ from table.view.file_group import BaseFile, CommittedInstants, FileSlice
 
 MEMORY_BYTES = 64 * 1024 * 1024
 _LOTS = 32
-MORE_ROWS = 2  # log records for each row of a piece of the base file: what a lookup costs goes by both
+MORE_ROWS = 2  # most log records per row of a piece of the base file: the cost of a lookup depends on both
 _MERGED_ROWS = 16_384  # merged at a time: merging copies them twice
 
 
@@ -33,10 +33,10 @@ class SliceReading:
 
     Attributes:
         schema: all columns of the table, meta columns first, everything nullable.
-        columns: names of those wanted, in order.
-        rules: how records of one key become one.
-        committed: which instants count.
-        memory_bytes: log records that may be held in memory (Arrow bytes). What is more goes to local disk.
+        columns: names of the columns wanted, in order.
+        rules: how records with the same key are merged.
+        committed: the instants that are visible.
+        memory_bytes: most bytes of log records (Arrow) held in memory. More go to local disk.
     """
 
     schema: pa.Schema
@@ -52,7 +52,7 @@ class SliceReading:
 
     @property
     def merged(self) -> pa.Schema:
-        """The columns wanted, and those that merging looks at."""
+        """The columns wanted, and the columns that merging needs."""
         needed = [RECORD_KEY, *filter(None, [self.rules.ordering_field])]
         if DELETE_MARKER in self.schema.names:
             needed.append(DELETE_MARKER)
@@ -64,8 +64,8 @@ class LogRecords:
     """The records of a slice's log files, in the order of their blocks.
 
     Attributes:
-        held: the first ones, in memory, in pieces; with the columns of `log_schema`.
-        rest: the others, as they are read; None where all are in memory.
+        held: the first records, in memory, in pieces; with the columns of `log_schema`.
+        rest: the other records, not yet read; None where all are in memory.
     """
 
     held: list[pa.Table]
@@ -73,7 +73,7 @@ class LogRecords:
 
     @property
     def are_held_whole(self) -> bool:
-        """Whether all are in memory, and none lacks columns."""
+        """Whether all records are in memory, and no record lacks columns."""
         return self.rest is None and all(PRESENT_COLUMN not in rows.column_names for rows in self.held)
 
 
@@ -85,7 +85,7 @@ def rules_of(config: TableConfig, schema: pa.Schema) -> MergeRules:
         schema: its columns.
 
     Raises:
-        UnsupportedTableError: how records are merged is not known here, or there are no meta columns.
+        UnsupportedTableError: the merge mode is not supported, or the table has no meta columns.
     """
     mode = mode_in_force(config.version, config.payload_class, config.extra)
     if mode is None:
@@ -115,36 +115,34 @@ def merge_slice(storage: Storage, file_slice: FileSlice, reading: SliceReading) 
     """The rows of a slice as Hudi's snapshot query shows them.
 
     Args:
-        storage: the table's.
         file_slice: of `FileGroup.merged_slice`.
-        reading: what is wanted.
+        reading: columns and rules.
 
     Returns:
-        Rows in pieces: those of the base file in its order, then those that log files alone have. Where log records
-        went to local disk, the order is another one.
+        Rows in pieces: the rows of the base file in its order, then rows that are only in log files. If log records
+        went to local disk, the order is different.
 
     Raises:
         CorruptFileError: a file or a block is damaged.
-        UnsupportedTableError: a log file holds what is not read.
+        UnsupportedTableError: a log file has a block that is not supported.
         StorageError: a file cannot be read.
     """
     yield from merge_records(storage, file_slice.base_file, load_records(storage, file_slice, reading), reading)
 
 
 def load_records(storage: Storage, file_slice: FileSlice, reading: SliceReading) -> LogRecords | None:
-    """The records of a slice's log files, as many as memory is given to.
+    """Reads the records of a slice's log files into memory, up to `SliceReading.memory_bytes`.
 
     Args:
-        storage: the table's.
         file_slice: of `FileGroup.merged_slice`.
-        reading: what is wanted.
+        reading: columns and rules.
 
     Returns:
-        The records; None where no block counts.
+        The records; None where no block is valid.
 
     Raises:
         CorruptFileError: a file or a block is damaged.
-        UnsupportedTableError: a log file holds what is not read.
+        UnsupportedTableError: a log file has a block that is not supported.
         StorageError: a file cannot be read.
     """
     blocks = find_blocks(storage, file_slice, reading.committed)
@@ -163,10 +161,10 @@ def load_records(storage: Storage, file_slice: FileSlice, reading: SliceReading)
 
 
 def _check_partial(blocks: Iterable[FoundBlock], rules: MergeRules) -> None:
-    """Refuses records that lack columns where nobody says how they are merged.
+    """Refuses records that lack columns, if the table does not define how to merge them.
 
     Raises:
-        UnsupportedTableError: there are some.
+        UnsupportedTableError: there are such records.
     """
     for found in blocks:
         if found.columns is None:
@@ -186,7 +184,7 @@ def _check_partial(blocks: Iterable[FoundBlock], rules: MergeRules) -> None:
 def merge_records(
     storage: Storage, base_file: BaseFile | None, records: LogRecords | None, reading: SliceReading
 ) -> Iterator[pa.Table]:
-    """Base file and log records merged: what `merge_slice` returns."""
+    """Merges base file and log records, as `merge_slice` returns them."""
     if records is None:
         yield from _base_rows(storage, base_file, reading.output)
         return
@@ -199,7 +197,7 @@ def merge_records(
 
 
 def newest_records(held: list[pa.Table], reading: SliceReading) -> pa.Table:
-    """Of records in the order of their blocks the one that stays of each key, deletes included; empties the list."""
+    """The winning record of each key, deletes included. Records are in the order of their blocks. Empties the list."""
     if not held:
         return log_schema(reading.merged).empty_table()
     return combine_rows(without_removed(_joined(held)), reading.rules).combine_chunks()
@@ -221,7 +219,7 @@ def _chained(held: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Tabl
 def _merge_on_disk(
     base: Iterable[pa.Table], records: Iterable[pa.Table], schema: pa.Schema, reading: SliceReading
 ) -> Iterator[pa.Table]:
-    """Base file and log records in lots by key: a lot is merged at a time."""
+    """Merges base file and log records in lots by key, one lot at a time."""
     with (
         SpilledLots(schema, _LOTS) as later,
         SpilledLots(reading.merged, _LOTS) as earlier,
@@ -234,7 +232,7 @@ def _merge_on_disk(
 
 
 def _merge(base: Iterable[pa.Table], records: list[pa.Table], reading: SliceReading) -> Iterator[pa.Table]:
-    """Base rows with the log records that fit into memory."""
+    """Merges base rows with log records that are all in memory."""
     names = list(reading.columns)
     if not records:
         yield from (rows.select(names) for rows in base)
@@ -255,7 +253,7 @@ def _merge(base: Iterable[pa.Table], records: list[pa.Table], reading: SliceRead
 
 
 def _joined(pieces: list[pa.Table]) -> pa.Table:
-    """All rows in one chunk; leaves the list empty, so that no more than one column is there twice."""
+    """All rows in one chunk. Empties the list, so that at most one column is in memory twice."""
     schema, columns = pieces[0].schema, []
     for field in schema:
         chunks = [chunk for piece in pieces for chunk in piece.column(0).chunks]
@@ -267,7 +265,7 @@ def _joined(pieces: list[pa.Table]) -> pa.Table:
 
 
 def in_pieces(batches: Iterable[pa.Table], least_rows: int) -> Iterator[pa.Table]:
-    """Rows in pieces of at least so many, but for the last one."""
+    """Rows in pieces of at least `least_rows`, except the last piece."""
     held: list[pa.Table] = []
     for rows in batches:
         held.append(rows)

@@ -1,7 +1,7 @@
-"""What a partition path says of every row below it, as an Arrow expression (pure).
+"""The conditions that a partition path guarantees for all its rows, as an Arrow expression (pure).
 
-A path is made of values by rules that lose some of them (`table.keys.keygen`). Here only what is certain is said: a
-condition that contradicts it can be true of no row of the partition.
+The rules that make a path from values lose some information (`table.keys.keygen`). The expression contains only what is
+certain. If a scan's condition contradicts it, no row of the partition can match.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ _PLAIN_KEYGENS = ("SIMPLE", "COMPLEX")
 
 
 def partition_guarantee(config: TableConfig, schema: pa.Schema, path: str) -> pc.Expression:
-    """What is true of every row of a partition.
+    """An expression that is true for every row of a partition.
 
     Args:
         config: the table's properties.
@@ -37,10 +37,10 @@ def partition_guarantee(config: TableConfig, schema: pa.Schema, path: str) -> pc
 
 
 def folder_values(config: TableConfig, schema: pa.Schema, path: str) -> Mapping[str, Any]:
-    """What partition columns show in a partition: the values that its path was made of.
+    """The values that readers show in partition columns: the values from which the path was made.
 
-    A global index that keeps rows in their path (``update.partition.path=false``) stores other values in their files.
-    Hudi 1.0.2 shows those of the path (HoodieFileGroupReaderBasedParquetFileFormat), and rules out partitions by them.
+    If a global index keeps a row in its old path (``update.partition.path=false``), the file has another value. Hudi
+    1.0.2 shows the value of the path (HoodieFileGroupReaderBasedParquetFileFormat), and prunes partitions by it.
 
     Args:
         config: the table's properties.
@@ -48,8 +48,8 @@ def folder_values(config: TableConfig, schema: pa.Schema, path: str) -> Mapping[
         path: the partition path.
 
     Returns:
-        Column -> value. A column is left out where several values could have made the path: it shows what the files
-        hold.
+        Column -> value. A column is left out if several values could have made the path; readers then show the value
+        in the file.
     """
     fields = config.partition_fields
     if config.keygen_type not in _PLAIN_KEYGENS or config.drop_partition_columns:
@@ -62,7 +62,7 @@ def folder_values(config: TableConfig, schema: pa.Schema, path: str) -> Mapping[
 
 
 def with_folder_values(rows: pa.Table, config: TableConfig, path: str) -> pa.Table:
-    """Rows of a partition as readers show them: see `folder_values`.
+    """Replaces partition columns by the values that readers show; see `folder_values`.
 
     Args:
         rows: of files of the partition.
@@ -103,5 +103,5 @@ def _parse(text: str, kind: pa.DataType) -> Any:
             value = date.fromisoformat(text)
     except ValueError:
         return None
-    # Hudi's writers spell some values otherwise, as dates by their number of days
+    # Hudi's writers spell some values differently, for example dates as a number of days
     return value if value is not None and str(value) == text else None

@@ -1,7 +1,8 @@
-"""A plan whose files stay: the reader pins its snapshot, and then looks whether a clean had already chosen its files.
+"""Protects the files of a plan: the reader pins its snapshot, then checks whether a clean has already chosen its files.
 
-A clean reads the pins after its own plan is durable (rule 10 of docs/concepts/safety.md). So of a clean and a reader
-one sees the other: a clean that is requested after the pin was written heeds it, and the reader finds the earlier ones.
+A clean reads the pins after its own plan is durable (rule 10 of docs/concepts/safety.md). So either the clean sees the
+pin or the reader sees the clean. A clean that is requested after the pin was written respects it, and the reader finds
+the cleans that were requested before.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,8 +30,7 @@ class HeldPin:
     """The pin of one reader. For one thread.
 
     Args:
-        storage: the table's.
-        pin: written just now; None where the reader has none.
+        pin: the pin, just written; None where the reader has none.
     """
 
     def __init__(self, storage: Storage, pin: Pin | None) -> None:
@@ -38,7 +38,7 @@ class HeldPin:
         self._written_s = clock.monotonic_s()
 
     def renew(self) -> None:
-        """Writes the pin again when a third of its life is over. A store that fails then shortens its life only."""
+        """Writes the pin again if a third of its lifetime is over. If the store fails, the pin only expires earlier."""
         if self._pin is None or clock.monotonic_s() - self._written_s < self._pin.lifetime_s / 3:
             return
         self._written_s = clock.monotonic_s()
@@ -48,7 +48,7 @@ class HeldPin:
             log.debug("pin_not_renewed", table=self._storage.base_uri, reason=str(error))
 
     def release(self) -> None:
-        """Takes the pin back. What a store that fails leaves behind expires."""
+        """Deletes the pin. If the store fails, the pin expires."""
         if self._pin is None:
             return
         try:
@@ -69,25 +69,24 @@ def pinned(table: HudiTable, plan: Callable[[], ScanPlan], lifetime_s: int) -> I
 
 
 def plan_pinned(table: HudiTable, plan: Callable[[], ScanPlan], lifetime_s: int) -> tuple[ScanPlan, HeldPin]:
-    """Plans a scan, and pins its snapshot. Whoever does not release the pin leaves it to expire.
+    """Plans a scan, and pins its snapshot. If the caller does not release the pin, it expires.
 
     Args:
-        table: the table.
-        plan: plans anew.
-        lifetime_s: seconds for which cleaning heeds the pin, from when it was written last; 0: no pin.
+        plan: makes a new plan.
+        lifetime_s: seconds for which cleaning respects the pin, from when it was written last; 0: no pin.
 
     Returns:
-        The plan and its pin. There is none where hudistream does not clean the table, or the reader may not write.
+        The plan and its pin. There is no pin if hudistream does not clean the table, or the reader may not write.
 
     Raises:
-        InvalidConfigError: as `plan`; or cleaning is about to delete what the snapshot needs, again and again.
+        InvalidConfigError: as `plan`; or in each attempt a clean had already chosen files of the plan.
         HudiError: as `plan`.
     """
     storage = table.storage
     for attempt in range(_TRIES):
         try:
             made = plan()
-        except TimelineMovedError:  # archival went on between the listing and the look: there is a newer snapshot
+        except TimelineMovedError:  # an instant was archived after the listing: there is a newer snapshot
             if attempt + 1 == _TRIES:
                 raise
             continue
@@ -133,7 +132,7 @@ def _is_chosen_by_clean(table: HudiTable, plan: ScanPlan) -> bool:
 
 
 def _load_plan(storage: Storage, clean: Instant) -> CleanPlan | None:
-    """The plan of a clean in any state; None where it has none, or was withdrawn since."""
+    """The plan of a clean in any state; None where the clean has none, or was withdrawn."""
     request = clean.at(State.REQUESTED)
     data = find_instant(storage, request)
     if data:
@@ -148,4 +147,4 @@ def _files_of(storage: Storage, plan: CleanPlan) -> Iterator[str]:
             try:
                 yield storage.relative(file)
             except InvalidConfigError:
-                continue  # it does not lie in the table
+                continue  # the file is outside of the table

@@ -1,4 +1,4 @@
-"""From a question to the file slices that can answer it: pruned by partition path, by key range and by bloom filter."""
+"""Plans a scan: chooses the file slices to read, pruned by partition path, key range and bloom filter."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,22 +27,22 @@ from table.view.file_group import FileSlice
 Asked = TypeVar("Asked")
 Answer = TypeVar("Answer")
 
-# Nobody reads the same footers again soon: what a reader remembers ends with its plan
+# a reader rarely needs the same footers again, so no cache outlives the plan
 _NO_CACHE = KeyCache(0)
 
 
 @dataclass(frozen=True)
 class Pruning:
-    """What a plan does not read, and why.
+    """Counts of what a plan skips, and why.
 
     Attributes:
         partitions: partition paths of the table.
-        partitions_pruned: of these, those that the condition contradicts.
+        partitions_pruned: partition paths that contradict the condition.
         files: file slices of the snapshot.
-        files_in_pruned_partitions: of these, those in pruned partitions.
-        files_pruned_by_key_range: those whose range of record keys holds none of the keys asked for.
-        files_pruned_by_bloom_filter: those whose bloom filter knows none of these keys.
-        files_without_changes: those that hold no row of the range of commits asked for.
+        files_in_pruned_partitions: slices in pruned partitions.
+        files_pruned_by_key_range: slices whose range of record keys contains none of the keys wanted.
+        files_pruned_by_bloom_filter: slices whose bloom filter contains none of these keys.
+        files_without_changes: slices that hold no row of the range of commits.
     """
 
     partitions: int = 0
@@ -59,14 +59,14 @@ class ScanPlan:
     """The slices that a scan reads, and how.
 
     Attributes:
-        context: what reading a slice needs.
+        context: needed to read a slice.
         schema: every column of the table, meta columns first, all nullable (Arrow).
         names: the columns wanted, in order.
         predicate: which rows are wanted; None means all.
         slices: by partition path, then file group.
-        as_of: instant time of the last write that is seen; None where the table has none.
-        pruning: what was left out.
-        changes: the commits of which rows are wanted; None means all.
+        as_of: instant time of the last visible write; None where the table has none.
+        pruning: what was skipped.
+        changes: the commits whose rows are wanted; None means all.
         cleans: instant times of the cleans that were completed when the timeline was listed.
     """
 
@@ -82,7 +82,7 @@ class ScanPlan:
 
     @property
     def needed(self) -> pa.Schema:
-        """The columns that are read: those wanted, and those of the condition."""
+        """The columns that are read: the columns wanted, and the columns of the condition."""
         asked = self.predicate.columns if self.predicate is not None else frozenset()
         wanted = dict.fromkeys(self.names)
         return pa.schema([self.schema.field(name) for name in (*wanted, *sorted(asked - wanted.keys()))])
@@ -100,19 +100,18 @@ def plan_scan(
     as_of: AsOf | None = None,
     since: AsOf | None = None,
 ) -> ScanPlan:
-    """Plans a scan: reads the timeline, lists folders, and reads footers where record keys are asked for.
+    """Plans a scan: reads the timeline, lists folders, and reads footers if the condition names record keys.
 
     Args:
-        table: the table.
         columns: the columns wanted, in order; None means all.
         where: which rows; see `table.scan.predicate.parse_where`.
         as_of: which snapshot; see `table.scan.as_of.load_snapshot`.
-        since: rows of later commits alone, up to `as_of`; see `table.scan.as_of.load_changes`. None means all rows.
+        since: only rows of later commits, up to `as_of`; see `table.scan.as_of.load_changes`. None means all rows.
 
     Raises:
-        UnsupportedTableError: the table's version is not 6, 8 or 9, or how it merges log files is not known; or changes
-            are asked for and rows do not say which commit wrote them.
-        InvalidConfigError: a column is not in the table, a condition cannot be asked, or there is no such snapshot or
+        UnsupportedTableError: the table's version is not 6, 8 or 9, or its merge mode for log files is not supported;
+            or `since` is given and the rows do not contain their commit time.
+        InvalidConfigError: a column is not in the table, a condition is not supported, or there is no such snapshot or
             no such range.
     """
     changes: ChangeRange | None = None
@@ -140,8 +139,8 @@ def load_read_schema(snapshot: Snapshot) -> tuple[pa.Schema | None, pa.Schema]:
     """The columns of a snapshot (Arrow).
 
     Returns:
-        As stored, without meta columns, or None where nothing was written; and as they are read: meta columns first,
-        all nullable, because what older files lack is null, whatever the newest schema says.
+        The columns as stored, without meta columns, or None where nothing was written. And the columns as they are
+        read: meta columns first, all nullable, because a column that an older file lacks is read as null.
     """
     stored = snapshot.load_schema()
     return stored, relaxed(with_meta_columns(stored) if stored is not None else pa.schema(META_FIELDS))
@@ -169,7 +168,7 @@ def checked_names(columns: Sequence[str] | None, schema: pa.Schema) -> tuple[str
 def key_columns_of(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
     """The columns whose value is the record key, as text or as a whole number.
 
-    A complex key of one field is left out: Hudi's releases spell it differently (`table.keys.keygen`).
+    A complex key of one field is left out, because Hudi's releases spell it differently (`table.keys.keygen`).
     """
     names = config.record_key_fields
     if len(names) != 1 or names[0] not in schema.names or config.keygen_type == "COMPLEX":
@@ -203,7 +202,7 @@ def _only_changed(
 def _prune_by_keys(
     storage: Storage, slices: Sequence[FileSlice], keys: pa.Array, pruning: Pruning
 ) -> tuple[list[FileSlice], Pruning]:
-    """The slices that may hold one of the keys. What log files add is not known to the footer of a base file."""
+    """The slices that may hold one of the keys. The footer of a base file does not cover the keys in log files."""
     sought = SoughtKeys(keys)
     verdicts = list(each_at_once(storage, lambda found: _verdict(storage, found, sought), slices))
     kept = [found for found, verdict in zip(slices, verdicts, strict=True) if verdict is None]
@@ -212,7 +211,7 @@ def _prune_by_keys(
 
 
 def _verdict(storage: Storage, found: FileSlice, sought: SoughtKeys) -> str | None:
-    """What says that a slice holds none of the keys; None where it may hold one."""
+    """The reason why a slice holds none of the keys; None if it may hold one."""
     if found.base_file is None or found.log_files:
         return None
     if not len(sought.keys):
@@ -227,7 +226,7 @@ def _verdict(storage: Storage, found: FileSlice, sought: SoughtKeys) -> str | No
 
 
 def each_at_once(storage: Storage, ask: Callable[[Asked], Answer], asked: Iterable[Asked]) -> Iterator[Answer]:
-    """The answers in order; several questions at a time where one of them is a request that waits."""
+    """Calls `ask` for each item and yields the answers in order. Calls run in parallel if each waits for a request."""
     if storage.calls_at_once == 1:
         yield from map(ask, asked)
         return

@@ -1,8 +1,8 @@
-"""A scan as a lazy frame of Polars: Polars says which columns and rows it needs, and the scan skips the others.
+"""A scan as a Polars lazy frame: Polars passes the columns and the condition it needs, and the scan skips the rest.
 
-What Polars asks for is an expression of its own. Those of its conditions that compare a column with a value are handed
-to the scan, which skips partitions, files and row groups by them. Polars' whole condition is applied to the rows that
-are left. So a condition that is not understood costs time, and nothing else.
+Polars passes its own expression. Conditions that compare a column with a value are passed on to the scan, which skips
+partitions, files and row groups by them. The whole Polars expression is then applied to the remaining rows. So a
+condition that this module does not understand costs only time.
 """
 
 import inspect
@@ -28,10 +28,10 @@ _EPOCH = date(1970, 1, 1)
 
 
 def scan_hudi(source: str | os.PathLike[str] | Scan, storage_options: Mapping[str, Any] | None = None) -> Any:
-    """A table as a ``polars.LazyFrame``. It reads when it is collected, each time anew.
+    """A table as a ``polars.LazyFrame``. Each time it is collected, it reads the table again.
 
     Args:
-        source: a path, for the newest snapshot; or a scan, for what `HudiTable.scan` and `HudiTable.changes` can ask.
+        source: a path, for the newest snapshot; or a scan, made by `HudiTable.scan` or `HudiTable.changes`.
         storage_options: for fsspec; a scan has its own.
 
     Raises:
@@ -72,10 +72,10 @@ def scan_hudi(source: str | os.PathLike[str] | Scan, storage_options: Mapping[st
 
 
 def _narrowed(scan: Scan, columns: list[str] | None, terms: list[Term], limit: int | None) -> Scan:
-    """The scan with what Polars asks of it."""
+    """The scan with the columns, terms and limit that Polars needs."""
     chosen = scan if columns is None else replace(scan, columns=tuple(columns))
     if scan.limit is not None:
-        # a limit comes before Polars' condition: which rows it leaves must not depend on that
+        # the scan's own limit applies before Polars' condition, so the condition must not choose the rows under it
         return chosen if limit is None else replace(chosen, limit=min(limit, scan.limit))
     if limit is not None:
         chosen = replace(chosen, limit=limit)
@@ -83,7 +83,7 @@ def _narrowed(scan: Scan, columns: list[str] | None, terms: list[Term], limit: i
 
 
 def _terms_of(predicate: Any) -> list[Term]:
-    """Conditions of which each is true of every row that Polars wants: all that is understood."""
+    """The conditions of an expression that this module understands. Each is true for every row that Polars wants."""
     if predicate is None:
         return []
     try:
@@ -126,7 +126,7 @@ def _membership(found: Any) -> Term | None:
 
 
 def _value(node: Any) -> Any:
-    """The value of a literal; None where it is not understood, or null."""
+    """The value of a literal; None if it is null, or of a form that is not understood."""
     literal = node.get("Literal") if isinstance(node, dict) else None
     if not isinstance(literal, dict):
         return None

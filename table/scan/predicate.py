@@ -1,8 +1,8 @@
-"""What a scan is to keep: an Arrow expression, and the record keys that it asks for by equality (pure).
+"""The condition of a scan: an Arrow expression, and the record keys that it compares for equality (pure).
 
 A condition is either a ``pyarrow.compute.Expression``, or the lists of tuples that pyarrow, pandas and delta-rs take.
-Arrow simplifies a condition under a guarantee, such as ``day == "2024-01-01"``. That is how it is decided here whether
-a partition can hold a row, and whether a condition asks for one key: nothing is concluded from an expression's text.
+Arrow simplifies a condition under a guarantee, such as ``day == "2024-01-01"``. This decides whether a partition can
+hold a row, and whether a condition requires one key. An expression's text alone decides nothing.
 """
 
 import ast
@@ -24,7 +24,7 @@ from table.errors import InvalidConfigError
 Where = Any  # pc.Expression | Sequence[tuple] | Sequence[Sequence[tuple]]
 
 _OPERATORS = ("=", "==", "!=", "<", ">", "<=", ">=", "in", "not in")
-_NOWHERE = LocalFileSystem()  # fragments that carry a guarantee need one; it is never asked
+_NOWHERE = LocalFileSystem()  # fragments need a file system; it is never used
 _EQUALS_TEXT = re.compile(r'\((?P<name>[^()"]+) == (?P<text>"(?:[^"\\]|\\.)*"|-?\d+)\)')
 
 
@@ -33,10 +33,10 @@ class Predicate:
     """A condition on rows, bound to the columns of a table.
 
     Attributes:
-        expression: true of the rows that are wanted.
-        columns: names of the columns that it reads, or more.
-        keys: record keys of which a wanted row has one (string array without nulls, no key twice); None where the
-            condition does not say.
+        expression: true for the rows that are wanted.
+        columns: names of the columns that it reads; may contain more.
+        keys: the only record keys that a wanted row can have (string array without nulls, no key twice); None where
+            the condition does not restrict keys.
     """
 
     expression: pc.Expression
@@ -45,12 +45,12 @@ class Predicate:
 
 
 def parse_where(where: Where, schema: pa.Schema, key_columns: Sequence[str] = ()) -> Predicate:
-    """A condition as users write it.
+    """Parses a user's condition.
 
     Args:
-        where: an expression; or tuples ``(column, operator, value)`` that are all true; or a list of such lists of
-            which one is true. Operators: ``= == != < > <= >= in``, ``not in``. Text that is compared to a date, a time
-            or a number is read as one.
+        where: an expression; or tuples ``(column, operator, value)``, which all must be true; or a list of such lists,
+            of which one must be true. Operators: ``= == != < > <= >= in``, ``not in``. Text that is compared to a date,
+            a time or a number is converted.
         schema: the table's columns (Arrow), meta columns included.
         key_columns: columns that hold the record key, as text or as a whole number.
 
@@ -69,14 +69,14 @@ def parse_where(where: Where, schema: pa.Schema, key_columns: Sequence[str] = ()
 
 
 def with_terms(where: Where | None, terms: Sequence[tuple[str, str, Any]]) -> Where | None:
-    """A condition that also asks for all of some terms.
+    """Adds terms to a condition.
 
     Args:
         where: as `parse_where`; None means all rows.
-        terms: tuples that are all true.
+        terms: tuples, which all must be true.
 
     Raises:
-        InvalidConfigError: `where` is none of the forms that are understood.
+        InvalidConfigError: `where` has an unknown form.
     """
     if not terms:
         return where
@@ -88,7 +88,7 @@ def with_terms(where: Where | None, terms: Sequence[tuple[str, str, Any]]) -> Wh
 
 
 def typed_terms(where: Where, schema: pa.Schema) -> list[list[tuple[str, str, Any]]]:
-    """Terms of which one list has to be true, with values of the columns' types.
+    """Lists of terms with values of the columns' types. All terms of at least one list must be true.
 
     Args:
         where: tuples, or lists of tuples; see `parse_where`.
@@ -115,7 +115,7 @@ def _bound(expression: pc.Expression, schema: pa.Schema, keys: pa.Array | None) 
 
 
 def _groups_of(where: Any) -> list[list[tuple[str, str, Any]]]:
-    """Lists of tuples, of which one list has to be true."""
+    """The condition as a list of lists of tuples."""
     if isinstance(where, Sequence) and not isinstance(where, (str, bytes)) and len(where):
         groups = [list(where)] if all(_is_term(term) for term in where) else [list(group) for group in where]
         if all(group and all(_is_term(term) for term in group) for group in groups):
@@ -155,14 +155,14 @@ def _typed(term: tuple[str, str, Any], schema: pa.Schema) -> tuple[str, str, Any
 
 
 def _whole(operator: str, value: float) -> int | float:
-    """A whole number that asks the same of whole numbers: Arrow would compare floats, which large ones do not fit."""
+    """An equivalent whole number for a comparison with whole numbers: Arrow would compare floats and lose precision."""
     if value.is_integer() or operator in ("<", ">="):
         return math.ceil(value)
     return math.floor(value) if operator in (">", "<=") else value
 
 
 def _value(value: Any, kind: pa.DataType, term: object) -> Any:
-    """A value to compare a column with: text becomes what the column holds."""
+    """Converts a value to the column's type for a comparison, text included."""
     if not isinstance(value, str) or not (pa.types.is_temporal(kind) or pa.types.is_primitive(kind)):
         return value
     try:
@@ -192,7 +192,7 @@ def _keys_of_term(term: tuple[str, str, Any], key_columns: Sequence[str]) -> lis
 
 
 def _keys_of_expression(where: pc.Expression, schema: pa.Schema, key_columns: Sequence[str]) -> pa.Array | None:
-    """The key that an expression asks for. The text only proposes a key; Arrow says whether another can be meant."""
+    """The key that an expression requires. Its text proposes a key; Arrow checks that no other key can match."""
     for found in _EQUALS_TEXT.finditer(str(where)):
         name, text = found["name"], found["text"]
         if name not in key_columns:
@@ -212,11 +212,11 @@ def _keys_of_expression(where: pc.Expression, schema: pa.Schema, key_columns: Se
 
 
 def which_may_hold(condition: pc.Expression, guarantees: Sequence[pc.Expression], schema: pa.Schema) -> list[int]:
-    """Numbers of the guarantees under which a condition can be true of a row.
+    """Indexes of the guarantees under which a condition can be true for a row.
 
     Args:
         condition: bound to the schema.
-        guarantees: what is known of rows.
+        guarantees: expressions, each of which is true for a set of rows.
         schema: the columns (Arrow).
     """
     parquet = ds.ParquetFileFormat()

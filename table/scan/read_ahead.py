@@ -1,4 +1,4 @@
-"""Several readers at a time whose pieces come out one reader after the other, in bounded memory."""
+"""Runs several readers at a time, and yields their pieces one reader after the other, in bounded memory."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
@@ -8,11 +8,11 @@ from table import threads
 Piece = TypeVar("Piece")
 
 _PIECES_AHEAD = 2  # of each reader
-_LOOK_S = 0.1  # how often a reader that waits for room looks whether anybody still wants its pieces
+_LOOK_S = 0.1  # how often a reader that waits for room checks whether the consumer still wants its pieces
 
 
 class _End:
-    """What a reader leaves behind its last piece."""
+    """The mark that a reader puts after its last piece."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
@@ -22,11 +22,11 @@ def read_ahead(readers: Sequence[Callable[[], Iterator[Piece]]], at_once: int) -
     """The pieces of all readers, in the order of the readers.
 
     Args:
-        readers: each opens what it reads when it is called, and closes it when it ends.
-        at_once: how many read at the same time, the first one included.
+        readers: each opens its input when it is called, and closes it when it ends.
+        at_once: how many readers run at the same time, the first one included.
 
     Raises:
-        Exception: as the reader whose turn it is.
+        Exception: the error of a reader, when its turn comes.
     """
     if at_once == 1 or len(readers) == 1:
         for reader in readers:

@@ -1,8 +1,8 @@
-"""The rows of a plan: Arrow reads many files at a time, ahead of its reader by a bounded number of batches.
+"""Reads the rows of a plan: Arrow reads many files at a time, and a bounded number of batches ahead.
 
-Files whose columns Arrow can bring into the table's types by itself are read as one dataset: it skips row groups by
-their statistics, decodes on all cores and keeps the order. The others (older files with other types, slices with log
-files) are read one by one, several at a time.
+Files whose columns Arrow can convert to the table's types are read as one dataset. Arrow skips row groups by their
+statistics, decodes on all cores and keeps the order. Other slices (older files with other types, slices with log files)
+are read alone, several at a time.
 """
 
 import os
@@ -36,7 +36,7 @@ class _Opened:
 
     Attributes:
         found: the slice.
-        fragment: its base file, where Arrow reads it by itself.
+        fragment: its base file, if Arrow reads it in a dataset.
     """
 
     found: FileSlice
@@ -48,7 +48,7 @@ def read_batches(plan: ScanPlan, limit: int | None = None) -> Iterator[pa.Record
 
     Args:
         plan: of the scan.
-        limit: most rows; None means all.
+        limit: the largest number of rows; None means all.
 
     Raises:
         CorruptFileError, StorageError: a file cannot be decoded or read.
@@ -93,7 +93,7 @@ def _all_batches(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
 
 
 def _runs(plan: ScanPlan) -> Iterator[list[_Opened]]:
-    """Neighbours that are read in the same way, open while they are read."""
+    """Groups neighbouring slices that are read in the same way. Their files stay open while they are read."""
     needed = plan.needed
     for at in range(0, len(plan.slices), FILES_AT_ONCE):
         window = plan.slices[at : at + FILES_AT_ONCE]
@@ -138,11 +138,11 @@ def open_slices(plan: ScanPlan, window: Sequence[FileSlice], needed: pa.Schema, 
 
 
 def reads_as(stored: pa.Schema, wanted: pa.Schema) -> bool:
-    """Whether Arrow's dataset reader brings a file's columns into the types wanted, as Hudi would.
+    """Whether Arrow's dataset reader converts a file's columns to the types wanted, as Hudi does.
 
     Args:
         stored: the file's columns.
-        wanted: the columns to be read; one that the file lacks is null.
+        wanted: the columns to be read; a column that the file lacks is read as null.
     """
     for field in wanted:
         if stored.names.count(field.name) > 1:
@@ -170,13 +170,13 @@ def _scanner(plan: ScanPlan, run: Sequence[_Opened]) -> ds.Scanner:
 
 
 def _files_ahead(run: Sequence[_Opened]) -> int:
-    """How many files are decoded at a time: several small ones, one where a row group is large."""
+    """How many files are decoded at a time: several if row groups are small, one if they are large."""
     groups = (group.total_byte_size for one in run if one.fragment is not None for group in one.fragment.row_groups)
     return max(1, min(_MOST_FILES_AHEAD, _BYTES_AHEAD // max(1, max(groups, default=0))))
 
 
 def _read_alone(plan: ScanPlan, run: Sequence[_Opened]) -> Iterator[pa.Table]:
-    """Rows of slices that are not read as one dataset: a slice to a core."""
+    """Rows of slices that are not read as one dataset: one slice per core."""
     readers = [partial(_read_one, plan, opened.found) for opened in run]
     yield from read_ahead(readers, min(_MOST_FILES_AHEAD, os.cpu_count() or 1))
 
@@ -189,13 +189,13 @@ def _read_one(plan: ScanPlan, found: FileSlice) -> Iterator[pa.Table]:
 
 
 def _shown(plan: ScanPlan, rows: pa.Table) -> pa.Table:
-    """The columns wanted, in order, with the table's types to the letter."""
+    """The columns wanted, in order, with exactly the table's types."""
     return pa.Table.from_arrays([rows.column(name) for name in plan.names], schema=plan.shown)
 
 
 @contextmanager
 def _damage_named(plan: ScanPlan, run: Sequence[_Opened]) -> Iterator[None]:
-    """Arrow does not say which of several files is damaged: they are read again one by one until one fails."""
+    """Names the damaged file. Arrow does not name it, so the files are read again one by one until one fails."""
     try:
         yield
     except HudiError:

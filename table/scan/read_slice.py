@@ -1,4 +1,4 @@
-"""The rows of one file slice, as a snapshot reader sees them."""
+"""Reads the rows of one file slice, merged as in a snapshot query."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,11 +18,11 @@ from table.view.file_group import CommittedInstants, FileSlice
 
 @dataclass(frozen=True)
 class SliceContext:
-    """What reading a slice needs besides the slice. Small and picklable: it goes to workers.
+    """All that is needed to read a slice, besides the slice. Small and picklable: it is sent to workers.
 
     Attributes:
         table: the table.
-        committed: which instants count: blocks of log files name theirs.
+        committed: the visible instants, which decide which blocks of log files are valid.
         stored: the table's columns without meta columns (Arrow), as of the snapshot; None where nothing was written.
     """
 
@@ -32,30 +32,29 @@ class SliceContext:
 
 
 def check_readable(table: HudiTable, found: FileSlice, schema: pa.Schema) -> None:
-    """Refuses a slice that `read_slice` cannot read, before a row of another one is given out.
+    """Refuses a slice that `read_slice` cannot read, before rows of another slice are returned.
 
     Args:
-        table: the table.
         found: the slice.
         schema: every column of the table.
 
     Raises:
-        UnsupportedTableError: the slice has log files, and how the table merges them is not known.
+        UnsupportedTableError: the slice has log files, and the table's merge mode is not supported.
     """
     if found.log_files:
         rules_of(table.config, schema)
 
 
 def read_slice(context: SliceContext, found: FileSlice, schema: pa.Schema) -> Iterator[pa.Table]:
-    """All rows of a slice, merged, some ten thousand at a time. Every reader of log files goes through here.
+    """All rows of a slice, merged, some ten thousand at a time. All readers of log files use this function.
 
     Args:
         context: of the snapshot.
         found: the slice, of `FileGroup.merged_slice`.
-        schema: the columns wanted, as the table has them (Arrow, all nullable); ones that a file lacks are null.
+        schema: the columns wanted, with the table's types (Arrow, all nullable); a column that a file lacks is null.
 
     Raises:
-        UnsupportedTableError: a log file holds what is not read.
+        UnsupportedTableError: a log file has a block that is not supported.
         CorruptFileError, StorageError: a file cannot be decoded or read.
     """
     if found.log_files:
@@ -75,10 +74,10 @@ def read_slice(context: SliceContext, found: FileSlice, schema: pa.Schema) -> It
 
 @contextmanager
 def deletion_named(storage: Storage) -> Iterator[None]:
-    """Says why a file that a snapshot shows is not there.
+    """Explains why a file of a snapshot is missing.
 
     Raises:
-        StorageError: in place of FileNotFoundError; names the file and the way out.
+        StorageError: in place of FileNotFoundError; names the file and a remedy.
     """
     try:
         yield

@@ -15,7 +15,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> pa.Table:
-    """The table's latest snapshot, whole, in memory. `HudiTable.scan` can do more.
+    """The table's latest snapshot, completely in memory. `HudiTable.scan` has more options.
 
     Args:
         path: the table.
@@ -28,7 +28,7 @@ def read_table(
 
     Raises:
         TableNotFoundError: when there is no table.
-        UnsupportedTableError: when the version is not 6, 8 or 9, or log files hold what is not read.
+        UnsupportedTableError: the version is not 6, 8 or 9, or a log file has a block that is not supported.
         CorruptFileError: when a file is damaged.
         InvalidConfigError: when a column is not in the table.
     """

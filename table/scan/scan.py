@@ -1,4 +1,4 @@
-"""Scan: a question to a table as a value. It reads nothing until its rows are asked for."""
+"""Scan: a query of a table as a value. It reads nothing before its rows are needed."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,20 +24,21 @@ from table.view.file_group import FileSlice
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """Rows of a snapshot, or of a range of commits. Immutable and picklable; every method that gives rows plans anew.
+    """Rows of a snapshot, or of a range of commits. Immutable and picklable. Each method that returns rows plans again.
 
     Attributes:
         table: the table.
         columns: the columns wanted, in order; None means all, the five meta columns first.
-        where: which rows: a ``pyarrow.compute.Expression``; or tuples ``(column, operator, value)`` that are all true;
-            or a list of such lists of which one is true. None means all.
+        where: which rows: a ``pyarrow.compute.Expression``; or tuples ``(column, operator, value)``, which all must be
+            true; or a list of such lists, of which one must be true. None means all.
         as_of: which snapshot: an instant time, an ISO time, a date or a datetime; None means the newest one at the
             moment of reading.
-        limit: most rows; None means all. Which ones come first is the order of partition paths and file groups.
-        since: rows that later commits wrote, up to `as_of`; None means all rows. With it, `as_of` None means as far as
-            every write is completed.
-        pin_s: seconds for which cleaning leaves the files of the snapshot alone. A read that renews or ends its pin
-            does so by itself; what outlives the call (`to_dataset`, `to_duckdb`, `splits`) has so long. 0: no pin.
+        limit: the largest number of rows; None means all. Rows come in the order of partition paths and file groups.
+        since: only rows that later commits wrote, up to `as_of`; None means all rows. With `since`, `as_of` None means
+            the last commit before which no write is pending.
+        pin_s: seconds for which cleaning keeps the files of the snapshot. Reads within one call renew and release the
+            pin themselves. Results that outlive the call (`to_dataset`, `to_duckdb`, `splits`) must be read within this
+            time. 0: no pin.
     """
 
     table: HudiTable
@@ -74,14 +75,15 @@ class Scan:
         """The slices that are read, and what was pruned before a row is read.
 
         Raises:
-            UnsupportedTableError: the table's version is not 6, 8 or 9, or how it merges log files is not known.
-            InvalidConfigError: a column is not in the table, the condition cannot be asked, or there is no such
-                snapshot or range; the error names what there is.
+            UnsupportedTableError: the table's version is not 6, 8 or 9, or its merge mode for log files is not
+                supported.
+            InvalidConfigError: a column is not in the table, the condition is not supported, or there is no such
+                snapshot or range; the error names the ones that exist.
         """
         return plan_scan(self.table, self.columns, self.where, self.as_of, self.since)
 
     def plan_pinned(self) -> ScanPlan:
-        """As `plan`; and cleaning leaves the files of the snapshot alone for `pin_s` seconds.
+        """As `plan`. In addition, cleaning keeps the files of the snapshot for `pin_s` seconds.
 
         Raises:
             HudiError: as `plan`.
@@ -89,7 +91,7 @@ class Scan:
         return plan_pinned(self.table, self.plan, self.pin_s)[0]
 
     def pinned_for(self, seconds: int) -> "Scan":
-        """The same scan with another `pin_s`: for rows that are read long after they were asked for.
+        """The same scan with another `pin_s`, for rows that are read long after the call.
 
         Args:
             seconds: at most a day; 0: no pin.
@@ -100,7 +102,7 @@ class Scan:
         """All rows in memory.
 
         Returns:
-            Columns with the table's types, all nullable. What older files lack is null.
+            Columns with the table's types, all nullable. A column that an older file lacks is null.
 
         Raises:
             HudiError: as `plan`; CorruptFileError where a file cannot be decoded.
@@ -172,7 +174,7 @@ class Scan:
         return pl.from_arrow(self.to_arrow())
 
     def count(self) -> int:
-        """How many rows there are. Where no log file and no condition decides, footers say it.
+        """How many rows there are. Without log files and without a condition, only footers are read.
 
         Raises:
             HudiError: as `to_arrow`.
@@ -185,10 +187,10 @@ class Scan:
         return rows
 
     def to_duckdb(self, connection: Any = None, name: str = "t") -> Any:
-        """Makes the rows known to a DuckDB connection as a view.
+        """Registers the rows in a DuckDB connection as a view.
 
-        DuckDB reads the files when it is asked, and pushes columns and filters down. Where `to_dataset` cannot serve
-        (a limit, files with other types), the rows are read now.
+        DuckDB reads the files when the view is queried, and pushes columns and filters down. If `to_dataset` is not
+        possible (a limit, files with other types), the rows are read at once.
 
         Args:
             connection: of DuckDB; None: a new one, in memory.
@@ -215,11 +217,11 @@ class Scan:
         return connection
 
     def splits(self) -> tuple[ScanSplit, ...]:
-        """The scan in parts that can be read anywhere: one for each file slice. Picklable.
+        """The scan in parts that any process can read: one for each file slice. Picklable.
 
         Raises:
             HudiError: as `plan`.
-            InvalidConfigError: there is a limit, which parts that do not know of each other cannot keep.
+            InvalidConfigError: there is a limit, which independent parts cannot keep.
         """
         if self.limit is not None:
             raise InvalidConfigError(f"limit={self.limit}: parts of a scan cannot keep a limit; take it from the rows")
@@ -227,7 +229,7 @@ class Scan:
         return tuple(ScanSplit.of(plan, found) for found in plan.slices)
 
     def explain(self) -> ScanExplanation:
-        """What is read and what was pruned, counted. Reads the footers of the files that are left."""
+        """Counts what is read and what is pruned. Reads the footers of the files that are not pruned."""
         return explain_plan(self.plan())
 
 

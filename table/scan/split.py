@@ -1,4 +1,4 @@
-"""ScanSplit: the part of a scan that one file slice answers. It can be read in another process, by any engine."""
+"""ScanSplit: the part of a scan for one file slice. It can be read in another process, by any engine."""
 
 from dataclasses import dataclass, replace
 
@@ -13,10 +13,10 @@ from table.view.file_group import FileSlice
 
 @dataclass(frozen=True, eq=False)
 class ScanSplit:
-    """One file slice, and what is wanted of it. Immutable and picklable; holds no open file.
+    """One file slice, with the columns and rows wanted. Immutable and picklable; has no open file.
 
     Attributes:
-        context: what reading a slice needs.
+        context: needed to read a slice.
         found: the slice.
         table_schema: every column of the table (Arrow).
         names: the columns wanted, in order.
@@ -31,7 +31,7 @@ class ScanSplit:
 
     @staticmethod
     def of(plan: ScanPlan, found: FileSlice) -> "ScanSplit":
-        """The part of a plan that a slice answers. Only the replacements of its partition travel with it."""
+        """The part of a plan for one slice. It contains only the replaced file groups of the slice's partition."""
         return ScanSplit(_narrowed(plan.context, found), found, plan.schema, plan.names, plan.predicate)
 
     @property

@@ -1,4 +1,4 @@
-"""A record key as the table's files spell it, for writers that must spell theirs alike."""
+"""Finds a record key in the table's files, for writers that must encode keys in the same way."""
 
 import pyarrow as pa
 
@@ -9,7 +9,7 @@ from table.snapshot import Snapshot
 
 
 def find_stored_key(snapshot: Snapshot) -> str | None:
-    """A record key, if the spelling of the table's keys must be checked; None otherwise, and for an empty table.
+    """A record key, if the encoding of the table's keys must be checked; None otherwise, and for an empty table.
 
     Raises:
         CorruptFileError, StorageError: the file that was opened is damaged, or the store fails.

@@ -88,7 +88,6 @@ class TableService(Protocol[PlanT]):
         """Carries a plan out; can be repeated by whoever finds it.
 
         Args:
-            table: the table.
             plan: as `plan` gave it.
             spread: has pieces of work done on other machines; None: there are none.
 

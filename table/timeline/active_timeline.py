@@ -28,7 +28,6 @@ def load_timeline(storage: Storage, layout: TimelineLayout = LAYOUT_1) -> Timeli
     longer than some tries, the last listing is taken as it is: to wait could stop writers and readers for minutes.
 
     Args:
-        storage: the table's.
         layout: the table's: `HudiTable.load_timeline` gives it.
     """
     parse, folder = layout.names.parse, layout.names.folder
@@ -48,7 +47,6 @@ def list_temporaries(storage: Storage, now_ms: int, layout: TimelineLayout = LAY
     """Paths of half-written files of processes that died while they created one, relative to the table.
 
     Args:
-        storage: the table's.
         now_ms: the store's time: a machine's own clock may be ahead, and would take a live one for dead.
         layout: the table's.
     """
@@ -127,7 +125,6 @@ def request_and_list(
     reader that follows the table reads up to the first pending write, and would never read what comes below.
 
     Args:
-        storage: the table's.
         timeline: as loaded.
         action: what is requested.
         zone: the table's.
@@ -180,7 +177,6 @@ def complete_instant(storage: Storage, instant: Instant, content: bytes, complet
     """Moves an inflight instant to completed: from here on what it did is visible.
 
     Args:
-        storage: the table's.
         instant: inflight.
         content: of the completed file.
         completion_time: part of the file's name in timeline layout 2, and decided before, once for all who complete the

@@ -19,7 +19,6 @@ class CommitCache:
     """Commits of one table by instant: time, action and state. For one thread.
 
     Args:
-        storage: the table's.
         most_bytes: of decoded commits, estimated; those asked for least recently go first, and the last one stays.
 
     Attributes:

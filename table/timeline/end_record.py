@@ -122,7 +122,6 @@ def decide_end(storage: Storage, wanted: EndRecord) -> EndRecord:
     """Decides how an instant ends, unless somebody has.
 
     Args:
-        storage: the table's.
         wanted: the end that the caller wants.
 
     Returns:

@@ -63,7 +63,6 @@ class TimelineLayout(Protocol):
         """Where retired instants are.
 
         Args:
-            storage: the table's.
             folder: `TableConfig.archive_folder` of the table.
         """
 

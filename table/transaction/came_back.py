@@ -1,8 +1,9 @@
 """Completed files that came back after their commit was archived.
 
-Whoever carries an end out looks for the inflight file, and then creates the completed one. If it pauses in between,
-another writer carries the end out, and archival retires the commit. Then the completed file is absent, and is created a
-second time. It would move the line of visibility back: commits that were archived since would not count any more.
+A process that carries out an end looks for the inflight file, and then creates the completed file. If it is paused in
+between, another writer may carry out the end, and archival may retire the commit. Then the completed file is absent,
+and the paused process creates it a second time. That file would move the line of visibility back: commits that were
+archived since would not count any more.
 """
 
 from table.log import get_logger
@@ -16,7 +17,9 @@ log = get_logger("hudistream.transaction")
 
 
 def find_returned(timeline: Timeline) -> tuple[Instant, ...]:
-    """Completed writes that have no other file on the timeline (pure). An archival that is under way leaves such, too.
+    """Completed writes that have no other file on the timeline (pure).
+
+    An archival that is under way leaves such writes, too.
 
     Args:
         timeline: the active one.
@@ -26,7 +29,9 @@ def find_returned(timeline: Timeline) -> tuple[Instant, ...]:
 
 
 def delete_returned(snapshot: Snapshot) -> Snapshot:
-    """Deletes completed files that came back. What is in no archive stays: older versions of Hudi requested no commits.
+    """Deletes completed files that came back.
+
+    A completed file whose instant is in no archive stays: older versions of Hudi requested no commits.
 
     Args:
         snapshot: the table as it is now.

@@ -39,7 +39,7 @@ Checkpoints = Mapping[str, CommittedBatch]
 
 
 def decode_checkpoints(extra: Mapping[str, str]) -> dict[str, CommittedBatch]:
-    """Sink id -> last batch, from one commit's extra metadata. What cannot be read is not there."""
+    """Sink id -> last batch, from one commit's extra metadata. Entries that cannot be read are left out."""
     found: dict[str, CommittedBatch] = {}
     for sink_id, batch_id in _json_map(extra.get(HUDI_KEY)).items():
         if str(batch_id).lstrip("-").isdigit():
@@ -50,7 +50,7 @@ def decode_checkpoints(extra: Mapping[str, str]) -> dict[str, CommittedBatch]:
             ours = CommittedBatch(
                 entry["batch_id"], entry.get("query_id"), operation=operation if isinstance(operation, str) else None
             )
-            # a commit of Hudi's own sink for the same id may be newer than what it carried along
+            # a commit of Hudi's own sink for the same id may be newer than the entry of ours that it carried along
             if sink_id not in found or ours.batch_id >= found[sink_id].batch_id:
                 found[sink_id] = ours
     return found
@@ -70,9 +70,9 @@ def checkpoints_of_commit(extra: Mapping[str, str], operation: str) -> dict[str,
 
 
 def batch_of_commit(extra: Mapping[str, str]) -> tuple[str, CommittedBatch] | None:
-    """The stream's batch that a commit is: sink id and batch. None for a write outside of a stream.
+    """The stream's batch that a commit wrote: sink id and batch. None for a write outside of a stream.
 
-    Every commit carries the entries of all sinks along; which one is its own stands beside them.
+    Every commit carries the entries of all sinks along. `SINK_KEY` says which entry is its own.
     """
     sink_id = extra.get(SINK_KEY)
     found = decode_checkpoints(extra)
@@ -152,5 +152,5 @@ def already_committed(last: CommittedBatch | None, batch_id: int, query_id: str 
 
 
 def next_checkpoints(carried: Checkpoints, sink_id: str, batch: CommittedBatch) -> dict[str, CommittedBatch]:
-    """What the next commit is to say: all that was known, and this batch."""
+    """The entries of the next commit: all known ones, and this batch."""
     return {**carried, sink_id: batch}

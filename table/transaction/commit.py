@@ -1,7 +1,7 @@
-"""One commit among others: request, begin, end. The order of these calls is what safety rests on.
+"""The life of a commit: request, begin, end. Safety rests on the order of these calls.
 
-A batch is visible exactly when its completed file exists. Whether it will exist is decided by its end
-record (rule 3): commit or rollback, whichever is written first.
+A batch is visible exactly when its completed file exists. The end record of the instant decides whether that file
+will exist (rule 3): commit or rollback, whichever is written first.
 """
 
 from collections.abc import Callable, Mapping
@@ -54,9 +54,9 @@ from table.transaction.provisional import settle_compactions
 from table.transaction.store_clock import wait_past_completed, wait_until_reached
 
 WRITER_KEY = "hudistream.writer"
-_TRIES = 100  # others may take the next place so often
-_MOVES = 5  # of the timeline while it is read
-_LOOKS = 6  # at a commit of another writer that has its place and has not ended: three seconds
+_TRIES = 100  # times that other writers may take the next place first
+_MOVES = 5  # times that the timeline may change while it is read
+_LOOKS = 6  # times to look whether the commit in the last place has ended: three seconds
 
 log = get_logger("hudistream.commit")
 
@@ -70,21 +70,21 @@ def begin_commit(
 ) -> PendingCommit:
     """Requests a commit, and moves it to inflight with the writer's name in it.
 
-    Its heartbeat is there before the request is, so no writer sees a pending write without one. Before the request it
-    is opened for its tasks, too, and is never opened again. The batch is planned from the timeline that is listed after
-    the request (`PendingCommit.seen`). From the request on, archival keeps what the batch has not seen: the heartbeat
-    says from which time on (rule 15).
+    The heartbeat is created before the request, so no writer sees a pending write without one. The instant is also
+    opened for its tasks before the request, and is never opened again. The batch is planned from the timeline that is
+    listed after the request (`PendingCommit.seen`). From the request on, archival keeps the writes that the batch has
+    not seen: the heartbeat holds the time from which they begin (rule 15).
 
     Args:
         snapshot: the table, loaded after failed writes were rolled back.
         operation: Hudi's name, upper case.
-        identity: who writes.
-        lease: its hold on the table.
-        action: REPLACE_COMMIT for what replaces file groups.
+        identity: the writer.
+        lease: the writer's hold on the table.
+        action: REPLACE_COMMIT for a batch that replaces file groups.
 
     Raises:
-        CommitConflictError: another write is pending beside a single writer, or a later compaction. Nothing is left
-            behind.
+        CommitConflictError: another write is pending although this writer holds the table alone, or a later compaction
+            is pending. Nothing is left behind.
     """
     storage = snapshot.storage
     _check_compactions(snapshot.timeline, clock.format_instant_time(clock.now_ms(), snapshot.config.timezone))
@@ -111,9 +111,10 @@ def begin_commit(
 
 
 def _check_alone(before: Timeline, now: Timeline, instant: Instant) -> None:
-    """Refuses to write beside somebody else: both listed the timeline before either requested (rule 7).
+    """Refuses to write beside another pending write: both writers listed the timeline before either requested (rule 7).
 
-    What was completed before is being archived: a listing that is not of one moment may show its inflight file alone.
+    An instant that was completed in `before` is being archived: a listing is not atomic, and may show its inflight
+    file alone.
     """
     pending = now.pending_of(Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
     others = [i for i in pending if i != instant and not before.contains(i.at(State.COMPLETED))]
@@ -139,7 +140,7 @@ def _check_compactions(timeline: Timeline, time: str) -> None:
 
 
 def _check_clusterings(before: Timeline, now: Snapshot) -> None:
-    """Refuses to write beside a clustering that was requested since the caller looked: it will not know our files."""
+    """Refuses to write beside a clustering that was requested since `before`: its plan does not contain our files."""
     for pending in now.timeline.pending_of(Action.REPLACE_COMMIT, Action.CLUSTERING):
         if before.find(pending.time, pending.action) is None and is_clustering(now, pending):
             raise ActionPendingError(
@@ -149,13 +150,14 @@ def _check_clusterings(before: Timeline, now: Snapshot) -> None:
 
 
 class _HeartbeatClaim:
-    """Claims the time of a commit by its heartbeat: who creates the file has the time, and its request.
+    """Claims the time of a commit by its heartbeat: the writer that creates the file may request this time.
 
-    The instant is opened for its tasks then, before its request is visible. A rollback fences what it has seen
-    requested, so no writer that paused in between opens an instant again that is over (rule 5).
+    The instant is opened for its tasks at the same moment, before its request is visible. A rollback fences instants
+    that it has seen requested. So a writer that was paused in between cannot open an instant again that is over
+    (rule 5).
 
     Attributes:
-        time: the one that is claimed.
+        time: the claimed time.
         sight: the least time of a write that the batch may not see.
     """
 
@@ -178,12 +180,11 @@ class _HeartbeatClaim:
 
 
 def _withdraw_begin(table: HudiTable, time: str | None, action: Action) -> None:
-    """Takes back what a failed begin made. What cannot be taken back is rolled back by the next batch.
+    """Deletes the files that a failed begin made. The next batch rolls back the instant if that fails.
 
     Args:
-        table: the table.
-        time: the one that was claimed; of no other time anything is deleted.
-        action: what was requested.
+        time: the claimed time; files of other times are not deleted.
+        action: the requested action.
     """
     if time is None:
         return
@@ -198,7 +199,7 @@ def _withdraw_begin(table: HudiTable, time: str | None, action: Action) -> None:
 
 
 def withdraw_commit(pending: PendingCommit) -> None:
-    """Takes back a commit for which nothing was written: an empty batch leaves no instant."""
+    """Withdraws a commit for which nothing was written: an empty batch leaves no instant."""
     storage = pending.seen.storage
     storage.fence(pending.time)
     for marker in list_markers(storage, pending.time):
@@ -216,19 +217,20 @@ def complete_commit(
     build_extra: Callable[[Snapshot], Mapping[str, str]],
     lease: Lease,
 ) -> CompletedCommit | LostCommit:
-    """Makes a commit visible, or leaves it invisible where another writer got in between.
+    """Makes a commit visible, or leaves it invisible if it conflicts with what other writers did meanwhile.
 
     Args:
         pending: the commit.
-        written: files that belong to it, and file groups that it replaces.
+        written: the files that it wrote, and the file groups that it replaces.
         schema: the table's Avro schema without meta columns.
         build_extra: makes ``extraMetadata`` from the table as it is now.
         lease: the writer's hold on the table.
 
     Raises:
         InstantEndedError: another writer rolled the instant back.
-        TableHeldError, WriteConflictError: the lease or the lock was lost, or others committed again and again.
-        CommitOutcomeUnknownError: the end is decided, or may be, and was not carried out; whoever comes next does.
+        TableHeldError, WriteConflictError: the lease or the lock was lost, or other writers committed again and again.
+        CommitOutcomeUnknownError: the end is decided, or may be, and was not carried out; the next batch carries it
+            out.
     """
     table = pending.seen.table
     with guarded(table, Step.COMPLETE) as held:
@@ -250,7 +252,10 @@ def complete_commit(
 
 
 def _look_again(pending: PendingCommit, written: CommitMetadata, schema: str) -> tuple[Snapshot, CommitFacts]:
-    """The table as it is now, and what its timeline says; listed again where it changed while its files were read."""
+    """The table as it is now, and the facts that its timeline holds.
+
+    Lists the timeline again if it changed while its files were read.
+    """
     for _ in range(_MOVES):
         now = pending.seen.again()
         with suppress(TimelineMovedError):
@@ -260,7 +265,7 @@ def _look_again(pending: PendingCommit, written: CommitMetadata, schema: str) ->
 
 
 def _settle_last(table: HudiTable, owner: str) -> Place:
-    """The last place in the commit order, once the commit there has ended: its writer is given time, then ended for.
+    """The last place in the commit order, once the commit there has ended. Waits for its writer, then decides the end.
 
     Raises:
         CommitOutcomeUnknownError, StorageError: the store fails.
@@ -305,14 +310,14 @@ def _decide_and_complete(snapshot: Snapshot, pending: PendingCommit, metadata: C
 
 
 def carry_out_commit(table: HudiTable, end: EndRecord) -> Instant:
-    """Carries out an end that says "commit". Can be repeated, and by several at once (rule 4).
+    """Carries out an end that says "commit". Can be repeated, also by several processes at once (rule 4).
 
-    First nobody can publish another file of the instant; then what failed attempts left is deleted; only then
-    the completed file is created. So no stray file ever stands beside a commit.
+    First the instant is fenced, so that no task can publish another file of it. Then the files that failed attempts
+    left are deleted. Only then the completed file is created. So no stray file ever stands beside a commit.
 
     Raises:
-        CommitConflictError: a foreign writer rolled the instant back meanwhile.
-        CommitOutcomeUnknownError, StorageError: the store fails; to be carried out again.
+        CommitConflictError: another engine rolled the instant back meanwhile.
+        CommitOutcomeUnknownError, StorageError: the store fails; the end must be carried out again.
     """
     storage, time = table.storage, end.time
     storage.fence(time)
@@ -323,7 +328,7 @@ def carry_out_commit(table: HudiTable, end: EndRecord) -> Instant:
     wait_until_reached(table, end)
     completed = complete_instant(storage, begun, end.content, end.completion_time)
     if not storage.exists(begun.path):
-        # a foreign rollback passed us by, and what it deleted is not there to be seen; or archival did
+        # between the two looks another engine rolled the instant back, or archival retired it
         return _find_outcome(table, end)
     return completed
 
@@ -338,11 +343,11 @@ def delete_strays(storage: Storage, time: str, referenced: frozenset[str]) -> No
 
 
 def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
-    """What became of an instant whose inflight file is not there any more.
+    """The outcome of an instant whose inflight file does not exist any more.
 
     Raises:
-        CommitConflictError: a foreign writer rolled it back.
-        CommitOutcomeUnknownError: nobody can tell.
+        CommitConflictError: another engine rolled it back.
+        CommitOutcomeUnknownError: neither the timeline nor the archive shows what became of it.
     """
     storage, time = table.storage, end.time
     snapshot = Snapshot.load(table)
@@ -362,6 +367,6 @@ def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
 
 
 def clean_up_commit(storage: Storage, instant_time: str, stats: tuple[WriteStat, ...]) -> None:
-    """Removes heartbeat and markers of a completed commit, markers last: their sweep finds what is left."""
+    """Removes the heartbeat and the markers of a completed commit. Markers go last: a sweep finds leftovers by them."""
     delete_heartbeat(storage, instant_time)
     forget_committed(storage, instant_time, frozenset(stat.path for stat in stats))

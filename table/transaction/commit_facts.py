@@ -1,4 +1,4 @@
-"""What a commit looks at before it becomes visible, read from the store; `conflicts` beside it judges."""
+"""Reads from the store what decides whether a commit may become visible; `conflicts` judges it."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -43,7 +43,7 @@ class PendingCommit:
 
     @property
     def compactions(self) -> tuple[Instant, ...]:
-        """Those that are pending beside it."""
+        """The compactions that are pending beside it."""
         return self.seen.timeline.pending_of(Action.COMPACTION)
 
 
@@ -53,14 +53,14 @@ def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetad
     Args:
         snapshot: the table as it is now.
         pending: the commit.
-        metadata: what it is to hold.
-        schema: the Avro schema that it was written with.
+        metadata: of the commit.
+        schema: the Avro schema that the commit was written with.
     """
     storage, timeline, seen = snapshot.storage, snapshot.timeline, pending.seen.timeline
     known = {(i.time, i.action) for i in seen if i.is_completed}
     newer = [i for i in timeline.completed_writes if (i.time, i.action) not in known]
     new_rollbacks = [i for i in timeline if i.action is Action.ROLLBACK and (i.time, i.action) not in known]
-    # a clean that was pending already, and still is, looks at the snapshot before it deletes
+    # a clean that was pending when the commit began, and still is, looks at the snapshot before it deletes
     waiting = {i.time for i in seen.pending_of(Action.CLEAN)} & {i.time for i in timeline.pending_of(Action.CLEAN)}
     cleaned: set[str] = set()
     for instant in timeline:
@@ -117,7 +117,7 @@ def is_clustering(snapshot: Snapshot, instant: Instant) -> bool:
 
 
 def _is_there(timeline: Timeline, compaction: Instant) -> bool:
-    """Whether a compaction is pending or completed; one that archival took lies before the timeline's first instant."""
+    """Whether a compaction is pending or completed. An archived one has a time before the timeline's first instant."""
     found = timeline.find(compaction.time, Action.COMPACTION)
     return found is not None or compaction.time < (timeline.first_active_time or "")
 
@@ -128,7 +128,7 @@ def _base_file_of(stat: WriteStat) -> str | None:
 
 
 def missing_since(before: Timeline, now: Timeline) -> frozenset[str]:
-    """Completed writes that were there and are not any more, but for those that archival took: the oldest."""
+    """Completed writes in `before` that are not in `now`, without the oldest ones, which archival took."""
     first = now.first_active_time
     lost = before.committed_times - now.committed_times
     if first is None:
@@ -140,7 +140,6 @@ def load_cleaned(storage: Storage, clean: Instant) -> frozenset[str]:
     """Paths that a clean deletes or has deleted, relative to the table.
 
     Args:
-        storage: the table's.
         clean: in any state.
 
     Raises:
@@ -183,10 +182,10 @@ def load_rolled_back_time(snapshot: Snapshot, rollback: Instant) -> str:
 
 
 def _load_undone(snapshot: Snapshot, rollback: Instant) -> str:
-    """As `load_rolled_back_time`, of a rollback that the batch has not seen: it must tell what it undoes.
+    """As `load_rolled_back_time`, for a rollback that the batch has not seen: the batch must know what it undoes.
 
     Raises:
-        TimelineMovedError: it ended since the timeline was listed.
+        TimelineMovedError: the rollback ended since the timeline was listed.
     """
     time, files = load_rolled_back_time(snapshot, rollback), snapshot.timeline.files_of(rollback.time, Action.ROLLBACK)
     if not time and not any(snapshot.storage.exists(file.path) for file in files):

@@ -1,12 +1,12 @@
-"""The order of commits where several writers share a table: who commits second has seen what came first.
+"""The order of commits where several writers share a table: the writer of a commit has seen the commit before it.
 
 ::
 
     .hoodie/.hudistream/order/<n>   the instant in the nth place; created if absent; the greatest n counts
 
 A writer finds the last place, waits until the commit there has ended, looks for conflicts, and takes the next place.
-Where somebody else took that place meanwhile, it looks again. So nobody commits between a writer's look and its
-decision, also where a lock expired while its holder was paused. The numbers grow as long as the table lives; places
+If another writer took that place meanwhile, it looks again. So no other writer commits between a writer's look and its
+decision, even if a lock expired while its holder was paused. The numbers grow as long as the table lives; places
 before the last one are deleted. Delta Lake and Iceberg order their commits in the same way; Hudi relies on its lock.
 """
 
@@ -66,7 +66,7 @@ def find_last_place(storage: Storage) -> Place:
     """The last place that was taken.
 
     Raises:
-        CorruptFileError: it does not say by whom.
+        CorruptFileError: its record is damaged.
         StorageError: the store fails, or the order changes faster than it can be read.
     """
     last = Register(storage, ORDER_FOLDER).find_last()
@@ -77,16 +77,15 @@ def take_next_place(storage: Storage, last: Place, instant: Instant, owner: str)
     """Takes the place after the last one for a commit.
 
     Args:
-        storage: the table's.
         last: as `find_last_place` gave it before the caller looked for conflicts.
         instant: the commit.
-        owner: who commits.
+        owner: identity of the writer that commits.
 
     Returns:
         False where another writer took it first: what the caller knows of the table is outdated.
 
     Raises:
-        CommitOutcomeUnknownError: the store does not say who has it.
+        CommitOutcomeUnknownError: the store does not say which writer has the place.
     """
     place = Place(last.number + 1, instant.time, instant.action, owner)
     return Register(storage, ORDER_FOLDER).append(last.number, place.encode()) is not None

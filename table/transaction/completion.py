@@ -1,9 +1,9 @@
-"""When an instant of a service is completed: timeline layout 2 has that time in the name of the completed file.
+"""The completion time of a service's instant: timeline layout 2 has it in the name of the completed file.
 
 A completed file that names its time cannot be protected by create-if-absent: two processes that carry out one clean
-would choose two times, and leave two completed files. So one object decides the time, the end record of the instant,
-and each process that completes the instant creates the same file (rules 3 and 16 of docs/concepts/safety.md). Layout 1
-needs no such record: there the name is one.
+would choose two times, and leave two completed files. So one object decides the time: the end record of the instant.
+Each process that completes the instant creates the same file (rules 3 and 16 of docs/concepts/safety.md). Layout 1
+needs no such record: there the completed file has only one possible name.
 """
 
 from dataclasses import replace
@@ -19,13 +19,14 @@ from table.timeline.timeline import Timeline
 
 
 def complete_service(table: HudiTable, begun: Instant, content: bytes, owner: str) -> Instant:
-    """Moves a clean, a rollback, a restore or a savepoint to completed. Can be repeated, and by several at once.
+    """Moves a clean, a rollback, a restore or a savepoint to completed.
+
+    Can be repeated, also by several processes at once.
 
     Args:
-        table: the table.
         begun: inflight.
         content: of the completed file.
-        owner: who completes it.
+        owner: identity of the process that completes it.
 
     Raises:
         CommitOutcomeUnknownError: the store failed and could not be asked what happened.
@@ -35,11 +36,11 @@ def complete_service(table: HudiTable, begun: Instant, content: bytes, owner: st
 
 
 def choose_completion(snapshot: Snapshot, instant: Instant) -> str | None:
-    """The time at which an instant is completed now, greater than all that the timeline shows; None in layout 1.
+    """The time at which an instant is completed now, greater than all times on the timeline; None in layout 1.
 
     Args:
         snapshot: the table as it is now.
-        instant: the one to be completed.
+        instant: the instant to be completed.
 
     Raises:
         InvalidConfigError: the timeline is ahead of this machine's clock.
@@ -50,17 +51,17 @@ def choose_completion(snapshot: Snapshot, instant: Instant) -> str | None:
 
 
 def completion_now(table: HudiTable, instant: Instant) -> str | None:
-    """As `choose_completion`, from a timeline that is listed for it; in layout 1 none is."""
+    """As `choose_completion`, from a timeline that is listed for this purpose. In layout 1 no timeline is listed."""
     return choose_completion(Snapshot.load(table), instant) if table.layout.completes_in_order else None
 
 
 def completed_past(timeline: Timeline, end: EndRecord) -> EndRecord:
-    """An end that was decided and not carried out, completed behind the compactions that do not know it (pure).
+    """Moves the completion time of a decided commit past the compactions that do not know the commit (pure).
 
     A log file belongs to the newest slice that was requested before its commit was completed (layout 2). Hudi plans a
-    compaction beside a write that is pending, and leaves the write out. Were it completed at the time that was decided
-    before that request, its log files would lie below the new base file. All who carry the end out find one time: the
-    one that follows the newest such request.
+    compaction beside a write that is pending, and leaves the write out. If the write were completed at the time that
+    was decided before that request, its log files would lie below the new base file. All processes that carry out the
+    end find the same time: the time that follows the newest such request.
 
     Args:
         timeline: as it is now.

@@ -1,4 +1,7 @@
-"""May this commit become visible? What it was planned from must still hold; asked before every completion (pure)."""
+"""Decides whether a commit may become visible (pure).
+
+The state of the table that the commit was planned from must still hold. This is asked before every completion.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,8 +12,8 @@ from table.timeline.metadata.commit import NO_PREVIOUS_COMMIT, CommitMetadata
 from table.transaction.checkpoint import SINK_KEY
 
 _BUCKET_DIGITS = 8
-_ANY_VERSION = ""  # as early as any instant time
-# changes to these while a batch runs change what its files mean
+_ANY_VERSION = ""  # sorts before every instant time
+# properties that must not change while a batch runs: they decide what its files mean
 _STABLE = (
     "name", "version", "layout_version", "table_type", "record_key_fields", "partition_fields", "ordering_field",
     "keygen_type", "hive_style", "url_encode", "populate_meta_fields", "drop_partition_columns", "cdc_enabled",
@@ -20,29 +23,30 @@ _STABLE = (
 
 @dataclass(frozen=True)
 class CommitFacts:
-    """What the store says at the moment of completion.
+    """What the store says at the moment of completion. "We" is the writer of the commit.
 
     Attributes:
-        instant_time: ours.
-        file_groups: (partition path, file id) of every file group we wrote.
+        instant_time: of our commit.
+        file_groups: (partition path, file id) of every file group that we wrote.
         inputs: paths of the base files that we continued.
-        schema: the Avro schema we wrote with.
-        inflight_exists: whether our inflight file is still there.
-        rolled_back: instants that rollbacks name which came since we started.
-        restored: whether a restore came since.
+        schema: the Avro schema that we wrote with.
+        inflight_exists: whether our inflight file still exists.
+        rolled_back: instants that rollbacks undo which appeared since we started.
+        restored: whether a restore appeared since we started.
         seen: completed writes when we started.
-        missing: those of them that are not there any more, and that no archival took.
+        missing: writes in `seen` that are gone, although archival did not take them.
         cleaned: paths that cleans deleted, or are about to delete, since we started.
-        compactions: those that were pending when we started: what we wrote belongs to the slices that they make.
-        scheduled: compactions and clusterings requested since, and pending: they do not know what we wrote.
-        withdrawn: compactions of those that are not there any more.
+        compactions: compactions that were pending when we started: our files belong to the slices that they make.
+        scheduled: compactions and clusterings that were requested since we started, and are pending: their plans do
+            not contain our files.
+        withdrawn: compactions in `compactions` that were withdrawn.
         others: commits completed since we started.
         config_before: the table's properties when we started.
-        config_now: and now.
-        looks: whether we looked for rows of the table; who only adds rows misses none.
+        config_now: the table's properties now; None if the file is gone.
+        looks: whether we looked for existing rows of the table; a batch that only adds rows cannot miss one.
         unseen_from: the least time of a write that may have completed since we started (`Timeline.unseen_from`).
         line_then: the first active write when we started.
-        line_now: and now: archival has taken every write before it.
+        line_now: the first active write now: archival has taken every write before it.
     """
 
     instant_time: str
@@ -73,7 +77,7 @@ class Conflict:
 
     Attributes:
         reason: for people.
-        file_groups: of ours that another commit changed, too, where nothing else stands against it.
+        file_groups: our file groups that another commit changed, too, if that is the only conflict.
     """
 
     reason: str
@@ -105,7 +109,7 @@ def _find_undone(facts: CommitFacts) -> str | None:
 
 
 def _find_archived(facts: CommitFacts) -> str | None:
-    """Archival that moved past what the batch has not seen: the active timeline does not tell all that happened."""
+    """A reason if archival took writes that the batch has not seen: the active timeline does not show their changes."""
     unseen_from, line = facts.unseen_from, facts.line_now
     if unseen_from is None or line is None or line <= max(unseen_from, facts.line_then or ""):
         return None
@@ -124,16 +128,17 @@ def _find_changed(facts: CommitFacts) -> str | None:
         return f"a clean deletes {min(taken)}, which the batch continues"
     if not facts.looks:
         return None
-    # a version that the batch may have looked for its keys in, while the one that replaces it was not visible to it
+    # the batch may have searched such a version for its keys: the version that replaces it was not visible to the batch
     current = _current_at_begin(facts)
     unseen = [file for file in facts.cleaned if _is_as_new_as(file, current)]
     return f"a clean deletes {min(unseen)}, which was current when the batch began" if unseen else None
 
 
 def _current_at_begin(facts: CommitFacts) -> Mapping[tuple[str, str], str]:
-    """Of file groups that others wrote, the version that was current when the batch began: the first they replaced.
+    """For each file group that other commits wrote, the version that was current when the batch began.
 
-    Where that is not known, because the group was replaced as a whole, any version may have been: `_ANY_VERSION`.
+    It is the first version that those commits replaced. If a group was replaced as a whole, that version is not known:
+    `_ANY_VERSION`.
     """
     found: dict[tuple[str, str], str] = {}
     for metadata in _others(facts).values():
@@ -165,7 +170,7 @@ def _find_rescheduled(facts: CommitFacts) -> str | None:
 
 
 def _others(facts: CommitFacts) -> Mapping[str, CommitMetadata]:
-    """Other commits, but for compactions: what they made lies below what we wrote."""
+    """Other commits, without the compactions that were pending when we started: their files lie below ours."""
     return {time: metadata for time, metadata in facts.others.items() if time not in facts.compactions}
 
 
@@ -192,11 +197,11 @@ def _find_overlap(facts: CommitFacts) -> Conflict | None:
 
 
 def _place_of(file_group: tuple[str, str]) -> tuple[str, str]:
-    """What two writers must not both write: a file group; of a bucket index, the bucket.
+    """The unit that two writers must not both write: a file group, or with a bucket index the bucket.
 
     Two file groups of one bucket would hold its keys twice (BucketIndexConcurrentFileWritesConflictResolutionStrategy).
-    The file id of a bucket begins with its number, in eight digits; eight digits that two other file ids of a partition
-    share are not to be expected.
+    The file id of a bucket begins with the number of the bucket, in eight digits. Without a bucket index, two file ids
+    of a partition are not expected to begin with the same eight digits.
     """
     path, file_id = file_group
     number = file_id[:_BUCKET_DIGITS]

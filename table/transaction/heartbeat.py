@@ -1,8 +1,8 @@
 """Heartbeats: a file whose modification time says that an instant's writer is alive (HoodieHeartbeatClient).
 
-Hudi's file is empty. Ours says who the writer is, so that a stream that was killed and started again is told from a
-second stream. It says, too, from which instant time on the writer may not have seen commits (`decode_sight`): archival
-keeps these on the active timeline.
+Hudi's file is empty. Ours names the writer, so that a stream that was killed and started again is told from a second
+stream. It also holds the instant time from which on the writer may not have seen commits (`decode_sight`): archival
+keeps these commits on the active timeline.
 """
 
 import json
@@ -18,12 +18,12 @@ HEARTBEAT_FOLDER = join(METAFOLDER, ".heartbeat")
 
 @dataclass(frozen=True, slots=True)
 class WriterIdentity:
-    """Who writes: a sink by its checkpoint identifier, within a streaming query.
+    """A writer: a sink by its checkpoint identifier, within a streaming query.
 
     Attributes:
         sink_id: ``hoodie.datasource.write.streaming.checkpoint.identifier``.
         query_id: id of the streaming query, the same after a restart; None outside a stream.
-        owner: the one writer object that it is, in one process; "" where an older version wrote it.
+        owner: identifies one writer object in one process; "" where an older version wrote it.
     """
 
     sink_id: str
@@ -66,7 +66,6 @@ def write_heartbeat(storage: Storage, instant_time: str, identity: WriterIdentit
     """Beats once.
 
     Args:
-        storage: the table's.
         instant_time: of the write.
         identity: the writer.
         sight: see `decode_sight`.
@@ -84,7 +83,7 @@ def begin_heartbeat(storage: Storage, instant_time: str, identity: WriterIdentit
 
 
 def find_sight(storage: Storage, instant_time: str) -> str | None:
-    """What the heartbeat of a pending write tells of its `decode_sight`; None without a heartbeat that tells."""
+    """The sight (`decode_sight`) in the heartbeat of a pending write; None without a heartbeat, or if it holds none."""
     try:
         return decode_sight(storage.read(heartbeat_path(instant_time)))
     except FileNotFoundError:
@@ -106,15 +105,15 @@ def sweep_heartbeats(
 ) -> None:
     """Deletes heartbeats of instants that are not pending: their writers died before the request, or after the end.
 
-    The caller holds the table. Alone, it deletes those of every writer that knows leases. Of others only expired ones
-    go; so do all where the table is shared, whose writers may be about to request their instants.
+    The caller holds the table. If it holds the table alone, it deletes every heartbeat of writers that know leases, and
+    only expired heartbeats of other engines. If the table is shared, it deletes only expired heartbeats: the other
+    writers may be about to request their instants.
 
     Args:
-        storage: the table's.
         pending: instant times that have a request.
         settings: when a heartbeat counts as expired.
         now_ms: the store's time.
-        shared: whether others hold the table, too.
+        shared: whether other writers hold the table, too.
     """
     for entry in storage.list_dir(HEARTBEAT_FOLDER):
         if entry.name in pending:
@@ -131,16 +130,15 @@ def sweep_heartbeats(
 def find_live_writer(
     storage: Storage, instant_time: str, settings: HeartbeatSettings, now_ms: int
 ) -> WriterIdentity | None:
-    """Who is writing that instant, or None when its heartbeat is missing or expired.
+    """The writer that is writing that instant, or None when its heartbeat is missing or expired.
 
     Args:
-        storage: the table's.
         instant_time: the pending instant.
         settings: when a heartbeat counts as expired.
         now_ms: the store's time.
 
     Returns:
-        A live heartbeat without a name (another engine's) comes as the identity with an empty sink id.
+        The writer. For a live heartbeat without a name (another engine's), an identity with an empty sink id.
     """
     for entry in storage.list_dir(HEARTBEAT_FOLDER):
         if entry.name == instant_time:

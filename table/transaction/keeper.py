@@ -13,7 +13,6 @@ class Keeper:
     """Touches a writer's signs of life, and the heartbeat of the instant that it is writing.
 
     Args:
-        storage: the table's.
         owner: the writer's identity.
         interval_ms: how often.
 

@@ -1,13 +1,14 @@
-"""The lease: one writer means one (rule 7 of docs/concepts/safety.md).
+"""The lease: a writer that wants the table alone has it alone (rule 7 of docs/concepts/safety.md).
 
 ::
 
     .hoodie/.hudistream/lease/<n>       who holds the table; the greatest n counts; created if absent
-    .hoodie/.hudistream/alive/<owner>   touched by its owner alone; its age is the owner's
+    .hoodie/.hudistream/alive/<owner>   touched by its owner alone; its age tells how long the owner gave no sign
 
-Whoever takes the table over creates n + 1; of two, one succeeds. Nothing that counts is overwritten, so a process that
-wakes up late cannot take back what it has lost. Ages are the difference between two times of the store, the owner's and
-one just made, so no machine's clock matters.
+A writer that takes the table over creates record n + 1; of two writers that try, one succeeds. The record that counts
+is never overwritten, so a process that wakes up late cannot take back a lease that it has lost. An age is the
+difference between two modification times of the store: that of the owner's file, and that of a file just written. So
+no machine's clock matters.
 """
 
 import os
@@ -46,13 +47,13 @@ from table.transaction.signs import forget_sign, list_signs, measure_age_ms
 LEASE_FOLDER = join(OWN_FOLDER, "lease")
 COMMANDS = "hudistream "
 """What the names of commands that hold a table begin with."""
-_TRIES, _FORGOTTEN_AFTER = 20, 10  # times the time of a lease
+_TRIES, _FORGOTTEN_AFTER = 20, 10  # the latter in durations of a lease
 
 log = get_logger("hudistream.lease")
 
 
 def find_holder(storage: Storage) -> LeaseRecord | None:
-    """Who holds the table; None where nobody ever has."""
+    """The record that says who holds the table; None if no writer ever held it."""
     last = Register(storage, LEASE_FOLDER).find_last()
     return decode_lease(last.number, last.data) if last is not None else None
 
@@ -64,17 +65,18 @@ def may_take_over(
     expiry_ms: int,
     is_over: Callable[[WriterIdentity], bool] = lambda _: False,
 ) -> bool:
-    """Whether a table is free for a writer (pure but for what it is given to ask).
+    """Whether a table is free for a writer (pure, but for the functions that it is given).
 
-    A table is free when no writer holds it, when the holder has given no sign for the time of its lease, when the
+    A table is free when no writer holds it, when the holder has given no sign for the duration of its lease, when the
     holder's process is known to be dead, when the holder is an earlier run of the same streaming query (the end
-    records protect from what is left of it), or a sink of this process that does nothing and whose query is over.
-    A record that cannot be read may be that of a later version. Its holder lives as long as any writer gives a sign.
+    records protect from what is left of it), or when the holder is a sink of this process that runs no batch and whose
+    query has ended. A record that cannot be read may be of a later version. Its holder counts as alive as long as any
+    other writer gives a sign.
 
     Args:
-        holder: who holds the table, or nobody.
-        me: who wants it.
-        age_ms: how long ago an owner gave a sign; asked for None: how long ago any other writer did.
+        holder: the record of the holder; None if no writer ever held the table.
+        me: the writer that wants the table.
+        age_ms: tells how long ago an owner gave a sign; for None, how long ago any other writer gave one.
         expiry_ms: how long a lease lasts.
         is_over: whether the streaming query of a writer in this process has ended.
     """
@@ -102,14 +104,13 @@ class Lease:
     """A writer's hold on a table, kept between batches by a thread that does nothing else.
 
     Args:
-        storage: the table's.
         settings: how often it is renewed, and how long it lasts.
 
     Attributes:
-        owner: this writer's identity, of its own for each writer.
+        owner: this writer's identity, different for each writer.
         is_busy: whether a batch is under way.
-        is_shared: whether others hold the table, too (`table.transaction.membership`).
-        is_over: told whether the streaming query of another writer in this process has ended.
+        is_shared: whether other writers hold the table, too (`table.transaction.membership`).
+        is_over: tells whether the streaming query of another writer in this process has ended.
     """
 
     def __init__(self, storage: Storage, settings: HeartbeatSettings) -> None:
@@ -131,12 +132,12 @@ class Lease:
 
     @property
     def beside(self) -> Beside:
-        """Who may be writing beside the holder."""
+        """Which other writers may be writing beside this one."""
         return Beside.NOBODY
 
     @property
     def is_held(self) -> bool:
-        """Whether this writer took it and has not released it. A forked child holds nothing."""
+        """Whether this writer took the lease and has not released it. A forked child holds nothing."""
         return self._record is not None and not self.is_of_parent
 
     @property
@@ -148,7 +149,7 @@ class Lease:
         """Refuses a forked child, which has the identity of its parent.
 
         Raises:
-            InvalidConfigError: the process that made the lease is another one, which was forked.
+            InvalidConfigError: this process is a forked child of the one that made the lease.
         """
         if self.is_of_parent:
             raise InvalidConfigError(
@@ -160,16 +161,16 @@ class Lease:
         """Takes the lease, or makes sure that it is still held.
 
         Args:
-            identity: who writes, with this lease's `owner`.
+            identity: the writer, with this lease's `owner`.
 
         Raises:
             CommitConflictError: another live writer holds the table, or has taken it over.
-            InvalidConfigError: the process that made the lease is another one, which was forked.
+            InvalidConfigError: this process is a forked child of the one that made the lease.
         """
         self.refuse_child()
         record = self._record
         if record is not None and (identity.query_id is None or record.identity == identity):
-            # a write beside the stream of the same sink takes nothing over from it
+            # a write of this sink outside of its stream does not take the lease over from the stream
             if self._register.last_number != record.number:
                 self._lose()
             return
@@ -177,7 +178,7 @@ class Lease:
         try:
             record = self._take(identity)
         except BaseException:
-            with suppress(StorageError):  # who holds nothing is not among the living
+            with suppress(StorageError):  # a writer without a lease must leave no sign of life
                 forget_sign(self._storage, self.owner)
             raise
         self._begin_to_keep(record)
@@ -226,10 +227,11 @@ class Lease:
                 forget_sign(self._storage, owner)
 
     def confirm(self) -> None:
-        """Looks on the store whether the lease is still held.
+        """Looks on the store whether this writer still holds the lease.
 
-        A writer, and an operator's command, asks when its request is on the timeline: whoever takes the table over
-        later finds the request and ends it; whoever took it over before has made commits that nothing was planned from.
+        A writer or an operator's command calls this once its request is on the timeline. A writer that takes the table
+        over afterwards finds the request and ends it. A writer that took the table over before has made commits that
+        the caller did not plan from.
 
         Raises:
             CommitConflictError: another writer has taken the table over.
@@ -247,7 +249,7 @@ class Lease:
         )
 
     def share(self) -> None:
-        """Opens the table for others, where several writers may hold it.
+        """Opens the table for other writers. Only a lease that several writers can hold does it.
 
         Raises:
             BrokenInvariantError: this lease is for one writer alone.
@@ -255,20 +257,20 @@ class Lease:
         raise BrokenInvariantError(f"the lease of {self._storage.base_uri!r} is for one writer alone")
 
     def find_share(self) -> tuple[int, int]:
-        """This writer's place among those that hold the table, from 0, and how many they are."""
+        """This writer's place among the writers that hold the table, from 0, and the number of these writers."""
         return (0, 1)
 
     def ask_for_turn(self) -> None:
-        """A batch that met a conflict asks the others to begin none until it is written."""
+        """Asks the other writers, for a batch that met a conflict, to begin no batch until this one is written."""
 
     def wait_for_turn(self) -> None:
-        """Before a batch is begun: waits while others that met a conflict are at work."""
+        """Called before a batch begins: waits while other writers that met a conflict write their batches."""
 
     def end_turn(self) -> None:
-        """The others need not wait any more."""
+        """Withdraws the request for a turn: the other writers need not wait any more."""
 
     def check(self) -> None:
-        """Stops a writer that could not renew its lease in time: others may soon believe it dead.
+        """Stops a writer that could not renew its lease in time: other writers may soon take it for dead.
 
         Raises:
             CommitConflictError: the lease has run out.
@@ -287,12 +289,12 @@ class Lease:
     def beat_for(
         self, instant_time: str | None, identity: WriterIdentity | None = None, sight: str | None = None
     ) -> None:
-        """Renewals touch the heartbeat of this instant, too: what other engines know a live writer by.
+        """Makes each renewal touch the heartbeat of this instant, too: other engines know a live writer by it.
 
         Args:
             instant_time: of the batch; None: it has ended.
             identity: the writer.
-            sight: as the heartbeat was begun with.
+            sight: the one that the heartbeat was begun with.
         """
         self._keeper.beat_for(instant_time, identity, sight)
 
@@ -308,7 +310,7 @@ class Lease:
         self._forget()
         try:
             holder = find_holder(self._storage)
-            if holder == record:  # not another one of the same number, in a table that was deleted and made anew
+            if holder == record:  # a table that was deleted and made anew may hold another record of this number
                 free = replace(record, number=record.number + 1, identity=None)
                 self._storage.create_exclusive(self._register.path(free.number), free.encode(), durable=True)
                 self._storage.delete_metafile(self._register.path(record.number))
@@ -322,8 +324,7 @@ def hold_table(storage: Storage, name: str, settings: HeartbeatSettings | None =
     """Holds a table for an operator's command.
 
     Args:
-        storage: the table's.
-        name: of the command, for whoever finds it held; begins with `COMMANDS`.
+        name: of the command, shown to writers that find the table held; begins with `COMMANDS`.
         settings: of the lease.
 
     Raises:

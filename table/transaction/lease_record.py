@@ -82,7 +82,7 @@ def describe_holder(holder: LeaseRecord) -> str:
         return "a writer that has released it since"
     if who is None:
         return f"a writer of another version of hudistream (the record lease/{holder.number} cannot be read here)"
-    if not holder.process:  # of the lease that several hold
+    if not holder.process:  # the record of a lease that several writers hold
         return "several writers that share it (hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL)"
     return f"sink {who.sink_id!r}, query {who.query_id!r} (process {holder.process}, hudistream {holder.version})"
 
@@ -106,7 +106,7 @@ def is_process_dead(machine: str, process: int) -> bool:
     except ProcessLookupError:
         return True
     except (OSError, OverflowError):
-        return False  # it runs and belongs to another user; or the number is none
+        return False  # the process runs and belongs to another user; or the number is no process number
     return False
 
 

@@ -14,7 +14,7 @@ class Standing(Enum):
 
 
 class Beside(Enum):
-    """Who else may be writing a table, besides whoever holds its lease alone or with others."""
+    """Which other writers may be writing a table, besides this holder of its lease."""
 
     NOBODY = "nobody"
     OTHER_ENGINES = "other engines"  # the holder is about to open the table for others; engines of Hudi know no leases
@@ -25,9 +25,9 @@ def judge_writer(live: WriterIdentity | None, me: WriterIdentity, *, shared: boo
     """How the writer of a pending instant stands to a holder of the table's lease.
 
     Args:
-        live: whom a fresh heartbeat names; None without one. An empty sink id is another engine.
-        me: who holds the lease.
-        shared: whether others hold it, too.
+        live: the writer that a fresh heartbeat names; None without one. An empty sink id is another engine.
+        me: the holder of the lease.
+        shared: whether other writers hold the lease, too.
 
     Returns:
         MINE also for an earlier run of the same stream. Where the lease is not shared, DEAD also for a writer that

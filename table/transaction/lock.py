@@ -5,10 +5,11 @@ instant, the look at the timeline with the completion that follows from it, and 
 request. Hudi 1.0.2 chooses the instant's time in an earlier hold of the lock; here both are one step. Writing data
 files and carrying out a plan are outside of it.
 
-The lock keeps writers of other engines out. Among writers of hudistream nothing rests on it: one writer holds the table
-by its lease (`table.transaction.lease`), several take places in the commit order (`table.transaction.commit_order`); an
-end that two want is decided by one object (`table.timeline.end_record`); and services and operators look again once
-their plan is durable. So a lock that expires while its holder is paused loses nothing of ours.
+The lock keeps writers of other engines out. Writers of hudistream do not depend on it. A single writer holds the table
+by its lease (`table.transaction.lease`). Several writers take places in the commit order
+(`table.transaction.commit_order`). If two processes want different ends of an instant, one object decides
+(`table.timeline.end_record`). Services and operators' commands look at the timeline again once their plan is durable.
+So a lock that expires while its holder is paused loses nothing of ours.
 """
 
 from collections.abc import Iterator
@@ -31,20 +32,21 @@ def guarded(table: HudiTable, step: Step) -> AbstractContextManager[HeldLock]:
     """Holds the table's lock for one step.
 
     Args:
-        table: the table.
-        step: which.
+        step: the step.
 
     Raises:
-        CommitConflictError: others hold it for too long; nothing was done.
+        CommitConflictError: other writers hold the lock for too long; nothing was done.
     """
     return table.lock.guarded(step)
 
 
 class StepLock:
-    """The lock that a provider of Hudi keeps, taken around each step. A thread that holds it keeps it until it is done.
+    """A lock by one of Hudi's lock providers, taken around each step.
+
+    A step within a step of the same thread keeps the lock that the outer step took.
 
     Args:
-        lock: who keeps it.
+        lock: the provider's lock.
     """
 
     def __init__(self, lock: SharedLock) -> None:
@@ -76,8 +78,7 @@ def lock_for(storage: Storage, settings: LockSettings) -> TableLock:
     """The lock that options ask for; none where they name no provider.
 
     Args:
-        storage: the table's.
-        settings: who keeps it, and how long to wait for it.
+        settings: the provider, and how long to wait for the lock.
 
     Raises:
         InvalidConfigError: the provider cannot keep the lock of this table.

@@ -5,12 +5,12 @@
     .hoodie/.hudistream/lease/<n>          names no writer but `SHARED`
     .hoodie/.hudistream/alive/<SHARED>     touched by every member
     .hoodie/.hudistream/alive/<owner>      touched by one member; the fresh ones are the members
-    .hoodie/.hudistream/turns/<owner>      a member that met a conflict asks the others to begin nothing meanwhile
+    .hoodie/.hudistream/turns/<owner>      a member that met a conflict asks the others to begin no batch meanwhile
 
-To whoever wants the table alone (a single writer, an operator's command) the members are one holder, which lives as
-long as one of them does. A writer that finds the table free takes it alone first, ends what earlier writers left, and
-then opens it for others (`Membership.share`). One that finds it open joins: it touches both signs, and looks again
-whether the table is still open.
+A single writer and an operator's command want the table alone. To them the members are one holder, which is alive as
+long as any member is. A writer that finds the table free takes it alone first, ends what earlier writers left, and then
+opens it for other writers (`Membership.share`). A writer that finds the table open joins: it touches both signs, and
+looks again whether the table is still open.
 """
 
 from collections.abc import Collection, Mapping
@@ -39,30 +39,29 @@ log = get_logger("hudistream.lease")
 
 
 def first_of_all(asked: Mapping[str, int], alive: Collection[str], me: str) -> str | None:
-    """Whose turn it is before a writer's own (pure).
+    """The member whose turn comes before this writer's (pure).
 
     Args:
-        asked: who asked for a turn, and when, in milliseconds of the store's clock.
+        asked: member -> when it asked for a turn, in milliseconds of the store's clock.
         alive: the members that are alive.
-        me: the writer.
+        me: this writer.
 
     Returns:
-        None where the writer need not wait.
+        The member; None if this writer need not wait.
     """
     first = min(((ms, owner) for owner, ms in asked.items() if owner == me or owner in alive), default=None)
     return first[1] if first is not None and first[1] != me else None
 
 
 def is_open(holder: LeaseRecord | None) -> bool:
-    """Whether a table is held by several writers, which others may join."""
+    """Whether several writers hold the table together, so that another writer may join them."""
     return holder is not None and holder.identity == _EVERYBODY
 
 
 class Membership(Lease):
-    """One writer's part in a lease that several hold.
+    """One writer's part in a lease that several writers hold.
 
     Args:
-        storage: the table's.
         settings: how often it is renewed, and how long it lasts.
     """
 
@@ -72,18 +71,18 @@ class Membership(Lease):
 
     @property
     def beside(self) -> Beside:
-        """The other members; before the table is opened for them, only engines that know no leases."""
+        """The other members. Until the table is opened for them, only engines that know no leases."""
         return Beside.MEMBERS if self.is_shared else Beside.OTHER_ENGINES
 
     def hold(self, identity: WriterIdentity) -> None:
-        """Joins the others; where there are none, takes the table alone: `share` then opens it.
+        """Joins the other members. If there are none, takes the table alone: `share` then opens it.
 
         Args:
-            identity: who writes, with this lease's `owner`.
+            identity: the writer, with this lease's `owner`.
 
         Raises:
             CommitConflictError: a live writer holds the table alone, or this writer was taken for dead.
-            InvalidConfigError: the process that made the lease is another one, which was forked.
+            InvalidConfigError: this process is a forked child of the one that made the lease.
         """
         self.refuse_child()
         if self.is_held:
@@ -97,7 +96,7 @@ class Membership(Lease):
             except TableHeldError:
                 if attempt + 1 == _TRIES:
                     raise
-                clock.sleep_s(_PATIENCE_S / _TRIES)  # whoever holds it alone may be about to open it
+                clock.sleep_s(_PATIENCE_S / _TRIES)  # the writer that holds the table alone may be about to open it
             else:
                 return
 
@@ -116,7 +115,7 @@ class Membership(Lease):
         return True
 
     def share(self) -> None:
-        """Opens the table for others. The caller holds it alone, and has ended what earlier writers left.
+        """Opens the table for other writers. The caller holds it alone, and has ended what earlier writers left.
 
         Raises:
             CommitConflictError: another writer has taken the table over.
@@ -133,7 +132,7 @@ class Membership(Lease):
         self.confirm()
 
     def find_share(self) -> tuple[int, int]:
-        """This writer's place among the members that are alive, from 0, and how many they are."""
+        """This writer's place among the members that are alive, from 0, and the number of these members."""
         alive = sorted(self._find_alive() | {self.owner})
         return alive.index(self.owner), len(alive)
 
@@ -145,12 +144,12 @@ class Membership(Lease):
         return {name for name, beat in entries.items() if beat >= oldest and name != SHARED}
 
     def ask_for_turn(self) -> None:
-        """Asks the others to begin no batch until this one is written: the fast ones would win again and again."""
+        """Asks the other members to begin no batch until this one is written: else a fast writer would always win."""
         self._storage.put(join(TURNS_FOLDER, self.owner), SIGN)
         self._asked = True
 
     def wait_for_turn(self) -> None:
-        """Waits while others are at work that asked before this writer did, at most for some time."""
+        """Waits while a member that asked before this writer did is at work, for half a minute at most."""
         for _ in range(_TURN_TRIES):
             asked = {entry.name: entry.modified_ms for entry in self._storage.list_dir(TURNS_FOLDER)}
             if not asked.keys() - {self.owner}:
@@ -163,10 +162,10 @@ class Membership(Lease):
             clock.sleep_s(_TURN_PAUSE_S)
 
     def end_turn(self) -> None:
-        """Takes the request back."""
+        """Withdraws the request for a turn."""
         if self._asked:
             self._asked = False
-            with suppress(StorageError):  # it expires
+            with suppress(StorageError):  # the request expires
                 self._storage.delete_metafile(join(TURNS_FOLDER, self.owner))
 
     def _forget(self) -> None:
@@ -174,7 +173,7 @@ class Membership(Lease):
         self.is_shared = False
 
     def release(self) -> None:
-        """Leaves. The last member releases the table; if that fails, the lease expires."""
+        """Leaves the members. The last member releases the table; if that fails, the lease expires."""
         record = self._record
         if record is None or self.is_of_parent or not self.is_shared:
             super().release()
@@ -182,10 +181,10 @@ class Membership(Lease):
         self._forget()
         storage = self._storage
         try:
-            give_sign(storage, SHARED)  # what others' signs are compared with
+            give_sign(storage, SHARED)  # `_find_alive` compares the signs of the other members with this one
             forget_sign(storage, self.owner)
             if not self._find_alive() and find_holder(storage) == record:
-                # whoever joins right now looks whether the table is still open before it counts itself in
+                # a writer that joins right now looks again whether the table is open before it counts as a member
                 free = LeaseRecord(record.number + 1, None)
                 storage.create_exclusive(self._register.path(free.number), free.encode(), durable=True)
                 storage.delete_metafile(self._register.path(record.number))

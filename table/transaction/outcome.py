@@ -1,4 +1,4 @@
-"""What became of a commit that was to be completed: values, so that the caller decides what follows (pure)."""
+"""The outcome of an attempt to complete a commit, as a value: the caller decides what follows (pure)."""
 
 from dataclasses import dataclass
 
@@ -22,12 +22,12 @@ class CompletedCommit:
 
 @dataclass(frozen=True)
 class LostCommit:
-    """A commit that must not become visible, because of what others did meanwhile. Its instant is pending yet.
+    """A commit that must not become visible, because of what other writers did meanwhile. Its instant is still pending.
 
     Attributes:
         why: for people.
-        file_groups: partition path and file id of those that another commit changed, too, where nothing else stands
-            against it; else none.
+        file_groups: (partition path, file id) of the file groups that another commit changed, too, if that is the only
+            conflict; else empty.
     """
 
     why: str

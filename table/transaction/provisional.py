@@ -4,10 +4,11 @@
 
     .hoodie/.hudistream/plans/<instant>   the word, ``kept`` or ``withdrawn``, as JSON; created if absent
 
-The planner requests the compaction, and looks whether somebody wrote meanwhile, whose log files it does not know. A
-batch that begins in between sees the request. Were it to write log files above that compaction, nobody could withdraw
-it any more. So the plan says that it is provisional, and the batch waits for the planner's word. If none comes, it
-gives the word itself: withdrawn. Of the two, one is first, and both obey it.
+The planner requests the compaction, and then looks whether another writer wrote log files meanwhile that the plan does
+not contain. A batch that begins in between sees the request. If it wrote log files above that compaction, the planner
+could not withdraw the compaction any more. So the plan says that it is provisional, and the batch waits for the
+planner's word. If no word comes, the batch itself writes the word ``withdrawn``. The word that is written first counts
+for both.
 """
 
 import json
@@ -28,10 +29,9 @@ _LOOKS = 6  # three seconds
 
 
 def decide_plan(storage: Storage, time: str, wanted: str) -> str:
-    """Gives the word on a provisional compaction, unless somebody has.
+    """Writes the word on a provisional compaction, unless there is one already.
 
     Args:
-        storage: the table's.
         time: the compaction's.
         wanted: `KEPT` or `WITHDRAWN`.
 
@@ -74,7 +74,7 @@ def is_kept(storage: Storage, compaction: Instant) -> bool:
 
 
 def settle_compactions(snapshot: Snapshot) -> Snapshot:
-    """Waits for the word on provisional compactions; those without one are withdrawn.
+    """Waits for the word on each provisional compaction, and withdraws the compaction if no word comes.
 
     Args:
         snapshot: the table as it is now.
@@ -105,7 +105,6 @@ def forget_plans(storage: Storage, line: str, pending: Iterable[str]) -> None:
     """Deletes the words on compactions that the active timeline has passed.
 
     Args:
-        storage: the table's.
         line: the first instant that stays active.
         pending: times of instants that are pending.
     """

@@ -4,8 +4,9 @@
 
     <folder>/<n>   the nth entry; created if absent; the greatest n counts
 
-Of two processes that want the next number, one succeeds. No file that counts is written over, so a process that wakes
-up late cannot take back what it has lost. The process that makes an entry deletes the files of lesser numbers.
+Of two processes that want the next number, one succeeds. The file that counts is never overwritten, so a process that
+wakes up late cannot take back a number that it has lost. The process that makes an entry deletes the files of lesser
+numbers.
 """
 
 from contextlib import suppress
@@ -64,13 +65,13 @@ class Register:
 
         Args:
             last: number of the entry that `find_last` gave before the caller decided; 0: there was none.
-            data: unlike that of any other process that may make this entry.
+            data: different from the data of every other process that may make this entry.
 
         Returns:
-            The entry; None where another process made one first: what the caller decided from is outdated.
+            The entry; None where another process made one first: the entry that the caller decided from is outdated.
 
         Raises:
-            CommitOutcomeUnknownError: the store does not say whose the entry is.
+            CommitOutcomeUnknownError: the store does not say which process made the entry.
         """
         number = last + 1
         if create_settled(self.storage, self.path(number), data) != data:

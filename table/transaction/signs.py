@@ -1,4 +1,4 @@
-"""Signs of life: a file that its owner alone touches. Its age is the difference of two times of the store.
+"""Signs of life: a file that only its owner touches. Its age is the difference of two modification times of the store.
 
 ::
 
@@ -35,7 +35,6 @@ def measure_age_ms(storage: Storage, owner: str | None, me: str) -> int | None:
     """How long ago an owner was alive, by the store's clock alone.
 
     Args:
-        storage: the table's.
         owner: a writer; None: any writer but this one.
         me: this writer.
 
@@ -51,17 +50,16 @@ def measure_age_ms(storage: Storage, owner: str | None, me: str) -> int | None:
 
 
 def measure_now_ms(storage: Storage, me: str) -> int:
-    """The store's time: that of a file just written."""
+    """The store's time: the modification time of a file that was just written."""
     give_sign(storage, me)
     times = list_signs(storage)
     return times.get(me, clock.now_ms())
 
 
 def read_age_ms(storage: Storage, owner: str | None) -> int | None:
-    """About how long ago an owner was alive, for people: by this machine's clock, writing nothing.
+    """About how long ago an owner was alive, for people. Uses this machine's clock, and writes nothing.
 
     Args:
-        storage: the table's.
         owner: a writer; None: any writer.
     """
     times = list_signs(storage)

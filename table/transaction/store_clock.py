@@ -1,4 +1,4 @@
-"""Modification times that mean something: a merge-on-read table's readers look at those of completed instants.
+"""Modification times of completed files: readers of a merge-on-read table depend on them.
 
 Hudi 1.x takes the modification time of a completed file for the time at which its instant was completed, and gives a
 log file to the newest slice that is not younger than that (HoodieFileGroup, CompletionTimeQueryView; layout 1). So a
@@ -15,14 +15,16 @@ from table.timeline.end_record import ENDS_FOLDER, EndRecord, end_path
 from table.timeline.instant import State
 
 _PROBE = "clock"
-_LOOKS = 5  # within the time that a store does not tell apart
+_LOOKS = 5  # within the shortest time difference that the store can show
 _TRIES = 4 * _LOOKS
 
 log = get_logger("hudistream.commit")
 
 
 def wait_past_completed(table: HudiTable) -> None:
-    """Before a new instant of a merge-on-read table: waits until this clock is past what the store says of the others.
+    """Waits, before a new instant of a merge-on-read table, until this machine's clock has passed the completed files.
+
+    Their modification times are the store's.
 
     Raises:
         InvalidConfigError: the store's clock is ahead of this machine's by more than a minute.
@@ -45,11 +47,10 @@ def wait_past_completed(table: HudiTable) -> None:
 def wait_until_reached(table: HudiTable, end: EndRecord) -> None:
     """Before an instant of a merge-on-read table is completed: waits until the store's clock has reached its time.
 
-    The end record was just written, and its modification time is the store's. Only where that is too early, as where a
-    store counts whole seconds, the store is asked again.
+    The end record was just written, and its modification time is the store's. The store is asked again only if that
+    time is too early, for example because the store counts whole seconds.
 
     Args:
-        table: the table.
         end: the instant's, on the store.
 
     Raises:

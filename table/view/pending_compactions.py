@@ -28,7 +28,6 @@ def load_compacting(storage: Storage, pending: Iterable[Instant]) -> dict[tuple[
     """(partition path, file id) -> the slice that a pending compaction reads.
 
     Args:
-        storage: the table's.
         pending: compactions, and log compactions where they count.
 
     Raises:

@@ -1,1 +1,1 @@
-"""Rows in."""
+"""Writes rows into a table."""

@@ -23,7 +23,6 @@ class Flushes:
         """Begins to flush a file.
 
         Args:
-            storage: the table's.
             path: of the file, relative to the table.
             size_bytes: of the file.
 

@@ -25,7 +25,7 @@ def encode_entries(avro_schema: str, bloom: AnyBloomFilter, bounds: tuple[str, s
     Args:
         avro_schema: JSON, with meta columns.
         bloom: filter of all record keys.
-        bounds: least and greatest record key, or None in a file without rows.
+        bounds: least and greatest record key; None for a file without rows.
     """
     entries = {**CALENDAR, AVRO_SCHEMA_KEY: avro_schema, BLOOM_KEY: bloom.encode()}
     if bloom.type_code != bloom_filter.SIMPLE:
@@ -36,13 +36,13 @@ def encode_entries(avro_schema: str, bloom: AnyBloomFilter, bounds: tuple[str, s
 
 
 def stored_bounds(footer: Footer) -> tuple[str, str] | None:
-    """Least and greatest key as a footer tells them, or None where it does not."""
+    """Least and greatest record key of a footer, or None if it has none."""
     low, high = text_of_footer(footer, MIN_KEY), text_of_footer(footer, MAX_KEY)
     return (low, high) if low is not None and high is not None else None
 
 
 def text_of_footer(footer: Footer, name: str) -> str | None:
-    """An entry of a footer; None where it is not there, or is no text."""
+    """An entry of a footer; None if it is absent, or not text."""
     value = footer.entries.get(name)
     try:
         return str(value, "utf-8") if value is not None else None
@@ -63,7 +63,7 @@ def key_range(keys: pa.ChunkedArray) -> tuple[str, str]:
 
 
 def has_high_characters(chunk: pa.Array) -> bool:
-    """Whether a string array may hold characters that UTF-8 and UTF-16 put in different order."""
+    """Whether a string array may hold characters that UTF-8 and UTF-16 sort differently."""
     data = chunk.buffers()[2]
     return data is not None and bool((np.frombuffer(data, np.uint8) >= 0xEE).any())
 
@@ -73,18 +73,18 @@ def _utf16(text: str) -> bytes:
 
 
 def filter_of_footer(footer: Footer, max_entries: int) -> AnyBloomFilter | None:
-    """The bloom filter in a footer, or None where there is none, or none that can be read.
+    """The bloom filter in a footer, or None if there is none, or it cannot be read.
 
     Args:
-        footer: of a base file.
-        max_entries: bound of a dynamic filter, for keys yet to come.
+        footer: footer of a base file.
+        max_entries: bound of a dynamic filter, for keys that are added later.
     """
     text, kind = footer.entries.get(BLOOM_KEY), text_of_footer(footer, BLOOM_TYPE_KEY)
     if text is None:
         return None
     try:
         if footer.is_sealed and kind in (None, bloom_filter.SIMPLE):
-            return view_filter(text)  # the seal says that it is what was written
+            return view_filter(text)  # the seal's checksum shows that the text is unchanged
         return bloom_filter.decode_filter(str(text, "utf-8"), kind, max_entries)
     except (CorruptFileError, UnicodeDecodeError):
-        return None  # the rows are whole; a new filter is built
+        return None  # a damaged filter damages no rows: the writer builds a new one

@@ -19,7 +19,7 @@ from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import Storage, failed
 
 READ_BATCH_ROWS = 65_536
-_TAKEN_ROWS = 16_384  # of a piece, where a few rows of it are wanted
+_TAKEN_ROWS = 16_384  # rows of a piece where only some of its rows are wanted
 _FIRST_READ_BYTES = 64 * 1024
 _SMALL_DICTIONARY_BYTES = 256 * 1024  # compressed: some ten thousand values
 _PIECE_BYTES = 4 * 1024 * 1024
@@ -31,9 +31,8 @@ def read_footer_bytes(storage: Storage, path: str, size: int | None = None) -> i
     """Length of a base file's footer, from its last eight bytes.
 
     Args:
-        storage: the table's.
         path: relative to the table.
-        size: bytes of the file, where they are known.
+        size: bytes of the file, if known.
 
     Raises:
         CorruptFileError: when the file does not end as a Parquet file does.
@@ -56,7 +55,7 @@ def read_footer(source: pa.NativeFile) -> tuple[int, bytes]:
     tail = _read(source, max(0, size - _FIRST_READ_BYTES), min(size, _FIRST_READ_BYTES))
     start = find_footer(tail, size)
     if size - start > len(tail):
-        return size, _read(source, start, size - TAIL_BYTES - start)  # joined with what is there it would be copied
+        return size, _read(source, start, size - TAIL_BYTES - start)  # a join of two reads is a copy
     return size, tail[len(tail) - (size - start) : -TAIL_BYTES]
 
 
@@ -72,9 +71,8 @@ class StoredBaseFile:
     """A base file, open for reading; a context manager.
 
     Args:
-        storage: the table's.
         path: relative to the table.
-        size: bytes of the file, where they are known: then a store is not asked for them.
+        size: bytes of the file, if known: the store is then not asked.
 
     Raises:
         CorruptFileError: when the file is no Parquet file, or its footer is damaged.
@@ -94,7 +92,7 @@ class StoredBaseFile:
             self.close()
             raise
         self._metadata: pq.FileMetaData | None = None
-        self._opened: dict[frozenset[str], pq.ParquetFile] = {}  # by the columns that come as dictionaries
+        self._opened: dict[frozenset[str], pq.ParquetFile] = {}  # key: the columns that are read as dictionaries
 
     def __enter__(self) -> "StoredBaseFile":  # noqa: PYI034 typing.Self is younger than Python 3.10
         return self
@@ -113,13 +111,13 @@ class StoredBaseFile:
         if wanted not in self._opened:
             try:
                 if self._metadata is None:
-                    # Arrow gets the footer that is in memory: it is not read a second time
+                    # Arrow gets the footer from memory, so it is not read from the store again
                     tail = len(self._raw).to_bytes(4, "little") + MAGIC
                     self._metadata = pq.read_metadata(pa.BufferReader(b"".join((MAGIC, self._raw, tail))))
                 opened = pq.ParquetFile(self._source, metadata=self._metadata, read_dictionary=sorted(wanted))
                 self._names = frozenset(opened.schema_arrow.names)
                 self._opened[wanted] = opened
-            # KeyError: older Arrow's for a missing column; ValueError: names that are no text
+            # older Arrow raises KeyError for a missing column; ValueError: column names that are not text
             except (pa.ArrowException, OSError, KeyError, ValueError) as error:
                 raise CorruptFileError(f"{self._name} is not a Parquet file of a Hudi table: {error}") from error
         return self._opened[wanted]
@@ -131,12 +129,12 @@ class StoredBaseFile:
 
     @property
     def row_bytes(self) -> int:
-        """About how many bytes of memory (Arrow) a row takes, by what the footer says of the largest row group.
+        """About how many bytes of memory (Arrow) a row takes, by the footer's description of the largest row group.
 
-        Arrow is not asked: what it cannot make of a damaged footer ends the process there.
+        Arrow is not used here, because a damaged footer can make Arrow end the process.
 
         Raises:
-            CorruptFileError: when the footer does not say it.
+            CorruptFileError: when the footer lacks the figures.
         """
         try:
             with fields_of_known_types():
@@ -149,12 +147,12 @@ class StoredBaseFile:
             raise CorruptFileError(f"{self._name} is not a whole Parquet file: {error}") from error
 
     def columns_in_dictionaries(self, group: int) -> frozenset[str]:
-        """The top-level columns of a row group whose values are all in a small dictionary; of sealed files.
+        """The top-level columns of a sealed file's row group whose values are all in a small dictionary.
 
-        To join large dictionaries costs more than to make their strings.
+        Joining large dictionaries costs more than making their strings.
 
         Raises:
-            CorruptFileError: when the footer does not say it.
+            CorruptFileError: when the footer lacks the figures.
         """
         assert self.footer.groups is not None
         with fields_of_known_types():
@@ -171,13 +169,13 @@ class StoredBaseFile:
         """Rows, some ten thousand at a time.
 
         Args:
-            schema: the columns wanted; ones that the file lacks come as nulls, ones of a dictionary type as
+            schema: the wanted columns. Columns that the file lacks are null. Columns with a dictionary type are read as
                 dictionaries.
-            groups: numbers of the row groups wanted; None means all.
+            groups: numbers of the wanted row groups; None means all.
             batch_rows: most rows of a piece.
 
         Raises:
-            CorruptFileError, StorageError: when they cannot be decoded or read.
+            CorruptFileError, StorageError: when the rows cannot be decoded or read.
         """
         dictionaries = [field.name for field in schema if pa.types.is_dictionary(field.type)]
         for rows in self.read_stored(schema.names, groups, batch_rows, dictionaries=dictionaries):
@@ -193,15 +191,15 @@ class StoredBaseFile:
             raise CorruptFileError(f"{self._name} cannot be decoded: {error}") from error
 
     def read_rows_at(self, schema: pa.Schema, group: int, positions: Positions) -> Iterator[pa.Table]:
-        """Some rows of a row group, read on all cores; what lies behind the last of them is not decoded.
+        """Some rows of a row group, read on all cores; rows behind the last wanted one are not decoded.
 
         Args:
-            schema: the columns wanted; ones that the file lacks come as nulls.
+            schema: the wanted columns; columns that the file lacks are null.
             group: number of the row group.
-            positions: of the rows, counted in the row group, ascending.
+            positions: positions of the rows in the row group, ascending.
 
         Raises:
-            CorruptFileError, StorageError: when they cannot be decoded or read.
+            CorruptFileError, StorageError: when the rows cannot be decoded or read.
         """
         at = 0
         for rows in self.read_stored(schema.names, [group], _TAKEN_ROWS, use_threads=True):
@@ -226,14 +224,14 @@ class StoredBaseFile:
         """Rows with the types that the file has, some ten thousand at a time.
 
         Args:
-            names: the columns wanted; ones that the file lacks are left out.
-            groups: numbers of the row groups wanted; None means all.
+            names: the wanted columns; columns that the file lacks are left out.
+            groups: numbers of the wanted row groups; None means all.
             batch_rows: most rows of a piece.
             use_threads: decode columns on all cores.
-            dictionaries: top-level columns of text that come as dictionaries, besides the meta columns that repeat.
+            dictionaries: top-level columns of text to read as dictionaries, besides the repeated meta columns.
 
         Raises:
-            CorruptFileError, StorageError: when they cannot be decoded or read.
+            CorruptFileError, StorageError: when the rows cannot be decoded or read.
         """
         file = self._file(dictionaries)
         columns = [name for name in names if name in self._names]
@@ -242,14 +240,14 @@ class StoredBaseFile:
                 yield pa.Table.from_batches([batch])
         except pa.ArrowException as error:
             raise CorruptFileError(f"{self._name} cannot be decoded: {error}") from error
-        except OSError as error:  # the store's, or a decompressor's
+        except OSError as error:  # from the store, or from a decompressor
             raise failed("read", self.path, error) from error
 
     def read_bytes(self, start: int, length: int) -> Iterator[bytes]:
-        """Bytes of the file as they are, some millions at a time.
+        """Raw bytes of the file, some millions at a time.
 
         Raises:
-            CorruptFileError, StorageError: when they are not there, or cannot be read.
+            CorruptFileError, StorageError: when the bytes are not there, or cannot be read.
         """
         try:
             for at in range(start, start + length, _PIECE_BYTES):

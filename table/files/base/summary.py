@@ -1,4 +1,4 @@
-"""What the writer of a base file gets, and what it reports."""
+"""The input that a caller gives the writer of a base file, and the writer's report."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class FileContents:
 
     Attributes:
         bounds: least and greatest record key.
-        bloom: its filter.
-        kept: rows of the older file that it begins with, in this order: (first, how many).
+        bloom: the bloom filter.
+        kept: ranges of the older file's rows that this file begins with, in order: (first row, number of rows).
         written: record keys of the rows behind them, in order.
     """
 
@@ -31,15 +31,15 @@ class FileContents:
 
 @dataclass(frozen=True)
 class BaseFileSummary:
-    """What was written.
+    """The writer's report of a written file.
 
     Attributes:
         rows: rows of the file.
         size_bytes: its size.
-        footer_bytes: how many of the bytes are footer.
+        footer_bytes: size of the footer.
         way: ``new``, ``copied``, or why the older file's rows were encoded again.
-        copied_bytes: how many of the bytes were copied.
-        contents: what an index remembers of it.
+        copied_bytes: number of copied bytes.
+        contents: the part that an index remembers.
     """
 
     rows: int
@@ -52,14 +52,14 @@ class BaseFileSummary:
 
 @dataclass(frozen=True)
 class Carrying:
-    """What a caller takes over who changes rows of the older file.
+    """The work that a caller takes over from the writer when it changes rows of the older file.
 
     Attributes:
-        groups: numbers of the row groups whose rows the caller writes, as carried rows, or patches. Where the file
-            cannot be copied (`why_encoded_anew`) these must be all.
-        bloom: where they are all: the filter of the older file, to be extended while it lasts.
-        again: writes the file once more without copying, where what was made of copied parts is in doubt; it gets
-            the reason. Without it the writer does so, as long as the new rows are still at hand.
+        groups: numbers of the row groups that the caller writes, as carried rows or as patches. If the file cannot be
+            copied (`why_encoded_anew`), the caller must take all row groups.
+        bloom: filter of the older file, if the caller takes all row groups; the writer extends it while it has room.
+        again: writes the file once more without copying, if a check of the file made of copied parts fails; its
+            argument is the reason. Without it the writer does so itself, as long as it still holds the new rows.
     """
 
     groups: Collection[int] = ()
@@ -68,13 +68,13 @@ class Carrying:
 
 
 class Announced(Protocol):
-    """The file's place among the others of its commit."""
+    """The commit's side of one file: it is announced, checked and flushed through this interface."""
 
     def announce(self) -> Stage:
-        """Announces the file before it is opened. Returns where it waits."""
+        """Announces the file before it is opened. Returns where the file waits."""
 
     def check_not_ended(self) -> None:
-        """Whether it is still wanted; raises when it is not."""
+        """Raises if the instant has ended: the file is no longer wanted then."""
 
     def flush(self, size_bytes: int) -> None:
-        """Has the published file, of that size, flushed to the disk before anybody reports it."""
+        """Has the published file, of that size, flushed to the disk before the task reports it."""

@@ -1,41 +1,41 @@
-"""Which row groups at a file's end are encoded again when rows are added to it (pure).
+"""Chooses the row groups at a file's end that are encoded again when rows are added (pure).
 
 Row groups of a file are kept like the runs of a tiered log-structured merge tree. A group belongs to a
-tier by its size, each tier eight times as large as the one below. Only when new rows would be the eighth
-group of their tier are the others decoded and encoded together with them, into a group of the next tier;
-and as soon as all small groups together make a settled one, they become it and are left alone for good.
-So a row is encoded again at most once per tier, however often its file is topped up, and a file has at most
-seven small groups per tier.
+tier by its size, each tier eight times as large as the one below. When new rows would be the eighth
+group of their tier, the other groups of the tier are decoded and encoded together with the new rows, into a group
+of the next tier. As soon as all small groups together make a settled group, they are encoded into one, which is
+never encoded again. So a row is encoded again at most once per tier, however often rows are added to its file. A file
+has at most seven small groups per tier.
 """
 
 from collections.abc import Sequence
 
-# below this many bytes (Arrow, in memory) a group's price is that of starting a row group at all
+# below this many bytes (Arrow, in memory) the cost of a row group is that of starting it
 CHEAP_GROUP_BYTES = 256 * 1024
 GROUPS_A_TIER = 8
 
 
 def is_settled(rows: int, full_rows: int) -> bool:
-    """Whether a row group is left alone for good: from two fifths of a full one on.
+    """Whether a row group is never encoded again: from two fifths of a full one on.
 
-    Rows that made two row groups made each just over half full. How many rows are full is an estimate, by which such
-    a group must not look small.
+    Rows that fill two row groups make each of them just over half full. The number of rows of a full group is an
+    estimate, and such a group must not look small by it.
     """
     return 5 * rows >= 2 * full_rows
 
 
 def plan_tail_merge(group_rows: Sequence[int], new_rows: int, full_rows: int, cheap_rows: int = 0) -> int:
-    """How many of a file's row groups stay as they are; those behind are encoded again with the new rows.
+    """How many leading row groups of a file stay as they are; the rest is encoded again with the new rows.
 
     Args:
         group_rows: rows of each row group, in file order.
         new_rows: rows to be added.
-        full_rows: rows of a full row group; a settled one stays for good, and what is gathered from the file
-            does not exceed a full one (the memory bound).
-        cheap_rows: groups of at most so many rows are the lowest tier, which holds one group at most.
+        full_rows: rows of a full row group. Settled groups stay as they are. The rows that are read back from the file
+            are at most this many (the memory bound).
+        cheap_rows: groups of at most this many rows are the lowest tier, which holds one group at most.
 
     Returns:
-        Number of leading groups that are copied.
+        Number of leading groups to copy.
     """
     small = len(group_rows)
     reach = 0
@@ -43,7 +43,7 @@ def plan_tail_merge(group_rows: Sequence[int], new_rows: int, full_rows: int, ch
         small -= 1
         reach += group_rows[small]
     if is_settled(reach + new_rows, full_rows):
-        return small  # together they make a settled group
+        return small  # the small groups and the new rows make a settled group
     kept = len(group_rows)
     while kept > small and group_rows[kept - 1] <= cheap_rows:
         kept -= 1

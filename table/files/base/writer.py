@@ -1,14 +1,15 @@
 """Writes one base file: Parquet with Hudi's footer (HoodieAvroParquetWriter, HoodieMergeHandle).
 
-A file that continues another one is made of three parts: the older file's bytes, copied; the few chunks
-in which the older rows name their file; the new rows, encoded. Small row groups at the end of the older
+A file that continues another one has three parts: the older file's bytes, copied; the few chunks in which
+the older rows name their file; the new rows, encoded. Small row groups at the end of the older
 file are decoded and encoded together with the new rows (`table.files.base.tail_merge`). Where the older file
 cannot be copied, or a check of the result fails, all its rows are decoded and encoded.
 
-Rows come in as Arrow tables and leave as row groups of bounded size; what is kept until the end is the
-record keys alone, because the filter is sized by their number.
+Rows come in as Arrow tables and leave as row groups of bounded size. Only the record keys are kept until the
+end, because the filter is sized by their number.
 
-Of a row group that updates touch, the chunks they leave alone can be copied, too (`BaseFileWriter.patch`).
+If updates change some columns of a row group, the chunks of the other columns can be copied
+(`BaseFileWriter.patch`).
 """
 
 import zlib
@@ -47,17 +48,16 @@ class BaseFileWriter:
     """Writes one base file.
 
     Args:
-        storage: the table's.
         path: relative to the table.
         schema: meta columns and table columns (Arrow).
-        avro_schema: the same as Avro JSON, for the footer.
+        avro_schema: Avro schema of these columns (JSON), for the footer.
         settings: codec, sizes, filter.
-        stored: the file that this one continues: its rows come first. It stays the caller's to close.
-        carrying: what the caller takes over.
-        announced: asked before each attempt at the file; None: it is written in place, as no file of a commit is.
+        stored: the file that this one continues: its rows come first. The caller closes it.
+        carrying: the work that the caller takes over.
+        announced: announces each attempt at the file. None: the file is written in place; a commit's files never are.
     """
 
-    def __init__(  # noqa: PLR0913 what a file is made of: place, columns, encoding, what it continues
+    def __init__(  # noqa: PLR0913 a file's parts: place, columns, encoding, the file it continues
         self,
         storage: Storage,
         path: str,
@@ -75,7 +75,7 @@ class BaseFileWriter:
         self._carried_filter = self._carrying.bloom
         self._bounds: tuple[str, str] | None = None
         self._way = NEW
-        self._replay: list[pa.Table] | None = None  # new rows beside copied ones, for a second attempt
+        self._replay: list[pa.Table] | None = None  # new rows beside the copied ones, kept for a second attempt
         self._new_keys: list[pa.Array] = []
         self._begin_anew()
         if stored is not None:
@@ -98,7 +98,7 @@ class BaseFileWriter:
         self._pending: list[pa.Table] = []
         self._pending_bytes = self._rows = 0
         self._carried_keys: list[pa.Array] = []
-        self._written: list[pa.Array] = []  # keys in the order of the rows behind the copied ones
+        self._written: list[pa.Array] = []  # keys of the rows behind the copied ones, in order
         self._kept: list[int] = []  # numbers of the stored file's row groups that were copied
         self._copied: list[RowGroup] = []
         self._copied_bytes = 0
@@ -108,7 +108,7 @@ class BaseFileWriter:
 
     @property
     def rows(self) -> int:
-        """Rows of the file so far, those of the file it continues included."""
+        """Rows of the file so far, the rows of the file that it continues included."""
         return self._rows
 
     def write(self, rows: pa.Table, *, carried: bool = False) -> None:
@@ -129,12 +129,12 @@ class BaseFileWriter:
         self._pend(rows)
 
     def patch(self, number: int, rows: pa.Table) -> None:
-        """Takes a row group of the stored file over with some columns changed; to be called before any `write`.
+        """Takes over a row group of the stored file with some columns changed; must be called before any `write`.
 
         Args:
-            number: of the row group, one of those that the caller carries.
-            rows: the columns that change, with all rows of the row group. The file name is not among them,
-                nor is the record key.
+            number: number of the row group, one that the caller has taken over.
+            rows: the changed columns, with all rows of the row group. The file name and the record key are not
+                among them.
 
         Raises:
             CorruptFileError, StorageError: when the other columns cannot be copied.
@@ -143,7 +143,7 @@ class BaseFileWriter:
         assert self._groups is None, "row groups that are copied come first"
         assert not self._pending, "row groups that are copied come first"
         sink = self._sink or self._begin()
-        self._replay = None  # a second attempt here would lack these rows
+        self._replay = None  # a second attempt by the writer would lack these rows
         stored_group = group_with_bounds(self._stored, number, self._schema).decoded
         patched, copied_bytes = write_patched_group(sink, self._stored, stored_group, rows, self._settings, FILE_NAME)
         self._copied.append(encode_group(patched, len(self._copied), FILE_NAME))
@@ -185,10 +185,10 @@ class BaseFileWriter:
         return self._sink
 
     def _continue(self, stored: StoredBaseFile) -> OutputFile:
-        """Opens the file with the older one's row groups in it, and takes its tail among the rows to be encoded."""
+        """Opens the file with copied row groups of the older one, and adds the older tail to the rows to be encoded."""
         groups = stored.footer.groups or ()
         left = self._left()
-        # who changes rows has planned what becomes of each row group, and writes the tail, too
+        # a caller that changes rows has planned every row group, and writes the tail itself
         kept = len(left) if self._carrying.groups else self._plan_kept([groups[number].rows for number in left])
         self._kept, tail = left[:kept], left[kept:]
         if tail:
@@ -201,7 +201,7 @@ class BaseFileWriter:
         ranges = [ByteRange(0, len(MAGIC))]
         self._copied, end = [], len(MAGIC)
         for at, number in enumerate(self._kept):
-            # row groups lie one behind the other
+            # row groups are contiguous
             start = groups[number - 1].data_end if number else len(MAGIC)
             group = group_with_bounds(stored, number, self._schema)
             self._copied.append(shifted_group(group, end - start, at, FILE_NAME))
@@ -211,7 +211,7 @@ class BaseFileWriter:
         return self._storage.open_copy(stored.path, ranges, self._path, self._stage)
 
     def _renamed(self, sink: OutputFile) -> list[RowGroup]:
-        """The copied row groups with chunks in which their rows name this file: at the end, to be cut off next time."""
+        """Copied row groups with new file-name chunks. These stand at the end, so the next version can cut them off."""
         renamed, field = [], self._schema.field(FILE_NAME)
         for group in self._copied:
             data, chunk = encode_name_chunk(self._file_name, group.rows, sink.tell(), field, self._settings)
@@ -242,7 +242,7 @@ class BaseFileWriter:
         """Writes the last row group and the footer; the file is whole when this returns.
 
         Raises:
-            StorageError: what was written cannot be trusted, and there is too much of it to try again here.
+            StorageError: a check of the written file failed, and the writer no longer holds the rows to try again.
         """
         summary, footer = self._finish()
         if self._way != COPIED:
@@ -285,7 +285,7 @@ class BaseFileWriter:
         return tuple((sum(counts[:number]), counts[number]) for number in self._kept)
 
     def _finish_anew(self, reason: str) -> BaseFileSummary:
-        """A second attempt under the same name, with all rows encoded."""
+        """Writes the file again under the same name, with all rows encoded."""
         stored, replay = self._stored, self._replay
         if stored is None or replay is None:
             raise StorageError(f"{self._path} was not written as it should be ({reason}): run the batch again")
@@ -297,18 +297,18 @@ class BaseFileWriter:
         return self._finish()[0]
 
     def _find_doubt(self, summary: BaseFileSummary, end: bytearray) -> str | None:
-        """Looks at a file made of copied row groups: is it on the store what it should be? None when it is."""
+        """Checks a file made of copied row groups on the store. Returns the fault, or None."""
         try:
-            # an independent reader must understand what we joined
+            # Arrow, as an independent reader, must understand the joined footer
             metadata = pq.read_metadata(pa.BufferReader(pa.py_buffer(end)))
             problem = find_problem(metadata, summary.rows, summary.size_bytes - len(end))
             if problem is not None:
                 return problem
-            # of a small file the true length is seen although the size is said: it is read as a whole
+            # a small file is read as a whole, so its true length shows even if the size is given
             known = summary.size_bytes if summary.size_bytes <= READ_AT_ONCE_BYTES else None
             with self._storage.open_input(self._path, known) as written:
-                size, raw = read_footer(written)  # which looks at length and magic behind it
-                # a view would be compared byte by byte, and a filter has a million of them
+                size, raw = read_footer(written)  # checks the length and magic behind the footer, too
+                # `startswith` of bytes: a view would be compared byte by byte, and a filter has a million bytes
                 if size != summary.size_bytes or len(raw) != len(end) - TAIL_BYTES or not end.startswith(raw):
                     return "the store holds another footer than was written"
             if self._is_sampled():
@@ -320,7 +320,7 @@ class BaseFileWriter:
         return None
 
     def _is_sampled(self) -> bool:
-        """Whether this file is read whole: a share of all, chosen by name, the same for each attempt."""
+        """Whether this file is read whole. The name decides, so every attempt gives the same answer."""
         return zlib.crc32(self._path.encode()) < self._settings.verify_share * 2**32
 
     def _summarize_keys(self, data_bytes: int) -> tuple[AnyBloomFilter, tuple[str, str] | None]:
@@ -328,7 +328,7 @@ class BaseFileWriter:
         new = pa.chunked_array(self._new_keys, pa.string()).combine_chunks()
         carried = self._carried_filter
         fresh = len(new) == self._rows
-        # deleted keys stay in the filter: it is what it holds that fills it, not the rows that are left
+        # a bloom filter cannot forget keys, so it is sized by the keys ever added, not by the rows that remain
         held = max(self._rows, carried.keys_held + len(new)) if carried is not None and not fresh else 0
         if carried is not None and not fresh and bloom_filter.can_extend(carried, self._settings, held):
             bloom = carried.added(new)
@@ -345,7 +345,7 @@ class BaseFileWriter:
         return [*copied, *self._carried_keys]
 
     def abandon(self) -> None:
-        """Closes what is open after a failure. The rollback finds what may be left."""
+        """Closes the open file after a failure. The rollback finds a file that may be left."""
         sink, self._sink = self._sink, None
         if sink is None:
             return

@@ -4,7 +4,7 @@ Two forms: SIMPLE is one row of bits (SimpleBloomFilter, InternalBloomFilter); D
 for a fixed number of keys, up to a bound (HoodieDynamicBoundedBloomFilter, InternalDynamicBloomFilter).
 
 The hash is Hadoop's MurmurHash, in which tail bytes are sign-extended; the k-th hash is seeded with
-the one before it. All that depends on the key alone is computed once, so that each of the k rounds
+the one before it. Values that depend on the key alone are computed once, so each of the k rounds
 costs two operations for four bytes of key.
 """
 
@@ -24,9 +24,9 @@ from table.options.groups import BaseFileSettings
 
 SIMPLE, DYNAMIC_V0 = "SIMPLE", "DYNAMIC_V0"
 
-_SPARSE = 32  # bits a new one, from which on it is cheaper not to touch the others
+_SPARSE = 32  # filter bits for each bit to be set, from which on setting single bits is cheaper than touching all
 _FEW_KEYS = 256
-_SAMPLE_BYTES = 32 * 1024  # hashes spread evenly: so many tell the share of bits set within a few tenths of a percent
+_SAMPLE_BYTES = 32 * 1024  # this sample tells the share of set bits within tenths of a percent: hashes spread evenly
 HEADER_BYTES = 13
 _MAX_BITS = 2**31 - 1
 DEFAULT_ENTRIES = 60_000  # hoodie.index.bloom.num_entries
@@ -57,7 +57,7 @@ class BloomFilter:
     bitmap: Bits
 
     def added(self, keys: pa.Array) -> "BloomFilter":
-        """This filter and those keys (string array without nulls)."""
+        """A copy of this filter with these keys added (string array without nulls)."""
         if self.is_sparse(keys):
             return self._with_few(keys)
         flags = np.zeros(8 * len(self.bitmap), np.uint8)  # a byte for each bit
@@ -67,7 +67,7 @@ class BloomFilter:
         return replace(self, bitmap=np.packbits(flags, bitorder="little") | self.bitmap)
 
     def is_sparse(self, keys: pa.Array) -> bool:
-        """Whether those keys are so few that the bits of this filter are better not all touched for them."""
+        """Whether the keys are so few that setting single bits is cheaper than touching all bits of the filter."""
         return len(keys) * self.hashes * _SPARSE < self.bits
 
     def holds(self, index: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
@@ -115,12 +115,12 @@ class BloomFilter:
 
     @property
     def entries(self) -> int:
-        """For about how many keys it was sized."""
+        """About how many keys the filter was sized for."""
         return max(1, round(math.log(2) * self.bits / self.hashes))
 
     @property
     def keys_held(self) -> int:
-        """About how many keys it holds, by the share of its bits that are set; a sample of a large filter tells."""
+        """About how many keys the filter holds, by the share of its bits that are set; a large filter is sampled."""
         sample = self.first_bytes(_SAMPLE_BYTES)
         share = int.from_bytes(sample.tobytes(), "big").bit_count() / min(self.bits, 8 * len(sample))
         return round(-self.bits / self.hashes * math.log1p(-min(share, 1 - 1e-12)))
@@ -143,8 +143,8 @@ class DynamicBloomFilter:
         hashes: rounds per key.
         bits: bits of each row.
         row_keys: keys per row of the filter.
-        max_keys: bound of the whole; beyond it keys go round-robin over the rows there are.
-        held: keys in the last row; beyond the bound, all keys since.
+        max_keys: keys for which rows are added; further keys go round-robin over the existing rows.
+        held: keys in the last row, and all keys added beyond `max_keys`.
         rows: the rows.
     """
 
@@ -156,7 +156,7 @@ class DynamicBloomFilter:
     rows: tuple[BloomFilter, ...]
 
     def added(self, keys: pa.Array) -> "DynamicBloomFilter":
-        """This filter and those keys (string array without nulls)."""
+        """A copy of this filter with these keys added (string array without nulls)."""
         rows, held, at = list(self.rows), self.held, 0
         while at < len(keys):
             if held >= self.row_keys:
@@ -169,8 +169,8 @@ class DynamicBloomFilter:
             at, held = at + len(taken), held + len(taken)
         rest = keys.slice(at)
         if len(rest):
-            # the first key beyond the bound goes to row 0, then 0, 1, 2 … in turn: the counter that Java
-            # starts at the bound is not stored, so it starts anew in a filter that is read back
+            # the first key beyond the bound goes to row 0, then 0, 1, 2 … in turn: Java's
+            # round-robin counter starts at the bound and is not stored, so it starts anew in a filter that is read back
             first = max(0, held - self.row_keys)
             numbers = np.arange(first, first + len(rest))
             targets = np.where(numbers == 0, 0, (numbers - 1) % len(rows))
@@ -202,12 +202,12 @@ class DynamicBloomFilter:
 
     @property
     def entries(self) -> int:
-        """For how many keys it keeps its rate."""
+        """The number of keys up to which the filter keeps its false positive rate."""
         return self.max_keys
 
     @property
     def keys_held(self) -> int:
-        """How many keys it holds."""
+        """How many keys the filter holds."""
         return (len(self.rows) - 1) * self.row_keys + self.held
 
     @property
@@ -226,12 +226,12 @@ AnyBloomFilter = BloomFilter | DynamicBloomFilter
 
 
 def _joined(rounds: list[npt.NDArray[np.uint32]]) -> list[npt.NDArray[np.uint32]]:
-    """The rounds of few keys in one array: a call of numpy costs more than their hashes."""
+    """The rounds of few keys in one array: for few keys a call of numpy costs more than the hashes."""
     return [np.concatenate(rounds)] if rounds and len(rounds[0]) <= _FEW_KEYS else rounds
 
 
 def remainder(values: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.int64]:
-    """Which of so many bits each hash names."""
+    """The number of the bit that each hash names, in a filter of `bits` bits."""
     # numpy divides by a scalar with SIMD, but takes remainders one by one
     divisor = np.uint32(bits)
     return (values - values // divisor * divisor).astype(np.int64)
@@ -243,7 +243,7 @@ def empty_filter(hashes: int, bits: int) -> BloomFilter:
 
 
 def sized_filter(entries: int, fpp: float) -> BloomFilter:
-    """A SIMPLE filter without keys, for that many at that false positive rate."""
+    """A SIMPLE filter without keys, sized for `entries` keys at that false positive rate."""
     entries = max(1, entries)
     bits = filter_bits(entries, fpp)
     return empty_filter(hash_count(entries, bits), bits)
@@ -259,9 +259,9 @@ def fitted_filter(settings: BaseFileSettings, keys: int, data_bytes: int = 0) ->
     """An empty filter for a file with that many keys, with room to grow unless its size is fixed.
 
     Args:
-        settings: what is wanted.
-        keys: of the file.
-        data_bytes: what they take in it (`fitted_entries`); 0: not known.
+        settings: type, size and rate of the filter.
+        keys: number of keys in the file.
+        data_bytes: bytes of the file's rows (`fitted_entries`); 0: not known.
     """
     if settings.bloom_type == DYNAMIC_V0:
         entries = settings.bloom_entries or DEFAULT_ENTRIES
@@ -279,19 +279,19 @@ def filter_bytes_per_key(settings: BaseFileSettings) -> float:
 def can_extend(carried: AnyBloomFilter, settings: BaseFileSettings, keys: int) -> bool:
     """Whether a filter of the wanted form can hold a file's keys and keep its rate.
 
-    A filter of fixed size is extended whatever it holds: building it anew would hold the same keys.
+    A filter of fixed size is extended however full it is: a new one would have the same size and the same keys.
 
     Args:
         carried: the filter of the file before.
-        settings: what is wanted.
-        keys: keys of the file to be, carried ones included.
+        settings: type, size and rate of the wanted filter.
+        keys: keys of the new file, carried ones included.
     """
     wanted = fitted_filter(settings, keys)
     if carried.type_code != settings.bloom_type:
         return False
     if settings.bloom_type == DYNAMIC_V0 or settings.bloom_entries:
         return (carried.hashes, carried.bits) == (wanted.hashes, wanted.bits)
-    # rounding up moves the number of hashes of small filters, and with it the size told from it
+    # rounding changes the hash count of small filters, and `entries` is computed from the hash count
     return abs(carried.hashes - wanted.hashes) <= 1 and keys <= carried.entries * 1.05
 
 
@@ -309,7 +309,7 @@ def decode_filter(text: str, type_code: str | None, max_entries: int) -> AnyBloo
     Args:
         text: base64 of ``org.apache.hudi.bloomfilter``.
         type_code: ``hoodie_bloom_filter_type_code``; None means SIMPLE.
-        max_entries: bound for keys yet to come; the stored form of DYNAMIC_V0 does not hold it.
+        max_entries: bound for keys that are added later; the stored form of DYNAMIC_V0 does not hold it.
 
     Raises:
         CorruptFileError: when the text is no such filter.
@@ -352,10 +352,10 @@ def decode_simple(text: str) -> BloomFilter:
 
 
 def decode_header(data: bytes, at: int) -> tuple[int, int]:
-    """Hashes and bits of the filter whose stored form begins there.
+    """Hashes and bits of the filter whose stored form begins at byte `at`.
 
     Raises:
-        CorruptFileError: when none does.
+        CorruptFileError: when no filter begins there.
     """
     if len(data) < at + HEADER_BYTES or data[at : at + 4] != b"\xff\xff\xff\xff" or data[at + 8] != 1:
         raise CorruptFileError("a bloom filter has a header that is not Hudi's")

@@ -1,7 +1,7 @@
-"""A bloom filter as the text of a footer, whose bits are looked at and set where they stand.
+"""A bloom filter as the text of a footer; its bits are read and set in the text, without decoding it.
 
 The filter of a large file is some megabytes, and a few new keys set a few thousand bits of it. Each
-character of base64 holds six bits, so those characters alone are changed; the others are copied.
+character of base64 holds six bits, so only the characters of the new bits change; the others are copied.
 """
 
 import base64
@@ -32,7 +32,7 @@ class EncodedFilter(BloomFilter):
     """
 
     def added(self, keys: pa.Array) -> BloomFilter:
-        """This filter and those keys (string array without nulls)."""
+        """A copy of this filter with these keys added (string array without nulls)."""
         if not self.is_sparse(keys):
             return decode_simple(self.encode()).added(keys)
         places = [_place(remainder(v, self.bits)) for _, rounds in hash_rounds(keys, self.hashes) for v in rounds]
@@ -40,7 +40,7 @@ class EncodedFilter(BloomFilter):
             return self
         at, bit = (np.concatenate(parts) for parts in zip(*places, strict=True))
         text = self.bitmap.copy()
-        # a character named twice gets the same value twice: the right side is whole before the left one changes
+        # a character may be named twice: numpy evaluates the right side first, so it gets the same value twice
         text[at] = _VALUES[text[at]]
         np.bitwise_or.at(text, at, bit)
         text[at] = _DIGITS[text[at]]
@@ -63,15 +63,15 @@ class EncodedFilter(BloomFilter):
 
 
 def _place(index: Places) -> tuple[Places, npt.NDArray[np.uint8]]:
-    """Numbers of the characters that bits of a filter stand in, and the value of each bit there."""
-    # within a byte the filter counts bits from the least, base64 from the greatest
+    """For each bit of a filter, the number of the base64 character that holds it, and the value of the bit there."""
+    # within a byte the filter counts bits from the least significant one, base64 from the most significant one
     stream = (index ^ 7) + 8 * HEADER_BYTES
     at = stream // 6
     return at, (np.int64(32) >> (stream - 6 * at)).astype(np.uint8)
 
 
 def view_filter(text: bytes | memoryview) -> EncodedFilter:
-    """A SIMPLE filter by its text, of which somebody has made sure that it is base64.
+    """A SIMPLE filter over its base64 text. The caller has made sure that the text is base64.
 
     Raises:
         CorruptFileError: when header and length are not those of a filter.

@@ -47,9 +47,9 @@ def same_length_blocks(keys: pa.Array) -> Iterator[tuple[npt.NDArray[np.int64], 
 
 
 def _block(data: Bits, starts: npt.NDArray[np.int64], length: int) -> Bits:
-    """The bytes of strings of that length, a row each."""
+    """The bytes of strings of equal length, a row each."""
     count = len(starts)
-    if starts[-1] - starts[0] == length * (count - 1):  # one behind the other, as keys of one length are
+    if starts[-1] - starts[0] == length * (count - 1):  # contiguous, as the keys are where all have one length
         return data[starts[0] : starts[0] + length * count].reshape(count, length)
     gathered: Bits = data[starts[:, None] + np.arange(length)]
     return gathered
@@ -65,9 +65,9 @@ def screen_hashes(keys: pa.Array, rounds: int = SCREEN_ROUNDS) -> npt.NDArray[np
 
 
 def hash_keys(keys: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    """A number for each record key (string), the same for equal ones; null counts as "".
+    """A number for each record key (string), the same for equal keys; null counts as "".
 
-    It is not the one that buckets are numbered by, so what is cut by it is not cut along buckets.
+    It is not the bucket hash, so rows split by this number are not split along buckets.
     """
     filled = pc.fill_null(keys, "").combine_chunks()
     if isinstance(filled, pa.ChunkedArray):
@@ -100,7 +100,7 @@ def _hash_block(block: Bits, rounds: int) -> list[npt.NDArray[np.uint32]]:
     hashes = np.empty((rounds, count), np.uint32)
     h, shifted = np.zeros(count, np.uint32), np.empty(count, np.uint32)
     for number in range(rounds):
-        h ^= np.uint32(length)  # seeded with the hash before
+        h ^= np.uint32(length)  # seeded with the previous hash
         for word in words:
             h *= _M
             h ^= word
@@ -111,7 +111,7 @@ def _hash_block(block: Bits, rounds: int) -> list[npt.NDArray[np.uint32]]:
         h *= _M
         h ^= np.right_shift(h, np.uint32(15), out=shifted)
         hashes[number] = h
-    # |v| of the signed value; the least one stays as it is, which is 2^31, as it should be
+    # |v| of the signed value; numpy leaves the least value as it is, which reads as 2^31 unsigned: correct
     signed = hashes.view(np.int32)
     np.abs(signed, out=signed)
     return list(hashes)

@@ -1,8 +1,8 @@
 """Avro records decoded a field at a time for all records together: a cursor per record in one numpy array.
 
 Records of one schema lie at known places of some bytes. Each field is read for all of them in a few numpy operations,
-and moves their cursors on. Lengths and counts are checked against the end of their record before anything is made of
-them: what damaged bytes say cannot ask for more memory than the bytes have.
+and moves their cursors on. Lengths and counts are checked against the end of their record before they are used:
+damaged bytes cannot make the decoder allocate more memory than the bytes themselves have.
 """
 
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from table.files.log.avro_cursors import Bytes, Cursors, Flags, Longs, gathered
 from table.schema.avro_schema import arrow_type_of, relaxed_type
 
-MOST_ITEMS = 512  # of a list or map: each costs some numpy operations, whatever number of records has it
+MOST_ITEMS = 512  # items of a list or map: each costs some numpy operations, however few records have it
 # a type may have one of these for its name, too: Hudi's decimals are fixed types of the name "fixed"
 _KINDS = frozenset(
     ["boolean", "int", "long", "float", "double", "bytes", "string", "record", "array", "map", "enum", "fixed"]
@@ -24,21 +24,21 @@ _KINDS = frozenset(
 
 
 class LongListError(Exception):
-    """A list or map has so many items that records are better decoded one by one."""
+    """A list or map has so many items that decoding the records one by one is faster."""
 
 
 class Decoder(ABC):
     """Reads values of one Avro type.
 
     Attributes:
-        arrow: the type they have as columns; everything nullable.
+        arrow: Arrow type of the decoded column; every part nullable.
     """
 
     arrow: pa.DataType
 
     @abstractmethod
     def read(self, cursors: Cursors) -> pa.Array:
-        """A value of each record."""
+        """Reads one value of each record."""
 
     def skip(self, cursors: Cursors) -> None:
         """Passes over a value of each record."""
@@ -76,7 +76,7 @@ class _Fixed(Decoder):
 
 
 class _Bytes(Decoder):
-    """Text and bytes; fixed ones have their size."""
+    """Text and bytes. Values of a fixed type have its size and no length."""
 
     def __init__(self, arrow: pa.DataType, size: int | None = None) -> None:
         self.arrow, self._size = arrow, size
@@ -291,10 +291,10 @@ class RowDecoder:
 
     Args:
         avro: the schema, a record.
-        columns: names of the fields wanted; others are passed over.
+        columns: names of the wanted fields; other fields are skipped.
 
     Raises:
-        ValueError, KeyError, TypeError: it is no such schema.
+        ValueError, KeyError, TypeError: the schema is not a valid record schema.
     """
 
     def __init__(self, avro: Mapping[str, Any], columns: Sequence[str]) -> None:
@@ -305,13 +305,13 @@ class RowDecoder:
         """The records at these places, with the columns wanted in the order of the schema.
 
         Args:
-            data: bytes, at least 16 more than the last record ends.
+            data: bytes, with at least 16 more behind the end of the last record.
             starts: first byte of each record.
-            ends: the byte behind each.
+            ends: the byte behind each record.
 
         Raises:
-            ValueError, ArrowException: these are no such records.
-            LongListError: a list or map is too long for this way.
+            ValueError, ArrowException: the bytes are not records of this schema.
+            LongListError: a list or map is too long for decoding by field.
         """
         cursors, columns = Cursors(data, starts, ends), {}
         for name, value in zip(self._record.names, self._record.values, strict=True):

@@ -1,7 +1,7 @@
 """Where each of many Avro records is read next: numbers, lengths and bytes of all of them together (pure).
 
-Lengths are checked against the end of their record before anything is made of them: what damaged bytes say cannot ask
-for more memory than the bytes have.
+Lengths are checked against the end of their record before they are used: damaged bytes cannot make the decoder
+allocate more memory than the bytes themselves have.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ class Cursors:
     """Where each record is read next, and where it ends.
 
     Args:
-        data: all bytes, with some to spare behind them.
+        data: all bytes, with padding behind them (`padded`).
         at: for each record its next byte; moved on as fields are read.
         ends: for each record the byte behind its last one.
     """
@@ -33,20 +33,20 @@ class Cursors:
         return len(self.at)
 
     def skip(self, lengths: Longs | int) -> None:
-        """Moves on.
+        """Moves each cursor on by its length.
 
         Raises:
-            ValueError: beyond the end of a record.
+            ValueError: a cursor would pass the end of its record.
         """
         self.at = self.at + lengths
         if (self.at > self.ends).any():
             raise ValueError("a field ends behind its record")
 
     def longs(self) -> Longs:
-        """A zigzag number of each record.
+        """Reads a zigzag number of each record.
 
         Raises:
-            ValueError: one is longer than ten bytes, or ends behind its record.
+            ValueError: a number is longer than ten bytes, or ends behind its record.
         """
         byte = self.data[self.at]
         value = (byte & np.uint8(0x7F)).astype(np.uint64)
@@ -66,20 +66,20 @@ class Cursors:
         return np.asarray(signed, np.int64)
 
     def lengths(self) -> Longs:
-        """A length of each record, which fits into it."""
+        """Reads a length of each record, and checks that it fits into the record."""
         found = self.longs()
         if (found < 0).any() or (found > self.ends - self.at).any():
             raise ValueError("a length is greater than the record")
         return found
 
     def fixed(self, size: int) -> Bytes:
-        """As many bytes of each record, a row each."""
+        """Reads `size` bytes of each record, a row each."""
         start = self.at
         self.skip(size)
         return np.asarray(self.data[start[:, None] + np.arange(size)], np.uint8)
 
     def part(self, rows: Any) -> "Cursors":
-        """Those of some of the records."""
+        """The cursors of some of the records."""
         return Cursors(self.data, self.at[rows], self.ends[rows])
 
 
@@ -97,7 +97,7 @@ def gathered(data: Bytes, starts: Longs, lengths: Longs) -> pa.Array:
     count = len(starts)
     if not count:
         return pa.array([], pa.binary())
-    # Arrow copies the values: they and the bytes between them are the elements of one array, by turns
+    # one array whose elements are, by turns, a value and the bytes up to the next value: Arrow then takes the values
     first = int(starts[0])
     edges = np.empty(2 * count, np.int64)
     edges[::2], edges[1::2] = starts - first, starts + lengths - first
@@ -109,5 +109,5 @@ def gathered(data: Bytes, starts: Longs, lengths: Longs) -> pa.Array:
 
 
 def padded(content: memoryview) -> Bytes:
-    """A copy with as many bytes to spare behind it as a decoder may look at."""
+    """A copy with padding behind it: a decoder may read some bytes beyond the last record."""
     return np.frombuffer(b"".join((content, bytes(_PADDING))), np.uint8)

@@ -36,8 +36,8 @@ def encode_avro_content(schema: str, records: Iterable[Mapping[str, Any]]) -> by
     """Content of an AVRO_DATA block.
 
     Args:
-        schema: Avro schema (JSON), which the block's header is to hold.
-        records: of that schema.
+        schema: Avro schema (JSON), which the caller puts into the block's header.
+        records: records of that schema.
     """
     parsed = fastavro.parse_schema(json.loads(schema), named_schemas={})
     encoded = []
@@ -49,11 +49,11 @@ def encode_avro_content(schema: str, records: Iterable[Mapping[str, Any]]) -> by
 
 
 def encode_avro_runs(schema: str, rows: pa.Table) -> Iterator[tuple[int, bytes]]:
-    """Records of an AVRO_DATA block, some ten thousand at a time: how many, and their bytes with their lengths.
+    """Records of an AVRO_DATA block, some ten thousand at a time: their number, and their bytes with lengths.
 
     Args:
-        schema: Avro schema (JSON), which the block's header is to hold.
-        rows: with its columns.
+        schema: Avro schema (JSON), which the caller puts into the block's header.
+        rows: rows with the columns of the schema.
 
     Raises:
         ValueError, ArrowException: the rows do not have the types of the schema.
@@ -66,7 +66,7 @@ def encode_avro_runs(schema: str, rows: pa.Table) -> Iterator[tuple[int, bytes]]
 
 
 def joined_runs(runs: Sequence[tuple[int, bytes]]) -> bytes:
-    """Content of an AVRO_DATA block of such runs."""
+    """Content of an AVRO_DATA block made of the runs of `encode_avro_runs`."""
     count = sum(records for records, _ in runs)
     return struct.pack(">ii", _VERSIONS[-1], count) + b"".join(data for _, data in runs)
 
@@ -76,10 +76,10 @@ def read_avro_records(block: LogBlock, name: str = "the log") -> Iterator[Any]:
 
     Args:
         block: the block.
-        name: of its file, for the error.
+        name: name of its file, for the error.
 
     Raises:
-        CorruptFileError: when the content is not such records.
+        CorruptFileError: when the content cannot be decoded with that schema.
     """
     try:
         schema = fastavro.parse_schema(json.loads(block.header[Header.SCHEMA]), named_schemas={})
@@ -90,7 +90,7 @@ def read_avro_records(block: LogBlock, name: str = "the log") -> Iterator[Any]:
             (length,) = struct.unpack_from(">i", block.content, at)
             yield fastavro.schemaless_reader(io.BytesIO(block.content[at + 4 : at + 4 + length]), schema, None)
             at += 4 + length
-    except Exception as error:  # the block brings its schema along, and a damaged one fails in any way
+    except Exception as error:  # the block brings its own schema, and a damaged block can fail in any way
         raise CorruptFileError(f"{name}: an Avro block is damaged: {error!r}") from error
 
 
@@ -99,11 +99,11 @@ def read_avro_rows(block: LogBlock, columns: Sequence[str], name: str) -> Iterat
 
     Args:
         block: the block.
-        columns: the columns wanted; ones that the block lacks are left out.
-        name: of its file, for the error.
+        columns: the wanted columns; columns that the block lacks are left out.
+        name: name of its file, for the error.
 
     Raises:
-        CorruptFileError: when the content is not such records.
+        CorruptFileError: when the content cannot be decoded with that schema.
     """
     wanted = frozenset(columns)
     try:
@@ -113,7 +113,7 @@ def read_avro_rows(block: LogBlock, columns: Sequence[str], name: str) -> Iterat
         decoder, content = RowDecoder(avro, columns), memoryview(block.content)
         starts, ends = _places(content)
         for first, last in _batches(starts, ends):
-            # a copy of the records of a batch: the whole content may be large
+            # copies the records of one batch only: the whole content may be large
             data = padded(content[int(starts[first]) : int(ends[last - 1])])
             begins, behind = starts[first:last] - starts[first], ends[first:last] - starts[first]
             try:
@@ -122,7 +122,7 @@ def read_avro_rows(block: LogBlock, columns: Sequence[str], name: str) -> Iterat
                 yield _one_by_one(data, avro, begins, behind, schema)
     except CorruptFileError as error:
         raise CorruptFileError(f"{name}: {error}") from error
-    except Exception as error:  # the block brings its schema along, and a damaged one fails in any way
+    except Exception as error:  # the block brings its own schema, and a damaged block can fail in any way
         raise CorruptFileError(f"{name}: an Avro block is damaged: {error!r}") from error
 
 
@@ -135,7 +135,7 @@ def _places(content: memoryview) -> tuple[Longs, Longs]:
     """First byte of each record, and the byte behind it.
 
     Raises:
-        ValueError, struct.error: the content does not hold as many records as it says.
+        ValueError, struct.error: the content does not hold the number of records that it states.
     """
     version, count = struct.unpack_from(">ii", content, 0)
     _check_version(version)
@@ -145,7 +145,7 @@ def _places(content: memoryview) -> tuple[Longs, Longs]:
     at, unpack = 8, struct.Struct(">I").unpack_from
     places = [at]
     for _ in range(count):
-        at += 4 + unpack(content, at)[0]  # behind the content there is nothing to unpack
+        at += 4 + unpack(content, at)[0]  # unpacking behind the content fails
         places.append(at)
     if at > size:
         raise ValueError(f"records of {at} bytes")
@@ -164,7 +164,7 @@ def _batches(starts: Longs, ends: Longs) -> Iterator[tuple[int, int]]:
 
 
 def _one_by_one(data: Bytes, avro: Any, starts: Longs, ends: Longs, schema: pa.Schema) -> pa.Table:
-    """Records with lists so long that reading item by item of all records together takes longer than this."""
+    """Decodes records one by one: with very long lists that is faster than decoding by field (`LongListError`)."""
     parsed = fastavro.parse_schema(avro, named_schemas={})
     places = zip(starts.tolist(), ends.tolist(), strict=True)
     records = [fastavro.schemaless_reader(io.BytesIO(data[start:end].data), parsed, None) for start, end in places]

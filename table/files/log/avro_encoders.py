@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from table.files.log.avro_cursors import Bytes, Longs
 from table.schema.avro_schema import arrow_type_of, relaxed_type
 
-_LONG_VALUE = 128  # bytes, on average, from which on values are copied one by one
+_LONG_VALUE = 128  # average bytes of a value, from which on values are copied one by one
 _VARINT_STEPS = np.array([1 << (7 * count) for count in range(1, 10)], np.uint64)
 
 
@@ -26,7 +26,7 @@ class Piece:
 
     Attributes:
         lengths: bytes of each value.
-        write: writes each value to its place: the bytes, and the place of the first byte of each value.
+        write: writes each value to its place. Arguments: the output, and the place of the first byte of each value.
     """
 
     lengths: Longs
@@ -44,7 +44,7 @@ class Encoder(ABC):
 
     @abstractmethod
     def piece(self, values: pa.Array) -> Piece:
-        """Values, none of them null unless the type is a union with null."""
+        """Prepares values. They may hold nulls only where the type is a union with null."""
 
 
 def numbers(values: Longs) -> Piece:
@@ -208,7 +208,7 @@ class Items(Encoder):
         return values.values.slice(first, last - first)
 
     def piece_of(self, items: pa.Array, counts: Longs) -> Piece:
-        """Lists of so many items each, one list behind the other."""
+        """Lists, one behind the other: `counts` says how many of the items each list has."""
         inner = self._item.piece(items)
         ends = np.concatenate([[0], np.cumsum(inner.lengths)])
         bounds = np.concatenate([[0], np.cumsum(counts)])
@@ -241,7 +241,7 @@ def make_encoder(avro: Any) -> Encoder:  # noqa: PLR0911 a line per kind of type
     """The encoder of a type of a table's schema, as `table.schema.avro_schema.to_avro` makes them.
 
     Raises:
-        ValueError: it is a type that no table written here has.
+        ValueError: tables written here have no such type.
     """
     if isinstance(avro, list):
         [branch] = [number for number, inner in enumerate(avro) if inner != "null"]
@@ -279,7 +279,7 @@ class RowEncoder:
         avro: the schema, a record.
 
     Raises:
-        ValueError: it is no schema of a table written here.
+        ValueError: the schema has a type that tables written here do not have.
     """
 
     def __init__(self, avro: Mapping[str, Any]) -> None:

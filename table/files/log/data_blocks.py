@@ -1,4 +1,4 @@
-"""Rows of data blocks, whatever form they have (HoodieDataBlock): one question, a decoder per form."""
+"""Reads the rows of data blocks of every form (HoodieDataBlock), with one decoder for each form."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,7 +9,7 @@ from table.errors import CorruptFileError, UnsupportedTableError
 from table.files.log.avro_data import read_avro_rows
 from table.files.log.framing import BlockType, LogBlock
 
-RECORD_BLOCKS = frozenset(BlockType) - {BlockType.COMMAND, BlockType.CORRUPT}  # those that hold rows or deletes
+RECORD_BLOCKS = frozenset(BlockType) - {BlockType.COMMAND, BlockType.CORRUPT}  # blocks that hold rows or deletes
 _BATCH_ROWS = 65_536
 
 
@@ -18,12 +18,12 @@ def read_rows(block: LogBlock, columns: Sequence[str], name: str) -> Iterator[pa
 
     Args:
         block: the block.
-        columns: the columns wanted; ones that the block lacks are left out.
-        name: of its file, for the error.
+        columns: the wanted columns; columns that the block lacks are left out.
+        name: name of its file, for the error.
 
     Raises:
-        CorruptFileError: they cannot be decoded.
-        UnsupportedTableError: the block has a form that is not read.
+        CorruptFileError: the rows cannot be decoded.
+        UnsupportedTableError: this project does not read the block's form.
     """
     if block.type is BlockType.AVRO_DATA:
         return read_avro_rows(block, columns, name)

@@ -1,4 +1,4 @@
-"""The content of DELETE blocks: keys, and what orders their deletes (HoodieDeleteBlock, DeleteRecord).
+"""The content of DELETE blocks: keys and ordering values (HoodieDeleteBlock, DeleteRecord).
 
 ::
 
@@ -62,8 +62,9 @@ class Deletes:
 
     Attributes:
         keys: record keys (string).
-        order: ordering values, of the type of the table's ordering field; null where there is none.
-        removes: which delete their key whatever came before: those without a value, or with one of another type.
+        order: ordering values, of the type of the table's ordering field; null where a delete has none.
+        removes: for each delete, whether it deletes its key regardless of earlier ordering values: it has no ordering
+            value, or one of another type.
     """
 
     keys: pa.Array
@@ -76,12 +77,12 @@ def read_deletes(block: LogBlock, ordering: pa.DataType, name: str) -> Deletes:
 
     Args:
         block: the block.
-        ordering: type of the table's ordering field; null where it has none.
-        name: of the file, for the error.
+        ordering: type of the table's ordering field; the null type where the table has none.
+        name: name of the file, for the error.
 
     Raises:
-        CorruptFileError: the content is not such deletes.
-        UnsupportedTableError: it is of a version that only Java reads.
+        CorruptFileError: the content cannot be decoded.
+        UnsupportedTableError: the block has a version that only Java can read.
     """
     try:
         records = _decode(block.content, name)
@@ -89,7 +90,7 @@ def read_deletes(block: LogBlock, ordering: pa.DataType, name: str) -> Deletes:
         order, removes = _ordering_values([record["orderingVal"] for record in records], ordering)
     except HudiError:
         raise
-    except Exception as error:  # damaged bytes fail in any way
+    except Exception as error:  # damaged bytes can fail in any way
         raise CorruptFileError(f"{name}: a delete block is damaged: {error!r}") from error
     if keys.null_count:
         raise CorruptFileError(f"{name}: a delete block has a delete without a record key")
@@ -115,9 +116,9 @@ def encode_deletes(keys: pa.Array, partition_path: str, order: pa.Array) -> byte
 
     Args:
         keys: record keys (string).
-        partition_path: of them all.
-        order: ordering values, of the type of the table's ordering field; null where the delete takes part in no order:
-            an int 0 stands for it, as Hudi writes it.
+        partition_path: partition path of all the keys.
+        order: ordering values, of the type of the table's ordering field. Null where a delete has none: it is written
+            as an int 0, as Hudi does.
     """
     paths = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(keys), np.int32)), pa.array([partition_path]))
     columns = [keys, paths.cast(pa.string()), order]
@@ -134,7 +135,7 @@ def _deletes_encoder(ordering: pa.DataType) -> Encoder:
 
 
 class _OrderEncoder(Encoder):
-    """Ordering values in their wrapper; an int 0 where there is none."""
+    """Ordering values in their wrapper; a null is written as an int 0."""
 
     _INT = next(branch for branch, (name, _) in enumerate(_WRAPPED, 1) if name == "IntWrapper")
 
@@ -177,7 +178,7 @@ def _two_complements(values: pa.Array) -> pa.Array:
 
 
 def _ordering_values(found: list[Any], ordering: pa.DataType) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """Values of the ordering field's type; an int 0 stands for none (DeleteRecord, OrderingValues)."""
+    """Values of the ordering field's type. An int 0 means that the delete has none (DeleteRecord, OrderingValues)."""
     wrapper, stored = _wrapper_of(ordering)
     values = []
     for order in found:
@@ -189,7 +190,7 @@ def _ordering_values(found: list[Any], ordering: pa.DataType) -> tuple[pa.Array,
 
 
 def _wrapper_of(ordering: pa.DataType) -> tuple[tuple[str, ...], pa.DataType]:  # noqa: PLR0911 a line per kind of type
-    """The wrappers in which values of a type come, and their own type."""
+    """The wrappers that values of a type may have, and the Arrow type of the wrapped value."""
     if pa.types.is_int32(ordering):
         return ("IntWrapper",), pa.int32()
     if pa.types.is_int64(ordering):

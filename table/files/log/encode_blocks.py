@@ -16,11 +16,11 @@ from table.options.groups import BaseFileSettings, LogFileSettings
 def data_blocks(
     rows: pa.Table, avro_schema: str, instant_time: str, settings: LogFileSettings, base: BaseFileSettings
 ) -> Iterator[tuple[LogBlock, int]]:
-    """Data blocks of rows, each with how many it holds; in memory is one at a time.
+    """Data blocks of rows, each with its number of rows; one block at a time is in memory.
 
     Args:
         rows: meta columns and table columns.
-        avro_schema: the same as JSON; it stands in each block's header.
+        avro_schema: Avro schema of these columns (JSON), for each block's header.
         instant_time: the delta commit that writes them.
         settings: form and size of the blocks.
         base: codec and level of Parquet blocks.
@@ -54,8 +54,8 @@ def delete_block(keys: pa.Array, order: pa.Array, partition_path: str, avro_sche
 
     Args:
         keys: record keys (string).
-        order: ordering values; null where a delete takes part in no order.
-        partition_path: of them all.
+        order: ordering values; null where a delete has none.
+        partition_path: partition path of all the keys.
         avro_schema: as in the data blocks.
         instant_time: the delta commit that writes them.
     """

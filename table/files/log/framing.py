@@ -1,4 +1,4 @@
-"""The envelope of blocks in Hudi's log format, whatever they hold (HoodieLogFormatWriter, HoodieLogFileReader).
+"""The envelope of all blocks in Hudi's log format (HoodieLogFormatWriter, HoodieLogFileReader).
 
 ::
 
@@ -12,7 +12,8 @@
        footer map, as the header's
     8  reverse pointer = block size + 6
 
-Integers are big-endian. There is no checksum: changed bytes of a header's text or of the content are not noticed here.
+Integers are big-endian. There is no checksum: changed bytes in a header's text or in the content are not
+noticed here.
 """
 
 import struct
@@ -27,9 +28,9 @@ MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1
 _FIXED = len(MAGIC) + 8
 _POINTER = 8
-_LEAST_SIZE = 4 + 4 + 4 + 8 + 4 + _POINTER  # of a block without headers, content and footers
+_LEAST_SIZE = 4 + 4 + 4 + 8 + 4 + _POINTER  # size of a block without headers, content and footers
 _SEARCH_BYTES = 1 << 20
-_HEAD_BYTES = 1 << 16  # of a block whose content is not wanted
+_HEAD_BYTES = 1 << 16  # bytes that are read at each end of a block whose content is not wanted
 
 
 class BlockType(IntEnum):
@@ -59,10 +60,10 @@ class Header(IntEnum):
 
 
 class Verdict(Enum):
-    """What is found at a place of a log file.
+    """What a scan finds at a place of a log file.
 
-    WHOLE: a block. DAMAGED: bytes that are no block, and the file goes on or ends behind them.
-    CUT_OFF: a block that the file ends within, as a writer leaves it that dies.
+    WHOLE: a block. DAMAGED: bytes that are no block; the file goes on or ends behind them.
+    CUT_OFF: the file ends within a block, as after a writer that died.
     """
 
     WHOLE = "whole"
@@ -77,8 +78,8 @@ class LogBlock:
     Attributes:
         type: what it holds.
         header: text by `Header` ordinal; ordinals of newer writers are kept.
-        content: bytes of that type; of a block that was read a view, because they may be many.
-        footer: as the header; writers leave it empty.
+        content: bytes of that type. A block that was read has a view, because its content may be large.
+        footer: a map as the header; writers leave it empty.
     """
 
     type: BlockType
@@ -92,14 +93,15 @@ class ScannedBlock:
     """One place of a log file.
 
     Attributes:
-        verdict: what is there.
-        start: its first byte, counted from the start of the file.
-        end: the byte after its last one: where the scan goes on.
-        block: the block, where it is whole.
-        reason: what is wrong, where it is not.
-        is_framed: size and reverse pointer agree. Hudi passes over damage without a frame, as over blocks of writers
-            that died, and fails at damage within a frame: to pass over that could lose rows.
-        begins: a magic is there. Hudi fails where there is none, which can only be at the start of a file.
+        verdict: what the scan found.
+        start: first byte, counted from the start of the file.
+        end: the byte after the last one, at which the scan goes on.
+        block: the block, if it is whole.
+        reason: the fault, if it is not whole.
+        is_framed: whether size and reverse pointer agree. Hudi skips damage without a frame, such as a block of a dead
+            writer. Hudi fails at damage within a frame, because skipping it could lose rows.
+        begins: whether the place begins with a magic. Hudi fails where it does not, which is possible only at the start
+            of a file.
     """
 
     verdict: Verdict
@@ -112,13 +114,13 @@ class ScannedBlock:
 
 
 class SeekableStream(Protocol):
-    """What a scan reads from: a binary file, ``io.BytesIO``, or Arrow's ``NativeFile``."""
+    """The source of a scan: a binary file, ``io.BytesIO``, or Arrow's ``NativeFile``."""
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
         """Moves to a byte; returns its position."""
 
     def read(self, size: int, /) -> bytes:
-        """At most so many bytes; fewer only at the end."""
+        """Reads `size` bytes; fewer only at the end of the file."""
 
 
 def encode_block(block: LogBlock) -> bytes:
@@ -138,15 +140,16 @@ def _encode_texts(texts: Mapping[int, str]) -> bytes:
 
 
 def scan_blocks(stream: SeekableStream, *, with_content: bool = True) -> Iterator[ScannedBlock]:
-    """What a log file holds, block by block; in memory is one block.
+    """Scans a log file block by block; one block at a time is in memory.
 
-    The rules are those of Hudi's reader, so that both take the same blocks for whole. A block is whole only where
-    the magic of another one follows it, or the end of the file, or less than a magic. After damage the scan goes on
+    The scan follows the rules of Hudi's reader, so both take the same blocks for whole. A block is whole only if
+    another block's magic, the end of the file, or fewer bytes than a magic follow it. After damage the scan goes on
     at the next magic.
 
     Args:
         stream: the file.
-        with_content: False where types and headers are enough: blocks have the content b"" then, and little is read.
+        with_content: False where types and headers are enough: the blocks then have the content b"", and the scan
+            reads little.
 
     Returns:
         The places of the file in order, without gaps.
@@ -159,10 +162,10 @@ def scan_blocks(stream: SeekableStream, *, with_content: bool = True) -> Iterato
 
 
 def read_block(stream: SeekableStream, place: ScannedBlock) -> LogBlock:
-    """A whole block that a scan without contents found.
+    """Reads a whole block that a scan without contents found.
 
     Raises:
-        CorruptFileError: it is not there any more.
+        CorruptFileError: the block is no longer there.
     """
     found = _scan_at(stream, place.start, stream.seek(0, 2), with_content=True)
     if found.block is None:
@@ -186,7 +189,7 @@ def _scan_at(stream: SeekableStream, at: int, size: int, *, with_content: bool) 
 
 
 def _find_fault(stream: SeekableStream, at: int, length: int, size: int) -> str | None:
-    """What is wrong with the frame of a block that says it has that length, or None."""
+    """The fault in the frame of a block that states this length, or None."""
     end = at + _FIXED + length
     if length < _LEAST_SIZE:
         return f"it says it has {length} bytes"
@@ -212,7 +215,7 @@ def _read_block(stream: SeekableStream, at: int, length: int, *, with_content: b
 
 
 def _find_magic(stream: SeekableStream, start: int, size: int) -> int:
-    """Where the next magic is; the file's size where there is none."""
+    """The place of the next magic, or the file's size if there is none."""
     while start < size:
         piece = _read_at(stream, start, _SEARCH_BYTES)
         found = piece.find(MAGIC)
@@ -230,10 +233,10 @@ def _read_at(stream: SeekableStream, at: int, length: int) -> bytes:
 
 
 def _decode_body(body: bytes) -> LogBlock:
-    """What lies between size and reverse pointer.
+    """Decodes the bytes between a block's size and its reverse pointer.
 
     Raises:
-        struct.error, ValueError: it is not what the format says.
+        struct.error, ValueError: the bytes do not follow the format.
     """
     version, kind = struct.unpack_from(">ii", body, 0)
     if version != FORMAT_VERSION:
@@ -250,7 +253,7 @@ def _decode_body(body: bytes) -> LogBlock:
 
 
 def _decode_shell(stream: SeekableStream, at: int, length: int) -> LogBlock:
-    """A block without its content, from its first bytes and what lies behind the content.
+    """A block without its content, decoded from its first bytes and the bytes behind the content.
 
     Raises:
         struct.error, ValueError: as `_decode_body`.

@@ -1,4 +1,4 @@
-"""Which instants wrote into a log file: a file of one instant alone goes with it, one of several must stay."""
+"""Which instants wrote a log file's blocks: a file of one instant is deleted with it, a file of several must stay."""
 
 from dataclasses import dataclass
 
@@ -8,12 +8,12 @@ from table.storage.interface import Storage
 
 @dataclass(frozen=True, slots=True)
 class LogInstants:
-    """What the headers of a log file's whole blocks say.
+    """Instants in the headers of a log file's whole blocks.
 
     Attributes:
-        writers: instants of blocks with records, or with keys to be deleted.
-        targets: instants whose blocks rollback blocks take back.
-        rollbacks: instants of these rollback blocks.
+        writers: instants that wrote data blocks or delete blocks.
+        targets: instants whose blocks a rollback block takes back.
+        rollbacks: instants that wrote these rollback blocks.
     """
 
     writers: frozenset[str] = frozenset()
@@ -22,7 +22,7 @@ class LogInstants:
 
 
 def read_instants(storage: Storage, path: str) -> LogInstants:
-    """The instants of a log file; none where there is no such file.
+    """The instants of a log file; no instants if the file does not exist.
 
     Raises:
         StorageError: the file cannot be read.
@@ -42,7 +42,7 @@ def read_instants(storage: Storage, path: str) -> LogInstants:
 
 
 def find_writers(storage: Storage, path: str) -> frozenset[str]:
-    """Instants of a log file's whole blocks, commands included; none where there is no such file.
+    """Instants that wrote a log file's whole blocks, command blocks included; empty if the file does not exist.
 
     Raises:
         StorageError: the file cannot be read.
@@ -52,7 +52,9 @@ def find_writers(storage: Storage, path: str) -> frozenset[str]:
 
 
 def is_written_by(storage: Storage, path: str, instant_time: str) -> bool:
-    """Whether nobody but an instant wrote into a log file. Names come again: a file that was deleted may be another's.
+    """Whether this instant wrote every whole block of the log file.
+
+    A deleted log file's name can be reused, so the name alone proves nothing.
 
     Raises:
         StorageError: the file cannot be read.

@@ -1,7 +1,7 @@
-"""Columns of text that go from one file to the next as the dictionaries that they are stored as (pure).
+"""Columns of text that are carried from one file to the next as stored dictionaries (pure).
 
-Neither are their strings made, nor hashed again. What comes of it is what the strings would have become: the same
-columns have a dictionary, and no dictionary holds a value that is not in use.
+Their strings are neither made nor hashed again. The new file is the same as with strings: the same columns have a
+dictionary, and no dictionary holds an unused value.
 """
 
 from collections.abc import Collection
@@ -20,21 +20,21 @@ def with_dictionaries(schema: pa.Schema, names: Collection[str | None]) -> pa.Sc
     """The schema (Arrow) with columns of text as dictionaries.
 
     Args:
-        schema: of rows.
-        names: the columns that may be.
+        schema: schema of the rows.
+        names: the columns that may become dictionaries.
     """
     return pa.schema([f.with_type(_CARRIED) if f.name in names and pa.types.is_string(f.type) else f for f in schema])
 
 
 def settled_dictionaries(rows: pa.Table) -> pa.Table:
-    """Rows whose columns are dictionaries only where a new file would have them so, without values out of use.
+    """Rows with a dictionary only in columns that get one in a new file, and without unused values in it.
 
     Args:
-        rows: of one row group; the meta columns that repeat stay as they are.
+        rows: rows of one row group; the repeated meta columns stay as they are.
     """
     for number, field in enumerate(rows.schema):
         if pa.types.is_dictionary(field.type) and field.name not in REPEATED_META_COLUMNS:
-            whole = rows.column(number).unify_dictionaries().combine_chunks()  # Arrow writes no second dictionary
+            whole = rows.column(number).unify_dictionaries().combine_chunks()  # Arrow writes one dictionary only
             column = pa.chunked_array([_without_unused(whole)], field.type)
             kind = field.type if keeps_dictionary(column) else field.type.value_type
             rows = rows.set_column(number, field.with_type(kind), column.cast(kind))

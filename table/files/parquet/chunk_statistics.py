@@ -21,12 +21,12 @@ from table.files.parquet.field_ids import (
 from table.files.parquet.row_groups import chunk_path, chunks_of, field_value
 from table.files.parquet.thrift_compact import BINARY, FALSE, I64, LIST, STRUCT, TRUE, Field, Items, Struct
 
-# the lower and the upper bound of a chunk, each with whether it is exact
+# lower and upper bound of a chunk; each flag says whether the bound is exact
 Bounds = tuple[tuple[bytes, bool], tuple[bytes, bool]]
 
 
 def chunk_memory_bytes(chunk: Struct, repeated: Collection[str]) -> int:
-    """About how many bytes of memory (Arrow) the values of a chunk take: a dictionary hides their width.
+    """About how many bytes of memory (Arrow) a chunk's values take; with a dictionary its stored size does not tell.
 
     Args:
         chunk: the chunk.
@@ -39,14 +39,14 @@ def chunk_memory_bytes(chunk: Struct, repeated: Collection[str]) -> int:
         return width * count
     bounds = field_value(meta, STATISTICS) if STATISTICS in meta else {}
     path = b".".join(chunk_path(chunk)).decode()
-    # a few long values whose bounds were cut say nothing of the others
+    # bounds that were cut come from a few long values and do not tell the usual length
     if path in repeated or has_inexact_bound(chunk) or not (UPPER in bounds and LOWER in bounds):
         return max(stored, 4 * count)
     return max(stored, (4 + (len(bounds[LOWER].value) + len(bounds[UPPER].value)) // 2) * count)
 
 
 def with_statistics_replaced(chunk: Struct, old: bytes, new: bytes) -> Struct:
-    """A chunk with one string in the place of another in its statistics."""
+    """A chunk whose statistics have the string `new` in the place of `old`."""
     meta = dict(field_value(chunk, CHUNK_META))
     if STATISTICS in meta:
         held = meta[STATISTICS].value
@@ -62,11 +62,11 @@ def _statistics_of(chunk: Struct) -> Struct:
 
 
 class TextStatistics(NamedTuple):
-    """What the values of a chunk of text are.
+    """Statistics of a chunk of text.
 
     Attributes:
-        nulls: how many are null.
-        bounds: of the others; None where there are none, or where bounds would be too long.
+        nulls: number of nulls.
+        bounds: bounds of the other values; None if there are none, or if the bounds would be too long.
     """
 
     nulls: int
@@ -77,8 +77,8 @@ def with_text_statistics(group: Struct, told: Mapping[tuple[bytes, ...], TextSta
     """A row group whose chunks of text have these statistics.
 
     Args:
-        group: the row group, whose writer made no statistics of them.
-        told: by the path of their column.
+        group: the row group; its writer made no statistics for these chunks.
+        told: path of a column -> its statistics.
     """
     chunks = [
         _told(chunk, told[chunk_path(chunk)]) if chunk_path(chunk) in told else chunk for chunk in chunks_of(group)
@@ -94,7 +94,7 @@ def _told(chunk: Struct, statistics: TextStatistics) -> Struct:
 
 
 def lacks_bounds(chunk: Struct) -> bool:
-    """Whether the chunk of a string or binary column has values, and its statistics not both bounds of them."""
+    """Whether the chunk of a string or binary column has values, but its statistics lack a bound."""
     meta, held = field_value(chunk, CHUNK_META), _statistics_of(chunk)
     if field_value(meta, TYPE) != BYTE_ARRAY or (LOWER in held and UPPER in held):
         return False
@@ -102,17 +102,17 @@ def lacks_bounds(chunk: Struct) -> bool:
 
 
 def has_inexact_bound(chunk: Struct) -> bool:
-    """Whether a bound in the statistics of a chunk is said not to be one of its values."""
+    """Whether the statistics of a chunk mark a bound as not exact, that is, not one of its values."""
     held = _statistics_of(chunk)
     return any(number in held and held[number].value is False for number in (UPPER_EXACT, LOWER_EXACT))
 
 
 def with_bounds(group: Struct, bounds: Mapping[tuple[bytes, ...], Bounds]) -> Struct:
-    """A row group in which chunks that lack bounds have these; ones that are there stay.
+    """A row group in which chunks that lack bounds get these; existing bounds stay.
 
     Args:
         group: the row group.
-        bounds: by the path of their column.
+        bounds: path of a column -> bounds of its chunk.
     """
     chunks = [
         _bounded(chunk, bounds[chunk_path(chunk)]) if chunk_path(chunk) in bounds and lacks_bounds(chunk) else chunk

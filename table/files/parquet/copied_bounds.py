@@ -1,8 +1,8 @@
-"""Bounds for chunks that are copied out of a file whose writer left them out.
+"""Bounds for copied chunks whose writer left the bounds out.
 
-Files that we wrote before `table.files.parquet.value_bounds` lack bounds where values are long. Only the columns
-concerned are decoded, and only when a row group is copied for the first time: the new file says that it has
-its bounds (`Footer.has_all_bounds`). To encode the whole row group again would cost all its columns.
+Files that this project wrote before `table.files.parquet.value_bounds` existed lack bounds where values are long. Only
+these columns are decoded, and only when a row group is copied for the first time: the new file's footer says that it
+has all bounds (`Footer.has_all_bounds`). Encoding the whole row group again would cost the work of all its columns.
 """
 
 import pyarrow as pa
@@ -15,12 +15,12 @@ from table.schema.avro_schema import FILE_NAME
 
 
 def group_with_bounds(stored: StoredBaseFile, number: int, schema: pa.Schema) -> RowGroup:
-    """A row group of a sealed file, as its footer describes it, with the bounds that it lacks.
+    """A row group of a sealed file, as its footer describes it, with its missing bounds added.
 
     Args:
         stored: the file.
-        number: of the row group.
-        schema: of the file's rows (Arrow).
+        number: number of the row group.
+        schema: schema of the file's rows (Arrow).
 
     Raises:
         CorruptFileError, StorageError: when a column without bounds cannot be decoded or read.

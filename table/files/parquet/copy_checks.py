@@ -1,4 +1,4 @@
-"""Whether a file can be made by copying parts of an older one, and whether what came of it is whole."""
+"""Checks whether parts of an older file can be copied, and whether the new file is whole."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +12,7 @@ from table.schema.avro_schema import RECORD_KEY
 
 
 def why_encoded_anew(stored: StoredBaseFile, schema: pa.Schema, settings: BaseFileSettings) -> str | None:
-    """Why no row group of a file can be copied into one with these columns, or None when they can be.
+    """Why row groups of a file cannot be copied into a file with these columns, or None if they can.
 
     Args:
         stored: the file.
@@ -24,7 +24,7 @@ def why_encoded_anew(stored: StoredBaseFile, schema: pa.Schema, settings: BaseFi
 
 
 def find_problem(metadata: pq.FileMetaData, rows: int, data_end: int) -> str | None:
-    """What is wrong with a footer, or None: rows and bytes add up, its chunks lie apart from each other in the data.
+    """The fault in a footer, or None: rows and bytes must add up, and chunks must not overlap in the data.
 
     Args:
         metadata: the footer as Arrow understands it.
@@ -49,10 +49,10 @@ def find_problem(metadata: pq.FileMetaData, rows: int, data_end: int) -> str | N
 
 
 def _extents(chunks: list[pq.ColumnChunkMetaData]) -> list[tuple[int, int]]:
-    """Where the chunks of a row group lie. The one that ends the chunk of the record key is left out, as it may be."""
+    """Where the chunks of a row group lie, without the chunk whose pages the record key shares: they may overlap."""
     extents = [_extent(chunk) for chunk in chunks]
     if len({start + length for start, length in extents}) == len(extents):
-        return extents  # nothing is shared: no two of them end at the same place
+        return extents  # no two chunks end at the same place, so none is shared
     key = next((chunk for chunk in chunks if chunk.path_in_schema == RECORD_KEY), None)
     pages = _pages(key) if key is not None else None
     shared = [chunk for chunk in chunks if chunk is not key and _pages(chunk) == pages][:1]
@@ -60,7 +60,7 @@ def _extents(chunks: list[pq.ColumnChunkMetaData]) -> list[tuple[int, int]]:
 
 
 def _pages(chunk: pq.ColumnChunkMetaData) -> tuple[int, int, int, str, str]:
-    """Where the data pages of a chunk begin and end, and what says how they are read."""
+    """Where the data pages of a chunk begin and end, and the fields that say how to read them."""
     return chunk.data_page_offset, sum(_extent(chunk)), chunk.num_values, chunk.physical_type, chunk.compression
 
 

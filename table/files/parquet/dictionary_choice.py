@@ -1,9 +1,9 @@
 """Which columns get a dictionary: those whose values repeat (pure).
 
-Arrow builds the dictionary of every column it is told to and gives it up only when it has outgrown a page.
-Until then each value is hashed, and where few repeat the file holds the values and, besides, the places where
-they are. Parquet's Java writer looks at its first page and gives up there (FallbackValuesWriter); here a
-sample tells before anything is encoded.
+Arrow builds a dictionary for every column that it is told to, and gives it up only when the dictionary has outgrown
+a page. Until then Arrow hashes each value. If few values repeat, the file holds the values and their indices as well.
+Parquet's Java writer decides after its first page (FallbackValuesWriter); this module takes a sample before anything
+is encoded.
 """
 
 import math
@@ -14,28 +14,28 @@ import pyarrow as pa
 
 from table.columns.cast import entries_of
 
-DICTIONARY_BYTES = 4 * 1024 * 1024  # of a row group's column, most: Arrow gives up a larger one half way
+DICTIONARY_BYTES = 4 * 1024 * 1024  # of a column in a row group, at most: Arrow gives up a larger one half way
 _SAMPLE = 1024
 _TOGETHER = 4
 _GOLDEN = (5**0.5 - 1) / 2
-_ENOUGH = 10_000  # fewer values than these are not worth a look
-_WORTH = 0.6  # a dictionary pays when it takes less than this share of the values alone, which compress better
+_ENOUGH = 10_000  # fewer values are not sampled
+_WORTH = 0.6  # a dictionary pays if it takes less than this share of the plain values, which compress better
 _HALVINGS = 40
-TOLD_ROWS = 16_384  # of a row group, from which on statistics of dictionaries are made here, and not by Arrow
-_CHEAP_VALUES = 1000  # of a dictionary that is encoded as it is, however few rows there are
-_CHEAP_SHARE = 2  # rows to a value of a larger one
+TOLD_ROWS = 16_384  # rows of a row group, from which on this project and not Arrow makes a dictionary's statistics
+_CHEAP_VALUES = 1000  # values of a dictionary that is kept however few rows there are
+_CHEAP_SHARE = 2  # rows for each value that a larger dictionary must have to be kept
 
 
 def columns_with_dictionary(rows: pa.Table, parts: int = 1) -> list[str]:
-    """The columns of which a dictionary takes clearly less room than the values.
+    """The columns whose dictionary takes clearly less room than their values.
 
     Args:
-        rows: what is to be written.
-        parts: row groups that it is written as, a dictionary each.
+        rows: the rows to be written.
+        parts: number of row groups they are written as, each with its own dictionary.
 
     Returns:
-        Paths as Parquet has them, down to the parts of nested columns. Columns with few values are among them, and
-        those that are dictionaries already.
+        Paths as Parquet has them, down to the parts of nested columns. Columns with few values, and
+        columns that are dictionaries already, are among them.
     """
     found = []
     spread = _spread(len(rows))
@@ -50,11 +50,11 @@ def columns_with_dictionary(rows: pa.Table, parts: int = 1) -> list[str]:
 
 
 def keeps_dictionary(column: pa.ChunkedArray) -> bool:
-    """Whether a column that is a dictionary is best encoded as such: it would get one, had it come without.
+    """Whether a dictionary column is best encoded as one: as plain strings it would get a dictionary, too.
 
-    Arrow hashes each value of a dictionary, but looks up strings row by row: where few rows have the same value
-    strings cost less. Where Arrow makes the statistics, it counts which values occur in each thousand rows. And a
-    dictionary that is too large for Arrow would not be given up half way.
+    Arrow hashes each value of a dictionary, but looks up strings row by row: if few rows have the same value, strings
+    cost less. If Arrow makes the statistics, it counts which values occur in each thousand rows. And Arrow would not
+    give up half way a dictionary that comes ready-made and is too large.
     """
     held = [chunk.dictionary for chunk in column.chunks]
     values = sum(map(len, held))
@@ -74,7 +74,7 @@ def _sampled(column: pa.ChunkedArray, spread: pa.Array) -> pa.Array:
 
 
 def _spread(count: int) -> pa.Array:
-    """Positions of some rows from all over, each with those behind it; at uneven distances, lest these be a period."""
+    """Positions of short runs of rows from all over, at uneven distances so that no period in the data misleads."""
     if count <= _SAMPLE:
         return pa.array(np.arange(count))
     places = np.arange(_SAMPLE // _TOGETHER)
@@ -87,8 +87,8 @@ def leaves(path: str, values: pa.Array) -> Iterator[tuple[str, pa.Array]]:
     """The parts of a column that Parquet stores one by one, each with its path; the column itself if it is not nested.
 
     Args:
-        path: of the column.
-        values: the column; of nested ones only elements that a row has come out.
+        path: path of the column.
+        values: the column; of a nested column only elements that belong to a row are returned.
     """
     kind = values.type
     if pa.types.is_struct(kind):
@@ -110,7 +110,7 @@ def _repeat(values: pa.Array, scale: float) -> bool:
     sample = values.take(_spread(len(values))).dictionary_encode()
     value_bytes = values.nbytes / len(values)
     places = sample.indices.to_numpy()
-    # where equal values lie together a sample meets many once: there are no more of them than there are changes
+    # if equal values lie together, a sample meets many values once: the number of changes bounds the distinct values
     changes = (float(np.mean(places[1:] != places[:-1])) - 1 / _TOGETHER) / (1 - 1 / _TOGETHER)
     found = estimate_distinct(len(sample), len(sample.dictionary), rows)
     held = max(1.0, min(rows, found, rows * changes))
@@ -120,9 +120,10 @@ def _repeat(values: pa.Array, scale: float) -> bool:
 
 
 def estimate_distinct(sampled: int, found: int, rows: float) -> float:
-    """How many distinct values `rows` rows hold, where `sampled` of them hold `found`, if all are as frequent.
+    """How many distinct values `rows` rows hold if `sampled` of them hold `found` and all values are equally frequent.
 
-    Where some are more frequent than others there are more than this: the dictionary gets the benefit.
+    If some values are more frequent than others, there are more distinct values than this: the estimate favours the
+    dictionary.
     """
     if found >= sampled:
         return rows

@@ -1,7 +1,7 @@
-"""Statistics of columns of text that come as dictionaries (pure).
+"""Statistics of text columns that are dictionaries (pure).
 
-Arrow looks up, for each thousand rows, which values of a dictionary occur in them. With many values that costs more
-than to encode them. The values that occur in the whole row group are found once here, and Arrow gives no statistics.
+For its statistics Arrow looks up which values of a dictionary occur in each thousand rows. With many values that costs
+more than the encoding. This module finds the values of the whole row group once, and Arrow makes no statistics.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ def columns_told_here(schema: pa.Schema, group_rows: int) -> list[str]:
     """The columns whose statistics are made here: top-level dictionaries of text in row groups that are not small.
 
     Args:
-        schema: of the rows that are written.
+        schema: schema of the rows that are written.
         group_rows: rows of each row group.
     """
     if group_rows < TOLD_ROWS:
@@ -26,11 +26,11 @@ def columns_told_here(schema: pa.Schema, group_rows: int) -> list[str]:
 
 
 def as_write_statistics(schema: pa.Schema, told_here: Sequence[str]) -> list[str] | bool:
-    """What Arrow's writer takes as ``write_statistics``: True for all columns, or the paths of those it is to tell of.
+    """The argument ``write_statistics`` of Arrow's writer: True for all columns, or the paths of some.
 
     Args:
-        schema: of the rows that are written.
-        told_here: columns of which it is not.
+        schema: schema of the rows that are written.
+        told_here: columns for which Arrow makes no statistics.
     """
     if not told_here:
         return True
@@ -42,7 +42,7 @@ def tell_dictionaries(rows: pa.Table, names: Sequence[str]) -> Mapping[Path, Tex
     """Statistics of columns of a row group, by their paths.
 
     Args:
-        rows: of the row group.
+        rows: rows of the row group.
         names: the columns (`columns_told_here`).
     """
     extremes = find_extremes([rows.select(names)])

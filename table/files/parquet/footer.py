@@ -1,8 +1,8 @@
 """Parquet footers as values: read, joined, sealed (pure; parquet.thrift of the format's project).
 
-A footer of ours ends with an entry of our own, the *seal*: a checksum of the footer, so that a flipped
-bit cannot travel from one version of a file to the next, and where in the footer each row group stands,
-so that the next version copies their descriptions as bytes, too, without decoding thousands of fields.
+A footer that this project writes ends with an entry of its own, the *seal*. The seal holds a checksum of the footer,
+so that a flipped bit cannot travel from one version of a file to the next. It also holds the place of each row group
+in the footer, so that the next version copies their descriptions as bytes, without decoding thousands of fields.
 """
 
 import zlib
@@ -32,7 +32,7 @@ ENCRYPTED_MAGIC = b"PARE"
 TAIL_BYTES = 8  # length of the footer, magic
 
 SEAL_KEY = b"hudistream.footer"
-# says that no chunk lacks bounds only because its values are long: the next version need not look
+# says that no chunk lacks bounds because of long values: the next version need not look for such chunks
 BOUNDS_KEY, BOUNDS_COMPLETE = "hudistream.bounds", "complete"
 _DIGITS = 8
 _NUMBERS_A_GROUP = 6
@@ -43,10 +43,10 @@ _SCHEMA = 2
 
 
 def find_footer(tail: bytes, file_size: int) -> int:
-    """Where the Thrift bytes of the footer begin, by the last bytes of a file.
+    """Where the Thrift bytes of the footer begin, according to the last bytes of a file.
 
     Raises:
-        CorruptFileError: when they are not the end of an unencrypted Parquet file.
+        CorruptFileError: when the bytes are not the end of an unencrypted Parquet file.
     """
     if tail[-4:] == ENCRYPTED_MAGIC:
         raise CorruptFileError("the footer is encrypted")
@@ -64,11 +64,11 @@ class Footer:
     """A footer.
 
     Attributes:
-        decoded: the FileMetaData struct; of a sealed footer what follows the row groups.
-        groups: row groups of a sealed footer; None where it is another writer's.
-        codec: codec of a sealed file's chunks, as its writer was told.
-        head: of a sealed footer what stands before the row groups. It is decoded when it is asked for: who looks for
-            keys in many files asks for their filters alone.
+        decoded: the FileMetaData struct; of a sealed footer only the fields behind the row groups.
+        groups: row groups of a sealed footer; None for a footer of another writer.
+        codec: codec of a sealed file's chunks, as its writer's settings named it.
+        head: bytes of a sealed footer before the row groups. They are decoded on demand, because a search for keys in
+            many files needs only the filters, which stand behind the row groups.
     """
 
     decoded: Struct
@@ -81,19 +81,19 @@ class Footer:
         """The FileMetaData struct; without row groups where the footer is sealed.
 
         Raises:
-            CorruptFileError: when it is none.
+            CorruptFileError: when the bytes are not one.
         """
         return decode_struct(self.head + bytes([STOP])) | self.decoded if self.head else self.decoded
 
     @property
     def schema(self) -> Items:
-        """The schema tree, flattened as Parquet does."""
+        """The schema tree, flattened as in Parquet."""
         tree: Items = field_value(self.fields, _SCHEMA)
         return tree
 
     @property
     def created_by(self) -> bytes:
-        """Writer and version, or nothing."""
+        """Writer and version; empty if the footer names none."""
         return bytes(self.fields[_CREATED_BY].value) if _CREATED_BY in self.fields else b""
 
     @property
@@ -109,12 +109,12 @@ class Footer:
 
     @property
     def is_sealed(self) -> bool:
-        """Whether the footer is ours and a checksum says that it is as it was written."""
+        """Whether this project wrote the footer and its checksum shows that it is unchanged."""
         return self.groups is not None
 
     @property
     def has_all_bounds(self) -> bool:
-        """Whether every chunk with values has bounds, as far as we give them: older files of ours may not say so."""
+        """Whether the footer says that no chunk lacks bounds because of long values. Older files do not say it."""
         return self.is_sealed and self.key_values.get(BOUNDS_KEY) == BOUNDS_COMPLETE
 
     @cached_property
@@ -125,19 +125,19 @@ class Footer:
             try:
                 found[name] = str(value, "utf-8")
             except UnicodeDecodeError:
-                continue  # another writer's, and no text
+                continue  # an entry of another writer that is not text
         return found
 
     @cached_property
     def entries(self) -> dict[str, bytes | memoryview]:
-        """Key-value metadata, values as they stand there: a bloom filter may be some megabytes."""
+        """Key-value metadata, values not decoded: a bloom filter may be some megabytes."""
         entries = self.decoded[_KEY_VALUE].value.values if _KEY_VALUE in self.decoded else []
         found = {}
         for entry in entries:
             try:
                 found[str(entry[1].value, "utf-8")] = entry[2].value
             except (KeyError, UnicodeDecodeError):
-                continue  # another writer's, and no text
+                continue  # an entry of another writer that is not text
         return found
 
     @property
@@ -149,10 +149,10 @@ class Footer:
 
     @property
     def largest_group(self) -> Struct | None:
-        """The row group with most rows; None in a file without any.
+        """The row group with the most rows; None in a file without row groups.
 
         Raises:
-            CorruptFileError: when it is not one.
+            CorruptFileError: when its bytes are not a row group.
         """
         rows = self.group_rows
         if not rows:
@@ -165,7 +165,7 @@ def decode_footer(raw: bytes) -> Footer:
     """A footer from its Thrift bytes.
 
     Raises:
-        CorruptFileError: when they are no footer, or one of ours that was changed since.
+        CorruptFileError: when the bytes are not a footer, or a sealed footer was changed after it was written.
     """
     seal = _find_seal(raw)
     sealed = _decode_sealed(raw, seal) if seal is not None else None
@@ -184,7 +184,7 @@ def _decode_sealed(raw: bytes, seal: tuple[int, int]) -> Footer | None:
     at, end = seal
     text = raw[at + _DIGITS : end].split()
     if not text or text[0] != b"%d" % len(raw):
-        return None  # it was made for another footer: some writer took the entries of one of our files along
+        return None  # the seal belongs to another footer: another writer copied the entries of a sealed file
     if raw[at : at + _DIGITS] != _checksum(raw, at):
         raise CorruptFileError("its footer was changed after it was written: the checksum does not match")
     with fields_of_known_types():
@@ -202,24 +202,24 @@ def _unsealed(raw: bytes, seal: Sequence[str]) -> Footer:
         parts = (raw[position:at_chunk], raw[at_chunk:at_after], raw[at_after:at_totals], raw[at_totals:group_end])
         groups.append(RowGroup(rows, *parts, data_end))
         position = group_end
-    # the header of the list of row groups: one byte of field, and that of a list
+    # before the row groups: one byte of field header, and the header of their list
     head_end = list_start - len(encode_list_header(STRUCT, len(groups))) - 1
-    # the filter of a large file is some megabytes: a view of the footer's bytes is enough
+    # a view, not a copy: the filter of a large file is some megabytes
     rest = decode_struct(memoryview(raw)[position:], _ROW_GROUPS)
     return Footer(rest, tuple(groups), codec, raw[:head_end])
 
 
 def why_not_continued(footer: Footer, schema: Items, created_by: bytes, codec: str) -> str | None:
-    """Why a file's row groups cannot be copied into one we write, or None when they can.
+    """Why a file's row groups cannot be copied into a new file, or None if they can.
 
-    A sealed footer says that the file is ours and as we left it: not encrypted, no page indexes, every
-    chunk where it should be.
+    A sealed footer says that this project wrote the file and nothing changed it: not encrypted, no page indexes,
+    every chunk in its place.
 
     Args:
-        footer: of the file.
-        schema: the schema tree that our writer makes now.
-        created_by: how our writer signs now.
-        codec: the codec configured.
+        footer: footer of the file.
+        schema: the schema tree that the writer makes now.
+        created_by: the writer's present signature.
+        codec: the configured codec.
     """
     if not footer.is_sealed:
         return "other writer"
@@ -234,8 +234,8 @@ def join_footer(groups: Sequence[RowGroup], like: Footer, key_values: Mapping[st
     """The end of a file: the sealed footer of a file made of these row groups.
 
     Args:
-        groups: row groups in file order, with the bounds that we give.
-        like: a footer of our writer: schema, version and signature are taken from it.
+        groups: row groups in file order, with their bounds added.
+        like: a footer of the writer: schema, version and signature are taken from it.
         key_values: key-value metadata.
         codec: codec of all chunks.
 
@@ -269,7 +269,7 @@ def join_footer(groups: Sequence[RowGroup], like: Footer, key_values: Mapping[st
 
 
 def _find_seal(raw: bytes | bytearray) -> tuple[int, int] | None:
-    """Where the text of the seal begins and ends; None where there is none."""
+    """Where the text of the seal begins and ends; None if there is no seal."""
     at = raw.rfind(SEAL_KEY)
     if at < 0:
         return None
@@ -286,6 +286,6 @@ def _find_seal(raw: bytes | bytearray) -> tuple[int, int] | None:
 
 
 def _checksum(raw: bytes | bytearray, at: int) -> bytes:
-    """Eight hexadecimal digits over all but themselves."""
+    """Checksum of all bytes except its own eight hexadecimal digits."""
     with memoryview(raw) as view:
         return b"%08x" % zlib.crc32(view[at + _DIGITS :], zlib.crc32(view[:at]))

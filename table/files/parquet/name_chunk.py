@@ -1,7 +1,7 @@
-"""The chunk in which copied rows name their new file: one string, as often as the row group has rows.
+"""The chunk in which copied rows name their new file: one string, repeated for every row of the row group.
 
-Arrow encodes it once for each number of rows; the next file has its name put into the place of the
-other one's. That is why these chunks are not compressed: no name would get much shorter by it.
+Arrow encodes such a chunk once for each number of rows with a blank name; each file's name is then put into the place
+of the blank. So these chunks are not compressed. A name would not get much shorter by it.
 """
 
 import io
@@ -21,7 +21,7 @@ from table.options.groups import BaseFileSettings
 
 
 def _blank(length: int) -> str:
-    # a pattern that does not match itself a byte too early
+    # a pattern that cannot match itself at a shifted position
     return "\x01" + "\x02" * (length - 1)
 
 
@@ -30,8 +30,8 @@ class _Form:
     """A chunk with a blank for the name.
 
     Attributes:
-        data: its bytes.
-        chunk: its description, as if it began behind the magic of a file.
+        data: the bytes of the chunk.
+        chunk: the description of the chunk, as if it began behind the magic of a file.
     """
 
     data: bytes
@@ -41,17 +41,17 @@ class _Form:
 def encode_name_chunk(
     name: str, rows: int, start: int, field: pa.Field, settings: BaseFileSettings
 ) -> tuple[bytes, Struct]:
-    """A chunk that holds a file name and nothing else.
+    """A chunk that holds only a file name.
 
     Args:
-        name: of the file.
-        rows: of the row group.
+        name: name of the file.
+        rows: rows of the row group.
         start: offset of the chunk in the file.
         field: the column (Arrow).
         settings: how base files are written.
 
     Returns:
-        Its bytes, and its description (Thrift's ColumnChunk).
+        The bytes of the chunk, and its description (Thrift's ColumnChunk).
     """
     written = name.encode()
     form, blank = _form_of(len(written), rows, field, settings), _blank(len(written)).encode()

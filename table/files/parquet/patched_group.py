@@ -1,7 +1,7 @@
 """A row group in which some columns are encoded again and the others are copied, byte by byte.
 
-An update changes few columns of a row group: never its key, often not much else. The chunks that it
-leaves alone need not be encoded again.
+An update changes few columns of a row group, and never the key. The chunks of unchanged columns need not
+be encoded again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ from table.options.groups import BaseFileSettings
 from table.storage.byte_ranges import ByteRange, joined_ranges
 from table.storage.interface import OutputFile
 
-GAP_BYTES = 1024  # are read and left out rather than read around: before version 18 Arrow describes chunks behind them
+GAP_BYTES = 1024  # longest gap that one read covers: before version 18 Arrow writes descriptions between chunks
 
 
 def write_patched_group(
@@ -37,17 +37,17 @@ def write_patched_group(
         sink: the open file.
         stored: the other file, of the same schema.
         group: the row group (Thrift's RowGroup), as its file describes it.
-        rows: the columns that change, with all rows of the row group.
+        rows: the changed columns, with all rows of the row group.
         settings: how the file is written.
-        skipped: a top-level column, not the first, that is not written: its chunk stays described where it was, for
-            the caller to exchange (`row_groups.with_chunk`).
+        skipped: a top-level column, not the first, that is not written. The description of its chunk keeps the old
+            place until the caller exchanges the chunk (`row_groups.with_chunk`).
 
     Returns:
-        The row group as it is in the open file, and how many of its bytes were copied.
+        The row group as it stands in the open file, and the number of copied bytes.
 
     Raises:
-        CorruptFileError, StorageError: when the other file's bytes are not there, cannot be read, or are not of
-            as many rows.
+        CorruptFileError, StorageError: when the other file's bytes are not there or cannot be read, or the numbers of
+            rows differ.
     """
     encoded: dict[tuple[bytes, ...], Struct] = {}
     if rows.num_columns:
@@ -60,7 +60,7 @@ def write_patched_group(
     copied = [chunk for chunk in chunks_of(group) if chunk_path(chunk) not in {*encoded, (skipped.encode(),)}]
     places = _new_places(list(map(chunk_extent, copied)), sink.tell())
     moved = {chunk_path(chunk): moved_chunk(chunk, places[sum(chunk_extent(chunk))]) for chunk in copied}
-    # the skipped one stays described where it was
+    # the description of the skipped chunk keeps its old place
     chunks = [{**moved, **encoded}.get(chunk_path(chunk), chunk) for chunk in chunks_of(group)]
     ranges = [ByteRange(*extent) for extent in distinct_extents(map(chunk_extent, copied))]
     for near in near_ranges(joined_ranges(ranges)):
@@ -69,7 +69,7 @@ def write_patched_group(
 
 
 def near_ranges(ranges: Iterable[ByteRange]) -> list[list[ByteRange]]:
-    """Ranges in file order, those together that are read at once because little lies between them."""
+    """Groups ranges, in file order, that one read covers because the gaps between them are small."""
     near: list[list[ByteRange]] = []
     end = 0
     for piece in ranges:
@@ -82,7 +82,7 @@ def near_ranges(ranges: Iterable[ByteRange]) -> list[list[ByteRange]]:
 
 
 def _copy(stored: StoredBaseFile, ranges: Sequence[ByteRange], sink: OutputFile) -> None:
-    """Copies ranges that are read at once, without what lies between them."""
+    """Copies the ranges of one read, without the gaps between them."""
     at = ranges[0].start
     for piece in stored.read_bytes(at, ranges[-1].start + ranges[-1].length - at):
         for start, length in ranges:
@@ -93,11 +93,11 @@ def _copy(stored: StoredBaseFile, ranges: Sequence[ByteRange], sink: OutputFile)
 
 
 def _new_places(extents: Sequence[tuple[int, int]], at: int) -> dict[int, int]:
-    """By the end of each chunk: how far it moves when they are copied in file order, shared bytes once.
+    """End of a chunk -> how far it moves when the chunks are copied in file order, shared bytes once.
 
     Args:
-        extents: where each begins, and how many bytes it has.
-        at: where the first one goes.
+        extents: start and length of each chunk.
+        at: new start of the first chunk.
     """
     places = {}
     for start, length in distinct_extents(extents):

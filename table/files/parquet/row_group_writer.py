@@ -1,7 +1,7 @@
-"""Row groups into a file that somebody else began: Arrow encodes, we place.
+"""Writes row groups into a file that the caller began: Arrow encodes them, this module places them.
 
-Arrow's writer believes that it writes a whole file. Its magic at the start and its footer at the end are
-kept back; what it says about places is moved to where the bytes really are.
+Arrow's writer writes as if to a whole file. This module drops its magic, keeps its footer out of the file, and
+corrects its offsets to where the bytes really are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,10 +29,10 @@ _NEVER_REPEATED = (RECORD_KEY, COMMIT_SEQNO)
 
 
 class _Pass:
-    """What Arrow writes through.
+    """The file object that Arrow writes to: passes the row groups on, drops the magic, keeps the footer.
 
     Attributes:
-        written: bytes of the file that Arrow believes to write.
+        written: bytes that Arrow has written, magic included.
     """
 
     closed = False
@@ -44,7 +44,7 @@ class _Pass:
 
     def write(self, data: Any) -> None:
         length = len(data)
-        if self.written < len(MAGIC):  # what comes first is the magic
+        if self.written < len(MAGIC):  # Arrow's first bytes are the magic
             data = memoryview(data)[len(MAGIC) - self.written :]
         if self._footer is not None:
             self._footer += data
@@ -60,10 +60,10 @@ class _Pass:
         return bytes(self._footer or b"")[:-TAIL_BYTES]
 
     def flush(self) -> None:
-        """Nothing is held back here."""
+        """Does nothing: this object buffers nothing."""
 
     def close(self) -> None:
-        """The file below goes on."""
+        """Does nothing: the caller's file stays open."""
 
     def writable(self) -> bool:
         return True
@@ -76,7 +76,7 @@ class _Pass:
 
 
 class _Encoder:
-    """Arrow's writer of some columns, whose row groups come between bytes that others write."""
+    """Arrow's writer of some columns. The caller writes other bytes between its row groups."""
 
     def __init__(
         self,
@@ -87,12 +87,12 @@ class _Encoder:
         told_here: Sequence[str] = (),
     ) -> None:
         self._sink, self._pass = sink, _Pass(sink)
-        # a page of a few rows comes in several writes: Arrow gathers them, and passes large ones on
+        # Arrow writes a small page in several pieces: this buffer gathers them, and passes large pieces on
         self._gathered = pa.BufferedOutputStream(pa.PythonFile(self._pass, mode="w"), _GATHERED_BYTES)
         self._shifts: list[int] = []
-        self._extremes: list[dict[Path, Extremes]] = []  # of the row groups, where Arrow may leave out a bound
+        self._extremes: list[dict[Path, Extremes]] = []  # per row group: columns in which Arrow may leave out a bound
         self._told_here = told_here
-        self._told: list[Mapping[Path, TextStatistics]] = []  # of the row groups, where Arrow gives no statistics
+        self._told: list[Mapping[Path, TextStatistics]] = []  # per row group: columns without Arrow's statistics
         self._writer = pq.ParquetWriter(
             self._gathered,
             schema,
@@ -114,7 +114,7 @@ class _Encoder:
         self._told.append(tell_dictionaries(rows, self._told_here))
 
     def finish(self) -> tuple[list[Struct], Footer]:
-        """The row groups written, their offsets those in the file, and the footer Arrow would have written."""
+        """The written row groups with their offsets in the file, and the footer that Arrow would have written."""
         self._gathered.flush()
         self._pass.end_rows()
         self._writer.close()
@@ -130,10 +130,10 @@ class _Encoder:
 
 
 class _Stretch:
-    """Row groups that are encoded alike: what gets a dictionary, and what shares a chunk.
+    """Row groups that are encoded alike: the same columns get a dictionary, and the same column shares its chunk.
 
-    The shared chunk stands behind the others: a row group has to begin with its first column, because readers place
-    it by that.
+    The shared chunk stands behind the others: a row group has to begin with its first column, because readers take
+    the row group's place from it.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class _Stretch:
             self._keys = _Encoder(sink, _part_of(rows.schema, [shared]), settings, ())
 
     def suits(self, shared: str | None) -> bool:
-        """Whether row groups that share that column can be encoded in the same way."""
+        """Whether row groups whose record key shares the chunk of this column can be encoded in the same way."""
         return shared == self._shared
 
     def write(self, rows: pa.Table) -> None:
@@ -169,7 +169,7 @@ class _Stretch:
         self._keys.write(rows.select([self._shared]))
 
     def finish(self) -> list[Struct]:
-        """The row groups written, their offsets those in the file."""
+        """The written row groups, with their offsets in the file."""
         groups = self._encoder.finish()[0]
         if self._keys is None:
             return groups
@@ -186,7 +186,7 @@ class RowGroupWriter:
 
     Args:
         sink: the file, which has its magic already.
-        schema: of the rows (Arrow).
+        schema: schema of the rows (Arrow).
         settings: codec, level, dictionaries, whether the record key shares the chunk of its column.
     """
 
@@ -196,7 +196,7 @@ class RowGroupWriter:
         self._stretch: _Stretch | None = None
 
     def write(self, rows: pa.Table, parts: int = 1) -> None:
-        """Writes rows as that many row groups of about the same size; the first ones tell what gets a dictionary."""
+        """Writes rows as `parts` row groups of about the same size. The first rows decide the dictionary columns."""
         shared = find_shared_column(rows) if self._settings.shared_key_chunk else None
         if self._stretch is not None and not self._stretch.suits(shared):
             self._finished += self._stretch.finish()
@@ -208,7 +208,7 @@ class RowGroupWriter:
             self._stretch.write(rows.slice(start, group_rows))
 
     def finish(self) -> tuple[list[Struct], Footer]:
-        """The row groups written, their offsets those in the file, and a footer of the same schema without any."""
+        """The written row groups with their offsets in the file, and a footer of the schema without row groups."""
         if self._stretch is not None:
             self._finished += self._stretch.finish()
             self._stretch = None
@@ -221,7 +221,7 @@ def _with_dictionary(rows: pa.Table, parts: int, settings: BaseFileSettings) -> 
 
 
 class _Nowhere:
-    """A file of which only the length is kept."""
+    """A file object that counts the bytes and drops them."""
 
     def __init__(self) -> None:
         self._length = len(MAGIC)
@@ -233,17 +233,17 @@ class _Nowhere:
         return self._length
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing."""
 
 
 @lru_cache(maxsize=16)
 def empty_footer(schema: pa.Schema, settings: BaseFileSettings) -> Footer:
-    """The footer of a file of that schema without rows: how our writer spells schema trees today."""
+    """The footer of a file of that schema without rows: it shows how the writer spells schema trees today."""
     return _Encoder(_Nowhere(), schema, settings).finish()[1]
 
 
 def encoded_bytes(rows: pa.Table, settings: BaseFileSettings) -> int:
-    """Bytes that rows take as one row group of a file, its footer left out."""
+    """Bytes that rows take as one row group of a file, without the footer."""
     sink = _Nowhere()
     writer = RowGroupWriter(sink, rows.schema, settings)
     writer.write(rows)

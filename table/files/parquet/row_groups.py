@@ -1,7 +1,7 @@
 """Row groups as they stand in Parquet footers: moved, patched, joined (pure; parquet.thrift of the format's project).
 
-Only what it takes to place bytes elsewhere is known here: where the chunks of a row group lie, and the few
-totals above them. Everything else passes through untouched.
+This module knows only the fields needed to place bytes elsewhere: where the chunks of a row group lie, and the few
+totals above them. All other fields pass through unchanged.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -60,7 +60,7 @@ class RowGroup:
         chunk: bytes of that chunk.
         after: bytes of the chunks behind it.
         totals: bytes of the fields behind the chunks, and the end of the struct.
-        data_end: offset in the file behind the last byte of its chunks, that one left out.
+        data_end: offset in the file behind the last byte of its chunks, the exchangeable one left out.
     """
 
     rows: int
@@ -77,7 +77,7 @@ class RowGroup:
 
     @cached_property
     def decoded(self) -> Struct:
-        """The struct, decoded once for all who ask; nobody changes it.
+        """The struct, decoded once; callers must not change it.
 
         Raises:
             CorruptFileError: when the bytes are not one.
@@ -87,10 +87,10 @@ class RowGroup:
 
 @contextmanager
 def fields_of_known_types() -> Iterator[None]:
-    """Reads fields of a footer whose types nobody has looked at.
+    """Guards code that reads footer fields without checking their types.
 
     Raises:
-        CorruptFileError: instead of what a field of another type raises.
+        CorruptFileError: instead of the error that a field of a wrong type raises.
     """
     try:
         yield
@@ -116,18 +116,18 @@ def chunk_path(chunk: Struct) -> tuple[bytes, ...]:
 
 
 def chunk_extent(chunk: Struct) -> tuple[int, int]:
-    """Where a chunk begins, and how many bytes it has."""
+    """Start and length of a chunk, in bytes."""
     meta = field_value(chunk, CHUNK_META)
     start = min(int(meta[number].value) for number in (DATA_PAGE, DICTIONARY_PAGE) if number in meta)
     return start, int(field_value(meta, CHUNK_BYTES))
 
 
 def has_small_dictionary(chunk: Struct, most_bytes: int) -> bool:
-    """Whether all values of a chunk are in its dictionary, as its writer says (``encoding_stats``), and it is small.
+    """Whether all values of a chunk are in a small dictionary, according to its writer (``encoding_stats``).
 
     Args:
         chunk: the chunk.
-        most_bytes: of the dictionary as it is stored, compressed.
+        most_bytes: bound for the dictionary as it is stored, compressed.
     """
     meta = field_value(chunk, CHUNK_META)
     if DICTIONARY_PAGE not in meta or meta[DATA_PAGE].value - meta[DICTIONARY_PAGE].value > most_bytes:
@@ -144,7 +144,7 @@ def chunks_of(group: Struct) -> list[Struct]:
 
 
 def moved_group(group: Struct, by: int) -> Struct:
-    """A row group whose bytes lie elsewhere than its writer thought.
+    """A row group with offsets moved to where its bytes really lie.
 
     Args:
         group: the row group.
@@ -158,10 +158,10 @@ def moved_group(group: Struct, by: int) -> Struct:
 
 
 def moved_chunk(chunk: Struct, by: int) -> Struct:
-    """A chunk whose bytes lie elsewhere than its writer thought, by so many bytes.
+    """A chunk with offsets moved by `by` bytes to where its bytes really lie.
 
-    It is described in the footer alone. Arrow before version 18 does so behind the chunk, too: what it says there of
-    places is outdated, or was left out.
+    Only the footer describes the chunk. Arrow before version 18 also writes a description behind the chunk: the offsets
+    in that one are outdated, or it was not copied.
     """
     meta = dict(field_value(chunk, CHUNK_META))
     for number in PAGE_OFFSETS:
@@ -176,10 +176,10 @@ def rows_of(group: Struct) -> int:
 
 
 def with_chunks(group: Struct, chunks: Sequence[Struct]) -> Struct:
-    """A row group with other chunks of the same columns; totals follow.
+    """A row group with other chunks of the same columns, and its totals adjusted.
 
     Raises:
-        CorruptFileError: when a chunk is of another column.
+        CorruptFileError: when a chunk belongs to another column.
     """
     if list(map(chunk_path, chunks)) != list(map(chunk_path, chunks_of(group))):
         raise CorruptFileError("a chunk does not fit into the place of another")
@@ -187,10 +187,10 @@ def with_chunks(group: Struct, chunks: Sequence[Struct]) -> Struct:
 
 
 def with_columns(group: Struct, chunks: Sequence[Struct]) -> Struct:
-    """A row group with these chunks, whatever columns it had; totals follow.
+    """A row group with these chunks, whatever columns it had, and its totals adjusted.
 
-    Bytes that two chunks share count once where the group says how many it has in the file. Readers place the group
-    by that. They count twice where it says how many come out of it.
+    Bytes that two chunks share count once in the group's size in the file, because readers place the group by it. They
+    count twice in its uncompressed size.
     """
     changed = {**group, COLUMNS: Field(LIST, Items(STRUCT, list(chunks)))}
     if TOTAL_BYTES in changed:
@@ -210,10 +210,10 @@ def with_columns(group: Struct, chunks: Sequence[Struct]) -> Struct:
 
 
 def distinct_extents(extents: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Where the bytes of chunks lie, each once and in file order: a chunk may be the end of another one.
+    """Start and length of chunks in file order, shared bytes once: a chunk may be the end of another one.
 
     Args:
-        extents: where each begins, and how many bytes it has.
+        extents: start and length of each chunk.
     """
     longest: dict[int, int] = {}
     for start, length in extents:
@@ -222,13 +222,13 @@ def distinct_extents(extents: Iterable[tuple[int, int]]) -> list[tuple[int, int]
 
 
 def named_again(chunk: Struct, name: str, lead_bytes: int, lead_memory_bytes: int) -> Struct:
-    """The description of a chunk for a second column, whose chunk begins with a dictionary page before the shared ones.
+    """The description of a shared chunk for a second column, whose chunk has a dictionary page before the shared pages.
 
     Args:
-        chunk: of a column without a dictionary.
-        name: of the other column, at the top.
-        lead_bytes: bytes of the page, its header included.
-        lead_memory_bytes: the same without compression.
+        chunk: chunk of a column without a dictionary.
+        name: name of the second column, a top-level one.
+        lead_bytes: bytes of the dictionary page, its header included.
+        lead_memory_bytes: bytes of the page without compression.
     """
     meta = dict(field_value(chunk, CHUNK_META))
     start, length = chunk_extent(chunk)
@@ -237,7 +237,7 @@ def named_again(chunk: Struct, name: str, lead_bytes: int, lead_memory_bytes: in
     meta[CHUNK_BYTES] = Field(I64, length + lead_bytes)
     meta[UNCOMPRESSED] = Field(I64, int(field_value(meta, UNCOMPRESSED)) + lead_memory_bytes)
     if ENCODING_STATISTICS in meta:
-        # PageEncodingStats: type of the page, encoding, how many: without it readers could take all pages for encoded
+        # PageEncodingStats (page type, encoding, count): without it readers could take all pages for dictionary-encoded
         lead: Struct = {1: Field(I32, 2), 2: Field(I32, 0), 3: Field(I32, 1)}
         meta[ENCODING_STATISTICS] = Field(LIST, Items(STRUCT, [lead, *meta[ENCODING_STATISTICS].value.values]))
     return {**moved_chunk(chunk, 0), CHUNK_META: Field(STRUCT, dict(sorted(meta.items())))}
@@ -247,7 +247,7 @@ def encode_group(group: Struct, number: int, column: str) -> RowGroup:
     """A row group ready for a footer.
 
     Args:
-        group: the row group, its offsets those of the file.
+        group: the row group, with its offsets in the file.
         number: its number in the file.
         column: top-level column whose chunk may be exchanged.
 
@@ -278,20 +278,20 @@ def shifted_group(group: RowGroup, by: int, number: int, column: str) -> RowGrou
     """A row group whose bytes were copied to another place.
 
     Args:
-        group: as it stood in the older footer.
+        group: the row group as it stood in the older footer.
         by: bytes to add to each offset.
         number: its number in the new file.
         column: top-level column whose chunk may be exchanged.
     """
-    # decoded for this alone: `decoded` would keep the descriptions of all row groups as long as the file is read
+    # not `group.decoded`: that would keep the descriptions of all row groups in memory while the file is read
     return encode_group(moved_group(decode_struct(group.raw), by), number, column) if by else group
 
 
 def with_chunk(group: RowGroup, chunk: Struct) -> RowGroup:
-    """A row group in which another chunk takes the place of the exchangeable one; totals follow.
+    """A row group in which `chunk` takes the place of the exchangeable chunk, and the totals are adjusted.
 
     Raises:
-        CorruptFileError: when the chunk is of another column, or has another number of values.
+        CorruptFileError: when the chunk belongs to another column, or has another number of values.
     """
     old_chunk = decode_struct(group.chunk)
     old, new = field_value(old_chunk, CHUNK_META), field_value(chunk, CHUNK_META)

@@ -15,21 +15,21 @@ from table.files.parquet.thrift_compact import I32, STRUCT, Field, Struct, encod
 from table.options.choices import Codec
 from table.schema.avro_schema import RECORD_KEY
 
-_LEAST_BYTES = 4096  # of keys: fewer are not worth a second writer
-# PageHeader of parquet.thrift: type, bytes as they are and compressed, header of a dictionary page (values, encoding)
+_LEAST_BYTES = 4096  # bytes of keys: for fewer a second writer does not pay
+# PageHeader of parquet.thrift: type, plain and compressed size, header of a dictionary page (values, encoding)
 _TYPE, _PLAIN_BYTES, _STORED_BYTES, _DICTIONARY_HEADER = 1, 2, 3, 7
 _DICTIONARY_PAGE, _PLAIN = 2, 0
 _EMPTY_TEXT = b"\x00\x00\x00\x00"  # its length
 
 
 def find_shared_column(rows: pa.Table) -> str | None:
-    """The column whose values are those of the record key, text for text.
+    """The column whose values equal the record keys, text for text.
 
     Args:
-        rows: what is to be written.
+        rows: the rows to be written.
 
     Returns:
-        None where there is none, or where there are too few keys to save much.
+        The name; None if there is no such column, or if sharing saves little because there are few keys.
     """
     at = rows.schema.get_field_index(RECORD_KEY)
     if at < 0:
@@ -41,7 +41,7 @@ def find_shared_column(rows: pa.Table) -> str | None:
         if number == at or (other.type, other.nullable) != (field.type, field.nullable):
             continue
         values = rows.column(number)
-        if values[0] == keys[0] and values.equals(keys):  # the first value tells most columns apart
+        if values[0] == keys[0] and values.equals(keys):  # the first value rules out most columns
             return str(other.name)
     return None
 
@@ -51,14 +51,14 @@ def encode_lead_page(codec: Codec) -> tuple[bytes, int]:
     """A dictionary page that holds the empty text.
 
     Args:
-        codec: of the chunk.
+        codec: codec of the chunk.
 
     Returns:
-        Its bytes, and how many they would be without compression.
+        The bytes of the page, and their number without compression.
     """
     held = _EMPTY_TEXT
     if codec is not Codec.NONE:
-        # what Parquet has for LZ4 is without frames
+        # Parquet's LZ4 has no frames
         held = pa.Codec("lz4_raw" if codec is Codec.LZ4 else codec.value).compress(_EMPTY_TEXT, asbytes=True)
     header = encode_struct(
         {
@@ -72,13 +72,13 @@ def encode_lead_page(codec: Codec) -> tuple[bytes, int]:
 
 
 def share_chunk(others: Struct, shared: Struct, names: Sequence[str], codec: Codec) -> Struct:
-    """A row group whose record keys are the chunk of another column.
+    """A row group whose record key shares the chunk of another column.
 
     Args:
-        others: row group of the other columns.
-        shared: row group of that column alone, behind a page of `encode_lead_page`.
+        others: row group of the columns that share nothing.
+        shared: row group of the shared column alone, behind a page of `encode_lead_page`.
         names: top-level columns in the order of the schema, the record key included.
-        codec: of the chunks.
+        codec: codec of the chunks.
     """
     [chunk] = chunks_of(shared)
     lead, lead_memory_bytes = encode_lead_page(codec)

@@ -1,8 +1,8 @@
-"""Thrift's compact encoding, without a schema: what Parquet footers are written in (pure).
+"""Thrift's compact encoding, without a schema: the encoding of Parquet footers (pure).
 
-A struct comes as a dict from field id to `Field`, in the order of the bytes; fields that nobody here
-knows survive a round trip. Input may be hostile: nothing is allocated that the input is not long enough
-for, and nesting is bounded. The encoding is that of the Thrift project's ``thrift-compact-protocol.md``.
+A struct is decoded into a dict from field id to `Field`, in the order of the bytes. Unknown fields survive a
+round trip. Input may be hostile: the decoder allocates no more than the input's length justifies, and nesting
+is bounded. The encoding is that of the Thrift project's ``thrift-compact-protocol.md``.
 """
 
 import struct
@@ -17,7 +17,7 @@ _BOOLEANS = frozenset((TRUE, FALSE))
 _LISTS = frozenset((LIST, SET))
 MAX_DEPTH = 32
 _MAX_VARINT_BYTES = 10
-_make = tuple.__new__  # what a NamedTuple's own constructor calls: a footer has hundreds of fields
+_make = tuple.__new__  # called directly, not through NamedTuple's constructor: a footer has hundreds of fields
 
 
 class Field(NamedTuple):
@@ -51,14 +51,14 @@ Struct = dict[int, Field]
 
 
 def decode_struct(data: bytes | memoryview, behind: int = 0) -> Struct:
-    """The struct that these bytes are.
+    """Decodes a struct.
 
     Args:
-        data: exactly one struct, or the rest of one. Of a view the texts are views, too.
+        data: exactly one struct, or the rest of one. If it is a view, the decoded texts are views, too.
         behind: id of the field before the rest.
 
     Raises:
-        CorruptFileError: when they are not one.
+        CorruptFileError: when the bytes are not a struct.
     """
     try:
         decoded, end = _read_struct(data, 0, 0, behind)
@@ -87,7 +87,7 @@ def _read_struct(data: bytes | memoryview, at: int, depth: int, number: int = 0)
         if number in fields:
             raise CorruptFileError(f"a Thrift struct has field {number} twice")
         if kind in _INTEGERS:
-            # most values of a footer are small integers: read in place
+            # most values of a footer are small integers, so they are read inline
             raw = data[at]
             at += 1
             if raw > 127:
@@ -157,7 +157,7 @@ def _read_pairs(data: bytes | memoryview, at: int, depth: int) -> tuple[Pairs, i
 
 
 def _check_size(data: bytes | memoryview, at: int, size: int) -> None:
-    # no element takes less than a byte
+    # every element takes at least a byte
     if size > len(data) - at:
         raise CorruptFileError(f"a Thrift value says it has {size} elements, and {len(data) - at} bytes are left")
 
@@ -183,7 +183,7 @@ def encode_struct(fields: Struct, behind: int = 0) -> bytes:
 
 
 def encode_list_header(kind: int, size: int) -> bytes:
-    """What stands before the elements of a list."""
+    """The bytes before the elements of a list."""
     out = bytearray()
     if size < 15:
         out.append(size << 4 | kind)
@@ -194,7 +194,7 @@ def encode_list_header(kind: int, size: int) -> bytes:
 
 
 def append_struct(out: bytearray, fields: Struct, behind: int = 0) -> None:
-    """Writes what `encode_struct` gives behind the bytes that are there already."""
+    """Appends the bytes of `encode_struct` to `out`."""
     last = behind
     for number, (kind, value) in fields.items():
         delta = number - last

@@ -1,10 +1,10 @@
-"""Bounds of column chunks with long values, which Arrow's writer leaves without (pure).
+"""Bounds of column chunks with long values, for which Arrow's writer makes none (pure).
 
-Arrow drops a least or greatest value of more than 4,096 bytes from the statistics of a chunk. Hudi takes a chunk
-without bounds for one without values when it builds column statistics, and filters lose its rows, short values
-included. The format allows a bound that is no value of the chunk (``is_min_value_exact``, ``is_max_value_exact``
-in parquet.thrift), so a long value is cut: the least to a prefix, the greatest to a prefix whose last byte
-or character is the next greater one.
+Arrow drops a least or greatest value of more than 4,096 bytes from the statistics of a chunk. When Hudi builds
+column statistics, it takes a chunk without bounds for a chunk without values. Filters then lose its rows, short values
+included. The format allows a bound that is not a value of the chunk (``is_min_value_exact``, ``is_max_value_exact``
+in parquet.thrift), so this module cuts long values: the least to a prefix, the greatest to a
+prefix whose last byte or character is the next greater one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,11 +43,11 @@ class Extremes:
 
 
 def lower_bound(value: bytes, *, is_text: bool) -> tuple[bytes, bool]:
-    """A bound of at most `BOUND_BYTES` bytes that is not greater than a value in the order of unsigned bytes.
+    """A bound of at most `BOUND_BYTES` bytes, not greater than the value in the order of unsigned bytes.
 
     Args:
         value: any bytes.
-        is_text: whether the bound has to be UTF-8; what is no UTF-8 itself is cut as bytes.
+        is_text: whether the bound has to be UTF-8; a value that is not UTF-8 is cut as bytes.
 
     Returns:
         The bound, and whether it is the value itself.
@@ -55,18 +55,18 @@ def lower_bound(value: bytes, *, is_text: bool) -> tuple[bytes, bool]:
     if len(value) <= BOUND_BYTES:
         return value, True
     if is_text and _decode(value) is not None:
-        return value[:BOUND_BYTES].decode(errors="ignore").encode(), False  # the character that was cut goes
+        return value[:BOUND_BYTES].decode(errors="ignore").encode(), False  # drops a character that was cut in two
     return value[:BOUND_BYTES], False
 
 
 def upper_bound(value: bytes, *, is_text: bool) -> tuple[bytes, bool]:
-    """A bound that is not less than a value in the order of unsigned bytes.
+    """A bound that is not less than the value in the order of unsigned bytes.
 
-    It is longer than `BOUND_BYTES` where the value begins with as many bytes that have no greater one.
+    It is longer than `BOUND_BYTES` if all of the value's first `BOUND_BYTES` bytes lack a greater byte or character.
 
     Args:
         value: any bytes.
-        is_text: whether the bound has to be UTF-8; what is no UTF-8 itself is cut as bytes.
+        is_text: whether the bound has to be UTF-8; a value that is not UTF-8 is cut as bytes.
 
     Returns:
         The bound, and whether it is the value itself.
@@ -102,10 +102,10 @@ def _next(character: str) -> str:
 def long_extremes(rows: pa.Table, group_rows: int) -> list[dict[Path, Extremes]]:
     """Extremes of the chunks in which Arrow may leave out a bound, a dict for each row group.
 
-    Only the lengths of values are looked at in columns without a long one.
+    In columns without a long value only the lengths of values are read.
 
     Args:
-        rows: what is written.
+        rows: the rows that are written.
         group_rows: rows of each row group but the last.
     """
     long = [name for name, column in zip(rows.column_names, rows.columns, strict=True) if _has_long(column)]
@@ -114,13 +114,13 @@ def long_extremes(rows: pa.Table, group_rows: int) -> list[dict[Path, Extremes]]
 
 
 def find_extremes(batches: Iterable[pa.Table]) -> dict[Path, Extremes]:
-    """Extremes of all strings and binaries, by the path that Parquet has for them.
+    """Extremes of all string and binary columns, by their paths in Parquet.
 
     Args:
         batches: the rows of a row group.
 
     Returns:
-        Columns without values are not among them.
+        The extremes, without columns that have no values.
     """
     found: dict[Path, Extremes] = {}
     for rows in batches:
@@ -145,7 +145,7 @@ def _extremes_of(name: str, column: pa.ChunkedArray) -> Iterator[tuple[Path, Ext
 
 
 def _used(values: pa.DictionaryArray) -> pa.Array:
-    """The values of a dictionary that occur."""
+    """The dictionary values that occur in the column."""
     if len(values.dictionary) == 1 and values.null_count < len(values):
         return values.dictionary
     places = values.indices.drop_null().to_numpy()
@@ -166,7 +166,7 @@ def _has_long(column: pa.ChunkedArray) -> bool:
 
 
 def _may_have_long(values: pa.Array) -> bool:
-    """Whether a long value fits into the bytes of a column at all: most columns of small files end here."""
+    """Whether a column has enough bytes for a long value: most columns of small files do not."""
     kind = values.type
     if pa.types.is_dictionary(kind):
         return _may_have_long(values.dictionary)
@@ -174,7 +174,7 @@ def _may_have_long(values: pa.Array) -> bool:
 
 
 def _longest(values: pa.Array) -> int:
-    """Bytes of the longest string or binary, in a nested column also among those that a null hides."""
+    """Bytes of the longest string or binary; in a nested column also counts values hidden by a null."""
     kind = values.type
     if pa.types.is_dictionary(kind):
         return _longest(values.dictionary)
@@ -183,7 +183,7 @@ def _longest(values: pa.Array) -> int:
     if pa.types.is_nested(kind):
         if not len(values):
             return 0
-        # a slice shares its elements with the whole: only its own are looked at
+        # a slice shares its elements with the whole array: only the slice's elements are read
         first, last = values.offsets[0].as_py(), values.offsets[len(values)].as_py()
         parts = (values.keys, values.items) if pa.types.is_map(kind) else (values.values,)
         return max(_longest(part.slice(first, last - first)) for part in parts)
@@ -191,9 +191,9 @@ def _longest(values: pa.Array) -> int:
 
 
 def as_bounds(extremes: Mapping[Path, Extremes]) -> dict[Path, Bounds]:
-    """For each column its lower and its upper bound, each with whether it is exact.
+    """Lower and upper bound of each column; each flag says whether the bound is exact.
 
-    A bound of more than `MOST_BOUND_BYTES` is left out with its column: a footer that readers refuse costs more.
+    A column with a bound of more than `MOST_BOUND_BYTES` is left out: readers would refuse such a footer.
     """
     bounds = {}
     for path, found in extremes.items():

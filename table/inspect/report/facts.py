@@ -85,7 +85,6 @@ def load_report(table: HudiTable, options: WriteOptions | None = None, *, checks
     """Looks at a table for a report. A part that cannot be read is named in `problems`, and the others are made.
 
     Args:
-        table: the table.
         options: of the sink: what is small, what the next clean takes.
         checks: whether the table is checked, which reads footers.
     """

@@ -1,12 +1,12 @@
 """Archival: instants go to the archive, then their files are deleted (TimelineArchiverV1).
 
-An instant is in the archive before any of its files is deleted, and its completed file goes last: half an
-instant would look like a write that failed. A crash in between leaves an instant in both places; the
-next run retires it again, and readers of the archive take it once.
+An instant is in the archive before any of its files is deleted. Its completed file is deleted last: half an instant
+would look like a write that failed. A crash in between leaves an instant in both places; the next run retires it again,
+and readers of the archive take it once.
 
 Archival is a writer: it moves the line below which files count as committed, and deletes files that no commit names.
-So one archival runs at a time (`turn`), everything that it deletes is proven by records that it has read (`retired`),
-and a plan that is outdated is made anew.
+So one archival runs at a time (`turn`), it deletes only what the records that it has read prove (`retired`), and a plan
+that is outdated is made anew.
 """
 
 from contextlib import nullcontext, suppress
@@ -61,10 +61,9 @@ def archive(
     """Retires what is due.
 
     Args:
-        table: the table.
         settings: the bounds.
         clean: how many files are deleted at a time.
-        compaction: when a merge-on-read table is compacted: the delta commits stay that count for the next one.
+        compaction: when a merge-on-read table is compacted: the delta commits that count for the next compaction stay.
 
     Raises:
         CommitConflictError: another archival is under way, or the timeline changes faster than it can be read.
@@ -95,7 +94,6 @@ def schedule_archival(
     """Plans what is due; None where nothing is. An archival needs no instant: it can be repeated.
 
     Args:
-        table: the table.
         settings: the bounds.
         compaction: when a merge-on-read table is compacted; None: as by default.
 
@@ -142,10 +140,9 @@ def _needed_to_compact(snapshot: Snapshot, settings: CompactionSettings) -> froz
 def carry_out_archival(
     table: HudiTable, scheduled: ScheduledArchival, settings: ArchiveSettings, clean: CleanSettings
 ) -> ArchivalOutcome:
-    """Retires what is due, alone: what was planned, or what is due by now where the timeline has moved since.
+    """Retires what was planned, as the only archival of the table. Plans anew if the timeline has moved since.
 
     Args:
-        table: the table.
         scheduled: by `schedule_archival`.
         settings: the bounds, and how many instants go together.
         clean: how many files are deleted at a time.

@@ -1,9 +1,9 @@
-"""Batches that must stay in sight: those of commits which no later commit carries along.
+"""Commits that must not be archived, because their batch id is stored nowhere else.
 
-Every commit of hudistream carries the last batch of every sink along, so whoever asks for a batch looks at the active
-timeline, and at the newest commit of hudistream in the archive. Where several writers share a table, a commit may be
-completed after commits with later instant times. Those do not know its batch. If it were archived before another commit
-carries its batch along, the batch would be written twice.
+Every commit of hudistream carries the last batch id of every sink along. So a sink that looks for its last batch reads
+the active timeline, and the newest commit of hudistream in the archive. Where several writers share a table, a commit
+may be completed after commits with later instant times. These do not carry its batch id. If it were archived before
+another commit carries its batch id along, the batch would be written twice.
 """
 
 from collections.abc import Mapping
@@ -16,15 +16,14 @@ from table.transaction.commit_order import ORDER_FOLDER
 
 
 def find_uncarried(snapshot: Snapshot, plan: ArchivalPlan) -> frozenset[str]:
-    """Commits of a plan that must stay on the active timeline until another commit carries their batch along.
+    """Commits of a plan that must stay on the active timeline until another commit carries their batch id along.
 
     Args:
         snapshot: the table that the plan was made from.
         plan: what is to be archived.
 
     Returns:
-        Their times; none where no several writers ever shared the table: then commits complete in the order of their
-        times.
+        Their times. None if several writers never shared the table: then commits complete in the order of their times.
 
     Raises:
         CorruptFileError: a commit's file is damaged.
@@ -44,7 +43,7 @@ def find_uncarried(snapshot: Snapshot, plan: ArchivalPlan) -> frozenset[str]:
         extra = snapshot.commits.read(instant).extra
         is_ours_left |= OUR_KEY in extra
         missing = _without_carried(missing, extra)
-    if not is_ours_left:  # others alone wrote since: then the newest of ours in the archive is asked
+    if not is_ours_left:  # only other engines wrote since: then sinks read our newest commit in the archive
         newest = [extras[time] for time in sorted(extras) if OUR_KEY in extras[time]][-1:]
         missing = _without_carried(missing, newest[0]) if newest else {}
     return frozenset(missing)

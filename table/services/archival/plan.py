@@ -23,7 +23,7 @@ class ArchivalPlan:
 
 @dataclass(frozen=True)
 class Unseen:
-    """What pending writes may not have seen, and will look for before they complete (rule 15 of safety.md).
+    """Changes that pending writes may not have seen, and will look for before they complete (rule 15 of safety.md).
 
     Attributes:
         sights: time of a pending write -> the least time of a write that it may not have seen.
@@ -42,18 +42,18 @@ def plan_archival(
 ) -> ArchivalPlan:
     """What can be retired now.
 
-    Commits go when there are more than the most, down to the least, oldest first. The walk stops at the first that a
-    savepoint holds, at the first pending service, at the first that is held, and at the last commit before the first
-    pending write or compaction: what is older than the first commit counts as completed. It stops, too, at the last
-    commit before what a pending write has not seen: the write looks for conflicts there. Cleans and rollbacks go by the
-    same bounds, each action counted for itself. Cleans that a pending write may not have seen stay. Of the rollbacks
-    only those go that are older than the first commit that stays.
+    If there are more commits than the upper bound, the oldest leave, down to the lower bound. The walk stops at the
+    first commit that a savepoint holds, at the first pending service, at the first commit in `held`, and at the last
+    commit before the first pending write or compaction: files older than the first commit count as completed. It also
+    stops at the last commit before the writes that a pending write has not seen: the pending write looks for conflicts
+    there. Cleans and rollbacks leave by the same bounds, each action counted for itself. Cleans that a pending write
+    may not have seen stay. A rollback leaves only if it is older than the first commit that stays.
 
     Args:
         timeline: the active one.
         settings: the bounds.
-        held: instants that must not leave: replace commits whose replaced files are still there, for one; the delta
-            commits by which the next compaction is due.
+        held: instants that must stay, such as replace commits whose replaced files still exist, and the delta commits
+            by which the next compaction is due.
         unseen: what pending writes may not have seen.
     """
     commits = timeline.writes_by_time
@@ -101,7 +101,7 @@ def _surplus(instants: Sequence[Instant], settings: ArchiveSettings, start: str,
         instants: of one action, oldest first.
         settings: the bounds.
         start: the first commit that stays.
-        stays: how many more instants of the action are on the timeline, which stay.
+        stays: number of other instants of the action that stay on the timeline.
     """
     if len(instants) + stays <= settings.max_commits:
         return []

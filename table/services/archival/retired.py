@@ -1,7 +1,7 @@
-"""What an archival has read before it decides which files may be deleted.
+"""The records that an archival reads before it decides which files may be deleted.
 
-Everything that leads to a deletion rests on these records. A record that is missing means that the plan is outdated. It
-never means that a commit wrote nothing, or that a rollback deleted nothing.
+Every deletion rests on these records. A missing record means that the plan is outdated. It never means that a commit
+wrote nothing, or that a rollback deleted nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from table.timeline.metadata.rollback import RollbackMetadata, decode_rollback_m
 
 @dataclass(frozen=True)
 class Retired:
-    """The records of what is to be retired.
+    """The records of the instants that are to be retired.
 
     Attributes:
         files: every file of the plan's instants, by instant, lowest state first.

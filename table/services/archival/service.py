@@ -33,7 +33,7 @@ class ArchivalService:
 
     @property
     def on_failure(self) -> CleanFailure:
-        """As of cleaning: one option speaks of both."""
+        """As for cleaning: one option covers both."""
         return self.clean.on_failure
 
     def trigger(self, config: TableConfig) -> Trigger:  # noqa: ARG002 as `TableService`

@@ -1,13 +1,13 @@
-"""One archival at a time: the archival of a table has the last entry of a register, and gives signs of life.
+"""One archival at a time: the running archival has the last entry of a register, and gives signs of life.
 
 ::
 
-    .hoodie/.hudistream/archiving/<n>          the archival under way, or that none is; the greatest n counts
+    .hoodie/.hudistream/archiving/<n>          the archival under way, or that there is none; the greatest n counts
     .hoodie/.hudistream/archiving/sign-<owner> touched while its archival runs; its age is the archival's
 
 An archival needs no lease of the table: `hudistream archive` runs beside a stream, and the streams of several writers
-archive as well. Two that run at once would delete what the other one still reads. An archival that was paused until its
-turn was given to another finds that out before it deletes anything.
+archive as well. Of two archivals that run at once, each would delete files that the other one still reads. An archival
+that was paused until its turn was given to another finds that out before it deletes anything.
 """
 
 import json
@@ -35,10 +35,10 @@ _OF_THIS_PROCESS: set[str] = set()  # owners of the archivals that run in this p
 
 @dataclass(frozen=True, slots=True)
 class TurnRecord:
-    """Who archives.
+    """The archival that has the turn.
 
     Attributes:
-        owner: one archival in one process; "": the last archival is done.
+        owner: identity of one archival in one process; "": the last archival is done.
         machine: where its process runs, if that can be told.
         process: its number there.
     """
@@ -68,7 +68,6 @@ class Turn:
     """The turn of one archival.
 
     Args:
-        storage: the table's.
         owner: of the archival.
     """
 
@@ -118,9 +117,9 @@ class Turn:
         return youngest is None or now_ms - youngest > EXPIRY_MS + self._storage.time_granularity_ms
 
     def check(self) -> None:
-        """Gives a sign of life when it is time for one, and looks whether the turn is still this archival's.
+        """Gives a sign of life when it is time for one, and looks whether this archival still has the turn.
 
-        To be called before each step that deletes: an archival that was paused for too long has lost its turn.
+        Call it before each step that deletes: an archival that was paused for too long has lost its turn.
 
         Raises:
             CommitConflictError: another archival has taken over.
@@ -136,7 +135,7 @@ class Turn:
         self._seen_s = now_s
 
     def release(self) -> None:
-        """Gives the turn back. What a store that fails leaves behind expires."""
+        """Gives the turn back. If the store fails, the turn expires."""
         entry, self._entry = self._entry, None
         _OF_THIS_PROCESS.discard(self._owner)
         try:
@@ -158,9 +157,6 @@ class Turn:
 @contextmanager
 def hold_turn(storage: Storage) -> Iterator[Turn]:
     """Archives alone while the block runs.
-
-    Args:
-        storage: the table's.
 
     Raises:
         CommitConflictError: another archival is under way.

@@ -1,4 +1,4 @@
-"""What the pending writes of a timeline may not have seen, and look for before they complete (rule 15)."""
+"""The changes that pending writes may not have seen, and look for before they complete (rule 15)."""
 
 from table.services.archival.plan import Unseen
 from table.snapshot import Snapshot
@@ -7,10 +7,10 @@ from table.transaction.heartbeat import find_sight
 
 
 def load_unseen(snapshot: Snapshot) -> Unseen:
-    """What pending writes may not have seen.
+    """The changes that pending writes may not have seen.
 
-    A clean may be requested late under an early time, so the order in which cleans were completed counts, too: by the
-    modification times that the store gives.
+    A clean may be requested late with an early time. So the order in which cleans were completed counts, too, by the
+    store's modification times.
 
     Args:
         snapshot: the table as it is now.

@@ -38,7 +38,6 @@ def check_contents(storage: Storage, files: Iterable[BaseFile], schema: pa.Schem
     """Reads files and says what is wrong with them.
 
     Args:
-        storage: the table's.
         files: which ones.
         schema: the table's newest columns without meta columns; None: types are not compared.
     """

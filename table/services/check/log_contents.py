@@ -33,7 +33,6 @@ def check_log_contents(
     """Reads log files and says what is wrong with them.
 
     Args:
-        storage: the table's.
         files: which ones.
         unnamed: paths of log files that no commit names.
         ordering: type of the table's ordering field.

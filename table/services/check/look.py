@@ -215,7 +215,6 @@ def take_look(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> 
     """Looks at the table; once more where commits were archived meanwhile, whose files would look like strays.
 
     Args:
-        table: the table.
         holder: of its lease, but for the check itself.
         settings: when a heartbeat counts as expired.
 

@@ -47,7 +47,6 @@ def end_instants(table: HudiTable, lease: Lease, found: Sequence[Finding], heart
     """Ends what dead writers left, as the next batch would.
 
     Args:
-        table: the table.
         lease: held by the caller.
         found: what two looks found.
         heartbeat: when a writer that knows no leases counts as dead.
@@ -68,7 +67,6 @@ def mend(
     """Repairs what two looks found, the later one after everything pending was ended.
 
     Args:
-        table: the table.
         lease: held by the caller.
         look: the later one.
         found: what both found.

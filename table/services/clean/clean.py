@@ -52,7 +52,6 @@ def clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> lis
     Then it removes the folders of emptied partitions, unless a live writer holds the table.
 
     Args:
-        table: the table.
         settings: the policy.
         due: False: only what was begun is finished.
 
@@ -79,7 +78,6 @@ def schedule_clean(
     """Plans and requests a clean, if one is due and none is under way.
 
     Args:
-        table: the table.
         settings: the policy.
         due: False: nothing new is planned.
         known: what the caller remembers of earlier plans; see `plan_clean`.

@@ -102,7 +102,6 @@ def plan_clean(snapshot: Snapshot, settings: CleanSettings, known: HeldPartition
     """What a clean would delete now; None where none is due, or nothing has to go.
 
     Args:
-        snapshot: the table.
         settings: the policy.
         known: what the caller remembers of earlier plans.
 

@@ -47,7 +47,6 @@ def compact(
     """Carries out compactions that were requested; without one, plans a new one, whether it is due or not.
 
     Args:
-        table: the table.
         settings: which slices.
         base_file: how base files are encoded.
         schedules: False: only what was requested is carried out.
@@ -70,7 +69,6 @@ def request_compaction(table: HudiTable, settings: CompactionSettings) -> tuple[
     Holds the table meanwhile. Where a writer holds it, the compaction is requested between two of its batches.
 
     Args:
-        table: the table.
         settings: which slices.
 
     Returns:
@@ -130,7 +128,6 @@ def schedule_compaction(
     It holds the table, or plans beside a writer (`shared`).
 
     Args:
-        table: the table.
         settings: when, and which slices.
         only_due: whether nothing is requested before it is due.
         shared: whether others may be writing: then the plan is provisional until it is kept.

@@ -82,7 +82,6 @@ def execute_compaction(
     """Carries out one compaction. Can be repeated, and by several at once.
 
     Args:
-        table: the table.
         pending: requested or inflight.
         base_file: how base files are encoded.
         runner: who compacts.

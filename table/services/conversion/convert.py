@@ -55,7 +55,6 @@ def convert_table(table: HudiTable, to: int, heartbeat: HeartbeatSettings | None
     log files mean something else there. A conversion that died is finished by another one.
 
     Args:
-        table: the table.
         to: 6, 8 or 9.
         heartbeat: when a writer counts as dead.
 
@@ -103,7 +102,6 @@ def _settle(table: HudiTable, lease: Lease, heartbeat: HeartbeatSettings, *, fol
     """Ends all that is pending, and folds the log files of a merge-on-read table.
 
     Args:
-        table: the table.
         lease: the caller's.
         heartbeat: when a writer counts as dead.
         folds_all: whether no log file may be left, also of superseded slices.

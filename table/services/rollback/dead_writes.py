@@ -1,4 +1,7 @@
-"""What a clean by hand ends first, where several writers share a table (CleanActionExecutor, rollbackFailedWrites)."""
+"""Ends dead writes before an operator's clean, if several writers share the table.
+
+As Hudi does (CleanActionExecutor, rollbackFailedWrites).
+"""
 
 from table.errors import CommitConflictError
 from table.hudi_table import HudiTable
@@ -15,10 +18,9 @@ log = get_logger("hudistream.rollback")
 def roll_back_dead_writes(table: HudiTable, heartbeat: HeartbeatSettings) -> None:
     """Ends the writes of writers whose heartbeat shows that they are dead (the policy LAZY).
 
-    While a writer lives that shares the table, it does this before each batch: then nothing is done here.
+    While a live writer shares the table, nothing is done here: that writer does it before each batch.
 
     Args:
-        table: the table.
         heartbeat: when a writer counts as dead.
 
     Raises:

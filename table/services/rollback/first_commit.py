@@ -1,7 +1,7 @@
-"""The first commit of a table that several writers begin to write: empty, so that no later one is the first.
+"""The first commit of a table that several writers begin to write: empty, so that no batch makes the first commit.
 
-Every base file older than the first completed write counts as committed. A writer alone deletes what earlier writers
-left before its first commit. Of several, one would delete what another one is writing.
+Every base file older than the first completed write counts as committed. So a single writer deletes the files that
+earlier writers left before its first commit. With several writers, one would delete files that another one is writing.
 """
 
 from table.options.choices import TableType
@@ -14,7 +14,7 @@ from table.transaction.heartbeat import WriterIdentity, delete_heartbeat
 from table.transaction.lease import Lease
 from table.transaction.outcome import LostCommit
 
-_OPERATION = "UPSERT"  # what a sink does that names none
+_OPERATION = "UPSERT"  # the operation of a sink that names none
 
 
 def make_first_commit(snapshot: Snapshot, identity: WriterIdentity, lease: Lease) -> Snapshot:
@@ -22,8 +22,8 @@ def make_first_commit(snapshot: Snapshot, identity: WriterIdentity, lease: Lease
 
     Args:
         snapshot: the table after failed writes were rolled back; the caller holds it alone.
-        identity: who writes.
-        lease: its hold on the table.
+        identity: the writer.
+        lease: the writer's hold on the table.
 
     Returns:
         The table, with a completed write on its timeline.

@@ -1,4 +1,4 @@
-"""What late tasks left of instants that are over: files, markers and heartbeats, swept before each batch."""
+"""Sweeps, before each batch, what late tasks left of ended instants: files, markers and heartbeats."""
 
 from table.files.publication import forget_ended
 from table.services.rollback.undone_files import find_referenced
@@ -9,16 +9,16 @@ from table.transaction.heartbeat import delete_heartbeat, heartbeat_path
 
 
 def sweep_late_files(snapshot: Snapshot, marked: list[str], staged: list[str], *, shared: bool = False) -> None:
-    """Deletes what late tasks left of instants that are over, and the markers and folders that show it.
+    """Deletes the files that late tasks left of ended instants, and the markers and folders of these instants.
 
-    Kept is what a commit references, and everything of an instant whose fate is not on the active
-    timeline: deletion needs proof.
+    Files that a commit references stay. All files of an instant whose outcome is not on the active timeline stay, too:
+    deletion needs proof.
 
     Args:
         snapshot: the table, loaded after `marked` was listed.
         marked: instants that have markers.
-        staged: instants that have room for waiting files.
-        shared: whether others may be writing: one that has opened its instant may be about to request it.
+        staged: instants that have a folder for waiting files.
+        shared: whether other writers may be writing: a writer that has opened its instant may be about to request it.
     """
     storage = snapshot.storage
     pending = {instant.time for instant in snapshot.timeline.pending}
@@ -35,4 +35,4 @@ def sweep_late_files(snapshot: Snapshot, marked: list[str], staged: list[str], *
         forget_ended(storage, time, snapshot.config.timezone)
     for instant in snapshot.timeline.completed_writes[-1:]:
         if instant.action is Action.REPLACE_COMMIT:
-            delete_heartbeat(storage, instant.time)  # one that only took files away has no markers to be found by
+            delete_heartbeat(storage, instant.time)  # a commit that only took files away has no markers

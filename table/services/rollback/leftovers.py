@@ -1,8 +1,8 @@
-"""What must be looked at before the line of visibility moves (rule 6 of docs/concepts/safety.md).
+"""Finds and deletes files that would become visible when the line of visibility moves (rule 6 of safety.md).
 
-On version 6 every base file older than the first completed write of the active timeline counts as
-committed. Archival, and a table's first commit, move that line: a stray file below it turns visible,
-and so does a file group whose replace commit is archived while its files are still there.
+On version 6 every base file older than the first completed write of the active timeline counts as committed. Archival,
+and a table's first commit, move that line. Then a stray file below it becomes visible, and so does a file group whose
+replace commit is archived while its files still exist.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -32,10 +32,10 @@ log = get_logger("hudistream.leftovers")
 
 
 def find_held(snapshot: Snapshot, plan: ArchivalPlan) -> frozenset[str]:
-    """Commits of a plan that must stay on the active timeline, because of what a look at the store shows.
+    """Commits of a plan that must stay on the active timeline, as a look at the store shows.
 
-    Held are replace commits whose replaced files are still there; and, where the store has no fence, instants
-    with markers as long as a task of them may live.
+    A replace commit stays while its replaced files exist. If the store has no fence, an instant with markers stays
+    while one of its tasks may be alive.
 
     Raises:
         TimelineMovedError: a replace commit was archived or undone since the timeline was listed.
@@ -62,19 +62,19 @@ def _holds_groups(table: HudiTable, path: str, file_ids: Iterable[str]) -> bool:
 def delete_leftovers(snapshot: Snapshot, plan: ArchivalPlan, retired: Retired, clean: CleanSettings) -> tuple[str, ...]:
     """Deletes files that would become visible when a plan's commits leave the active timeline.
 
-    Looked at are the partitions of commits that no end record of ours protects: those of other engines, and all of them
-    where the store has no fence. Where another engine rolled back an instant, all partitions are looked at: the
-    rollback names the files that it found, and without markers Hudi finds no log file of ours.
+    It looks at the partitions of commits that no end record of ours protects: commits of other engines, and all commits
+    if the store has no fence. If another engine rolled back an instant, it looks at all partitions: the rollback names
+    only the files that it found, and without markers Hudi finds no log file of ours.
 
     Args:
-        snapshot: the table; its timeline that the plan was made from.
+        snapshot: the table, with the timeline that the plan was made from.
         plan: what is to be retired.
         retired: the records of the plan's instants and of the timeline's rollbacks.
         clean: how many files are deleted at a time.
 
     Raises:
         CommitConflictError: a file that no commit names is of an instant in the archive: nothing may be archived.
-        StorageError: one cannot be deleted: nothing may be archived.
+        StorageError: a file cannot be deleted: nothing may be archived.
     """
     line, first = plan.first_active, snapshot.timeline.first_active_time
     if line is None or first is None:
@@ -99,10 +99,12 @@ def delete_leftovers(snapshot: Snapshot, plan: ArchivalPlan, retired: Retired, c
 
 
 def _check_not_archived(table: HudiTable, times: Collection[str]) -> None:
-    """An instant that is neither on the timeline nor undone may have been archived: then its files are no strays.
+    """Refuses to go on if an instant is in the archive: then its files are no strays.
+
+    The instants are neither on the timeline nor undone, so they may have been archived.
 
     Raises:
-        CommitConflictError: one is in the archive.
+        CommitConflictError: an instant is in the archive.
     """
     if not times:
         return
@@ -115,7 +117,7 @@ def _check_not_archived(table: HudiTable, times: Collection[str]) -> None:
 
 
 def _undone_files(table: HudiTable, plan: ArchivalPlan, retired: Retired) -> list[str]:
-    """The files that rollbacks deleted whose instants the line is about to pass: no other record has these names."""
+    """Files that rollbacks deleted, if the line is about to pass the undone instant. No other record names them."""
     files: list[str] = []
     for rollback, metadata in retired.rollbacks.items():
         if rollback in plan.instants or metadata.instant_time < (plan.first_active or ""):
@@ -134,14 +136,13 @@ def find_strays(table: HudiTable, path: str, named: Mapping[str, frozenset[str]]
     """Base files of a partition that are older than the new line and that no commit names.
 
     Args:
-        table: the table.
         path: the partition.
         named: commit time -> paths that it names, for the commits that are to leave.
-        first: where the line is now: what is older counts already.
-        line: where it is to be.
+        first: the line now; older files count already.
+        line: the new line.
     """
     found = []
-    for entry in table.store_listing.list_files(path):  # no commit names what is looked for
+    for entry in table.store_listing.list_files(path):  # the store itself: no commit names a stray file
         name = None if entry.is_dir else parse_base_file(entry.name)
         file = join(path, entry.name)
         if name is not None and first <= name.instant_time < line and file not in named.get(name.instant_time, ()):
@@ -154,20 +155,19 @@ def find_stray_logs(
 ) -> Mapping[str, frozenset[str]]:
     """Log files of a partition whose blocks would count once the line has moved, and that no commit wrote.
 
-    A block counts once its instant is older than the line. One that a rollback block takes back never does.
+    A block counts once its instant is older than the line. A block that a rollback block takes back never counts.
 
     Args:
-        table: the table.
         path: the partition.
-        known: completed writes; and paths that those name which are to leave.
-        first: where the line is now.
-        line: where it is to be.
+        known: completed writes; and the paths that the commits name which are to leave.
+        first: the line now.
+        line: the new line.
 
     Returns:
         Path of each log file -> the instants whose blocks would count.
 
     Raises:
-        StorageError: such a block stands in one file with blocks of commits: nothing may be archived.
+        StorageError: such a block is in one file with blocks of commits: nothing may be archived.
     """
     completed, named = known
     _, logs = parse_data_files(path, table.store_listing.list_files(path))
@@ -198,7 +198,7 @@ def find_foreign_rollbacks(snapshot: Snapshot, seen: Collection[str]) -> dict[st
         seen: times of rollbacks that were looked at before.
 
     Returns:
-        Time of the instant -> time of its rollback; of those that were archived or undone meanwhile none.
+        Time of the instant -> time of its rollback, without rollbacks that were archived or undone meanwhile.
     """
     fresh = [rollback for rollback in snapshot.timeline.completed_of(Action.ROLLBACK) if rollback.time not in seen]
     if not fresh:
@@ -209,11 +209,11 @@ def find_foreign_rollbacks(snapshot: Snapshot, seen: Collection[str]) -> dict[st
 
 
 def delete_rolled_back_elsewhere(table: HudiTable, times: Collection[str]) -> tuple[str, ...]:
-    """Deletes what hudistream wrote for instants that another engine rolled back, and that its rollback did not find.
+    """Deletes files of hudistream that belong to instants which another engine rolled back, and which it did not find.
 
     Without markers (``hoodie.rollback.using.markers=false``) Hudi looks for log files by the workload profile of the
-    inflight file, which ours does not have. Whatever its rollback names, every partition is looked at. The names of our
-    log files tell their instant; a file goes only where its blocks say the same.
+    inflight file, which ours does not have. So every partition is looked at, whatever the rollback names. The name of a
+    log file of ours tells its instant. The file is deleted only if its blocks say the same.
 
     Args:
         table: the table; nothing of the instants is being written any more.
@@ -223,7 +223,7 @@ def delete_rolled_back_elsewhere(table: HudiTable, times: Collection[str]) -> tu
         Paths of the files that were deleted, relative to the table.
 
     Raises:
-        StorageError: one cannot be deleted.
+        StorageError: a file cannot be deleted.
     """
     strays = []
     for path in table.store_listing.list_partition_paths() if times else ():
@@ -236,10 +236,10 @@ def delete_rolled_back_elsewhere(table: HudiTable, times: Collection[str]) -> tu
 
 
 def delete_before_first_commit(table: HudiTable, time: str) -> tuple[str, ...]:
-    """Deletes what dead writers left in a table that has no commit yet: its first commit would make it visible.
+    """Deletes files that dead writers left in a table without a commit: its first commit would make them visible.
 
     Args:
-        table: the table; no write is pending but that of `time`.
+        table: the table; the only pending write is that of `time`.
         time: the first commit's.
     """
     paths = table.store_listing.list_partition_paths()

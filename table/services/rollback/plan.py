@@ -16,12 +16,13 @@ def plan_rollback(
 ) -> RollbackPlan:
     """Plan to undo a pending commit.
 
-    A log file that the instant wrote alone is deleted: no commit here appends to one. Hudi leaves it, and writes a
-    block behind it that takes its blocks back; both hide the same rows, and a deleted file stays hidden for ever.
+    A log file that only this instant wrote is deleted: no commit of hudistream appends to a log file. Hudi leaves the
+    file, and writes a rollback block behind it that takes its blocks back. Both hide the same rows, and a deleted file
+    stays hidden for ever.
 
     Args:
         instant: the failed instant.
-        markers: what its writer announced; none when it was only requested.
+        markers: of the files that its writer announced; none when the instant was only requested.
         absolute: turns a path relative to the table into the form that plans hold.
         writers: path of a log file -> the instants whose blocks it holds.
 
@@ -29,7 +30,7 @@ def plan_rollback(
         A request for each marked file.
 
     Raises:
-        UnsupportedTableError: the instant appended to a log file of others, as older writers do.
+        UnsupportedTableError: the instant appended to a log file of another instant, as older writers do.
     """
     requests = []
     for marker in markers:

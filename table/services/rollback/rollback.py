@@ -1,7 +1,7 @@
 """Rollback: undo what a dead writer left, before anything else is written (BaseRollbackActionExecutor).
 
-Three steps, as in every table service: the plan is pure, it is requested with itself as content, and
-what is executed is read from that file. A rollback that died is resumed from its plan.
+Three steps, as in every table service: a pure function makes the plan, the request is created with the plan as its
+content, and the execution reads the plan from that file. A rollback whose process died is resumed from its plan.
 """
 
 from contextlib import nullcontext, suppress
@@ -77,14 +77,14 @@ def roll_back_failed_writes(
 ) -> Snapshot:
     """Ends what dead writers left: carries out ends that were decided, rolls back the rest, sweeps late files.
 
-    The caller holds the table's lease. Alone (EAGER), every writer that knows leases is dead, or will find its end
-    decided. With others (LAZY), whoever has a fresh heartbeat is left alone.
+    The caller holds the table's lease. If it holds the lease alone (EAGER), every other writer that knows leases is
+    dead, or will find its end decided. If it shares the lease (LAZY), a writer with a fresh heartbeat is left alone.
 
     Args:
-        table: the table.
-        identity: who we are.
-        heartbeat: when a heartbeat counts as dead: of a writer that knows no leases, or of any where it is shared.
-        beside: who else may be writing.
+        identity: this writer.
+        heartbeat: when a heartbeat counts as dead. Only heartbeats of writers that know no leases are looked at; all
+            are where the lease is shared.
+        beside: which other writers may be writing.
         swept: completed instants whose markers the caller is deleting.
         commits: decoded commits of the table, where the caller keeps them.
 
@@ -96,7 +96,7 @@ def roll_back_failed_writes(
             service that only its own writer can finish.
     """
     storage = table.storage
-    # before the timeline, which tells what became of them
+    # listed before the timeline, which then shows the outcome of these instants
     marked = [time for time in list_marked_instants(storage) if time not in swept]
     staged = storage.staged_instants()
     shared = beside is not Beside.NOBODY
@@ -112,7 +112,7 @@ def roll_back_failed_writes(
 
 
 def _end_pending_writes(snapshot: Snapshot, dead: frozenset[str], owner: str, *, shared: bool) -> Snapshot:
-    """Finishes rollbacks that were begun, and ends the writes of these times that are pending yet."""
+    """Finishes rollbacks that were begun, and ends the writes in `dead` that are still pending."""
     for restore in snapshot.timeline.pending_of(Action.RESTORE):
         raise ActionPendingError(
             f"{restore.file_name} is pending: finish the restore (`hudistream savepoint restore`), or with the writer "
@@ -120,7 +120,7 @@ def _end_pending_writes(snapshot: Snapshot, dead: frozenset[str], owner: str, *,
         )
     for rollback in snapshot.timeline.pending_of(Action.ROLLBACK):
         resume_rollback(snapshot, rollback, owner)
-    # also because a listing is no moment: of an instant that was being archived it may show the inflight file alone
+    # also because a listing is not atomic: it may show the inflight file alone of an instant that was being archived
     snapshot = snapshot.again()
     for instant in reversed([i for i in snapshot.timeline.pending_of(*WRITES) if i.time in dead or not shared]):
         # another holder of the lease may have ended it first
@@ -133,10 +133,10 @@ def _end_pending_writes(snapshot: Snapshot, dead: frozenset[str], owner: str, *,
 def _find_alive(
     snapshot: Snapshot, identity: WriterIdentity, heartbeat: HeartbeatSettings, beside: Beside
 ) -> frozenset[str]:
-    """Pending writes whose writers are alive, and may be: none where the caller holds the table alone.
+    """Pending writes of other writers that are alive. If the caller holds the table alone, there are none.
 
     Raises:
-        CommitConflictError: one may not be.
+        CommitConflictError: a writer is alive that must not be.
     """
     storage, alive = snapshot.storage, set()
     now_ms = measure_now_ms(storage, identity.owner)
@@ -167,7 +167,7 @@ def end_pending(snapshot: Snapshot, instant: Instant, owner: str) -> Instant:
     Args:
         snapshot: the table; its timeline with the instant in it.
         instant: requested or inflight.
-        owner: who ends it.
+        owner: identity of the writer that ends it.
 
     Returns:
         The completed commit, or the completed rollback.
@@ -199,15 +199,16 @@ def _carry_out_rollback(snapshot: Snapshot, instant: Instant, owner: str) -> Ins
 
 
 def resume_rollback(snapshot: Snapshot, rollback: Instant, owner: str) -> None:
-    """Finishes a rollback that died, from its own plan; one that was never decided is dropped.
+    """Finishes a rollback whose process died, from its own plan. Drops a rollback that was never decided.
 
-    Whether a completed commit is undone is decided by the end record of the rollback, between whoever requested it
-    and whoever takes the table over: a process that was paused since its request obeys what was decided meanwhile.
+    The end record of the rollback decides whether a completed commit is undone. Both the process that requested the
+    rollback and the process that takes the table over try to create that record. A process that was paused since its
+    request obeys what was decided meanwhile.
 
     Args:
         snapshot: the table; its timeline with the rollback in it.
         rollback: requested or inflight.
-        owner: who resumes it.
+        owner: identity of the writer that resumes it.
 
     Raises:
         CommitConflictError: when it undoes a completed commit: part of another writer's restore.
@@ -234,16 +235,17 @@ def resume_rollback(snapshot: Snapshot, rollback: Instant, owner: str) -> None:
 
 
 def undo_decided(snapshot: Snapshot, rollback: Instant, plan: RollbackPlan, owner: str) -> None:
-    """Carries out a rollback that is decided, also of a completed commit. Can be repeated, and by several at once.
+    """Carries out a rollback that is decided, also of a completed commit.
 
-    The commit's end record is overruled before its completed file goes, and the file before any data file: what is
-    half undone is not visible. The record keeps whose batch is taken back; one that says so already stays as it is.
+    Can be repeated, also by several processes at once. The commit's end record is overruled first. Then its completed
+    file is deleted, and only then its data files: a half-undone commit is not visible. The end record keeps the batch
+    that is taken back. A record that says "rollback" already stays as it is.
 
     Args:
         snapshot: the table before, with the commit on it unless it was undone already.
         rollback: requested.
         plan: what it is to do.
-        owner: who carries it out.
+        owner: identity of the writer that carries it out.
     """
     storage, action = snapshot.storage, Action(plan.action)
     if action is Action.COMPACTION:
@@ -263,9 +265,10 @@ def undo_decided(snapshot: Snapshot, rollback: Instant, plan: RollbackPlan, owne
 
 
 def _end_compaction(table: HudiTable, plan: RollbackPlan, owner: str) -> RollbackPlan:
-    """Decides that a compaction is not carried out any more; one that was decided to be committed is completed first.
+    """Decides that a compaction is not carried out any more. If it is decided to be committed, it is completed first.
 
-    A compaction needs no lease: somebody else may be carrying it out, and have written files since the plan was made.
+    A compaction needs no lease: another process may be carrying it out, and may have written files since the plan was
+    made.
 
     Returns:
         The plan, with every file of the compaction that there is now.
@@ -292,14 +295,13 @@ def _drop_rollback(snapshot: Snapshot, rollback: Instant) -> None:
 def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan, owner: str) -> Instant:
     """Undoes an instant whose end is decided, and records it. Can be repeated (rule 4).
 
-    First nobody can publish another file of the instant; then what the plan and the markers name is deleted;
-    then the instant's own files go.
+    First the instant is fenced, so that no task can publish another file of it. Then the files that the plan and the
+    markers name are deleted. Then the instant's own files are deleted.
 
     Args:
-        table: the table.
         rollback: the requested rollback.
         plan: what it is to do.
-        owner: who carries it out.
+        owner: identity of the writer that carries it out.
 
     Returns:
         The completed rollback instant.
@@ -346,9 +348,10 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan, ow
 
 
 def goes_with(storage: Storage, path: str, undone: RollbackPlan | RollbackMetadata) -> bool:
-    """Whether a file that a rollback names is of the instant that it undoes.
+    """Whether a file that a rollback names was written by the instant that it undoes.
 
-    The name of a log file may come again in a later write. Those of a slice that goes as a whole hold its time.
+    A later write may reuse the name of a log file, so its blocks are read. If the instant began the slice, the whole
+    slice goes: the names of its log files hold the instant's time.
     """
     log_name = parse_log_file(path.rpartition("/")[2])
     if log_name is None or log_name.base_instant_time == undone.instant_time:
@@ -360,7 +363,7 @@ def _complete(table: HudiTable, begun: Instant, content: bytes, owner: str) -> I
     try:
         return complete_service(table, begun, content, owner)
     except StorageError:
-        # whoever took the table over meanwhile has carried out the same plan
+        # the writer that took the table over meanwhile has carried out the same plan
         now = table.load_timeline().find(begun.time, Action.ROLLBACK)
         if now is None or not now.is_completed:
             raise

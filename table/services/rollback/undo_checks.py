@@ -1,4 +1,4 @@
-"""May commits be undone by hand? What readers would see then must be there, and no stream may lose rows by it."""
+"""May commits be undone by hand? The files that readers see afterwards must exist, and no stream may lose rows."""
 
 from collections.abc import Callable, Iterable
 
@@ -20,12 +20,14 @@ from table.view.file_group import parse_data_files
 
 
 def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
-    """Whether everything is there that readers see once a completed commit is undone (rule 10).
+    """Checks that all files exist that readers see once a completed commit is undone (rule 10).
 
-    Called when the rollback's plan is durable: a clean that is planned later sees it, an earlier one is seen here.
+    Called when the rollback's plan is durable. A clean that is planned later sees the plan; this check sees a clean
+    that was planned earlier.
 
     Raises:
-        InvalidConfigError: a file was deleted since: the rows of its file group would be lost; or a savepoint holds it.
+        InvalidConfigError: a file was deleted since, and the rows of its file group would be lost; or a savepoint holds
+            the commit.
         CommitConflictError: a clean is under way.
     """
     snapshot = Snapshot.load(table)
@@ -66,16 +68,16 @@ def check_predecessors(table: HudiTable, time: str, action: Action) -> None:
 
 
 def written_logs(snapshot: Snapshot, done: Instant) -> list[WriteStat]:
-    """The stats of log files that a completed commit wrote; none where it is not there."""
+    """The stats of log files that a completed commit wrote; none if the commit does not exist."""
     commit = snapshot.commits.find(done)
     stats = commit.stats if commit is not None else ()
     return [stat for stat in stats if parse_log_file(stat.path.rpartition("/")[2]) is not None]
 
 
 def check_written_alone(storage: Storage, time: str, paths: Iterable[str]) -> None:
-    """Refuses to undo a commit that wrote into log files of others, as older writers do.
+    """Refuses to undo a commit that wrote into log files of other commits, as older writers do.
 
-    Hudi appends a rollback block to such a file. Here files are written once.
+    Hudi appends a rollback block to such a file. Writers of hudistream write each file once.
 
     Raises:
         UnsupportedTableError: names the file.
@@ -121,18 +123,17 @@ def check_not_held(timeline: Timeline, savepoint: str) -> None:
 def decide_undo(table: HudiTable, request: Instant, lease: Lease, *checks: Callable[[], None]) -> None:
     """Decides that a requested rollback or restore is carried out, or withdraws it, unless that is decided (rule 3).
 
-    The lease is looked at once the request is durable, as batches do: whoever takes the table over later finds the
-    request; whoever took it over before has made commits that were not looked at. After that look the table may still
-    be taken over: of the two, the first to create the end record of the request has its way.
+    The lease is checked once the request is durable, as batches do. A writer that takes the table over later finds the
+    request. A writer that took the table over before has made commits that the plan does not contain. The table may
+    still be taken over after the check. Then the process that creates the end record of the request first decides.
 
     Args:
-        table: the table.
         request: the rollback or the restore.
         lease: held when it was planned.
         checks: raise a HudiError where it must not be carried out.
 
     Raises:
-        HudiError: it is withdrawn, and nothing was undone.
+        HudiError: the request is withdrawn, and nothing was undone.
     """
     storage = table.storage
     end = find_end(storage, request.time, request.action)
@@ -146,7 +147,7 @@ def decide_undo(table: HudiTable, request: Instant, lease: Lease, *checks: Calla
             raise
         at = completion_now(table, request)
         end = decide_end(storage, EndRecord(request.time, request.action, COMMIT, lease.owner, completion_time=at))
-    if not end.is_commit or not storage.exists(request.path):  # ended so long ago that the record was archived
+    if not end.is_commit or not storage.exists(request.path):  # it ended so long ago that its record was archived
         delete_instant_file(storage, request)
         raise InstantEndedError(
             f"{request.file_name} was ended by another writer, which took the table over: nothing was undone since; "

@@ -25,18 +25,19 @@ log = get_logger("hudistream.rollback")
 def undo_commit(snapshot: Snapshot, time: str, action: Action, lease: Lease, *, to_savepoint: bool = False) -> None:
     """Rolls back one commit, completed or not, by a listing of its files (ListingBasedRollbackStrategy).
 
-    It is decided once the plan is durable, and checked: until then the plan is dropped by whoever finds it, from then
-    on it is carried out.
+    The rollback is decided once its plan is durable and checked. A process that finds the plan before that drops it. A
+    process that finds it afterwards carries it out.
 
     Args:
         snapshot: the table as it is now; the caller holds the table.
         time: the commit's.
         action: the commit's.
         lease: the caller's.
-        to_savepoint: it is one of several, down to a savepoint; else readers see the version before it.
+        to_savepoint: the commit is one of several that are undone, down to a savepoint; else readers see the version
+            before it.
 
     Raises:
-        InvalidConfigError, CommitConflictError: a file that readers need then was cleaned, or is about to be, or
+        InvalidConfigError, CommitConflictError: a file that readers need afterwards was cleaned, or is about to be, or
             the table was taken over; nothing was undone.
     """
     if any(file.time == time and file.action is Action.COMPACTION for file in snapshot.timeline.files):
@@ -74,15 +75,15 @@ def roll_back(table: HudiTable, time: str, *, force: bool = False) -> None:
     A pending compaction is withdrawn, as long as nothing was written behind it.
 
     Args:
-        table: the table.
         time: the commit's instant time.
         force: also a batch of a stream, although the stream's checkpoint counts it as done.
 
     Raises:
-        InvalidConfigError: there is no such commit, others came after it, a savepoint holds it, it is a stream's
-            batch, it is a completed compaction, or what readers would see without it was cleaned.
-        UnsupportedTableError: it wrote into log files of others.
-        CommitConflictError: a live writer holds the table, a clean is under way, or a compaction that takes it.
+        InvalidConfigError: there is no such commit, there are later commits, a savepoint holds it, it is a stream's
+            batch, it is a completed compaction, or the files that readers would see without it were cleaned.
+        UnsupportedTableError: it wrote into log files of other commits.
+        CommitConflictError: a live writer holds the table, a clean is under way, or a pending compaction reads what the
+            commit wrote.
     """
     check_version_written(table.config, "roll back")
     with hold_table(table.storage, "hudistream rollback") as lease:

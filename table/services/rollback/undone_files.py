@@ -1,4 +1,4 @@
-"""Which files go with a commit that is undone, by a listing: its markers are not there any more; and which stay."""
+"""Which files are deleted with an undone commit, and which stay: by a listing, because its markers are gone."""
 
 from collections.abc import Collection
 
@@ -15,12 +15,11 @@ def plan_from_listing(snapshot: Snapshot, time: str, action: Action) -> Rollback
     """Every data file of a commit (ListingBasedRollbackStrategy).
 
     Args:
-        snapshot: the table.
         time: the commit's.
         action: the commit's.
 
     Raises:
-        UnsupportedTableError: it wrote into log files of others.
+        UnsupportedTableError: it wrote into log files of other commits.
     """
     written = {stat.path for stat in written_logs(snapshot, snapshot.timeline.completed_file(time, action))}
     check_written_alone(snapshot.storage, time, written)
@@ -30,15 +29,14 @@ def plan_from_listing(snapshot: Snapshot, time: str, action: Action) -> Rollback
 def list_undone(table: HudiTable, time: str, written: Collection[str] = ()) -> tuple[RollbackRequest, ...]:
     """The base files of an instant, the log files that it wrote, and all log files of slices that it began.
 
-    Without the instant no reader would know of such a slice, until its time is older than the active timeline.
+    Once the instant is undone, readers ignore such a slice only until its time is older than the active timeline.
 
     Args:
-        table: the table.
         time: the instant's.
         written: paths of log files that it wrote.
     """
     storage, requests = table.storage, list[RollbackRequest]()
-    there = table.store_listing  # a rollback deletes what is there, whether or not a commit names it
+    there = table.store_listing  # a rollback deletes the files that exist, whether or not a commit names them
     for path in there.list_partition_paths():
         bases, logs = parse_data_files(path, there.list_files(path))
         requests += [
@@ -55,7 +53,7 @@ def list_undone(table: HudiTable, time: str, written: Collection[str] = ()) -> t
 
 
 def find_referenced(snapshot: Snapshot, time: str) -> frozenset[str] | None:
-    """Files that the instant's commit names; none when it was undone; None when nobody can tell."""
+    """Files that the instant's commit names; empty if the instant was undone; None if its outcome is not known."""
     timeline = snapshot.timeline
     for instant in timeline.completed_writes:
         if instant.time == time:

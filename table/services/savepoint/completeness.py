@@ -1,6 +1,6 @@
-"""Whether a list of files holds all that readers of a commit need: proven from the records of commits (pure).
+"""Whether a list of files holds all files that readers of a commit need: proven from the records of commits (pure).
 
-A file that a clean deleted before its folder was listed is in no listing, so that a listing alone proves nothing.
+A listing alone proves nothing: it lacks a file that a clean deleted before the folder was listed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ class Needed:
 
     Attributes:
         files: (partition path, file id) to the paths of the files, relative to the table.
-        groups: groups of which readers need some file that no commit of the active timeline names: it is older.
+        groups: file groups of which readers need an older file, which no commit of the active timeline names.
     """
 
     files: dict[GroupKey, list[str]] = field(default_factory=dict)
@@ -40,7 +40,7 @@ def find_needed(commits: Sequence[tuple[str, CommitMetadata]], time: str) -> Nee
             continue
         continued = {(path, file_id) for path, ids in commit.replaced.items() for file_id in ids}
         for stat in commit.stats:
-            if stat.prev_commit == at:  # a log file of timeline layout 2: what it changes, its stat does not say
+            if stat.prev_commit == at:  # a log file of timeline layout 2: its stat does not say which file it changes
                 continue
             if stat.prev_commit != NO_PREVIOUS_COMMIT and stat.prev_commit <= time:
                 continued.add((stat.partition_path, stat.file_id))
@@ -66,7 +66,7 @@ def _named_files(commits: Iterable[CommitMetadata]) -> dict[GroupKey, list[str]]
 
 
 def find_lacking(needed: Needed, held: Mapping[str, tuple[str, ...]]) -> str | None:
-    """What readers of the commit need and a savepoint does not hold, in words, or None (pure).
+    """In words, a file that readers of the commit need and a savepoint does not hold; None if there is none (pure).
 
     Args:
         needed: see `find_needed`.

@@ -45,7 +45,6 @@ def restore_to_savepoint(table: HudiTable, time: str, *, force: bool = False) ->
     It holds the table meanwhile. A restore that was begun is finished first, from its own plan.
 
     Args:
-        table: the table.
         time: the savepoint's.
         force: also undo batches of streams, although the streams' checkpoints count them as done.
 
@@ -54,7 +53,7 @@ def restore_to_savepoint(table: HudiTable, time: str, *, force: bool = False) ->
 
     Raises:
         InvalidConfigError: there is no such savepoint, or batches of streams would be lost.
-        UnsupportedTableError: a commit to be undone wrote into log files of others.
+        UnsupportedTableError: a commit to be undone wrote into log files of other commits.
         CommitConflictError: a live writer holds the table, or a write is pending.
     """
     check_version_written(table.config, "restore")
@@ -67,10 +66,10 @@ def restore_to_savepoint(table: HudiTable, time: str, *, force: bool = False) ->
 
 
 def _is_to_be_finished(table: HudiTable, pending: Instant, owner: str) -> bool:
-    """Whether a restore that was begun is carried out; else it is withdrawn, and nothing was undone.
+    """Whether a restore that was begun is carried out. If not, it is withdrawn, and nothing was undone.
 
-    One that was requested when its process had lost the table leaves out what others committed meanwhile: it was
-    not decided, and to undo the commits before those would tear the table.
+    If a process had lost the table when it requested the restore, its plan leaves out commits that other writers made
+    meanwhile. Such a restore was not decided. Undoing only the commits before those would tear the table.
     """
     storage = table.storage
     if pending.state is not State.REQUESTED:
@@ -123,7 +122,7 @@ def _finish_restore(table: HudiTable, pending: Instant, lease: Lease) -> Restore
     plan = decode_restore_plan(read_instant(storage, request), request.file_name)
     begun = begin_instant(storage, request)
     for time, action in plan.instants:
-        # versions between the savepoint and now may have been cleaned: what it holds is what readers see in the end
+        # versions between the savepoint and now may have been cleaned: in the end readers see only what it holds
         try:
             undo_commit(Snapshot.load(table), time, Action(action), lease, to_savepoint=True)
         except CommitConflictError as error:

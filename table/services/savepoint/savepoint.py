@@ -30,12 +30,12 @@ log = get_logger("hudistream.savepoint")
 def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", comment: str = "") -> str:
     """Keeps the files that readers of a commit see: cleaning does not delete them, archival stops before them.
 
-    It is durable first, and verified then (rule 10): a clean that was planned before it was durable does not
-    know of it. Cleans look for savepoints after their plan is durable, so one of the two sees the other. What the
-    commit shows is proven from the records of commits, not from the listing: a file that went before it is in none.
+    The savepoint is made durable first, and verified afterwards (rule 10): a clean that was planned before that does
+    not know of it. Cleans look for savepoints after their plan is durable. So either the clean sees the savepoint, or
+    the savepoint's check sees the clean. The records of commits prove which files the commit shows. A listing does not: it
+    lacks a file that was deleted before.
 
     Args:
-        table: the table.
         time: instant time of a completed commit; None means the newest.
         user: who wants it.
         comment: why.
@@ -80,7 +80,7 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
 
 
 def _check_settled(timeline: Timeline, chosen: Instant) -> None:
-    """Of several writers one may have begun before the commit, and end after it: readers of the commit see it then."""
+    """Refuses a commit after a pending write: once that write ends, readers of the commit would see it, too."""
     for pending in timeline.pending_of(*WRITE_ACTIONS):
         if pending.time < chosen.time:
             raise ActionPendingError(
@@ -92,8 +92,9 @@ def _check_settled(timeline: Timeline, chosen: Instant) -> None:
 def _held_files(snapshot: Snapshot, time: str) -> dict[str, tuple[str, ...]]:
     """Partition path -> names of the files that readers of a commit see.
 
-    Of a merge-on-read table these are the newest base file of each file group and the log files on top of it, those
-    behind a pending compaction included; less what later commits wrote, because a restore deletes that.
+    Of a merge-on-read table these are the newest base file of each file group and the log files on top of it, including
+    the log files behind a pending compaction. Files that later commits wrote are left out, because a restore deletes
+    them.
     """
     snapshot = Snapshot(snapshot.table, snapshot.timeline, time, snapshot.commits)
     commits = [(instant.time, snapshot.commits.read(instant)) for instant in snapshot.timeline.completed_writes]
@@ -108,7 +109,7 @@ def _held_files(snapshot: Snapshot, time: str) -> dict[str, tuple[str, ...]]:
 
 
 def _is_seen(snapshot: Snapshot, file: DataFile, written_at: str | None, time: str) -> bool:
-    """Whether readers of a commit need a file: log files of pending and of later commits stand beside those they need.
+    """Whether readers of a commit need a file: its slice may also hold log files of pending and of later commits.
 
     Args:
         snapshot: as of the commit.
@@ -125,7 +126,7 @@ def _is_seen(snapshot: Snapshot, file: DataFile, written_at: str | None, time: s
 
 
 def _find_hole(before: Snapshot, chosen: Instant, files: Mapping[str, tuple[str, ...]]) -> str | None:
-    """Why a savepoint that is durable does not hold, or None."""
+    """Why a durable savepoint does not hold all files of its commit, or None."""
     snapshot = before.again()
     now = snapshot.timeline
     if now.find(chosen.time, chosen.action) is None:
@@ -138,7 +139,7 @@ def _find_hole(before: Snapshot, chosen: Instant, files: Mapping[str, tuple[str,
         if instant.action is Action.CLEAN and instant.time not in known:
             try:
                 taken = load_cleaned(snapshot.storage, instant)
-            except WriteConflictError as error:  # it ended, or was archived, since: what it took is not known
+            except WriteConflictError as error:  # the clean was archived since: the files that it took are not known
                 return str(error)
             lost = [join(path, name) for path, names in files.items() for name in names if join(path, name) in taken]
             if lost:
@@ -155,7 +156,6 @@ def find_missing_file(table: HudiTable, files: Mapping[str, tuple[str, ...]]) ->
     """The path of a file of a savepoint that is not there, relative to the table, or None.
 
     Args:
-        table: the table.
         files: partition path to names of the files that the savepoint holds.
     """
     there = {path: {entry.name for entry in table.listing.list_files(path)} for path in files}
@@ -175,7 +175,7 @@ def _check_not_cleaned(snapshot: Snapshot, chosen: Instant) -> None:
 
 
 def delete_savepoint(table: HudiTable, time: str) -> None:
-    """Lets go of a savepoint; the next clean may take its files.
+    """Deletes a savepoint; the next clean may take its files.
 
     Raises:
         UnsupportedTableError: tables of this version and type are not written here.

@@ -77,7 +77,7 @@ class DynamodbLock(PatientLock):
                         return grip
                 elif row is not None:
                     if watched is None:
-                        deadline.extend(row.lease_ms)  # none can be taken from its holder sooner
+                        deadline.extend(row.lease_ms)  # a lock cannot be taken from its holder sooner
                     watched = watch(watched, row, now_s)
             except StorageError as error:
                 failure = error
@@ -87,7 +87,7 @@ class DynamodbLock(PatientLock):
                 return None
 
     def describe(self) -> LockState | None:
-        """Who holds it or held it last."""
+        """The writer that holds it or held it last."""
         row = self.table.read()
         return None if row is None else self._state(row)
 
@@ -113,7 +113,7 @@ class DynamodbGrip(RenewedGrip):
     """A lock in DynamoDB while it is held.
 
     Args:
-        lock: whose.
+        lock: the lock that is held.
         seen: the row that it is taken from; None where there is none.
     """
 
@@ -142,7 +142,7 @@ class DynamodbGrip(RenewedGrip):
         return self._table.release(self._row) or (self._find_own() and self._table.release(self._row))
 
     def _find_own(self) -> bool:
-        """Whether the table holds a write of ours of which no answer came; goes on from that."""
+        """Whether the table holds a write of ours whose answer was lost. If so, goes on from that row."""
         found = self._table.read()
         if found is None or found.owner != self._new.owner or found.is_released:
             return False

@@ -1,15 +1,17 @@
-"""The row of a lock in DynamoDB, and who may take it (pure; AmazonDynamoDBLockClient, DynamoDBBasedLockProviderBase).
+"""The row of a lock in DynamoDB, and when a writer may take the lock (pure).
+
+As AmazonDynamoDBLockClient and DynamoDBBasedLockProviderBase do it.
 
 ::
 
     key                  the partition key: which lock
-    ownerName            who
+    ownerName            the holder
     leaseDuration        milliseconds, as text
-    recordVersionNumber  another one with each taking and each renewal
+    recordVersionNumber  a new one with each taking and each renewal
     isReleased           "1" once it was released; else absent
 
-No row holds a time. Whoever wants a lock of somebody else watches its version number for the time of the lease by its
-own clock: the same number for so long means that the holder gave no sign.
+No row holds a time. A writer that wants a lock which another writer holds watches its version number for the duration
+of the lease, by its own clock. If the number stays the same for so long, the holder gave no sign.
 """
 
 from collections.abc import Mapping
@@ -27,7 +29,7 @@ class LockRow:
     """A row of the lock table.
 
     Attributes:
-        owner: of one lock object in one process.
+        owner: identity of one lock object in one process.
         lease_ms: how long it lasts after a renewal, in milliseconds.
         number: differs with each taking and renewal.
         is_released: whether its owner let go of it.
@@ -62,7 +64,7 @@ def decode_row(item: Mapping[str, Any]) -> LockRow:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A row of somebody else, and since when it is watched.
+    """A row of another writer, and since when it is watched.
 
     Attributes:
         row: as it was seen first with this version number.
@@ -84,8 +86,8 @@ def may_take(row: LockRow | None, me: str, watched: Watched | None, now_s: float
     """Whether a lock may be taken.
 
     Args:
-        row: what the table holds; None where nobody ever had the lock.
-        me: who asks. What an answer that was lost left behind may be taken by its owner.
+        row: the row in the table; None if no writer ever took the lock.
+        me: the owner that asks. It may take its own row, which it left behind if DynamoDB's answer was lost.
         watched: the row that is watched, and since when.
         now_s: now, by the same clock.
     """

@@ -98,7 +98,7 @@ class LockTable:
                     **given,
                 )
             except self._client.exceptions.ResourceInUseException:
-                return  # somebody else was faster
+                return  # another writer was faster
 
     def read(self) -> LockRow | None:
         """The row, as of now; None where there is none.
@@ -118,7 +118,7 @@ class LockTable:
         return {KEY: {"S": self._key}}
 
     def take(self, row: LockRow, seen: LockRow | None) -> bool:
-        """Puts a row in the place of the one that was seen. Returns False where another one is there.
+        """Puts a row in the place of the row that was seen. Returns False where the table holds another row by now.
 
         Raises:
             StorageError: as `renew`.
@@ -159,7 +159,7 @@ class LockTable:
         return self._update("SET #released = :one", {":one": {"S": "1"}}, held, replace(held, is_released=True))
 
     def _update(self, expression: str, values: dict[str, Any], held: LockRow, then: LockRow) -> bool:
-        # the lock client lets a released row be renewed, too; ours finds out that it was broken
+        # the lock client can renew a released row, too; here that fails, so the holder finds out that it was broken
         condition = (
             "attribute_exists(#key) AND #number = :number AND #owner = :owner AND attribute_not_exists(#released)"
         )
@@ -177,7 +177,7 @@ class LockTable:
         return self._settled("write the lock", update, then)
 
     def _settled(self, verb: str, write: Any, then: LockRow) -> bool:
-        """Writes. An answer that was lost, or that a second attempt of the client got, is settled by reading."""
+        """Writes. If the answer was lost, or a second attempt of the client got it, reading the row settles it."""
         failure: Exception | None = None
         try:
             write()

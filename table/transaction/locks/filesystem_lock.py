@@ -1,8 +1,9 @@
 """A lock that is a file, which only one writer can create (FileSystemBasedLockProvider).
 
-Hudi deletes the file without a look at whose it is: a client that closes, and whoever finds it expired. On a local disk
-Hudi also looks whether the file exists before it creates it, and two calls are no single one. So this lock looks at
-the file again before anything is made final, and deletes nothing that is not its own, or that others may have replaced.
+Hudi deletes the file without looking which writer made it: when a client closes, and when a writer finds the file
+expired. On a local disk Hudi also looks whether the file exists before it creates it, and these two calls are not
+atomic. So this lock looks at the file again before anything is made final. It deletes no file that is not its own, or
+that another writer may have replaced.
 """
 
 import os
@@ -24,7 +25,7 @@ from table.transaction.locks.patience import Deadline, Grip, PatientLock
 from table.transaction.locks.provider import CLOCK_DRIFT_MS, LockState
 from table.version import VERSION
 
-# StorageSchemes: those of which Hudi knows that they create a file only if it is absent
+# StorageSchemes: schemes of which Hudi knows that they create a file only if it is absent
 _SCHEMES = ("file", "hdfs", "dfs", "hopsfs", "viewfs")
 _NAME = "lock"
 
@@ -48,7 +49,6 @@ class LockPath:
     """Where the file ``lock`` is, and what is done with it.
 
     Args:
-        storage: the table's.
         settings: the folder, if it is not the table's own, and schemes that are known to be fit.
 
     Raises:
@@ -116,8 +116,8 @@ class LockPath:
     def break_dead(self, data: bytes) -> bool:
         """Takes away the file of a dead process of this machine. Of several writers that try it, one succeeds.
 
-        A rename decides which: two that look and then delete could both succeed, the second one with the file that the
-        first one made for itself.
+        A rename decides which. If two writers looked at the file and then deleted it, both could succeed, and the
+        second would delete the file that the first had made for itself.
 
         Args:
             data: what the file held when its process was found dead.
@@ -151,7 +151,7 @@ class LockPath:
         return is_dead
 
     def delete(self) -> None:
-        """Deletes the file, whosever it is.
+        """Deletes the file, whichever writer made it.
 
         Raises:
             StorageError: the store fails.
@@ -166,7 +166,6 @@ class FilesystemLock(PatientLock):
     """The file-system lock of one table.
 
     Args:
-        storage: the table's.
         settings: where the file is, when it expires, how often to look.
 
     Raises:
@@ -209,12 +208,12 @@ class FilesystemLock(PatientLock):
         if not is_expired(found.modified_ms, self.expiry_ms, clock.now_ms()):
             return False
         log.warning("lock_expired", lock=self.place, holder=describe_lock_info(found.data))
-        if self.path.look() == found:  # nobody else has put a new one in its place
+        if self.path.look() == found:  # no other writer has put a new file in its place
             self.path.delete()
         return True
 
     def describe(self) -> LockState | None:
-        """Who made the file, when, and when it expires."""
+        """The writer that made the file, when it did, and when the file expires."""
         found = self.path.look()
         return None if found is None else self._state(found)
 
@@ -245,10 +244,10 @@ class FilesystemGrip:
     """A file-system lock while it is held.
 
     Args:
-        lock: whose.
+        lock: the lock that is held.
 
     Attributes:
-        content: what the file holds while it is ours.
+        content: of the file while it is ours.
     """
 
     def __init__(self, lock: FilesystemLock) -> None:
@@ -267,7 +266,7 @@ class FilesystemGrip:
 
     @property
     def _may_be_replaced(self) -> bool:
-        """Whether others may take the file for one that was left behind."""
+        """Whether other writers may take the file for one that was left behind."""
         expiry_ms = self._lock.expiry_ms
         return expiry_ms > 0 and (clock.monotonic_s() - self._began_s) * 1000 >= expiry_ms - CLOCK_DRIFT_MS
 
@@ -291,7 +290,7 @@ class FilesystemGrip:
         raise TableHeldError(f"the lock {self._lock.place} is not held any more, it belongs to {now}: run it again")
 
     def release(self) -> None:
-        """Deletes the file if it is ours. One that may have expired is left to whoever comes next.
+        """Deletes the file if it is ours. A file that may have expired is left to the next writer.
 
         Raises:
             StorageError: it could not be deleted.

@@ -1,4 +1,4 @@
-"""The locks that a table may have, where nobody says which provider its writers use."""
+"""The locks that a table may have, if the settings do not say which provider its writers use."""
 
 from dataclasses import replace
 
@@ -12,11 +12,10 @@ _IN_THE_TABLE = (LockProvider.STORAGE, LockProvider.FILESYSTEM)
 
 
 def find_locks(storage: Storage, settings: LockSettings) -> list[SharedLock]:
-    """The lock that the settings name; without a provider, those that leave a trace in the table's own folder.
+    """The lock that the settings name; without a provider, the locks that leave a trace in the table's own folder.
 
     Args:
-        storage: the table's.
-        settings: as its writers have them.
+        settings: the settings of the table's writers.
 
     Raises:
         InvalidConfigError: the provider that was named cannot keep the lock of this table.

@@ -7,7 +7,7 @@ from table.transaction.locks.patience import Deadline, Gate, Grip, PatientLock
 from table.transaction.locks.provider import LockState
 
 _MUTEX = threads.make_lock()
-_GATES: dict[str, Gate] = {}  # the table's address -> who is in
+_GATES: dict[str, Gate] = {}  # the table's address -> its gate
 
 
 class _Inside:
@@ -15,14 +15,14 @@ class _Inside:
         self._gate = gate
 
     def check(self) -> None:
-        """Nobody can take it over."""
+        """Does nothing: no other thread can take the lock over."""
 
     def release(self) -> None:
         self._gate.leave()
 
 
 class InProcessLock(PatientLock):
-    """Excludes the threads of this process that write the same table, and nobody else.
+    """Excludes the threads of this process that write the same table, and no other process.
 
     Args:
         base_uri: the table's address.

@@ -1,7 +1,7 @@
 """The line in which writers stand for a lock in ZooKeeper (pure; Curator's InterProcessMutex).
 
-Each is a node that ends with its session, with a number that ZooKeeper gives it: ``_c_<uuid>-lock-0000000007``. The
-smallest number holds the lock.
+Each place is a node that ends with its session. ZooKeeper gives it a number: ``_c_<uuid>-lock-0000000007``. The node
+with the smallest number holds the lock.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ def name_in_line(uuid: str) -> str:
     """The name of a new node, to which ZooKeeper adds the number.
 
     Args:
-        uuid: makes it known to its maker, if ZooKeeper's answer is lost.
+        uuid: lets the writer that made the node recognize it, if ZooKeeper's answer is lost.
     """
     return f"_c_{uuid}-{_LOCK_NAME}"
 

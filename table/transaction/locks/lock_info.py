@@ -1,6 +1,7 @@
 """The text of the file of a file-system lock (pure; LockInfo).
 
-Hudi 1.0 and 1.2 write an empty file. Ours holds who made it, so that nobody else's file is taken for it.
+Hudi 1.0 and 1.2 write an empty file. Ours names the writer that made it, so that no other writer's file is taken for
+it.
 """
 
 import json
@@ -9,12 +10,12 @@ from dataclasses import asdict, dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class LockInfo:
-    """Who made a lock file.
+    """The writer that made a lock file.
 
     Attributes:
         lockCreateTime: when, for people, as Hudi's own field of this name.
-        lockThreadName: by which thread.
-        lockOwner: of one lock in one process.
+        lockThreadName: name of its thread.
+        lockOwner: identity of one lock in one process.
         process: number of the process.
         version: of hudistream.
         machine: where the process runs, as `table.transaction.lease_record.this_machine` tells it; "" where it cannot.
@@ -43,7 +44,7 @@ def decode_lock_info(data: bytes) -> LockInfo | None:
 
 
 def describe_lock_info(data: bytes) -> str:
-    """Who made a lock file, in words."""
+    """The writer that made a lock file, in words."""
     if not data.strip():
         return "a writer of another engine (the file names nobody)"
     info = decode_lock_info(data)
@@ -57,7 +58,7 @@ def is_expired(modified_ms: int, expiry_ms: int, now_ms: int) -> bool:
 
     Args:
         modified_ms: modification time of the file.
-        expiry_ms: age from which it does; 0: never.
+        expiry_ms: age above which it counts as left behind; 0: never.
         now_ms: now.
     """
     return expiry_ms > 0 and now_ms - modified_ms > expiry_ms

@@ -16,11 +16,10 @@ _PROPERTIES = join(METAFOLDER, "hoodie.properties")
 
 
 def make_lock(storage: Storage, settings: LockSettings, table_name: str = "") -> SharedLock:
-    """The lock of a table. Nothing is connected or taken before somebody holds it.
+    """The lock of a table. It connects to its provider only when it is taken.
 
     Args:
-        storage: the table's.
-        settings: who keeps the lock, and how long to wait for it. Without a provider it is a lock in this process.
+        settings: the lock's provider, and how long to wait for it. Without a provider it is a lock in this process.
         table_name: the table's, where a key in ZooKeeper or DynamoDB is to follow from it; "" reads it from the table.
 
     Raises:
@@ -56,7 +55,7 @@ def _name_of(storage: Storage, given: str, key: str) -> str:
     """The table's name.
 
     Raises:
-        InvalidConfigError: nobody gave one, and there is no table yet.
+        InvalidConfigError: no name was given, and there is no table yet.
     """
     if given:
         return given
@@ -72,10 +71,10 @@ def _name_of(storage: Storage, given: str, key: str) -> str:
 
 
 def _storage_lock(storage: Storage, settings: LockSettings) -> SharedLock:
-    """On S3, Hudi's lock; on a local disk one among hudistreams, because Hudi has no client for it.
+    """On S3, Hudi's lock; on a local disk a lock among writers of hudistream, because Hudi has no client for it.
 
     Raises:
-        InvalidConfigError: the store cannot replace a file on the condition that nobody else has.
+        InvalidConfigError: the store cannot replace a file on the condition that no other writer has replaced it.
     """
     if not storage.has_versions:
         raise InvalidConfigError(

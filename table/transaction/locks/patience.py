@@ -18,15 +18,15 @@ class Grip(HeldLock, Protocol):
     """A lock that was taken and is to be released."""
 
     def release(self) -> None:
-        """Lets go of it. One that was lost is no error.
+        """Releases the lock. A lock that was lost is no error.
 
         Raises:
-            StorageError: it is not known whether others can have it now.
+            StorageError: it is not known whether other writers can take the lock now.
         """
 
 
 class Deadline:
-    """A moment until which somebody waits.
+    """A moment until which a thread waits.
 
     Args:
         wait_ms: milliseconds from now.
@@ -45,7 +45,7 @@ class Deadline:
         self._at_s += wait_ms / 1000
 
     def pause(self, seconds: float) -> bool:
-        """Waits so many seconds, or what is left. Returns whether any are left."""
+        """Waits so many seconds, or until the deadline if it is sooner. Returns whether time is left."""
         if self.left_s <= 0:
             return False
         clock.sleep_s(min(seconds, self.left_s))
@@ -66,7 +66,7 @@ class PatientLock(ABC):
 
     @abstractmethod
     def _take(self, deadline: Deadline) -> Grip | None:
-        """One attempt. None: others hold the lock. A StorageError is an attempt that failed."""
+        """One attempt. None: another writer holds the lock. A StorageError is an attempt that failed."""
 
     @abstractmethod
     def describe(self) -> LockState | None:
@@ -141,7 +141,7 @@ class PatientLock(ABC):
 
 
 def describe_holder(state: LockState | None) -> str:
-    """Who holds a lock, in words."""
+    """The holder of a lock, in words."""
     if state is None or not (state.holder or state.note):
         return "an unknown writer"
     told = state.holder or state.note
@@ -153,7 +153,7 @@ def describe_holder(state: LockState | None) -> str:
 
 
 class Gate:
-    """Lets one thread in at a time; the others wait for a signal, for so long as they like."""
+    """Lets one thread in at a time; the others wait for a signal, at most until their deadlines."""
 
     def __init__(self) -> None:
         self._mutex = threads.make_lock()

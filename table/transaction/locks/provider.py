@@ -1,4 +1,4 @@
-"""What a lock of a table can do, whoever keeps it (pure)."""
+"""The interface of a table's lock, the same for all providers (pure)."""
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ class LockState:
     """What is known of a lock, for people.
 
     Attributes:
-        provider: who keeps it.
+        provider: the provider of the lock.
         place: where it is kept.
-        is_held: whether somebody holds it; an expired lock counts as free.
-        holder: who holds it or held it last, as far as the protocol says; "" where it does not.
+        is_held: whether a writer holds it; an expired lock counts as free.
+        holder: the writer that holds it or held it last, as far as the protocol says; "" where it does not.
         since_ms: since when, in milliseconds since the epoch; None where the protocol does not say.
         until_ms: until when it is valid unless it is renewed, in milliseconds since the epoch; None: no end is known.
-        note: what else there is to know.
+        note: further remarks.
     """
 
     provider: LockProvider
@@ -36,11 +36,11 @@ class HeldLock(Protocol):
     """A lock while it is held. It belongs to the thread that took it."""
 
     def check(self) -> None:
-        """Looks whether the lock is still ours. To be called just before what the lock protects becomes final.
+        """Looks whether the lock is still ours. Call it just before a change that the lock protects becomes final.
 
         Raises:
             CommitConflictError: it has expired or was taken over or broken: nothing that it protects may be made final.
-            StorageError: nobody could say; the lock must be taken for lost.
+            StorageError: the lock could not be looked at; it must be taken for lost.
         """
 
 
@@ -57,7 +57,7 @@ class SharedLock(Protocol):
         A release that fails is logged and raises nothing: what was done under the lock is done.
 
         Raises:
-            CommitConflictError: others held it for too long; names the holder as far as known. Nothing was done.
+            CommitConflictError: other writers held it for too long; names the holder if known. Nothing was done.
             StorageError: the store that keeps the lock could not be asked. Nothing was done.
             BrokenInvariantError: this thread holds it already.
         """
@@ -72,10 +72,10 @@ class SharedLock(Protocol):
     def break_lock(self) -> LockState | None:
         """Takes the lock from its holder, by the means that the protocol has for it.
 
-        The holder may still be at work. If it is a hudistream it finds out with its next `HeldLock.check`.
+        The holder may still be at work. A writer of hudistream finds out with its next `HeldLock.check`.
 
         Returns:
-            What was broken; None where nobody held it.
+            The state of the broken lock; None if the lock was free.
 
         Raises:
             InvalidConfigError: the protocol has no means for it; says what to do instead.
@@ -84,4 +84,4 @@ class SharedLock(Protocol):
         """
 
     def close(self) -> None:
-        """Ends connections, if there are any. Not while somebody holds the lock. It may be held again afterwards."""
+        """Ends connections, if there are any. Not while the lock is held. The lock may be taken again afterwards."""

@@ -16,11 +16,11 @@ log = get_logger("hudistream.lock")
 
 
 class RenewedGrip(ABC):
-    """A lock that a thread of its own renews. It is trusted for its validity, less what clocks may differ by.
+    """A lock that a thread of its own renews. It is trusted for its validity, less the difference of two clocks.
 
     Args:
         place: where the lock is kept, for messages.
-        describe: what is known of it, for messages.
+        describe: tells the state of the lock, for messages.
         validity_ms: milliseconds that it lasts after a renewal.
         renewal_s: seconds between two renewals.
     """
@@ -37,7 +37,7 @@ class RenewedGrip(ABC):
 
     @abstractmethod
     def _write_renewal(self) -> bool:
-        """Writes a new validity. Returns False where the lock is somebody else's.
+        """Writes a new validity. Returns False where another writer has the lock.
 
         Raises:
             StorageError: it could not be written, as far as can be told.
@@ -48,7 +48,7 @@ class RenewedGrip(ABC):
         """Writes that the lock is free. Returns and raises as `_write_renewal`."""
 
     def _has_ended(self) -> bool:
-        """Whether what was written last has ended, by a clock that others look at."""
+        """Whether the validity that was written last has ended, by a clock that other writers look at."""
         return False
 
     def start(self) -> None:
@@ -65,7 +65,7 @@ class RenewedGrip(ABC):
                 log.warning("lock_not_renewed", lock=self._place, error=repr(error))
 
     def renew(self) -> bool:
-        """Lets the validity begin anew. Returns False where the lock is somebody else's.
+        """Lets the validity begin anew. Returns False where another writer has the lock.
 
         Raises:
             StorageError: that could not be written, as far as can be told.
@@ -78,16 +78,16 @@ class RenewedGrip(ABC):
         if not self._write_renewal():
             self._is_lost = True
             return False
-        # counted from before the request, by a clock that nobody sets back
+        # counted from before the request, by a clock that never goes back
         self._trusted_until_s = started_s + (self._validity_ms - CLOCK_DRIFT_MS) / 1000
         return True
 
     def check(self) -> None:
-        """Renews, so that whoever goes on has a whole validity before them.
+        """Renews the lock, so that the caller goes on with a whole validity before it.
 
         Raises:
             CommitConflictError: the lock was taken over, or its validity has passed.
-            StorageError: nobody could say.
+            StorageError: the lock could not be renewed, as far as can be told.
         """
         with self._mutex:
             if self._is_lost or not self._renew():
@@ -110,7 +110,7 @@ class RenewedGrip(ABC):
         """Writes that the lock is free.
 
         Raises:
-            StorageError: that could not be written: others wait until its validity has passed.
+            StorageError: that could not be written: other writers wait until the validity has passed.
         """
         self._stopped.set()
         with self._mutex:

@@ -1,8 +1,8 @@
 """A lock that is one object of the table's own store (StorageBasedLockProvider, S3StorageLockClient).
 
-Requests: two to take it, one to renew, check or release it. Two more show that the server heeds conditions, when a lock
-object takes it for the first time. An answer that was lost, or the answer to a second attempt that the client made by
-itself, says nothing; then the object is read, and what it holds decides.
+Requests: two to take it, one to renew, check or release it. When a lock object takes it for the first time, two more
+requests test that the server heeds conditions. If an answer was lost, or if the client made a second attempt by itself,
+the answer says nothing; then the object is read, and its content decides.
 """
 
 from table import clock
@@ -24,7 +24,6 @@ class LockFile:
     """The object, as the store has it.
 
     Args:
-        storage: the table's.
         timeout_s: seconds after which an answer no longer counts.
     """
 
@@ -43,7 +42,7 @@ class LockFile:
         """Replaces it if it still has that version.
 
         Returns:
-            The new version; None where somebody else has replaced it.
+            The new version; None where another writer has replaced it.
 
         Raises:
             StorageError: nothing was replaced, as far as can be told.
@@ -64,11 +63,11 @@ class LockFile:
         return None
 
     def check_conditions(self, record: LockRecord) -> None:
-        """Sees whether the store refuses what it has to refuse, with the record that it holds anyway.
+        """Tests that the store refuses a write whose condition does not hold. Writes the record that it holds anyway.
 
         Raises:
-            InvalidConfigError: it passes over conditions: everybody could take the lock at the same time.
-            StorageError: it gave no answer.
+            InvalidConfigError: the store ignores conditions: several writers could take the lock at the same time.
+            StorageError: the store gave no answer.
         """
         data = record.encode()
         for version, header in ((_NO_VERSION, "If-Match"), (None, "If-None-Match")):
@@ -174,11 +173,11 @@ class StorageGrip(RenewedGrip):
     """A storage-based lock while it is held.
 
     Args:
-        lock: whose.
+        lock: the lock that is held.
         version: of the object that the lock is taken from; None where there is none.
 
     Attributes:
-        record: what was written last.
+        record: the record that was written last.
     """
 
     def __init__(self, lock: StorageLock, version: str | None) -> None:
@@ -204,7 +203,7 @@ class StorageGrip(RenewedGrip):
         return True
 
     def _own_version(self) -> str | None:
-        """The version of the object, if a write of ours of which no answer came is what it holds."""
+        """The version of the object, if it holds a write of ours whose answer was lost."""
         found = self._file.read()
         if found is None:
             return None

@@ -1,11 +1,11 @@
-"""The record of a storage-based lock, and what may be done because of it (pure; StorageBasedLockProvider).
+"""The record of a storage-based lock, and the rules that follow from it (pure; StorageBasedLockProvider).
 
 ::
 
     .hoodie/.locks/table_lock.json      {"expired":false,"validUntil":1795343212345,"owner":"…"}
 
-The file is never deleted. Whoever takes, renews or releases the lock replaces it on the condition that it is still the
-version that was read. ``expired`` is true once the lock was released.
+The file is never deleted. A writer that takes, renews or releases the lock replaces the file, on the condition that it
+is still the version that the writer has read. ``expired`` is true once the lock was released.
 """
 
 import json
@@ -20,12 +20,12 @@ LOCK_PATH = join(METAFOLDER, ".locks", "table_lock.json")
 
 @dataclass(frozen=True, slots=True)
 class LockRecord:
-    """Who holds a lock until when (StorageLockData).
+    """The holder of a lock, and the end of its validity (StorageLockData).
 
     Attributes:
         expired: whether it was released.
         valid_until_ms: until when it is valid unless it is renewed, in milliseconds since the epoch.
-        owner: of one lock object in one process.
+        owner: identity of one lock object in one process.
     """
 
     expired: bool
@@ -65,11 +65,11 @@ def _unreadable(data: bytes) -> StorageError:
 
 
 def free_from_ms(record: LockRecord | None, me: str) -> int:
-    """From when on somebody may take a lock, in milliseconds since the epoch.
+    """From when on a writer may take a lock, in milliseconds since the epoch.
 
     Args:
-        record: what the store holds; None where nobody ever had the lock.
-        me: who asks. What an answer that was lost left behind may be taken by its owner.
+        record: the record on the store; None if no writer ever took the lock.
+        me: the owner that asks. It may take its own record, which it left behind if the store's answer was lost.
 
     Returns:
         0 where it is free; else the first millisecond that is certainly past the record's validity, whatever the
@@ -81,10 +81,10 @@ def free_from_ms(record: LockRecord | None, me: str) -> int:
 
 
 def is_trusted(valid_until_ms: int, now_ms: int) -> bool:
-    """Whether the owner of a lock may still rely on it: nobody's clock says that it has ended.
+    """Whether the owner of a lock may still rely on it: no machine's clock says that its validity has ended.
 
     Args:
-        valid_until_ms: what the owner wrote.
+        valid_until_ms: the validity that the owner wrote.
         now_ms: by the owner's clock.
     """
     return now_ms < valid_until_ms - CLOCK_DRIFT_MS

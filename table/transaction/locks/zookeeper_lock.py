@@ -66,7 +66,7 @@ class ZookeeperLock(PatientLock):
             session.close()
 
     def forget(self, session: ZookeeperSession) -> None:
-        """Ends a session that failed, and with it whatever node an answer that was lost left behind."""
+        """Ends a session that failed. That also ends a node that was made although ZooKeeper's answer was lost."""
         with self._mutex:
             if self._session is session:
                 self._session = None
@@ -101,7 +101,7 @@ class ZookeeperLock(PatientLock):
             changed.wait(min(deadline.left_s, _LOOKS_AGAIN_S))
 
     def describe(self) -> LockState | None:
-        """Who is first in the line, and since when it stands there."""
+        """The writer that is first in the line, and since when it is there."""
         found = self._first()
         return None if found is None else self._state(found[1])
 
@@ -148,8 +148,8 @@ class ZookeeperGrip:
     """A lock in ZooKeeper while it is held.
 
     Args:
-        lock: whose.
-        session: with which it ends.
+        lock: the lock that is held.
+        session: the session with which it ends.
         node: its place in the line.
     """
 
@@ -160,10 +160,10 @@ class ZookeeperGrip:
         self._is_lost = False
 
     def check(self) -> None:
-        """Looks whether our node exists: nobody comes before it.
+        """Looks whether our node exists: then no other node is before it in the line.
 
         Raises:
-            CommitConflictError: the session has ended, or somebody deleted the node.
+            CommitConflictError: the session has ended, or the node was deleted.
             StorageError: ZooKeeper gave no answer.
         """
         found = None if self._is_lost else self._session.look(self._path)

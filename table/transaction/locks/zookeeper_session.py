@@ -70,7 +70,7 @@ class ZookeeperSession:
 
     @property
     def number(self) -> int:
-        """What ZooKeeper knows this session by; 0 where it has ended."""
+        """ZooKeeper's number of this session; 0 where the session has ended."""
         known = self._client.client_id
         return int(known[0]) if known is not None else 0
 
@@ -125,7 +125,7 @@ class ZookeeperSession:
                 return []
 
     def watch(self, path: str, changed: Callable[[], None]) -> bool:
-        """Has somebody told once when a node changes or ends. Returns whether it exists.
+        """Calls `changed` once when a node changes or ends. Returns whether the node exists.
 
         Raises:
             StorageError: ZooKeeper gave no answer, or refused.
@@ -148,7 +148,7 @@ class ZookeeperSession:
             except NoNodeError:
                 return None
             except SessionExpiredError as error:
-                if type(error) is not SessionExpiredError:  # the connection is closed: nobody knows
+                if type(error) is not SessionExpiredError:  # a closed connection does not tell whether the node exists
                     raise
                 return None
         return FoundNode(bytes(data or b""), int(stat.ctime), int(stat.ephemeralOwner), int(stat.version))

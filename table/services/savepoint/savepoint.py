@@ -32,8 +32,8 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
 
     The savepoint is made durable first, and verified afterwards (rule 10): a clean that was planned before that does
     not know of it. Cleans look for savepoints after their plan is durable. So either the clean sees the savepoint, or
-    the savepoint's check sees the clean. The records of commits prove which files the commit shows. A listing does not: it
-    lacks a file that was deleted before.
+    the savepoint's check sees the clean. The records of commits prove which files the commit shows. A listing does not,
+    because it lacks a file that was deleted before.
 
     Args:
         time: instant time of a completed commit; None means the newest.

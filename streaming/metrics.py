@@ -1,10 +1,15 @@
 """Prometheus series of every batch, clean and failure, labelled by table (extra ``metrics``)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from streaming.batch.failed_batch import FailedBatch
 from streaming.batch.summary import BatchSummary
 from streaming.batch.upkeep_summary import UpkeepSummary
+from table import clock
+from table.errors import InvalidConfigError
+from table.hudi_table import HudiTable
+from table.inspect.health import load_health
 
 try:
     import prometheus_client
@@ -34,22 +39,47 @@ _UPKEEP = {
 
 _LOOKUPS = ("keys", "files", "pruned_by_range", "pruned_by_filter", "read", "false_positives")
 
+_HEALTH = {
+    "live_files": ("hudistream_live_files", "Base files of the newest snapshot"),
+    "live_bytes": ("hudistream_live_bytes", "Their size"),
+    "small_files": ("hudistream_small_files", "Those below the limit of small files"),
+    "log_files": ("hudistream_live_log_files", "Log files of the newest snapshot"),
+    "log_bytes": ("hudistream_live_log_bytes", "Their size"),
+}
+_BACKLOG = {
+    "superseded_bytes": ("hudistream_superseded_bytes", "Bytes of older versions of files, which cleans may delete"),
+    "pending_compactions": ("hudistream_pending_compactions", "Compactions that are requested and not completed"),
+    "active_instants": ("hudistream_active_instants", "Completed writes on the active timeline"),
+}
+
+_looked_s: dict[str, float] = {}  # table -> when its files were looked at, by the clock of this process
+
 # one process has one set of series, however many sinks report to it
 _series: dict[str, Any] = {}
 
 
 class PrometheusMetrics:
-    """Counts and times batches and cleans. Picklable: the series are per process.
+    """Counts what batches and cleans did, and how long they took. Picklable: the series are per process.
 
-    Pass it in the callbacks of `HudiSink`, and in ``on_failure`` to count failed batches, too.
+    It goes among the callbacks of a sink, and among its ``on_failure`` to count batches that failed.
+
+    Args:
+        health_every_s: seconds between two looks at the files of the table, for the gauges of live files, log files,
+            superseded bytes and pending compactions. A look lists each partition folder once, in the thread of the
+            table services, after they have run. None: no looks.
+        storage_options: for fsspec, as of the sink; only the looks need them.
 
     Raises:
+        InvalidConfigError: `health_every_s` is no number above 0.
         ImportError: without the extra: ``pip install 'hudistream[metrics]'``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, health_every_s: float | None = None, storage_options: Mapping[str, Any] | None = None) -> None:
         if _missing is not None:
             raise ImportError("PrometheusMetrics needs its extra: pip install 'hudistream[metrics]'") from _missing
+        if health_every_s is not None and not health_every_s > 0:
+            raise InvalidConfigError(f"health_every_s={health_every_s!r}: give a number of seconds above 0, or None")
+        self._health_every_s, self._storage_options = health_every_s, storage_options
 
     def __call__(self, summary: BatchSummary | FailedBatch) -> None:
         """Adds one batch."""
@@ -70,6 +100,11 @@ class PrometheusMetrics:
         series["schema"].labels(summary.table).inc(len(summary.schema_changes))
         if summary.instant_time:
             series["ratio"].labels(summary.table).set(summary.rewrite_ratio)
+            series["last_commit"].labels(summary.table).set(clock.now_ms() / 1000)
+        if summary.batch_id is not None:
+            series["last_batch"].labels(summary.table).set(summary.batch_id)
+        if not summary.skipped:
+            series["batch_seconds"].labels(summary.table).observe(summary.seconds)
         for phase, seconds in summary.phases.items():
             series["seconds"].labels(summary.table, phase).observe(seconds)
 
@@ -81,6 +116,19 @@ class PrometheusMetrics:
         series["services"].labels(summary.table).inc(summary.error is not None)
         if summary.clean_seconds is not None:
             series["clean_seconds"].labels(summary.table).observe(summary.clean_seconds)
+        if self._health_every_s is not None:
+            self._look(summary.table, self._health_every_s)
+
+    def _look(self, address: str, every_s: float) -> None:
+        now_s = clock.monotonic_s()
+        if now_s - _looked_s.get(address, -every_s) < every_s:
+            return
+        _looked_s[address] = now_s
+        found, series = load_health(HudiTable.open(address, self._storage_options)), _load_series()
+        for name in _HEALTH:
+            series[name].labels(address).set(getattr(found, name))
+        for name in _BACKLOG:
+            series[name].labels(address).set(getattr(found.backlog, name))
 
 
 def _load_series() -> dict[str, Any]:
@@ -89,6 +137,15 @@ def _load_series() -> dict[str, Any]:
         _series["batches"] = counter("hudistream_batches_total", "Batches by outcome", ["table", "outcome"])
         for name, (metric, help_text) in {**_COUNTERS, **_UPKEEP}.items():
             _series[name] = counter(metric, help_text, ["table"])
+        for name, (metric, help_text) in {**_HEALTH, **_BACKLOG}.items():
+            _series[name] = gauge(metric, help_text, ["table"])
+        _series["last_commit"] = gauge(
+            "hudistream_last_commit_timestamp_seconds",
+            "When this process committed last, seconds since 1970",
+            ["table"],
+        )
+        _series["last_batch"] = gauge("hudistream_last_batch_id", "The newest batch, skipped ones included", ["table"])
+        _series["batch_seconds"] = histogram("hudistream_batch_seconds", "Seconds of a whole batch", ["table"])
         _series["lookup"] = counter("hudistream_index_lookup_total", "What looking for keys cost", ["table", "what"])
         _series["index"] = histogram(
             "hudistream_index_seconds", "Seconds of a batch's tasks together, by what the index did", ["table", "what"]

@@ -1,7 +1,7 @@
 """ArrowSink: a Hudi table written from Python alone, without Spark."""
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +13,16 @@ from streaming.task.arrow_rows import Rows, open_rows
 from streaming.task.in_process import InProcessWorkers
 from streaming.validators import Validator
 from table.errors import InvalidConfigError
+from table.log import get_logger
 from table.options.choices import IndexType, TableType
 from table.options.operation import Operation, OperationName
 from table.options.short_names import ColumnNames
 from table.options.write_options import WriteOptions
+from table.scan.predicate import Where
+from table.scan.scan import make_scan
 from table.user_table import HudiTable
+
+log = get_logger("hudistream.sink")
 
 
 class ArrowSink(TableSink):
@@ -144,24 +149,59 @@ class ArrowSink(TableSink):
             keeps = self._keeps_table or batch_id is not None
             return self._write_batch(Batch(workers, batch_id, keeps_table=keeps), operation)
 
-    def delete(self, rows: Rows | Collection[Any], batch_id: int | None = None) -> BatchSummary:
-        """Deletes rows by their keys.
+    def delete(
+        self, rows: Rows | Collection[Any] | None = None, batch_id: int | None = None, *, where: Where | None = None
+    ) -> BatchSummary:
+        """Deletes rows by their keys, or the rows for which a condition is true.
 
         Args:
-            rows: rows with the columns of record key and partition path, as in `write`; other columns are ignored. Or
-                only the values of the record key, if it is one column and the partition path needs no other column.
-            batch_id: as in `write`.
+            rows: rows with the columns of record key and partition path, as `write` takes them; other columns are
+                ignored. Or the values of the record key alone, if it is one column and the partition path is not made
+                of other columns.
+            batch_id: as of `write`.
+            where: in the place of `rows`: which rows, as in `HudiTable.scan`. The newest snapshot is asked. A row that
+                another writer adds meanwhile stays.
 
         Returns:
-            The summary of the batch.
+            What was written.
 
         Raises:
-            InvalidConfigError: the table has no rows, or a column of the key is missing.
-            HudiError: nothing of the batch is visible.
+            InvalidConfigError: neither or both of `rows` and `where` are given; the table has no rows; a column of the
+                key is missing, or the condition names a column that is not in the table.
+            HudiError: nothing of it is visible.
         """
+        if (rows is None) == (where is None):
+            raise InvalidConfigError("delete takes rows, or where: give one of them")
+        if where is not None:
+            return self._delete_where(where, batch_id)
         if isinstance(rows, list | tuple | set | frozenset | pa.Array | pa.ChunkedArray):
             rows = self._key_rows(rows)
         return self.write(rows, batch_id, Operation.DELETE)
+
+    def _delete_where(self, where: Where, batch_id: int | None) -> BatchSummary:
+        table = HudiTable.open(self._path, self._storage_options)
+        fields = (*table.config.record_key_fields, *table.config.partition_fields)
+        columns = list(dict.fromkeys(name.partition(".")[0] for name in fields))
+        found = make_scan(table, columns, where).to_batches()
+        read = 0
+
+        def counted() -> Iterator[pa.RecordBatch]:
+            nonlocal read
+            for batch in found:
+                read += len(batch)
+                yield batch
+
+        summary = self.write(pa.RecordBatchReader.from_batches(found.schema, counted()), batch_id, Operation.DELETE)
+        if not summary.skipped and summary.rows_deleted < read:
+            log.warning(
+                "rows_not_deleted",
+                table=self._path,
+                found=read,
+                deleted=summary.rows_deleted,
+                hint="the index of this sink did not find the other rows by their keys, or another writer changed them "
+                "meanwhile: rows that stayed in another partition path need a global index",
+            )
+        return summary
 
     def _key_rows(self, keys: Collection[Any]) -> pa.Table:
         table = HudiTable.open(self._path, self._storage_options)

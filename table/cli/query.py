@@ -13,6 +13,8 @@ from table.cli.show import new_grid, rendered
 from table.inspect.words import size_text
 
 TABLE_NAME = "t"  # of the table in a query
+_ROWS = 20
+_HIDDEN = ("_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name")
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -45,6 +47,30 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         ],
         _query,
     )
+    columns = add_command(
+        commands,
+        "schema",
+        "list the columns of the table, with their Arrow types",
+        ["hudistream schema /data/lake/events", "hudistream schema /data/lake/events --format json"],
+        _schema,
+    )
+    add_format(columns)
+    changed = add_command(
+        commands,
+        "changes",
+        "show the latest row of each key that the commits of a range wrote",
+        [
+            "hudistream changes /data/lake/events --since 20240229120000000",
+            "hudistream changes /data/lake/events --since 2024-02-29 --until 2024-03-01 --limit 100 --format json",
+        ],
+        _changes,
+    )
+    changed.add_argument(
+        "--since", metavar="TIME", help="exclusive: an instant time or an ISO time (default: all commits)"
+    )
+    changed.add_argument("--until", metavar="TIME", help="inclusive (default: the newest commit)")
+    changed.add_argument("--limit", type=at_least_one, default=_ROWS, metavar="N", help=f"most rows (default: {_ROWS})")
+    add_format(changed)
     asked.add_argument("sql", metavar="SQL", help=f"the query; the table is called {TABLE_NAME}")
     _add_as_of(asked)
     add_format(asked)
@@ -63,6 +89,28 @@ def _history(given: argparse.Namespace) -> int:
 
 def _files(given: argparse.Namespace) -> int:
     _tell(given, "files", "files", open_table(given).files(given.as_of))
+    return 0
+
+
+def _schema(given: argparse.Namespace) -> int:
+    found = [(field.name, str(field.type), field.nullable) for field in open_table(given).schema]
+    names = ("column", "type", "nullable")
+    _tell(given, "columns", "columns", pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in found]))
+    return 0
+
+
+def _changes(given: argparse.Namespace) -> int:
+    scan = open_table(given).changes(given.since, given.until, limit=given.limit + 1)
+    found = scan.to_arrow()
+    rows = found.slice(0, given.limit)
+    if given.format == "json":
+        told = [{name: json_value(value) for name, value in row.items()} for row in rows.to_pylist()]
+        say_json({"rows": told, "is_cut": len(found) > len(rows)})
+        return 0
+    names = [name for name in rows.column_names if name not in _HIDDEN]
+    say(grid_lines("changes", names, (row.values() for row in rows.select(names).to_pylist())))
+    if len(found) > len(rows):
+        say([f"the first {len(rows)} rows; --limit shows more"])
     return 0
 
 

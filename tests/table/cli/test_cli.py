@@ -64,10 +64,10 @@ MORE_WORDS |= {"upgrade": ["--to", "8"], "downgrade": ["--to", "6"], "ddl": ["--
 
 def test_these_are_all_the_commands():
     assert sorted(COMMANDS) == [
-        "archive", "bad-rows",
+        "archive", "bad-rows", "changes",
         "check", "clean", "compact", "ddl", "doctor", "downgrade", "explain", "files", "health", "history",
         "lock break", "lock show", "query", "report", "rollback", "savepoint create", "savepoint delete",
-        "savepoint list", "savepoint restore", "show", "sync", "upgrade", "watch",
+        "savepoint list", "savepoint restore", "schema", "show", "sync", "upgrade", "watch",
     ]  # fmt: skip
 
 

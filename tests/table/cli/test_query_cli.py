@@ -56,3 +56,25 @@ def test_query_answers(lake, capsys):
 def test_query_without_duckdb_names_the_extra(lake, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
     assert "hudistream[duckdb]" in said(capsys, "query", lake[0], "select 1", code=1)
+
+
+def test_schema_lists_the_columns(lake, capsys):
+    path, _ = lake
+    told = {
+        one["column"]: one["type"] for one in json.loads(said(capsys, "schema", path, "--format", "json"))["columns"]
+    }
+    assert list(told)[:2] == ["_hoodie_commit_time", "_hoodie_commit_seqno"]
+    assert told["ts"] == "int64"
+    assert "int64" in said(capsys, "schema", path)
+
+
+def test_changes_show_what_a_range_of_commits_wrote(lake, capsys):
+    path, (first, second) = lake
+    every = json.loads(said(capsys, "changes", path, "--format", "json"))
+    assert (len(every["rows"]), every["is_cut"]) == (12, False)
+    later = json.loads(said(capsys, "changes", path, "--since", first, "--format", "json"))["rows"]
+    assert [row["_hoodie_commit_time"] for row in later] == [second] * 6
+    text = said(capsys, "changes", path, "--limit", "2")
+    assert "the first 2 rows" in text
+    assert "_hoodie_file_name" not in text
+    assert "lies in the future" in said(capsys, "changes", path, "--since", "2999-01-01", code=1)

@@ -11,14 +11,13 @@ from snapshots import list_snapshot_files
 
 from streaming.plan.task_result import TaskResult, decode_result, sum_results
 from table import CommitConflictError, InvalidRecordError, StorageError, read_table
-from table.config.table_config import TableConfig, update_properties
+from table.config.table_config import update_properties
 from table.hudi_table import HudiTable
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import begin_instant, load_timeline, request_instant
 from table.timeline.instant import Action, Instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.metadata.rollback import RollbackPlan, encode_rollback_plan
-from table.transaction.conflicts import CommitFacts, find_conflict
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, write_heartbeat
 
 FOUR_FILES = {
@@ -203,62 +202,6 @@ def test_task_results_round_trip_and_combine():
     both = sum_results([result, again])
     assert (both.copied_bytes, both.reencoded) == (6, {"other schema": 2})
     assert (len(both.stats), both.footer_bytes, both.bad_rows, both.examples) == (2, 10, 2, ("x", "x"))
-
-
-CONFIG = TableConfig("t", ("id",))
-GROUPS = frozenset({("p", "a")})
-
-
-def cleaned(time, file_id="c"):
-    return f"q/{file_id}_0-0-0_{time}.parquet"
-
-
-def elsewhere(*previous):
-    """Commits of others, each of which replaced a version of file group ``c``."""
-    stats = [WriteStat("c", f"q/c_{time}", "q", prev_commit=time) for time in previous]
-    return {str(6 + at): CommitMetadata((stat,)) for at, stat in enumerate(stats)}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({}, None),
-        ({"inflight_exists": False}, "inflight file of instant 5 is not there"),
-        ({"rolled_back": frozenset({"5"})}, "was rolled back"),
-        ({"rolled_back": frozenset({"4"})}, None),
-        ({"rolled_back": frozenset({"3"})}, "commit 3 was undone"),
-        ({"missing": frozenset({"2"})}, "commit 2 was undone"),
-        ({"restored": True}, "a restore began"),
-        ({"cleaned": frozenset({"p/old", "p/other"})}, "a clean deletes p/old"),
-        ({"cleaned": frozenset({"p/other"})}, None),
-        ({"cleaned": frozenset({cleaned(3)}), "others": elsewhere("4")}, None),
-        ({"cleaned": frozenset({cleaned(4)}), "others": elsewhere("4")}, "which was current when the batch began"),
-        ({"cleaned": frozenset({cleaned(6)}), "others": elsewhere("4", "6")}, "which was current"),
-        ({"cleaned": frozenset({cleaned(4)}), "others": elsewhere("4"), "looks": False}, None),
-        ({"cleaned": frozenset({cleaned(3, "a")}), "others": elsewhere("4")}, None),
-        ({"cleaned": frozenset({cleaned(3)}), "others": elsewhere("null")}, "which was current"),
-        ({"cleaned": frozenset({"q/.c_3.log.1_0-0-0"}), "others": elsewhere("4")}, None),
-        ({"cleaned": frozenset({"q/.c_4.log.1_0-0-0"}), "others": elsewhere("4")}, "which was current"),
-        ({"others": {"6": CommitMetadata((WriteStat("a", "p/a", "p"),))}}, "commit 6 wrote file group a in 'p'"),
-        ({"others": {"6": CommitMetadata((WriteStat("a", "q/a", "q"),))}}, None),
-        ({"others": {"6": CommitMetadata(replaced={"p": ("a",)})}}, "commit 6 wrote file group a"),
-        ({"others": {"4": CommitMetadata((WriteStat("a", "p/a", "p"),))}}, None),
-        ({"others": {"6": CommitMetadata(extra={"schema": "other"})}}, "changed the table's schema"),
-        ({"config_now": None}, "the file does not exist any more"),
-        ({"config_now": TableConfig("t", ("id",), version=8)}, "version 6 -> 8"),
-        ({"config_now": TableConfig("t", ("id",), metadata_partitions="files")}, "metadata_partitions"),
-    ],
-)
-def test_what_keeps_a_commit_from_becoming_visible(changes, message):
-    facts = {
-        "instant_time": "5", "file_groups": GROUPS, "schema": "s", "inflight_exists": True,
-        "rolled_back": frozenset(), "restored": False, "seen": frozenset("23"), "missing": frozenset(),
-        "inputs": frozenset({"p/old"}), "cleaned": frozenset(), "others": {}, "compactions": frozenset({"4"}),
-        "scheduled": frozenset(), "withdrawn": frozenset(),
-        "config_before": CONFIG, "config_now": CONFIG, **changes,
-    }  # fmt: skip
-    conflict = find_conflict(CommitFacts(**facts))
-    assert (conflict is None) if message is None else (message in conflict.reason)
 
 
 def interfere(path, action, options=None):

@@ -47,6 +47,13 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         ],
         _query,
     )
+    asked.add_argument("sql", metavar="SQL", help=f"the query; the table is called {TABLE_NAME}")
+    _add_as_of(asked)
+    add_format(asked)
+    _add_rows(commands)
+
+
+def _add_rows(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     columns = add_command(
         commands,
         "schema",
@@ -71,9 +78,6 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     changed.add_argument("--until", metavar="TIME", help="inclusive (default: the newest commit)")
     changed.add_argument("--limit", type=at_least_one, default=_ROWS, metavar="N", help=f"most rows (default: {_ROWS})")
     add_format(changed)
-    asked.add_argument("sql", metavar="SQL", help=f"the query; the table is called {TABLE_NAME}")
-    _add_as_of(asked)
-    add_format(asked)
 
 
 def _add_as_of(command: argparse.ArgumentParser) -> None:

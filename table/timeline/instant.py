@@ -6,7 +6,6 @@ How an instant's file is named is said by the timeline's layout (`table.timeline
 
 import re
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 from enum import Enum
 from functools import lru_cache
 from typing import Protocol
@@ -248,11 +247,10 @@ def check_transition(before: State | None, after: State | None) -> None:
         raise BrokenInvariantError(f"an instant cannot go from {before} to {after}")
 
 
-def next_time(time: str) -> str:
-    """The instant time one millisecond later. Arithmetic on the digits: a moment of a zone can come twice.
+def just_after(time: str) -> str:
+    """A bound that sorts behind an instant time and before every later one. It need not be a moment: it is compared.
 
     Args:
         time: 14 or 17 digits.
     """
-    moment = datetime.strptime(f"{time:0<17}000", "%Y%m%d%H%M%S%f") + timedelta(milliseconds=1)
-    return moment.strftime("%Y%m%d%H%M%S%f")[:17]
+    return f"{int(f'{time:0<17}') + 1:017d}"

@@ -103,8 +103,8 @@ def test_a_task_that_is_done_while_its_batch_is_rolled_back_publishes_nothing(tm
         with pytest.raises(StorageError, match="was ended"):
             late[0].close()
 
-    inner = rollback.delete_markers
-    monkeypatch.setattr(rollback, "delete_markers", close_late)
+    inner = rollback.forget_rolled_back
+    monkeypatch.setattr(rollback, "forget_rolled_back", close_late)
 
     def distribute(plan, table):
         writer = BucketWriter(plan.context, Bucket(BucketType.INSERT, "a", "late-0"), Attempt("9-0-9"))

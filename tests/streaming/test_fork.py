@@ -148,7 +148,7 @@ def test_a_child_is_refused_while_its_parent_has_the_table_alone(tmp_path):
 
         assert wait_for(in_child(act)) == [0]
         assert f"process {os.getpid()}" in told.read_text()
-        assert told.read_text().startswith("CommitConflictError")
+        assert told.read_text().startswith("TableHeldError")
         sink.write(ids("2"))
     assert sorted(read_table(path).column("id").to_pylist()) == ["0", "2"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from table.options.groups import KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
-from table.timeline.instant import WRITE_ACTIONS, Action, Instant, next_time
+from table.timeline.instant import WRITE_ACTIONS, Action, Instant, just_after
 from table.timeline.timeline import Timeline
 from table.view.file_group import DataFile, FileGroup, FileSlice
 
@@ -236,7 +236,7 @@ def _arrived(time: str | None, arrivals: Mapping[str, str] | None) -> str | None
     of the newest write that started before it, too: the first one is the millisecond after that.
     """
     late = (arrivals or {}).get(time) if time is not None else None
-    return next_time(late) if late is not None else time
+    return just_after(late) if late is not None else time
 
 
 def _superseded(times: Sequence[str], time: str, count: int, replaced_at: str | None) -> str | None:

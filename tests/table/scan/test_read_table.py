@@ -4,7 +4,7 @@ import pytest
 from snapshots import list_snapshot_files
 from values import rows_of
 
-from table import InvalidConfigError, TableNotFoundError, UnsupportedTableError, read_table
+from table import InvalidConfigError, TableNotFoundError, read_table
 from table.hudi_table import HudiTable
 from table.scan.plan import plan_scan
 
@@ -51,11 +51,6 @@ def test_columns_are_chosen_by_name(golden, name):
     assert sorted(found["region"].to_pylist()) == sorted(row["region"] for row in expected["rows"])
     with pytest.raises(InvalidConfigError, match="'nope'"):
         read_table(path, ["nope"])
-
-
-def test_base_files_alone_are_refused_where_there_are_log_files(golden):
-    with pytest.raises(UnsupportedTableError, match="log files"):
-        list_snapshot_files(HudiTable.open(golden("mor_avro_logs")[0]))
 
 
 def test_no_table_is_no_table(tmp_path):

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import pytest
 from engine import Engine
 from oracles import hudi_rs
-from snapshots import list_snapshot_files
 from values import rows_of, tuples
 
 import hudistream
@@ -119,8 +118,6 @@ def test_positions_of_records_are_passed_over(golden):
         "20261122113946517", "20261122113953341",
     ]  # fmt: skip
     assert found.base_instant_time == "20261122113938551"
-    with pytest.raises(UnsupportedTableError, match="log files"):
-        list_snapshot_files(HudiTable.open(path))
 
 
 def test_plans_and_splits_travel(golden):

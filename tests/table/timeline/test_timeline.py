@@ -20,7 +20,7 @@ from table.timeline.instant import (
     Instant,
     State,
     check_transition,
-    next_time,
+    just_after,
 )
 from table.timeline.timeline import build_timeline
 
@@ -95,7 +95,7 @@ def test_the_highest_state_wins_and_compaction_counts_as_commit():
 
 
 @pytest.mark.parametrize(
-    ("time", "after"),
+    ("time", "later"),
     [
         ("20260101000000000", "20260101000000001"),
         ("20261231235959999", "20270101000000000"),
@@ -103,9 +103,8 @@ def test_the_highest_state_wins_and_compaction_counts_as_commit():
         ("20260101000000", "20260101000000001"),
     ],
 )
-def test_the_next_time_is_a_millisecond_later(time, after):
-    assert next_time(time) == after
-    assert time < after
+def test_the_bound_behind_a_time_sorts_before_every_later_one(time, later):
+    assert time < just_after(time) <= later
 
 
 def test_instants_strictly_increase_even_within_a_millisecond(tmp_path):

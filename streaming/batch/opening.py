@@ -124,7 +124,7 @@ class TableOpener:
 
 
 def without_metadata_table(table: HudiTable) -> HudiTable:
-    """Drops the table's metadata table, which hudistream does not maintain.
+    """Drops the metadata table of a table that is written without one: hudistream does not maintain it.
 
     Hudi's own writers create one by default, so this is checked before every batch.
     """

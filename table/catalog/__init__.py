@@ -1,1 +1,1 @@
-"""Catalogs: where query engines look a table up. What is registered there is what Hudi's own sync registers."""
+"""Catalogs, in which query engines look a table up. This package registers the same as Hudi's own sync."""

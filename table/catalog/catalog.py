@@ -1,4 +1,4 @@
-"""What a catalog is asked for: one interface of Hive's metastore, of AWS Glue, and of whatever comes next."""
+"""The interface of every catalog: Hive's metastore, AWS Glue, and later ones."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -9,13 +9,13 @@ Partitions = Mapping[tuple[str, ...], str]  # values of the partition columns ->
 
 
 class Catalog(Protocol):
-    """A catalog. Every method raises `CatalogError` where it does not answer, or refuses."""
+    """A catalog. Every method raises `CatalogError` if the catalog does not answer, or refuses the request."""
 
     def create_database(self, name: str) -> None:
-        """Creates a database where there is none of that name."""
+        """Creates a database unless one of that name exists."""
 
     def find_table(self, database: str, name: str) -> Registration | None:
-        """What is registered under a name; None: nothing."""
+        """The registration under a name; None if there is none."""
 
     def create_table(self, wanted: Registration) -> None:
         """Registers a table. A table that another process registered meanwhile stays as it is."""
@@ -24,21 +24,21 @@ class Catalog(Protocol):
         """Registers a table anew.
 
         Args:
-            wanted: what it becomes.
-            cascades: whether its partitions get its columns, too.
+            wanted: the new registration.
+            cascades: whether its partitions get the new columns, too.
         """
 
     def list_partitions(self, of: Registration) -> Partitions:
         """All partitions of a table."""
 
     def add_partitions(self, of: Registration, added: Partitions) -> int:
-        """Adds those that are not there. Returns how many that were."""
+        """Adds the missing partitions. Returns how many were missing."""
 
     def move_partitions(self, of: Registration, moved: Partitions) -> None:
         """Gives partitions other locations."""
 
     def drop_partitions(self, of: Registration, dropped: Sequence[tuple[str, ...]]) -> None:
-        """Drops those that are there. No file is deleted."""
+        """Drops the existing ones of these partitions. No file is deleted."""
 
     def close(self) -> None:
-        """Ends connections. The next call opens others."""
+        """Ends connections. The next call opens new ones."""

@@ -21,12 +21,13 @@ _PLAIN = (
 
 
 def hive_type(kind: pa.DataType, *, timestamps: bool = False) -> str:
-    """The type of a column in Hive's words.
+    """Hive's name of a column's type.
 
     Args:
-        kind: of the table's column (Arrow).
-        timestamps: whether instants are ``timestamp`` there (``hoodie.datasource.hive_sync.support_timestamp``);
-            else ``bigint``, microseconds since 1970 as the files have them.
+        kind: Arrow type of the table's column.
+        timestamps: whether Hive's type of instants is ``timestamp``
+            (``hoodie.datasource.hive_sync.support_timestamp``); else it is ``bigint``, microseconds since 1970 as
+            in the files.
     """
     found = _plain_type(kind, 1)
     if found is None and pa.types.is_timestamp(kind):
@@ -43,7 +44,7 @@ def hive_type(kind: pa.DataType, *, timestamps: bool = False) -> str:
 
 
 def _plain_type(kind: pa.DataType, word: int) -> str | None:
-    """The word for a type without parts, by its place in `_PLAIN`; None for the others."""
+    """Name of a type without parts: the item at `word` of its entry in `_PLAIN`; None for other types."""
     if pa.types.is_dictionary(kind):
         return _plain_type(kind.value_type, word)
     if pa.types.is_decimal(kind):

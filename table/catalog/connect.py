@@ -1,4 +1,4 @@
-"""From settings to a catalog."""
+"""Connects to the catalog that the settings name."""
 
 from table.catalog.catalog import Catalog
 from table.catalog.glue import GlueCatalog
@@ -10,11 +10,11 @@ def connect(settings: CatalogSettings) -> Catalog:
     """The catalog that the settings name.
 
     Args:
-        settings: its kind and address.
+        settings: kind and address of the catalog.
 
     Raises:
-        InvalidConfigError: they do not say which.
-        CatalogError: what it needs is not installed.
+        InvalidConfigError: the settings name no catalog.
+        CatalogError: the catalog's client is not installed.
     """
     kind = check_names_catalog(settings)
     return GlueCatalog(settings) if kind is CatalogKind.GLUE else HiveMetastore(settings)

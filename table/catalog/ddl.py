@@ -1,4 +1,4 @@
-"""A registration as a statement, for those who register tables by hand (pure)."""
+"""A registration as a statement, for users who register tables by hand (pure)."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from table.config.choice import Choice
 
 
 class Dialect(Choice):
-    """Who reads the statement."""
+    """The engine that runs the statement."""
 
     HIVE = "hive"
     ATHENA = "athena"
@@ -17,8 +17,8 @@ def create_statement(one: Registration, dialect: Dialect) -> str:
     """The statement that registers a table, without a semicolon. It names no partitions: `add_statement` does.
 
     Args:
-        one: what is registered.
-        dialect: Athena refuses properties that it does not know; what Spark reads is left out there.
+        one: the registration.
+        dialect: the engine. Athena refuses properties that it does not know, so Spark's properties are left out there.
     """
     columns = ",\n".join(f"  {_quoted(column)}" for column in one.columns)
     keys = ", ".join(_quoted(column) for column in one.partition_keys)
@@ -41,7 +41,7 @@ def create_statement(one: Registration, dialect: Dialect) -> str:
 
 
 def add_statement(one: Registration, partitions: Sequence[tuple[tuple[str, ...], str]]) -> str:
-    """The statement that adds partitions, in the words of Hive and Athena."""
+    """The statement that adds partitions, in the syntax of Hive and Athena."""
     names = [column.name for column in one.partition_keys]
     parts = []
     for values, location in partitions:

@@ -19,11 +19,11 @@ _OWN_PARAMETERS = {"hudi.metadata-listing-enabled": "FALSE"}
 
 
 class GlueCatalog:
-    """AWS Glue. Region, identity and endpoint are those of boto3's environment and profiles.
+    """AWS Glue. Region, identity and endpoint come from boto3's environment and profiles.
 
     Args:
         settings: how many partitions a call carries.
-        client: of boto3; None: one is made.
+        client: a client of boto3; None: a new one is made.
 
     Raises:
         CatalogError: boto3 is not installed, or has no region.
@@ -90,7 +90,7 @@ class GlueCatalog:
         return len(added) - sum(there)
 
     def _add(self, of: Registration, part: Sequence[tuple[tuple[str, ...], str]]) -> int:
-        """Returns how many of a part were there."""
+        """Adds a part of the partitions. Returns how many of them existed."""
         inputs = [partition_input(of, values, location) for values, location in part]
         with _named(f"partitions of {of.database}.{of.name}"):
             answer = self._client.batch_create_partition(
@@ -126,7 +126,7 @@ class GlueCatalog:
         return min(limit, self._settings.batch)
 
     def close(self) -> None:
-        """Requests by HTTP hold nothing that has to be ended."""
+        """Does nothing: requests by HTTP keep no connection that has to be ended."""
 
 
 def _make_client() -> Any:
@@ -155,7 +155,7 @@ def table_input(wanted: Registration) -> dict[str, Any]:
 
 
 def _keep_comments(changed: dict[str, Any], stored: Mapping[str, Any]) -> None:
-    """Users and their tools comment columns in Glue: a sync registers no comments, and keeps theirs."""
+    """Keeps the column comments of users and their tools in Glue: a sync itself registers no comments."""
     columns = [*stored.get("StorageDescriptor", {}).get("Columns", ()), *stored.get("PartitionKeys", ())]
     said = {one["Name"]: one["Comment"] for one in columns if one.get("Comment")}
     for column in (*changed["StorageDescriptor"]["Columns"], *changed["PartitionKeys"]):
@@ -186,7 +186,7 @@ def _columns_of(columns: Iterable[Mapping[str, str]]) -> tuple[CatalogColumn, ..
 
 
 def _check_errors(answer: Mapping[str, Any], of: Registration, ignored: str) -> int:
-    """Refuses an answer with errors. Returns how many of those there are that do not matter."""
+    """Raises if the answer has an error other than `ignored`. Returns the number of ignored errors."""
     errors = [one.get("ErrorDetail", {}) for one in answer.get("Errors", ())]
     bad = next((one for one in errors if one.get("ErrorCode") != ignored), None)
     if bad is not None:
@@ -199,7 +199,7 @@ def _check_errors(answer: Mapping[str, Any], of: Registration, ignored: str) -> 
 
 @contextmanager
 def _named(what: str) -> Iterator[None]:
-    """Says of what an error of boto3 is."""
+    """Adds to an error of boto3 what the request was about."""
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 an extra
 
     try:

@@ -23,7 +23,7 @@ class HiveMetastore:
     """A Hive metastore.
 
     Args:
-        settings: where it is, and how many partitions a call carries.
+        settings: addresses of the metastore, and how many partitions a call carries.
 
     Raises:
         CatalogError: the client is not installed.
@@ -75,7 +75,7 @@ class HiveMetastore:
         with self._asking(f"table {wanted.database}.{wanted.name}") as client:
             stored = client.get_table(wanted.database, wanted.name)
             table = self._table(wanted)
-            # what others say of the table stays: statistics, owners, comments of its own
+            # properties that other tools set stay: statistics, owners, the table's comment
             table.parameters = {**others_parameters(stored.parameters), **table.parameters}
             table.owner, table.createTime = stored.owner, stored.createTime
             context = types.EnvironmentContext({"CASCADE": "true" if cascades else "false"})
@@ -121,7 +121,7 @@ class HiveMetastore:
 
     @contextmanager
     def _asking(self, what: str) -> Iterator[Any]:
-        """A connection. It serves again only after an answer: one with half a message in it would mislead the next."""
+        """A connection. It is used again only after an answer: half a message in it would mislead the next call."""
         with self._lock:
             client = self._idle.pop() if self._idle else None
         try:
@@ -219,5 +219,5 @@ def _columns_of(fields: Iterable[Any]) -> tuple[CatalogColumn, ...]:
 
 
 def _close(client: Any) -> None:
-    with suppress(OSError, AttributeError):  # there may be none
+    with suppress(OSError, AttributeError):  # there may be no connection
         client._iprot.trans.close()  # noqa: SLF001 thrift's clients have no other way

@@ -1,4 +1,4 @@
-"""Calls that carry many things are made in parts, several at once."""
+"""Calls with many items are made in parts, several parts at once."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -13,16 +13,16 @@ CONNECTIONS = 4
 def act_in_parts(
     items: Iterable[ItemT], most: int, act: Callable[[Sequence[ItemT]], ResultT], connections: int = CONNECTIONS
 ) -> list[ResultT]:
-    """Acts on parts of what is given.
+    """Acts on items in parts.
 
     Args:
-        items: all there is.
-        most: items of a part.
+        items: all items.
+        most: most items of a part.
         act: is called with each part, in several threads if there are several parts.
-        connections: threads.
+        connections: number of threads.
 
     Returns:
-        What each call returned, in order. An error of one of them is raised when all have ended.
+        The result of each call, in order. An error of a call is raised when all calls have ended.
     """
     every = list(items)
     parts = [every[start : start + most] for start in range(0, len(every), most)]

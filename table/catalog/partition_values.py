@@ -1,4 +1,4 @@
-"""Partition path -> the values that a catalog knows it by (pure; the classes of ``PartitionValueExtractor``)."""
+"""Partition path -> its values in a catalog (pure; the classes of ``PartitionValueExtractor``)."""
 
 from collections.abc import Sequence
 from urllib.parse import unquote
@@ -20,7 +20,7 @@ def partition_values(
     Args:
         path: relative to the table, such as ``region=eu/day=2026-01-01`` or ``eu/2026-01-01``.
         fields: the partition fields; none for a table without partitions.
-        extractor: how the path is taken apart; None: one field takes the whole path, several one level each.
+        extractor: how the path is split; None: a single field takes the whole path, several fields one level each.
         is_styled: whether each level of the table's paths begins with the name of its field.
         decodes: whether the table's paths are URL-encoded.
 
@@ -45,6 +45,6 @@ def partition_values(
 
 
 def _value(part: str, *, is_styled: bool) -> str:
-    """A level without its name, where it has one: a value may hold an equals sign."""
+    """The value of a level, without the field's name if the level has one: a value may hold an equals sign."""
     name, equals, value = part.partition("=")
     return value if is_styled and equals and name else part

@@ -1,4 +1,4 @@
-"""Which partition paths came and went since a table was last registered (pure; TimelineUtils)."""
+"""Partition paths that appeared or disappeared since the last sync of a table (pure; TimelineUtils)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ from table.timeline.timeline import Timeline
 
 @dataclass(frozen=True)
 class PathChanges:
-    """Partition paths that rows were written to, and that were deleted, the later of both counting."""
+    """Partition paths that were written to, and paths that were deleted; the later event of a path counts."""
 
     written: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
 
 
 def settled_until(timeline: Timeline) -> str:
-    """The newest write before which none is pending: what is behind it may still be completed, out of order.
+    """The newest completed write that is older than every pending write. A pending write may complete later.
 
     Returns:
-        Its instant time; empty where there is none.
+        Its instant time; empty if there is no such write.
     """
     oldest_pending = min((instant.time for instant in timeline.pending_of(*WRITE_ACTIONS)), default=None)
     settled = (one.time for one in timeline.completed_writes if oldest_pending is None or one.time < oldest_pending)
@@ -30,16 +30,17 @@ def settled_until(timeline: Timeline) -> str:
 def are_told(timeline: Timeline, since: str) -> bool:
     """Whether the active timeline still has an instant and every write after it.
 
-    One that was archived, or undone by a restore, tells nothing: what it brought into the catalog may be gone.
+    If the instant was archived, or undone by a restore, the timeline cannot tell the changes since: partitions that it
+    brought into the catalog may be gone.
     """
     return since in timeline.committed_times
 
 
 def find_path_changes(writes: Iterable[tuple[Instant, CommitMetadata]]) -> PathChanges:
-    """What the writes of a table did to its partition paths.
+    """The changes of partition paths by the writes of a table.
 
     Args:
-        writes: completed ones with what their files hold, in order of their times.
+        writes: completed writes with their metadata, in order of their times.
     """
     present: dict[str, bool] = {}
     for _, metadata in writes:

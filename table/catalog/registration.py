@@ -1,4 +1,4 @@
-"""What a catalog says of a table (pure; HoodieSyncClient, HMSDDLExecutor, SparkDataSourceTableUtils)."""
+"""The registration of a table in a catalog (pure; HoodieSyncClient, HMSDDLExecutor, SparkDataSourceTableUtils)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,13 +17,13 @@ REALTIME_FORMAT = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFor
 OUTPUT_FORMAT = "org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat"
 SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 LAST_SYNC = "last_commit_time_sync"
-# Spark reads tables without it as ones of version 2.2 or earlier; any later version says the same
+# without it Spark reads a table as one of version 2.2 or earlier; any later version has the same effect
 _SPARK_VERSION = "3.5.0"
 
 
 @dataclass(frozen=True)
 class CatalogColumn:
-    """A column: its name in small letters, and its type in Hive's words."""
+    """A column: its name in small letters, and Hive's name of its type."""
 
     name: str
     type: str
@@ -31,17 +31,17 @@ class CatalogColumn:
 
 @dataclass(frozen=True)
 class Registration:
-    """A table as a catalog has it.
+    """A table as a catalog registers it.
 
     Attributes:
-        database: where it is registered.
-        name: its name there.
-        location: of the table's root.
-        columns: without the partition columns.
+        database: database of the registration.
+        name: name of the table in the catalog.
+        location: address of the table's root.
+        columns: the columns, without the partition columns.
         partition_keys: the partition columns.
-        input_format: Hadoop's class that reads it.
-        is_read_optimized: whether it shows base files only.
-        parameters: properties of the table, those of its schema included.
+        input_format: Hadoop's class that reads the table.
+        is_read_optimized: whether the view shows base files only.
+        parameters: properties of the table, the properties of its schema included.
     """
 
     database: str
@@ -55,7 +55,7 @@ class Registration:
 
     @property
     def serde_parameters(self) -> dict[str, str]:
-        """Properties of the SerDe, which tell Spark how to open the table."""
+        """Properties of the SerDe; they tell Spark how to open the table."""
         read_optimized = "true" if self.is_read_optimized else "false"
         return {"hoodie.query.as.ro.table": read_optimized, "path": self.location, "serialization.format": "1"}
 
@@ -63,12 +63,12 @@ class Registration:
 def register_as(
     config: TableConfig, schema: pa.Schema, location: str, settings: CatalogSettings, last_sync: str
 ) -> tuple[Registration, ...]:
-    """What is registered of a table: one view of a copy-on-write table, up to three of a merge-on-read table.
+    """The registrations of a table: one view of a copy-on-write table, up to three of a merge-on-read table.
 
     Args:
         config: the table's properties.
-        schema: its columns without meta columns (Arrow).
-        location: its root, as the catalog's readers find it.
+        schema: the table's columns without meta columns (Arrow).
+        location: address of the table's root for the catalog's readers.
         settings: names and spellings.
         last_sync: instant time up to which the table's writes are registered.
     """
@@ -98,7 +98,7 @@ def register_as(
 
 
 def _views(config: TableConfig, settings: CatalogSettings) -> Sequence[tuple[str, bool]]:
-    """(suffix of the name, whether it shows base files only), of each view."""
+    """(suffix of the name, whether the view shows base files only), for each view."""
     if config.table_type != TableType.MERGE_ON_READ:
         return [("", False)]
     if settings.strategy is RegisteredAs.READ_OPTIMIZED:
@@ -111,7 +111,7 @@ def _views(config: TableConfig, settings: CatalogSettings) -> Sequence[tuple[str
 
 
 def _partition_field(config: TableConfig, schema: pa.Schema, name: str) -> pa.Field:
-    """A partition column; text where the path does not say the column's value as it is."""
+    """A partition column; its type is text if the path does not hold the column's plain value."""
     found = [number for number, one in enumerate(schema.names) if one.lower() == name.lower()]
     index = found[0] if found else -1
     is_formatted = config.keygen_type in ("TIMESTAMP", "CUSTOM")
@@ -125,7 +125,7 @@ def _column(one: pa.Field, settings: CatalogSettings) -> CatalogColumn:
 
 
 def _spark_parameters(schema: pa.Schema, keys: Sequence[str], piece: int) -> dict[str, str]:
-    """What Spark reads the schema from: its JSON, in pieces, and the partition columns."""
+    """The properties from which Spark reads the schema: its JSON, in pieces, and the partition columns."""
     text = spark_schema(schema)
     pieces = [text[start : start + piece] for start in range(0, len(text), piece)]
     found = {"spark.sql.sources.provider": "hudi", "spark.sql.sources.schema.numParts": str(len(pieces))}
@@ -137,17 +137,17 @@ def _spark_parameters(schema: pa.Schema, keys: Sequence[str], piece: int) -> dic
 
 
 def synced_until(one: Registration, time: str) -> Registration:
-    """A registration that says up to which instant time it is right; empty: that it is not yet."""
+    """A registration with the instant time up to which it is complete; empty: not yet complete."""
     return replace(one, parameters=MappingProxyType({**one.parameters, LAST_SYNC: time}))
 
 
 def others_parameters(stored: Mapping[str, str] | None) -> dict[str, str]:
-    """What others say of a registered table; the schema is ours, in as many pieces as it has today."""
+    """Properties that other tools set. The schema's properties are left out: a sync writes all its pieces anew."""
     return {key: value for key, value in (stored or {}).items() if not key.startswith("spark.sql.sources.")}
 
 
 def is_changed(wanted: Registration, found: Registration) -> bool:
-    """Whether columns, or what Spark reads, differ; the time of the last sync does not count."""
+    """Whether the columns or the properties that Spark reads differ; the time of the last sync does not count."""
     return (
         _definition(wanted) != _definition(found)
         or wanted.columns != found.columns

@@ -1,4 +1,4 @@
-"""A table is registered in a catalog, and its registration kept up (HiveSyncTool)."""
+"""Registers a table in a catalog, and keeps the registration up to date (HiveSyncTool)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,16 +22,16 @@ log = get_logger("hudistream.catalog")
 
 @dataclass(frozen=True)
 class SyncReport:
-    """What a sync did.
+    """The changes by a sync.
 
     Attributes:
-        tables: names of what is registered, with their database.
-        created: those of them that were registered for the first time.
-        changed: those whose columns changed.
-        partitions_added: in all of them together.
-        partitions_dropped: the same.
-        partitions_moved: the same.
-        has_listed: whether the whole table was looked at, and not only what was written since the last sync.
+        tables: names of the registered views, with their database.
+        created: names of the views that were registered for the first time.
+        changed: names of the views whose columns changed.
+        partitions_added: partitions added, in all views together.
+        partitions_dropped: partitions dropped, in all views together.
+        partitions_moved: partitions moved, in all views together.
+        has_listed: whether the sync listed the whole table, and did not only read the writes since the last sync.
         synced_until: instant time up to which the table's writes are registered.
     """
 
@@ -46,7 +46,7 @@ class SyncReport:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the catalog was as the table is."""
+        """Whether the catalog already agreed with the table's partitions and columns."""
         parts = self.partitions_added + self.partitions_dropped + self.partitions_moved
         return not (self.created or self.changed or parts)
 
@@ -61,21 +61,21 @@ def sync_table(
 ) -> SyncReport:
     """Registers a table, or brings its registration up to date.
 
-    Only what was written since the last sync is looked at, as far as the active timeline tells it. Else the table's
-    partition paths and the catalog's partitions are listed.
+    If the active timeline still has all writes since the last sync, the sync reads only these. Else it lists the
+    table's partition paths and the catalog's partitions.
 
     Args:
-        catalog: where it is registered.
-        settings: under which name, and how.
+        catalog: the catalog.
+        settings: name and form of the registration.
         commits: decoded commits of the table; None: they are read.
         everything: lists in any case.
 
     Returns:
-        What changed. A table without a commit is not registered: it has no columns yet.
+        The changes. A table without a commit is not registered: it has no columns yet.
 
     Raises:
-        CatalogError: the catalog does not answer, or has another table of that name; what was done before stays, and
-            the next sync goes on from there.
+        CatalogError: the catalog does not answer, or has another table of that name. Changes made before the error
+            stay, and the next sync goes on from there.
         StorageError, CorruptFileError: the table cannot be read.
     """
     snapshot = Snapshot.load(table, commits=commits)
@@ -102,13 +102,13 @@ def sync_table(
 
 
 def describe_registration(table: HudiTable, settings: CatalogSettings) -> tuple[tuple[Registration, Partitions], ...]:
-    """What a catalog would be told of a table: each view, with its partitions.
+    """The registrations that a sync would write: each view, with its partitions.
 
     Args:
-        settings: under which name, and how.
+        settings: name and form of the registration.
 
     Raises:
-        CatalogError: the table has no commit yet, or paths that are not taken apart.
+        CatalogError: the table has no commit yet, or has partition paths that cannot be split into values.
     """
     snapshot = Snapshot.load(table)
     schema = snapshot.load_schema()
@@ -121,7 +121,7 @@ def describe_registration(table: HudiTable, settings: CatalogSettings) -> tuple[
 
 
 def catalog_location(base_uri: str, settings: CatalogSettings) -> str:
-    """A table's root as the readers of a catalog find it: with a scheme, which for Glue is ``s3``."""
+    """The address of a table's root for the readers of a catalog. It has a scheme; for Glue ``s3``."""
     uri = base_uri if "://" in base_uri else f"file:{base_uri}"
     scheme, marks, rest = uri.partition("://")
     if settings.kind is CatalogKind.GLUE and marks and scheme in ("s3a", "s3n"):
@@ -131,14 +131,14 @@ def catalog_location(base_uri: str, settings: CatalogSettings) -> str:
 
 @dataclass(frozen=True)
 class _Looks:
-    """Where the partitions of a table are. What is listed and decoded for one view serves the others."""
+    """Locations of a table's partitions. All views share what was listed and decoded for one view."""
 
     snapshot: Snapshot
     settings: CatalogSettings
     _walked: list[Sequence[str]] = field(default_factory=list)
 
     def locate(self, wanted: Registration, paths: Iterable[str]) -> Partitions:
-        """Partition paths as the catalog knows them: by the values of the partition columns."""
+        """Partition paths as the catalog stores them: values of the partition columns -> location."""
         fields, config = [key.name for key in wanted.partition_keys], self.snapshot.config
         extractor = self.settings.extractor
         return {
@@ -150,14 +150,14 @@ class _Looks:
 
     @property
     def paths_with_rows(self) -> Sequence[str]:
-        """The partition paths with a file that a snapshot shows: a folder outlives the rows that were in it."""
+        """The partition paths with a file that a snapshot shows: a folder may remain after its rows are deleted."""
         if not self._walked:
             walked = walk_file_groups(self.snapshot.listing, self.snapshot.slicing)
             self._walked.append(sorted(path for path, groups in walked if _any_visible(groups)))
         return self._walked[0]
 
     def keep_written(self, paths: Iterable[str]) -> frozenset[str]:
-        """Those of the paths that have a visible file now: another writer may have written there since the look."""
+        """The paths that have a visible file now: another writer may have written to them since the snapshot."""
         asked = frozenset(paths)
         if not asked:
             return asked
@@ -186,7 +186,7 @@ class _Sync:
                 f"{wanted.location!r}: give it another name (hoodie.datasource.hive_sync.table, .database), or drop "
                 "the other one there"
             )
-        # the time of the sync is the last thing said: one that ends before goes on where it began
+        # the sync registers its time last: after a sync that failed, the next one begins where that one began
         since = found.parameters.get(LAST_SYNC, "") if found is not None else ""
         begun = synced_until(wanted, since)
         if found is None:
@@ -213,14 +213,14 @@ class _Sync:
             return SyncReport()
         if self.everything or not are_told(self.looks.snapshot.timeline, since):
             return self._compare(wanted)
-        # what is equal to `since` was registered; what is older was settled then
+        # the write at `since` was registered; no older write was pending then
         snapshot = self.looks.snapshot
         newer = [one for one in snapshot.timeline.writes_by_time if one.time > since]
         changes = find_path_changes([(one, snapshot.commits.read(one)) for one in newer])
         return self._apply(wanted, changes)
 
     def _apply(self, wanted: Registration, changes: PathChanges) -> SyncReport:
-        # a write that was requested before a deletion, and completed behind it, is not seen from the order of times
+        # the order of instant times hides a write that was requested before a deletion and completed after it
         back = self.looks.keep_written(changes.deleted)
         added = self.looks.locate(wanted, (*changes.written, *sorted(back)))
         gone = [path for path in changes.deleted if path not in back]
@@ -253,7 +253,7 @@ class _Sync:
 
     @staticmethod
     def _path_of(wanted: Registration, location: str) -> str | None:
-        """The partition path of a location; None where it is not below the table."""
+        """The partition path of a location; None if the location is not below the table."""
         root = wanted.location.rstrip("/") + "/"
         return location.removeprefix(root).rstrip("/") if location.startswith(root) else None
 

@@ -1,4 +1,4 @@
-"""What the commands have in common: a path, options, how their help looks."""
+"""Common parts of the commands: a path, options, the form of their help."""
 
 import argparse
 import json
@@ -24,9 +24,9 @@ def add_command(
     """Declares a command that takes the PATH of a table.
 
     Args:
-        commands: where it belongs.
-        name: what is typed.
-        summary: what it does, for the help.
+        commands: the group that the command joins.
+        name: name of the command.
+        summary: purpose of the command, for the help.
         examples: whole command lines, for its help.
         run: carries it out and returns the exit code.
     """
@@ -48,7 +48,7 @@ def add_command(
         help="one argument of the fsspec file system, as endpoint_url=http://localhost:9000; may be repeated; a VALUE "
         "that begins with { or [ is read as JSON, true and false as switches",
     )
-    add_verbose(command, default=argparse.SUPPRESS)  # else it would undo a -v before the command
+    add_verbose(command, default=argparse.SUPPRESS)  # another default would undo a -v before the command
     command.set_defaults(run=run)
     return command
 
@@ -61,7 +61,7 @@ def add_verbose(parser: argparse.ArgumentParser, default: Any = False) -> None: 
 
 
 def add_options(command: argparse.ArgumentParser) -> None:
-    """Declares how a command gets ``hoodie.*`` options."""
+    """Declares the arguments that give a command ``hoodie.*`` options."""
     command.add_argument("--options", metavar="FILE", help="a file of hoodie.* options, key=value on each line")
     command.add_argument(
         "--set", action="append", default=[], type=parse_pair, metavar="KEY=VALUE", help="one option; may be repeated"
@@ -109,10 +109,10 @@ def _storage_value(key: str, text: str) -> Any:
 
 
 def load_options(given: argparse.Namespace) -> WriteOptions:
-    """Options of the file and of the command line, which wins.
+    """Options of the options file and of the command line; the command line wins.
 
     Raises:
-        InvalidConfigError: as a sink would.
+        InvalidConfigError: as a sink would raise it.
     """
     found: dict[str, Any] = {}
     if given.options is not None:

@@ -1,4 +1,4 @@
-"""Commands that make a table known to query engines: sync, ddl. No Spark."""
+"""Commands that register a table for query engines: sync, ddl. They need no Spark."""
 
 import argparse
 import json
@@ -52,7 +52,7 @@ def _add_names(command: argparse.ArgumentParser) -> None:
 
 
 def _settings(given: argparse.Namespace) -> CatalogSettings:
-    """The settings of the options, and of the arguments, which win."""
+    """The settings from options and arguments; the arguments win."""
     settings = load_options(given).catalog
     named = {name: value for name in ("database", "table") if (value := getattr(given, name)) is not None}
     return replace(settings, **named)

@@ -1,4 +1,4 @@
-"""Files with what becomes of them, as `clean --dry-run` and `explain` list them: text for people, JSON for programs."""
+"""The lists of files and their fates by `clean --dry-run` and `explain`: text for people, JSON for programs."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -13,7 +13,7 @@ from table.view.file_group import BaseFile, DataFile
 
 
 def fates_lines(partitions: Iterable[PartitionFates]) -> list[str]:
-    """What a clean would delete: for each partition path a heading and its files, then a summary."""
+    """The files that a clean would delete: for each partition path a heading and its files, then a summary."""
     lines: list[str] = []
     fates: list[FileFate] = []
     for partition in partitions:
@@ -33,7 +33,7 @@ def fates_lines(partitions: Iterable[PartitionFates]) -> list[str]:
 
 
 def fates_json(partitions: Iterable[PartitionFates]) -> dict[str, Any]:
-    """What a clean would delete: ``files``, then ``summary``."""
+    """The files that a clean would delete: ``files``, then ``summary``."""
     fates = [fate for partition in partitions for fate in partition.fates]
     gone = [fate.file for fate in fates if fate.deleted]
     return {
@@ -48,7 +48,7 @@ def fates_json(partitions: Iterable[PartitionFates]) -> dict[str, Any]:
 
 
 def explanation_lines(files: Sequence[FileExplanation]) -> list[str]:
-    """What becomes of each file: for each partition path a heading and its files, then a summary."""
+    """The fate of each file: for each partition path a heading and its files, then a summary."""
     lines = []
     for path, group in groupby(files, lambda one: one.file.partition_path):
         here = list(group)
@@ -64,7 +64,7 @@ def explanation_lines(files: Sequence[FileExplanation]) -> list[str]:
 
 
 def explanation_json(files: Sequence[FileExplanation]) -> dict[str, Any]:
-    """What becomes of each file: ``files``, then ``summary``."""
+    """The fate of each file: ``files``, then ``summary``."""
     gone = [one.file for one in files if one.is_deleted]
     return {
         "files": [

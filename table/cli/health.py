@@ -1,4 +1,4 @@
-"""Commands that say how well a table is: health, watch."""
+"""Commands that report the health of a table: health, watch."""
 
 import argparse
 from dataclasses import asdict

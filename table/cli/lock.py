@@ -1,4 +1,4 @@
-"""Commands about the lock that several writers share: who holds it, and taking it from a holder that is gone."""
+"""Commands for the lock that several writers share: show its holder, and break the lock of a dead holder."""
 
 import argparse
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 @contextmanager
 def _locks(given: argparse.Namespace) -> Iterator[tuple[str, list[SharedLock]]]:
-    """The table's address, and its locks. There need not be a table: its first writer takes the lock before."""
+    """The table's address, and its locks. The table need not exist yet: its first writer takes the lock earlier."""
     storage = open_storage(given.path, load_storage_options(given))
     locks = find_locks(storage, load_options(given).lock)
     try:
@@ -87,7 +87,7 @@ def _break(given: argparse.Namespace) -> int:
 
 
 def _is_held(lock: SharedLock) -> bool:
-    """Whether there is something to break; a lock that cannot be read counts as held."""
+    """Whether the lock is held, so that there is a lock to break; a lock that cannot be read counts as held."""
     try:
         state = lock.describe()
     except StorageError:

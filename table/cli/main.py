@@ -12,7 +12,7 @@ from table.log import logging_to_stderr
 from table.version import VERSION
 
 USAGE = 2
-OUTPUT_CLOSED = 141  # what a shell reports of a program that SIGPIPE ended
+OUTPUT_CLOSED = 141  # exit code that a shell reports for a program ended by SIGPIPE
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -42,15 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point.
 
     Args:
-        arguments: of the command line; None: those of this process.
+        arguments: arguments of the command line; None: the arguments of this process.
 
     Returns:
-        The exit code: 0; 1 with the reason on standard error, or where `doctor`, `check` or `health` found something; 2
-        where an argument is missing, or `health` found the table broken; 141 where the reader of the
-        results has closed them.
+        The exit code. 0: success. 1: an error, with the reason on standard error, or a finding of `doctor`, `check` or
+        `health`. 2: an argument is missing, or `health` found the table broken. 141: the reader of standard output has
+        closed it.
 
     Raises:
-        SystemExit: 2 where the command line makes no sense, 0 after ``--help`` and ``--version``.
+        SystemExit: 2 if the command line is invalid, 0 after ``--help`` and ``--version``.
     """
     given = build_parser().parse_args(arguments)
     if show.missing is not None:
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (HudiError, OSError) as error:
         complain(str(error))
         return 1
-    except Exception as error:  # noqa: BLE001 a store's own errors (no credentials) have no common root
+    except Exception as error:  # noqa: BLE001 errors of stores (no credentials) have no common base class
         complain(f"{type(error).__name__}: {error}")
         return 1
     return code

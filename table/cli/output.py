@@ -1,4 +1,4 @@
-"""What a command prints: results on standard output, its log and its errors on standard error."""
+"""Output of commands: results on standard output, log and errors on standard error."""
 
 import json
 import os
@@ -12,14 +12,14 @@ class UsageError(Exception):
 
 
 class OutputClosedError(Exception):
-    """Whoever read standard output has closed it, as ``| head`` does."""
+    """The reader of standard output has closed it, as ``| head`` does."""
 
 
 def say(lines: Iterable[str]) -> None:
     """Writes lines to standard output.
 
     Raises:
-        OutputClosedError: nobody reads them any more.
+        OutputClosedError: the reader has closed standard output.
     """
     try:
         for line in lines:
@@ -44,10 +44,10 @@ def complain(text: str) -> None:
 
 
 def drop_output() -> None:
-    """Lets what is still buffered for standard output go nowhere: the interpreter flushes it when it ends."""
+    """Discards the buffered standard output: the interpreter would flush it, and fail, when it ends."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # a standard output that is no file needs nothing
+    except (OSError, ValueError):  # standard output is not a file: there is nothing to do
         return
 
 

@@ -1,4 +1,4 @@
-"""Commands that list and ask: history, files, query."""
+"""Commands that list and query: history, files, query."""
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +12,7 @@ from table.cli.output import complain, say, say_json
 from table.cli.show import new_grid, rendered
 from table.inspect.words import size_text
 
-TABLE_NAME = "t"  # of the table in a query
+TABLE_NAME = "t"  # name of the table in a query
 _ROWS = 20
 _HIDDEN = ("_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name")
 

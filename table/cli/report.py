@@ -1,4 +1,4 @@
-"""The command that makes a page about a table: report."""
+"""The command that writes an HTML page about a table: report."""
 
 import argparse
 from datetime import datetime, timezone

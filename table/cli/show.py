@@ -1,4 +1,4 @@
-"""Commands that look at a table: show, doctor."""
+"""Commands that describe a table and check a path: show, doctor."""
 
 import argparse
 import io
@@ -55,7 +55,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def show(given: argparse.Namespace) -> int:
-    """Says what is in a table."""
+    """Prints the contents of a table."""
     overview = load_overview(given.path, load_storage_options(given), given.limit)
     groups = [(path, group) for path, groups in overview.partitions.items() for group in groups]
     instants = overview.instants[::-1][: given.limit]
@@ -167,7 +167,7 @@ def _as_json(
 
 
 def doctor(given: argparse.Namespace) -> int:
-    """Says what a sink would find at a path; 1 where it would not write there."""
+    """Prints what a sink would find at a path. Returns 1 if the sink would not write there."""
     options = None
     if given.options is not None:
         with open(given.options, "rb") as file:
@@ -181,7 +181,7 @@ def doctor(given: argparse.Namespace) -> int:
 
 
 def rendered(parts: "Iterable[RenderableType]") -> list[str]:
-    """What `rich` makes of texts and grids: as wide as they are, so that nothing is cut off; colours on a terminal."""
+    """Texts and grids rendered by `rich`, as wide as needed, so that nothing is cut off; colours only on a terminal."""
     written = io.StringIO()
     console = Console(file=written, force_terminal=sys.stdout.isatty(), width=_WIDE)
     for part in parts:

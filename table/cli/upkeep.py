@@ -1,4 +1,4 @@
-"""Commands that keep a table: clean, archive, rollback, savepoint, explain, check. No Spark: a cron job will do."""
+"""Commands that maintain a table: clean, archive, rollback, savepoint, explain, check. No Spark: cron can run them."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -98,7 +98,7 @@ def _add_savepoint(commands: "argparse._SubParsersAction[argparse.ArgumentParser
         if what == "create":
             command.add_argument("instant", metavar="INSTANT", nargs="?", help="a commit's; without it the newest")
             command.add_argument("--comment", default="", help="why")
-        elif what != "list":  # not required here, so that what is missing is said with the way to find it
+        elif what != "list":  # argparse does not require it: the command's own error names the way to find it
             command.add_argument("instant", metavar="INSTANT", nargs="?", help="the savepoint's")
         if what == "restore":
             command.add_argument("--force", action="store_true", help=FORCE)

@@ -1,4 +1,4 @@
-"""Commands that give a table another version. No Spark."""
+"""Commands that change the version of a table. They need no Spark."""
 
 import argparse
 

@@ -1,1 +1,1 @@
-"""`hoodie.properties`: what a table says about itself."""
+"""`hoodie.properties`: the properties of a table."""

@@ -1,10 +1,10 @@
-"""The key generators whose keys can be made here (pure; KeyGeneratorType)."""
+"""The key generators that this project supports (pure; KeyGeneratorType)."""
 
 from table.config.choice import Choice
 
 
 class KeyGenerator(Choice):
-    """``hoodie.datasource.write.keygenerator.type``: how record key and partition path are made of columns."""
+    """``hoodie.datasource.write.keygenerator.type``: how columns make record key and partition path."""
 
     SIMPLE = "SIMPLE"
     NON_PARTITION = "NON_PARTITION"

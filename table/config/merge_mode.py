@@ -1,6 +1,6 @@
-"""How records of one key become one, as a table's properties say (pure; HoodieRecordPayload, RecordMergeMode).
+"""How a table merges records of one key, according to its properties (pure; HoodieRecordPayload, RecordMergeMode).
 
-In table version 6 the payload class says it. From version 8 on ``hoodie.record.merge.mode`` does.
+In table version 6 the payload class decides. From version 8 on ``hoodie.record.merge.mode`` decides.
 """
 
 from collections.abc import Mapping
@@ -67,15 +67,16 @@ _MERGER_PROPERTIES = "hoodie.record.merge.property."
 
 
 def merge_mode_in(properties: Mapping[str, str]) -> MergeMode | None:
-    """The mode that a table of version 8 or 9 names; None where its payload class decides.
+    """The mode that a table of version 8 or 9 names; None if its payload class decides.
 
-    That is so where the table names no mode, or the mode ``CUSTOM`` with the merge strategy of payload classes.
+    The payload class decides if the table names no mode, or the mode ``CUSTOM`` with the merge strategy of payload
+    classes.
 
     Args:
-        properties: of the table.
+        properties: properties of the table.
 
     Raises:
-        UnsupportedTableError: records are merged in a way that is not known here; names property, value and way out.
+        UnsupportedTableError: this project does not know how the table merges; names property, value and way out.
     """
     mode = properties.get(_MODE_KEY, "").strip().upper()
     special = [key for key in sorted(properties) if key.startswith(_MERGER_PROPERTIES)]
@@ -92,20 +93,20 @@ def merge_mode_in(properties: Mapping[str, str]) -> MergeMode | None:
 
 
 def mode_name(mode: MergeMode | None) -> str:
-    """The value of ``hoodie.record.merge.mode``: ``CUSTOM`` where the payload class decides."""
+    """The value of ``hoodie.record.merge.mode``: ``CUSTOM`` if the payload class decides."""
     return next((name for name, each in _MODES.items() if each is mode), "CUSTOM")
 
 
 def mode_in_force(version: int, payload_class: str, properties: Mapping[str, str]) -> MergeMode | None:
-    """How a table merges records: version 6 says so by its payload class, later ones by a mode before it.
+    """How a table merges records: in version 6 by its payload class, in later versions first by a mode.
 
     Args:
-        version: of the table.
-        payload_class: of the table.
-        properties: of the table.
+        version: version of the table.
+        payload_class: payload class of the table.
+        properties: properties of the table.
 
     Returns:
-        None where a payload class decides that is not known here.
+        The mode; None if the payload class decides and this project does not know it.
 
     Raises:
         UnsupportedTableError: see `merge_mode_in`.
@@ -115,6 +116,6 @@ def mode_in_force(version: int, payload_class: str, properties: Mapping[str, str
 
 
 def merge_mode_of(payload_class: str) -> MergeMode | None:
-    """The mode of a payload class of Hudi's, with or without its package; None for any other class."""
+    """The mode of one of Hudi's payload classes, with or without its package; None for any other class."""
     name = payload_class.strip().removeprefix(_PACKAGE)
     return next((mode for mode, known in _PAYLOADS.items() if known == name), None)

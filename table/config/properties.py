@@ -1,4 +1,4 @@
-"""Java ``Properties`` text: what ``hoodie.properties`` and option files are written in (pure)."""
+"""Java ``Properties`` text: the format of ``hoodie.properties`` and option files (pure)."""
 
 import re
 from collections.abc import Mapping

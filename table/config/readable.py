@@ -1,4 +1,4 @@
-"""Which tables may be read: those whose timeline and files are known here."""
+"""Checks that this project can read a table: it must know the layout of the timeline and the files."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -11,10 +11,10 @@ READ_VERSIONS: Mapping[int, int] = MappingProxyType({6: 1, 8: 2, 9: 2})
 
 
 def check_can_read(config: TableConfig) -> None:
-    """Refuses a table of another version, or one that another format lays out.
+    """Refuses a table of an unknown version, or one whose files another table format lays out.
 
     Raises:
-        UnsupportedTableError: names the property, its value, and what is read.
+        UnsupportedTableError: names the property, its value, and the supported values.
     """
     if READ_VERSIONS.get(config.version) != config.layout_version:
         raise UnsupportedTableError(

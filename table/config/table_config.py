@@ -18,9 +18,9 @@ from table.storage.interface import METAFOLDER, Storage, join
 PROPERTIES_FILE = join(METAFOLDER, "hoodie.properties")
 BACKUP_FILE = join(METAFOLDER, "hoodie.properties.backup")
 
-TABLE_VERSION = 6  # of new tables, unless another is asked for
-LAYOUTS: Mapping[int, int] = MappingProxyType({6: 1, 8: 2, 9: 2})  # versions that are written, and their timelines
-MERGER_VERSION = 9  # from this on a mode says how records are merged, and no class
+TABLE_VERSION = 6  # version of new tables, unless the options name another
+LAYOUTS: Mapping[int, int] = MappingProxyType({6: 1, 8: 2, 9: 2})  # written versions -> timeline layout
+MERGER_VERSION = 9  # from this version on a mode, and no class, says how records are merged
 NATIVE_FORMAT = "native"
 DEFAULT_PAYLOAD = MergeMode.EVENT_TIME.payload_class
 
@@ -37,7 +37,7 @@ KEYGEN_CLASSES: Mapping[str, str] = MappingProxyType(
 
 
 def keygen_type_of(text: str) -> str | None:
-    """The key generator's type (``SIMPLE``) for a type or a class name as users write them, or None."""
+    """The key generator's type (``SIMPLE``) for a type or class name as users write it; None if unknown."""
     upper = text.strip().upper()
     if upper in KEYGEN_CLASSES:
         return upper
@@ -55,7 +55,7 @@ def checksum(table_name: str, database: str = "") -> int:
 
 @dataclass(frozen=True)
 class TableConfig:
-    """What ``hoodie.properties`` says, typed; `extra` keeps the keys that have no field here.
+    """The contents of ``hoodie.properties``, typed; `extra` keeps the keys that have no field here.
 
     Attributes:
         name: ``hoodie.table.name``.
@@ -65,7 +65,7 @@ class TableConfig:
         partition_fields: columns of the partition path, in order; empty when non-partitioned.
         ordering_field: ``hoodie.table.precombine.field``, from version 9 on the first of
             ``hoodie.table.ordering.fields``; or None.
-        further_ordering_fields: from version 9 on, the others of ``hoodie.table.ordering.fields``.
+        further_ordering_fields: from version 9 on, the other fields of ``hoodie.table.ordering.fields``.
         keygen_type: ``SIMPLE``, ``NON_PARTITION``, …
         hive_style: ``region=eu`` instead of ``eu``.
         url_encode: special characters of partition values become ``%XX``.
@@ -73,8 +73,8 @@ class TableConfig:
         timeline_folder: ``hoodie.timeline.path``: folder of the instants below ``.hoodie`` in timeline layout 2.
         archive_folder: folder of retired instants: ``hoodie.archivelog.folder`` below ``.hoodie``, in timeline layout 2
             ``hoodie.timeline.history.path`` below the folder of the instants.
-        payload_class: merge semantics of version 6; in version 8 those of ``hoodie.record.merge.mode`` go before it.
-        table_format: ``hoodie.table.format``: ``native`` where Hudi itself lays the table out.
+        payload_class: merge semantics of version 6; in version 8 ``hoodie.record.merge.mode`` takes precedence.
+        table_format: ``hoodie.table.format``: ``native`` if Hudi itself lays out the table.
 
     Raises:
         UnsupportedTableError: when instants or the archive would lie outside of ``.hoodie``.
@@ -124,7 +124,7 @@ class TableConfig:
             "hoodie.timeline.layout.version": str(self.layout_version),
             "hoodie.table.recordkey.fields": ",".join(self.record_key_fields),
             "hoodie.table.partition.fields": ",".join(self.partition_fields),
-            # 1.x reads the type, 0.x the class
+            # Hudi 1.x reads the type, Hudi 0.x the class
             "hoodie.table.keygenerator.type": self.keygen_type,
             "hoodie.table.keygenerator.class": KEYGEN_CLASSES.get(self.keygen_type, self.keygen_type),
             "hoodie.table.base.file.format": self.base_file_format,
@@ -141,7 +141,7 @@ class TableConfig:
         return {**self.extra, **properties, **self._of_version()}
 
     def _of_version(self) -> dict[str, str]:
-        """The keys that differ between versions, of a new table."""
+        """The keys of a new table that differ between versions."""
         mode = merge_mode_of(self.payload_class)
         ordering = ",".join(self.ordering_fields)
         found: dict[str, str] = {}
@@ -194,7 +194,7 @@ def config_from_properties(properties: Mapping[str, str]) -> TableConfig:
         ordering_field=ordering[0] if ordering else None,
         further_ordering_fields=ordering[1:],
         table_type=get("hoodie.table.type", "COPY_ON_WRITE").upper(),
-        # a missing version means "the newest" to Hudi 1.x, and that is not ours
+        # Hudi 1.x takes a missing version for its newest version, which is not this project's
         version=int(get("hoodie.table.version") or 8),
         layout_version=layout_version,
         keygen_type=keygen_type,
@@ -215,7 +215,7 @@ def config_from_properties(properties: Mapping[str, str]) -> TableConfig:
 
 
 def is_valid(properties: Mapping[str, str]) -> bool:
-    """Whether the content is whole: it has a name, and its checksum, if there is one, agrees."""
+    """Whether the content is whole: it has the table's name, and its checksum, if present, agrees."""
     name = properties.get("hoodie.table.name")
     if not name:
         return False
@@ -224,10 +224,10 @@ def is_valid(properties: Mapping[str, str]) -> bool:
 
 
 def load_properties(storage: Storage) -> dict[str, str] | None:
-    """The properties, from the file or else from its backup; None where there is neither.
+    """The properties, from the file or else from its backup; None if neither exists.
 
     Raises:
-        CorruptFileError: when a file is there and neither it nor its backup is whole.
+        CorruptFileError: when a file exists, but neither the file nor its backup is whole.
     """
     broken = None
     for path in (PROPERTIES_FILE, BACKUP_FILE):
@@ -250,13 +250,13 @@ def load_properties(storage: Storage) -> dict[str, str] | None:
 
 
 def load_table_config(storage: Storage) -> TableConfig | None:
-    """The table's configuration, or None where there is no table."""
+    """The table's configuration, or None if there is no table."""
     properties = load_properties(storage)
     return None if properties is None else config_from_properties(properties)
 
 
 def create_table_config(storage: Storage, config: TableConfig) -> bool:
-    """Writes the properties of a new table unless there are some. Returns whether this call did."""
+    """Writes the properties of a new table unless they exist. Returns whether this call wrote them."""
     data = format_properties(config.to_properties(), clock.now_ms())
     return storage.create_exclusive(PROPERTIES_FILE, data, durable=True)
 
@@ -267,8 +267,8 @@ def update_properties(
     """Changes properties of a table, protected by a backup (HoodieTableConfig.modify).
 
     Args:
-        changes: keys and values.
-        removed: keys that go.
+        changes: keys and their new values.
+        removed: keys to remove.
 
     Raises:
         StorageError: when the new file does not read back whole.

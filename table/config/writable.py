@@ -1,4 +1,4 @@
-"""Which tables may be written, and where a new one may be made. What may not is refused before anything is written."""
+"""Checks that a table may be written, or created at a path, before anything is written."""
 
 import os
 
@@ -13,7 +13,7 @@ def check_path_is_free(storage: Storage) -> None:
     """Refuses a path where a new table would lie among other things.
 
     Raises:
-        TableExistsError: names what is in the way.
+        TableExistsError: names the files in the way.
     """
     entries = storage.list_dir("")
     strangers = sorted(entry.name for entry in entries if entry.name != METAFOLDER)
@@ -26,11 +26,11 @@ def check_path_is_free(storage: Storage) -> None:
 
 
 def check_version_written(config: TableConfig, verb: str) -> None:
-    """Refuses tables of versions, and of kinds of a version, that are not written here.
+    """Refuses tables of a version, or of a kind within a version, that this project does not write.
 
     Args:
         config: the table's properties.
-        verb: what was to be done, for the error.
+        verb: the intended action, for the error.
 
     Raises:
         UnsupportedTableError: names the version and the way out.

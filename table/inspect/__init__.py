@@ -1,1 +1,1 @@
-"""What is in a table, and what a writer would do with it."""
+"""Describes the contents of a table, and what a writer would do with it."""

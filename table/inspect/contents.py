@@ -1,4 +1,4 @@
-"""What is in a table, as Arrow tables: its history, its partitions, its files. Reads no rows."""
+"""The contents of a table as Arrow tables: its history, its partitions, its files. Reads no rows."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -77,7 +77,7 @@ def load_history(table: HudiTable, limit: int | None = None) -> pa.Table:
 
 
 def _schema_changes(newest: Sequence[Instant], figures: Mapping[str, CommitFigures]) -> dict[str, tuple[str, ...]]:
-    """By write, how it changed the table's columns; the oldest one that is shown has none before it."""
+    """Write -> its changes of the table's columns. The oldest shown write has no predecessor to compare with."""
     found: dict[str, tuple[str, ...]] = {}
     before: str | None = None
     for instant in reversed(newest):
@@ -95,7 +95,7 @@ def _time_ms(table: HudiTable, time: str | None) -> int | None:
     try:
         return clock.parse_instant_time(time, table.config.timezone) if time is not None else None
     except ValueError:
-        return None  # 00000000000001 and the like
+        return None  # an instant time such as 00000000000001 is no date
 
 
 def load_partitions(table: HudiTable, as_of: AsOf | None = None) -> pa.Table:

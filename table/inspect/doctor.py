@@ -1,4 +1,4 @@
-"""Whether a sink may write to a place, and what would have to change. Nothing is changed."""
+"""Checks whether a sink may write to a path, and what the user would have to change. Changes nothing."""
 
 import os
 from collections.abc import Mapping
@@ -31,11 +31,11 @@ _NO_METADATA_TABLE = "hoodie.metadata.enable=false"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        level: ``ok``, ``note``, or ``stop``: nothing can be written until it is repaired.
-        text: what was found, and the way out if there is one.
+        level: ``ok``, ``note``, or ``stop``: a sink cannot write until the fault is repaired.
+        text: the finding, and the way out if there is one.
     """
 
     level: str
@@ -44,7 +44,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was found at a path."""
+    """The findings at a path."""
 
     path: str
     findings: tuple[Finding, ...]
@@ -63,12 +63,12 @@ def examine(
     """Looks at a path as a sink with these options would.
 
     Args:
-        path: a table, or the place for one.
-        options: of the sink; None looks at the table alone.
-        storage_options: for fsspec.
+        path: path of a table, or of a table to be created.
+        options: options of the sink; None checks the table alone.
+        storage_options: options for fsspec.
 
     Returns:
-        Findings, in the order in which a sink would meet them. Nothing is changed.
+        Findings, in the order in which a sink would meet them.
     """
     storage = open_storage(path, storage_options)
     findings: list[Finding] = []
@@ -136,7 +136,7 @@ def _examine_pending(snapshot: Snapshot, options: WriteOptions) -> list[Finding]
     for instant in snapshot.timeline.pending:
         writer = find_live_writer(snapshot.storage, instant.time, options.heartbeat, clock.now_ms())
         if writer is not None and writer.owner:
-            # one that knows leases: the lease says whether it lives, its end record how the instant ends
+            # a writer with a lease: the lease shows whether it lives, its end record how the instant ends
             end = find_end(snapshot.storage, instant.time, instant.action)
             fate = "carried out" if end is not None and end.is_commit else "rolled back"
             text = f"{instant.file_name} is under way, or of a writer that died: then it is {fate} by the next batch"

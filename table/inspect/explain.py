@@ -21,15 +21,15 @@ from table.view.file_group import BaseFile, DataFile
 
 @dataclass(frozen=True)
 class FileExplanation:
-    """One data file and what becomes of it.
+    """One data file and its fate.
 
     Attributes:
         file: the file.
         is_deleted: whether the next clean deletes it.
-        rule: of cleaning, by which it is deleted or stays.
-        takes_rows: whether the next batch adds rows to it when it has some for its partition path.
-        packing: why it does or does not; "" for older versions, which take none.
-        compaction: of a merge-on-read table: when a compaction takes it, and why; "" for older versions.
+        rule: the cleaning rule by which it is deleted or stays.
+        takes_rows: whether the next batch adds rows to it, if the batch has rows for its partition path.
+        packing: why the batch adds rows to it or not; "" for older versions, which get no rows.
+        compaction: in a merge-on-read table, when a compaction takes the file, and why; "" for older versions.
     """
 
     file: DataFile
@@ -45,7 +45,7 @@ def explain_packing(file: DataFile, options: WriteOptions) -> tuple[bool, str]:
 
     Args:
         file: the newest version of a file group.
-        options: sizes.
+        options: options of the sink, for the sizes.
     """
     limit, most = options.sizes.small_file_limit_bytes, options.sizes.max_file_bytes
     if limit <= 0:
@@ -62,7 +62,7 @@ def explain_files(table: HudiTable, options: WriteOptions) -> Iterator[FileExpla
     """Every committed data file of the table, partition by partition.
 
     Raises:
-        UnsupportedTableError: the table is of a version that is not written here.
+        UnsupportedTableError: the table has a version that this project does not write.
     """
     check_version_written(table.config, "explain the files of")
     snapshot = Snapshot.load(table)
@@ -82,11 +82,11 @@ def explain_files(table: HudiTable, options: WriteOptions) -> Iterator[FileExpla
 
 @dataclass(frozen=True)
 class BatchExplanation:
-    """What a sink would do with a batch, and why.
+    """The decision of a sink about a batch, and the reason.
 
     Attributes:
         verdict: ``write``, ``skip`` or ``refuse``.
-        reason: in words.
+        reason: the reason in words.
         last: the last batch that the sink committed, or None.
     """
 
@@ -101,7 +101,7 @@ def explain_batch(table: HudiTable, sink_id: str, batch_id: int, query_id: str |
     Args:
         sink_id: ``hoodie.datasource.write.streaming.checkpoint.identifier``.
         batch_id: Spark's id of the batch.
-        query_id: id of the streaming query; None means the one that committed last.
+        query_id: id of the streaming query; None means the query that committed last.
     """
     last = find_last_batch(Snapshot.load(table), sink_id)
     if last is None:

@@ -18,10 +18,10 @@ from table.view.pending_compactions import CompactingSlice, load_compacting
 def explain_compactions(
     snapshot: Snapshot, groups: Iterable[FileGroup], settings: CompactionSettings
 ) -> dict[str, str]:
-    """For each file of a current slice when a compaction takes it, and why, by its path. Copy-on-write: nothing.
+    """Path of each file of a current slice -> when a compaction takes it, and why. Empty for copy-on-write tables.
 
     Args:
-        groups: of the newest snapshot.
+        groups: file groups of the newest snapshot.
         settings: when a compaction is due, and how much it takes.
 
     Raises:
@@ -62,15 +62,15 @@ class _Next:
     """The compaction that would be requested next.
 
     Attributes:
-        when: in words.
-        chosen: (partition path, file id) of what it would take.
+        when: the time of the request, in words.
+        chosen: (partition path, file id) of the file groups that it would take.
     """
 
     when: str
     chosen: frozenset[tuple[str, str]]
 
     def tell(self, group: FileGroup, path: str, compacting: CompactingSlice | None) -> str:
-        """What becomes of one file of a group."""
+        """When a compaction takes one file of a group, and why."""
         newest = group.slices[0]
         if compacting is not None:
             if path.rpartition("/")[2] in compacting.files:

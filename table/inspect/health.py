@@ -1,4 +1,4 @@
-"""Whether a table is well: what an operator wants to know at a glance, and a verdict. Reads no data file."""
+"""The health of a table: the facts that an operator needs at a glance, and a verdict. Reads no data file."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,7 +30,7 @@ _SMALL_SHARE = 0.5
 
 
 class Verdict(IntEnum):
-    """How well a table is; the exit code of ``hudistream health``."""
+    """The health of a table; also the exit code of ``hudistream health``."""
 
     WELL = 0
     LOOK = 1
@@ -39,14 +39,14 @@ class Verdict(IntEnum):
 
 @dataclass(frozen=True)
 class Backlog:
-    """What services have not done yet.
+    """The outstanding work of table services.
 
     Attributes:
-        commits_since_clean: completed writes since the last clean; None where there was none.
+        commits_since_clean: completed writes since the last clean; None if there was no clean.
         superseded_files: files of older versions, which a clean may delete.
-        superseded_bytes: their size.
+        superseded_bytes: size of these files.
         commits_since_compaction: delta commits since the last compaction; None in a copy-on-write table.
-        pending_compactions: requested, and not completed.
+        pending_compactions: compactions requested and not completed.
         active_instants: completed writes on the active timeline, which archival shortens.
     """
 
@@ -60,28 +60,28 @@ class Backlog:
 
 @dataclass(frozen=True)
 class Health:
-    """The state of a table at one look.
+    """The state of a table at one time.
 
     Attributes:
         path: the table's address.
         version: ``hoodie.table.version``.
         table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
-        last_commit: instant time of the newest completed write; None where there is none.
+        last_commit: instant time of the newest completed write; None if there is none.
         last_commit_age_s: seconds since then.
         rows_per_minute: rows that the newest commits added, updated and deleted; None with fewer than two commits.
-        writer: who holds the table, in words; None where nobody does.
-        writer_lives: whether the holder gave a sign of life lately; None where nobody holds the table.
+        writer: the writer that holds the table, in words; None if no writer holds it.
+        writer_lives: whether that writer gave a sign of life lately; None if no writer holds the table.
         live_files: base files that a snapshot reader opens.
-        live_bytes: their size.
+        live_bytes: size of these files.
         small_files: live base files below ``hoodie.parquet.small.file.limit``.
-        log_files: log files on top of them.
-        log_bytes: their size.
-        backlog: of the services.
-        pending: (instant time, action, seconds since its request) of what is not completed, oldest first.
-        savepoints: their instant times.
+        log_files: log files on top of the live base files.
+        log_bytes: size of these log files.
+        backlog: outstanding work of the services.
+        pending: (instant time, action, seconds since its request) of each instant not completed, oldest first.
+        savepoints: instant times of the savepoints.
         pinned_snapshots: snapshots that readers have pinned.
-        missing_files: files that the newest commits wrote, that are current, and that are not there.
-        findings: (how bad, in words with the way out), worst first.
+        missing_files: current files that the newest commits wrote and that no longer exist.
+        findings: (severity, text with the way out), worst first.
     """
 
     path: str
@@ -106,7 +106,7 @@ class Health:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst finding; WELL without one."""
+        """The severity of the worst finding; WELL without findings."""
         return max((level for level, _ in self.findings), default=Verdict.WELL)
 
 
@@ -117,16 +117,16 @@ def load_health(
     archive: ArchiveSettings | None = None,
     compaction: CompactionSettings | None = None,
 ) -> Health:
-    """Looks at a table: one listing per folder, and the newest ten commits. Nothing is changed.
+    """Examines a table: one listing per folder, and the newest ten commits. Changes nothing.
 
     Args:
-        sizes: which files are small.
+        sizes: sizes below which files are small.
         clean: when a clean is due.
         archive: how long the active timeline may be.
         compaction: when a compaction is due.
 
     Returns:
-        The facts, and what to make of them.
+        The facts, with findings.
 
     Raises:
         HudiError: the timeline or a folder cannot be read.
@@ -160,7 +160,7 @@ def judged(facts: Health, clean: CleanSettings, archive: ArchiveSettings, compac
     """The same facts with findings (pure).
 
     Args:
-        facts: of a table.
+        facts: facts about a table.
         clean: when a clean is due.
         archive: how long the active timeline may be.
         compaction: when a compaction is due.
@@ -240,11 +240,11 @@ def _to_look_at(
 
 
 def rows_per_minute(times: Sequence[str], figures: Iterable[CommitFigures]) -> float | None:
-    """Rows that commits added, updated and deleted, by the time between the first and the last of them (pure).
+    """Rows that commits added, updated and deleted per minute between the first and the last commit (pure).
 
     Args:
         times: instant times, oldest first.
-        figures: of the same commits; rows of the first one came before that time.
+        figures: figures of the same commits; rows of the first commit do not count, they came before that time.
     """
     if len(times) < 2:
         return None
@@ -299,7 +299,7 @@ def _find_backlog(snapshot: Snapshot, groups: Sequence[FileGroup]) -> Backlog:
 
 
 def _find_missing(groups: Sequence[FileGroup], newest: Sequence[Instant], commits: CommitCache) -> tuple[str, ...]:
-    """Base files that the newest commits name for file groups that are there no more, or only in older versions."""
+    """Base files of the newest commits that no longer exist, although no newer version or commit replaced them."""
     there = {base.path for group in groups for base in group.base_files}
     newer = {(group.partition_path, group.file_id): group.slices[0].base_instant_time for group in groups}
     missing: list[str] = []
@@ -309,7 +309,7 @@ def _find_missing(groups: Sequence[FileGroup], newest: Sequence[Instant], commit
             continue
         metadata = commits.find(instant)
         if metadata is None:
-            continue  # archived since the timeline was listed
+            continue  # the commit was archived after the timeline was listed
         for path, ids in metadata.replaced.items():
             replaced.update((path, file_id) for file_id in ids)
         for stat in metadata.stats:
@@ -317,5 +317,5 @@ def _find_missing(groups: Sequence[FileGroup], newest: Sequence[Instant], commit
             is_base = stat.path.endswith(".parquet")
             if is_base and key not in replaced and stat.path not in there and newer.get(key, "") <= instant.time:
                 missing.append(stat.path)
-            replaced.add(key)  # what older commits wrote for the group may be cleaned
+            replaced.add(key)  # files that older commits wrote for the group may be cleaned
     return tuple(missing)

@@ -1,4 +1,4 @@
-"""What is in a table: timeline, partition paths, file groups and sizes. Reads no data; `table.cli.show` prints it."""
+"""The contents of a table: timeline, partition paths, file groups, sizes. Reads no data; `table.cli.show` prints it."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -15,16 +15,16 @@ from table.view.file_group import FileGroup
 
 @dataclass(frozen=True)
 class CommitFigures:
-    """What one commit did, as its metadata says.
+    """The figures of one commit, from its metadata.
 
     Attributes:
-        operation: Hudi's name of it: ``INSERT``, ``UPSERT``, ``BULK_INSERT`` …
-        rows_added: records that were not there before.
-        rows_updated: records that replaced others.
+        operation: Hudi's name of the operation: ``INSERT``, ``UPSERT``, ``BULK_INSERT`` …
+        rows_added: records that the table did not have before.
+        rows_updated: records that replaced older ones.
         rows_deleted: records that were deleted.
         files: base files written.
         bytes_written: size of these files.
-        schema: the table's columns as the commit names them (Avro); "" where it names none.
+        schema: the table's columns as the commit names them (Avro); "" if the commit names none.
     """
 
     operation: str
@@ -38,14 +38,14 @@ class CommitFigures:
 
 @dataclass(frozen=True)
 class TableOverview:
-    """What `hudistream show` shows.
+    """The facts that `hudistream show` shows.
 
     Attributes:
-        name: the table's.
+        name: name of the table.
         version: ``hoodie.table.version``.
         table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
         instants: the active timeline, oldest first.
-        commits: instant time -> what it did, of the newest completed writes.
+        commits: instant time -> figures, for the newest completed writes.
         partitions: partition path -> its file groups.
     """
 
@@ -63,7 +63,7 @@ class TableOverview:
 
     @property
     def total_files(self) -> int:
-        """Base files there are, older versions included."""
+        """Number of base files, older versions included."""
         return sum(len(group.base_files) for groups in self.partitions.values() for group in groups)
 
     @property
@@ -81,15 +81,15 @@ class TableOverview:
 def load_overview(
     path: str, storage_options: Mapping[str, Any] | None = None, commits_read: int | None = None
 ) -> TableOverview:
-    """Looks at a table: one listing per folder, and one small file per commit whose figures are wanted.
+    """Reads an overview: one listing per folder, and one small file per commit whose figures are wanted.
 
     Args:
         path: a folder or an address.
-        storage_options: for fsspec.
-        commits_read: of how many of the newest instants the figures are read; None: of all.
+        storage_options: options for fsspec.
+        commits_read: number of newest instants whose figures are read; None: all.
 
     Raises:
-        TableNotFoundError: when there is none.
+        TableNotFoundError: when there is no table.
     """
     table = HudiTable.open(path, storage_options)
     snapshot = Snapshot.load(table)
@@ -100,14 +100,14 @@ def load_overview(
 
 
 def read_figures(snapshot: Snapshot, instants: Sequence[Instant]) -> dict[str, CommitFigures]:
-    """What the completed writes among some instants did, by instant time. Damaged commits are passed over."""
+    """Instant time -> figures, for the completed writes among some instants. Damaged commits are skipped."""
     figures = {}
     for instant in instants:
         if not instant.is_completed or instant.action not in WRITE_ACTIONS:
             continue
-        with suppress(CorruptFileError):  # `hudistream check` says what is wrong with it
+        with suppress(CorruptFileError):  # `hudistream check` reports the damage
             commit = snapshot.commits.find(instant)
-            if commit is not None:  # else it was archived since the timeline was listed
+            if commit is not None:  # None: the commit was archived after the timeline was listed
                 figures[instant.time] = _figures_of(commit)
     return figures
 

@@ -126,9 +126,7 @@ class CatalogSettings(Settings):
     @property
     def kind(self) -> CatalogKind | None:
         """The catalog; None if no setting names one."""
-        if (
-            self.tool is CatalogKind.GLUE
-        ):  # Hudi's tool class decides; the mode only says how to connect to a Hive metastore
+        if self.tool is CatalogKind.GLUE:  # the tool decides; the mode says how to reach a Hive metastore
             return self.tool
         return self.mode or self.tool or (CatalogKind.HMS if self.uris else None)
 

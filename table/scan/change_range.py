@@ -68,9 +68,10 @@ class ChangeRange:
 
 
 def first_pending_write(timeline: Timeline) -> str | None:
-    """Time of the first pending write that may complete before the time of a completed one; None without one.
+    """Time of the first pending write, which may yet complete with an earlier time than completed writes.
 
-    Compactions are ignored: they change no rows.
+    None where there is none, and in timeline layout 2, whose times of completion increase. Compactions are ignored:
+    they change no rows.
     """
     if timeline.layout.completes_in_order:
         return None

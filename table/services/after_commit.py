@@ -15,8 +15,8 @@ def services_of(options: WriteOptions) -> tuple[TableService[Any], ...]:
     """The services of a sink.
 
     Cleaning comes after compaction: it deletes the log files of older slices. Archival comes after cleaning: it takes
-    replace commits whose replaced files were cleaned. Switched off, the service of cleaning only warns. Registration in
-    a catalog comes first: nothing of it waits for the others, and it is no service of the table.
+    replace commits whose replaced files were cleaned. If the services are switched off, the cleaning service only
+    warns. Registration in a catalog comes first: it does not wait for the others, and it is no service of the table.
     """
     registers = (CatalogService(options.catalog),) if options.catalog.enabled else ()
     if not options.services.enabled:

@@ -1,4 +1,4 @@
-"""Registration as a service after commits. It fails no batch: what it could not do, the next one does."""
+"""Registration as a service after commits. It fails no batch: the next registration does what this one could not."""
 
 from table.catalog.catalog import Catalog
 from table.catalog.connect import connect
@@ -34,7 +34,7 @@ class CatalogService:
         """Says nothing."""
 
     def plan(self, table: HudiTable) -> CatalogSettings | None:  # noqa: ARG002
-        """What there is to do is seen when it is done: a catalog has no plan that others must know of."""
+        """The settings alone: `execute` finds out what to do, and no other writer must know of a plan."""
         return self._settings
 
     def execute(
@@ -52,5 +52,5 @@ class CatalogService:
         try:
             sync_table(table, self._catalog, plan)
         finally:
-            self._catalog.close()  # of connections alone: until the next batch they may die unnoticed
+            self._catalog.close()  # closes connections only: until the next batch they may die unnoticed
         return ServiceOutcome()

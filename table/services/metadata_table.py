@@ -1,4 +1,4 @@
-"""Dropping Hudi's metadata table: one that a writer does not keep up hides rows (HoodieTable.maybeDeleteMetadataTable).
+"""Drops Hudi's metadata table: if a writer does not update it, it hides rows (HoodieTable.maybeDeleteMetadataTable).
 
 Property first, folder second: a reader that still sees the property finds the folder.
 """

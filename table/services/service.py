@@ -1,8 +1,8 @@
-"""What a service is that a sink runs after its commits: cleaning, archival; whatever keeps a table in order.
+"""The interface of a service that a sink runs after its commits to keep a table in order, such as cleaning.
 
 A service decides when it runs, plans what is due and requests it, and carries the plan out. The sink runs its
-services one after another, in the order of the list (`table.services.after_commit`); what one fails at, the ones
-after it do not do, until the next commit.
+services one after another, in the order of the list (`table.services.after_commit`). If a service fails, the services
+after it do not run until the next commit.
 """
 
 from collections.abc import Callable, Sequence
@@ -85,7 +85,7 @@ class TableService(Protocol[PlanT]):
         """
 
     def execute(self, table: HudiTable, plan: PlanT, spread: Spread | None = None) -> ServiceOutcome:
-        """Carries a plan out; can be repeated by whoever finds it.
+        """Carries a plan out. Can be repeated by every process that finds the plan.
 
         Args:
             plan: as `plan` gave it.

@@ -1,4 +1,4 @@
-"""Who writes a pending instant: this writer, a live one, or a dead one (pure)."""
+"""The writer of a pending instant, as judged here: this writer, a live one, or a dead one (pure)."""
 
 from enum import Enum
 

@@ -1,1 +1,1 @@
-"""A report to look at: one HTML file about a table, without a network."""
+"""A report about a table: one HTML file that needs no network."""

@@ -1,6 +1,6 @@
-"""Charts as SVG text (pure). Every text that a table brings is escaped here or in `page`.
+"""Charts as SVG text (pure). Every text from a table is escaped here or in `page`.
 
-Plain SVG, and no library: a bar, a rectangle and a line are all that is drawn, and the file has to stand alone.
+Plain SVG without a library: the charts need only bars, rectangles and lines, and the file has to stand alone.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _BASE, _TOP = 160, 14
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: parts from the bottom up, each (css class, value); a label below, and a text for the pointer."""
+    """One bar: its parts from the bottom up, each (css class, value), a label below, and a text for the pointer."""
 
     parts: tuple[tuple[str, float], ...]
     label: str
@@ -21,7 +21,7 @@ class Bar:
 
     @property
     def value(self) -> float:
-        """Of all its parts."""
+        """Sum of the values of all parts."""
         return sum(value for _, value in self.parts)
 
 
@@ -31,9 +31,10 @@ def bar_chart(bars: Sequence[Bar], unit: str, name: str, *, width: int = WIDTH, 
     Args:
         bars: from left to right.
         unit: the greatest value in words, written at the top.
-        name: of the chart, for readers that do not see it.
-        width: of the drawing, in its own units: one that is shown narrower has fewer, so that its text is as large.
-        labels: so many bars, evenly chosen, have their label written.
+        name: name of the chart, for screen readers.
+        width: width of the drawing in its own units. A drawing that is shown narrower has fewer units, so that its text
+            has the same size.
+        labels: number of bars, evenly chosen, that show their label.
     """
     if not bars:
         return '<p class="none">Nothing to show.</p>'
@@ -53,14 +54,14 @@ def bar_chart(bars: Sequence[Bar], unit: str, name: str, *, width: int = WIDTH, 
                 pieces.append(_rect(style, left, bottom, wide, high))
         drawn.append(f"<g><title>{escape(bar.title)}</title>{''.join(pieces)}</g>")
         if number % every == 0:
-            is_last = left > 0.85 * width  # its text ends below the bar, and not beside the drawing
+            is_last = left > 0.85 * width  # the label ends below the bar, so that it does not leave the drawing
             at, anchor = (left + wide, ' text-anchor="end"') if is_last else (left, "")
             drawn.append(f'<text class="axis" x="{at:.1f}" y="{_BASE + 16}"{anchor}>{escape(bar.label)}</text>')
     return _svg(drawn, HEIGHT, name, width)
 
 
 def share_bar(parts: Sequence[tuple[str, float, str]], name: str) -> str:
-    """One bar that is divided: (css class, value, text for the pointer) of each part."""
+    """One divided bar: (css class, value, text for the pointer) of each part."""
     whole = sum(value for _, value, _ in parts)
     if not whole:
         return '<p class="none">Nothing to show.</p>'
@@ -76,7 +77,7 @@ def share_bar(parts: Sequence[tuple[str, float, str]], name: str) -> str:
 def treemap(items: Sequence[tuple[str, float, str]], name: str) -> str:
     """Rectangles whose areas are values: (label, value, text for the pointer) of each, largest first.
 
-    Rows of rectangles that are as near to squares as the order allows (squarified treemap, Bruls et al. 2000).
+    The rectangles are as near to squares as the order allows (squarified treemap, Bruls et al. 2000).
     """
     shown = [item for item in items if item[1] > 0]
     if not shown:
@@ -96,12 +97,12 @@ def treemap(items: Sequence[tuple[str, float, str]], name: str) -> str:
 
 
 def place_squares(values: Sequence[float], width: float, height: float) -> list[tuple[float, float, float, float]]:
-    """Rectangles (x, y, width, height) of these areas within one, in order.
+    """Divides a rectangle into rectangles (x, y, width, height) with areas in proportion to values, in order.
 
     Args:
-        values: positive, largest first.
-        width: of the whole.
-        height: of the whole.
+        values: positive values, largest first.
+        width: width of the whole.
+        height: height of the whole.
     """
     scale = width * height / sum(values)
     areas = [value * scale for value in values]
@@ -138,7 +139,7 @@ def _worst(row: Sequence[float], along: float) -> float:
 
 
 def size_bins(sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """(lower bound, how many) of files by powers of two, from the smallest that is met to the largest."""
+    """(lower bound, number of files) for powers of two, from the smallest file size to the largest."""
     if not sizes:
         return []
     powers = [max(0, size.bit_length() - 1) for size in sizes]

@@ -1,4 +1,4 @@
-"""What a report shows. Each part of it lists the folders that it needs; `check` alone opens data files."""
+"""The facts of a report. Each part lists the folders that it needs; only `check` opens data files."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -21,13 +21,13 @@ LARGEST_PARTITIONS = 300
 
 @dataclass(frozen=True)
 class Bytes:
-    """The bytes of a table's data files, by what keeps them.
+    """The bytes of a table's data files, by the reason for which they stay.
 
     Attributes:
-        live: what a snapshot reader opens.
-        superseded: older versions that no reader has pinned; those that the next clean deletes among them.
-        pinned: older versions that readers or savepoints hold.
-        cleanable: of the superseded ones, what the next clean deletes.
+        live: bytes of files that a snapshot reader opens.
+        superseded: bytes of older versions that no reader has pinned, including files that the next clean deletes.
+        pinned: bytes of older versions that readers or savepoints hold.
+        cleanable: the part of `superseded` that the next clean deletes.
     """
 
     live: int = 0
@@ -38,27 +38,27 @@ class Bytes:
 
 @dataclass(frozen=True)
 class ReportFacts:
-    """All that a report shows.
+    """All facts of a report.
 
     Attributes:
-        name: the table's.
-        path: its address.
+        name: name of the table.
+        path: address of the table.
         health: the state, and the verdict.
         commits: rows of `HudiTable.history`, newest first, at most `MOST_COMMITS`.
-        commits_left_out: how many more the timeline has.
+        commits_left_out: number of further commits on the timeline.
         file_sizes: bytes of each live base file.
-        small_bytes: files below are small.
+        small_bytes: size below which a file is small.
         partitions: (path, live bytes), largest first, at most `LARGEST_PARTITIONS`.
-        partition_count: how many there are.
+        partition_count: number of all partitions.
         other_bytes: live bytes of the partitions that are not listed.
-        log_counts: number of log files -> how many file slices have so many.
-        bytes: by what keeps them; None: could not be told.
+        log_counts: number of log files -> number of file slices with as many.
+        bytes: bytes of the data files by the reason for which they stay; None: not known.
         next_clean: (path of a file, bytes, rule) that the next clean deletes, at most `MOST_LISTED`.
-        next_clean_count: how many files that are.
+        next_clean_count: number of files that the next clean deletes.
         schema: (name, type in words, whether it may be null) of each column.
         schema_changes: (instant, change in words), newest first.
-        checked: what `check` found; None: it was not asked.
-        problems: parts of the report that could not be made, and why.
+        checked: findings of `check`; None: `check` did not run.
+        problems: parts of the report that could not be made, with the reason.
     """
 
     name: str
@@ -82,11 +82,11 @@ class ReportFacts:
 
 
 def load_report(table: HudiTable, options: WriteOptions | None = None, *, checks: bool = True) -> ReportFacts:
-    """Looks at a table for a report. A part that cannot be read is named in `problems`, and the others are made.
+    """Gathers the facts of a report. If a part cannot be read, `problems` names it, and the other parts are made.
 
     Args:
-        options: of the sink: what is small, what the next clean takes.
-        checks: whether the table is checked, which reads footers.
+        options: options of the sink, for the size of small files and the rules of cleaning.
+        checks: whether to check the table, which reads footers.
     """
     options = options or WriteOptions()
     facts = ReportFacts(

@@ -1,4 +1,4 @@
-"""Facts -> one HTML page that stands alone (pure): no script, no font, no picture from elsewhere."""
+"""Facts -> one HTML page that stands alone (pure): no script, no font, no external picture."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -10,7 +10,7 @@ from table.inspect.report.facts import LARGEST_PARTITIONS, MOST_LISTED, ReportFa
 from table.inspect.words import age_text, size_text
 from table.services.check.finding import Severity
 
-_LONGEST = 300  # letters of a text that a table brings
+_LONGEST = 300  # most letters of a text from a table
 _WORDS = {Verdict.WELL: "well", Verdict.LOOK: "needs a look", Verdict.BROKEN: "broken"}
 _STYLE = """
 :root{--ink:#1b2430;--dim:#5c6b7d;--back:#f6f8fa;--card:#fff;--line:#d9e0e7;--a:#2f6fde;--b:#e08a1e;--c:#c2453d;
@@ -44,11 +44,11 @@ def report_page(facts: ReportFacts, made_at: str) -> str:
     """The page.
 
     Args:
-        facts: of a table.
+        facts: facts about a table.
         made_at: when the facts were gathered, as text.
 
     Returns:
-        HTML, as text; some hundred kilobytes at most, whatever the size of the table.
+        HTML, as text; a few hundred kilobytes at most, for a table of any size.
     """
     health = facts.health
     parts = [
@@ -75,7 +75,7 @@ def report_page(facts: ReportFacts, made_at: str) -> str:
 
 
 def _said(text: object) -> str:
-    """A text that a table brings: short, and without markup."""
+    """A text from a table, shortened, with markup escaped."""
     told = str(text)
     return escape(told if len(told) <= _LONGEST else told[: _LONGEST - 1] + "…")
 
@@ -143,7 +143,7 @@ def _commit_rows(facts: ReportFacts) -> str:
 
 
 def _services(facts: ReportFacts) -> str:
-    """How often each service ran, in words: a bar of no height would not be seen."""
+    """How often each service ran, in words, because a bar without height would be invisible."""
     counts: dict[str, int] = {}
     for row in facts.commits:
         if row.get("rows_added") is None:

@@ -1,7 +1,7 @@
 """Check: looks at a table twice, reports what both looks found, and repairs what is safe to repair.
 
-Without ``repair`` nothing is written, and writers may be at work: what only one look found is theirs. With it the
-check holds the table, so that no writer that knows leases is at work.
+Without ``repair`` nothing is written, and writers may be at work: a finding of only one look comes from their work.
+With ``repair`` the check holds the table, so that no writer that knows leases is at work.
 """
 
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ def _judge(look: Look) -> list[Finding]:
 
 
 def _find(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> tuple[Look, Sequence[Finding]]:
-    """The last look, and what both looks found; one look does where it finds nothing."""
+    """The last look, and what both looks found. One look is enough if it finds nothing."""
     look = take_look(table, holder, settings)
     found: Sequence[Finding] = _judge(look)
     if found:
@@ -95,7 +95,7 @@ def _repair(
 def settle(
     before: Sequence[Finding], between: Sequence[Finding], after: Sequence[Finding], problems: Problems
 ) -> list[Finding]:
-    """What became of each finding (pure): repaired is what a last look does not find any more.
+    """What became of each finding (pure): a finding is repaired if the last look does not find it any more.
 
     Args:
         before: what was found first.

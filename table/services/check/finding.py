@@ -85,7 +85,7 @@ class Finding:
 
     @property
     def key(self) -> tuple[Kind, str]:
-        """What is equal if two looks found the same thing."""
+        """Equal if two looks found the same thing."""
         return self.kind, self.where
 
     def to_json(self) -> dict[str, Any]:
@@ -147,6 +147,6 @@ def in_order(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def found_by_both(first: Sequence[Finding], second: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Findings of the second look that the first had, too: what a concurrent writer did between is no finding."""
+    """Findings of the second look that the first look had, too: work of a writer in between is no finding."""
     before = {finding.key for finding in first}
     return in_order([finding for finding in second if finding.key in before])

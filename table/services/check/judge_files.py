@@ -62,7 +62,7 @@ def judge_strays(look: Look) -> Iterator[Finding]:
 def _judge_unnamed(
     look: Look, folder: Folder, file: BaseFile, held: frozenset[str], inputs: frozenset[str]
 ) -> Finding | bool:
-    """The finding for a file that no active commit names; True where it is fine, False where nobody can tell."""
+    """The finding for a file that no active commit names; True where it is fine, False where no record tells."""
     time = file.instant_time
     if time in look.committed.times:
         commit = look.commits.get(time)
@@ -95,7 +95,7 @@ def _beside_commit(look: Look, folder: Folder, file: BaseFile, held: frozenset[s
 
 
 def _below_line(look: Look, file: BaseFile, held: frozenset[str]) -> Finding | bool:
-    """The finding for a file older than the line; True where its commit names it, False where nobody can tell."""
+    """The finding for a file older than the line; True where its commit names it, False where no record tells."""
     archive, time = look.archive, file.instant_time
     if file.path in archive.named:
         return True
@@ -155,7 +155,7 @@ def judge_order(look: Look) -> Iterator[Finding]:
 
 
 def judge_missing(look: Look) -> Iterator[Finding]:
-    """Newest versions that commits name and that are not there; files of savepoints that are not there."""
+    """Newest versions that commits name and that do not exist; files of savepoints that do not exist."""
     there = {path for folder in look.folders.values() for path in folder.paths}
     newest: dict[Group, tuple[str, str]] = dict(look.archive.newest)
     for time, commit in sorted(look.commits.items()):

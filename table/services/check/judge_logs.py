@@ -1,8 +1,8 @@
 """What one look says of the log files of a merge-on-read table (pure).
 
 On version 6 a block of a log file counts when its instant is completed, or older than the first completed write of the
-active timeline, unless a later block takes it back. The name of a log file says which slice it belongs to, and not who
-wrote it: a commit's write stats say that, and else its blocks do.
+active timeline, unless a later block takes it back. The name of a log file says which slice it belongs to, but not
+which instant wrote it: a commit's write stats say that, or else the blocks of the file.
 """
 
 from collections.abc import Iterator, Mapping
@@ -123,7 +123,7 @@ def _holds_the_only_copy(look: Look, log: LogFile, time: str) -> bool:
 
 
 def judge_missing_logs(look: Look, bases: Mapping[Group, str]) -> Iterator[Finding]:
-    """Log files that commits name, that readers of the newest snapshot need, and that are not there.
+    """Log files that commits name, that readers of the newest snapshot need, and that do not exist.
 
     Args:
         look: the table.

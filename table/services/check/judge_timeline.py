@@ -11,7 +11,7 @@ _NEXT_BATCH = "nothing: the next batch does it; or `hudistream check --repair`"
 
 
 def judge_timeline(look: Look) -> Iterator[Finding]:
-    """Instants that are stuck or do not hold together, leftovers of those that are over."""
+    """Instants that are stuck or do not hold together, and leftovers of ended instants."""
     for name, said in look.unreadable.items():
         yield Finding(
             Kind.UNREADABLE_TIMELINE, Severity.ERROR, name, said, Repair.REFUSED, "it cannot be made again", (
@@ -118,7 +118,7 @@ def judge_ends(look: Look) -> Iterator[Finding]:
             yield Finding(Kind.ENDED_END_RECORD, Severity.NOTE, where, text, Repair.POSSIBLE, advice=advice)
             continue
         if end.action not in WRITE_ACTIONS:
-            continue  # whether a rollback or a restore by hand was to be carried out
+            continue  # it decides whether a rollback or a restore by hand is carried out
         text = ""
         if not end.is_commit and end.time in completed and end.time not in look.undone:
             text = "it says rollback, and the instant is completed"
@@ -137,7 +137,7 @@ def judge_ends(look: Look) -> Iterator[Finding]:
 
 
 def judge_leftovers(look: Look) -> Iterator[Finding]:
-    """Markers, heartbeats, folders of waiting files, temporaries and leases of what is over."""
+    """Markers, heartbeats, folders of waiting files, temporaries and leases that ended instants and writers left."""
     left, pending = look.leftovers, look.pending
     for time, broken in left.markers.items():
         if broken:
@@ -163,7 +163,7 @@ def judge_leftovers(look: Look) -> Iterator[Finding]:
 
 
 def _may_be_ending(look: Look, time: str) -> bool:
-    """Whether a live writer may be about to sweep what that instant left."""
+    """Whether a live writer may be about to sweep the leftovers of that instant."""
     return look.holder.is_alive and time >= look.last_write
 
 
@@ -184,7 +184,7 @@ def _leftover(look: Look, kind: Kind, time: str, text: str, severity: Severity =
 
 
 def is_decided(look: Look, time: str) -> bool:
-    """Whether it is known which files of an instant that is over count."""
+    """Whether it is known which files of an ended instant count."""
     if time in look.committed.times:
         return time in look.commits and tells_all(look.commits[time])
     line = look.committed.first_time

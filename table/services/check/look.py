@@ -1,8 +1,8 @@
 """One look at a whole table: read once, judged by the modules beside this one.
 
 In memory are the names of the table's base files, the write stats of the active timeline, and one file of the
-archive at a time. What may be swept is listed first, then the data folders, the timeline last: the request of
-each file that was listed was there before the file was, so a timeline loaded later shows it.
+archive at a time. Leftovers that may be swept are listed first, then the data folders, the timeline last: an instant is
+requested before its files are written, so a timeline loaded later shows the request of each listed file.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -79,9 +79,9 @@ class Leftovers:
     """What writers leave below ``.hoodie`` while they write.
 
     Attributes:
-        markers: instant time -> what stands in the place of markers and is none.
+        markers: instant time -> files in the place of markers that are no markers.
         heartbeats: instants that have one.
-        staged: instants that have room for waiting files.
+        staged: instants that have a folder for waiting files.
         ends: end records, without content, by the name of their file.
         broken_ends: name -> what is wrong with it.
         temporaries: paths of half-written files that are old.
@@ -99,10 +99,10 @@ class Leftovers:
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds the table, before the check itself does.
+    """The holder of the table, before the check itself holds it.
 
     Attributes:
-        record: the lease; None where nobody ever held it.
+        record: the lease; None if no writer ever held it.
         is_alive: whether it counts.
     """
 
@@ -122,10 +122,11 @@ class Archive:
     Attributes:
         recorded: completed instants in it.
         times: completed writes in it.
-        silent: those of them whose metadata does not name all their files.
-        named: paths of files there are that they name.
-        newest: file group -> (time, path) of its newest version there.
-        logs: file group -> paths of log files that they name, but those below a newer version that was seen first.
+        silent: writes in `times` whose metadata does not name all their files.
+        named: paths of existing files that the archived writes name.
+        newest: file group -> (time, path) of its newest version in the archive.
+        logs: file group -> paths of log files that the archived writes name, without log files below a newer version
+            that was read first.
         replaced: file group -> the replace commit that replaced it.
         undone: instants that its rollbacks undid.
     """
@@ -203,7 +204,7 @@ class Look:
 
 
 def find_standing_holder(storage: Storage, settings: HeartbeatSettings) -> Holder:
-    """Who holds the table, and whether that counts; writes nothing."""
+    """The holder of the table, and whether it is alive. Writes nothing."""
     record = find_holder(storage)
     if record is None or record.is_released:
         return Holder(record)
@@ -212,10 +213,10 @@ def find_standing_holder(storage: Storage, settings: HeartbeatSettings) -> Holde
 
 
 def take_look(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> Look:
-    """Looks at the table; once more where commits were archived meanwhile, whose files would look like strays.
+    """Looks at the table. Looks again if commits were archived meanwhile: their files would look like strays.
 
     Args:
-        holder: of its lease, but for the check itself.
+        holder: the holder of the table's lease, other than the check itself.
         settings: when a heartbeat counts as expired.
 
     Raises:
@@ -307,9 +308,9 @@ def _find_clusterings(snapshot: Snapshot, notes: dict[str, str]) -> frozenset[st
 
 
 def _list_folders(storage: Storage, path: str) -> list[Folder]:
-    """Data folders that mean something, this one and below it; each is listed once.
+    """Folders with data files or a partition metadata file: this folder and the ones below it. Each is listed once.
 
-    The store itself is asked, not a listing: what no commit and no partition metadata file names is looked for, too.
+    The store itself is listed, because files that no commit and no partition metadata file names are looked for, too.
     """
     entries = storage.list_dir(path)
     files, logs = parse_data_files(path, entries)
@@ -389,9 +390,9 @@ def tells_all(metadata: CommitMetadata) -> bool:
 
 
 def _find_alive(storage: Storage, timeline: Timeline, holder: Holder, settings: HeartbeatSettings) -> frozenset[str]:
-    """Pending writes of writers that are alive: those that know leases live while they hold the table.
+    """Pending writes of writers that are alive. A writer that knows leases counts as alive while it holds the table.
 
-    Where several hold it, each has its heartbeat.
+    If several writers hold the table, the heartbeat of each one counts.
     """
     owner = holder.record.identity.owner if holder.is_alive and holder.record and holder.record.identity else None
     alive = set()

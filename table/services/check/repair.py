@@ -1,7 +1,8 @@
-"""What a check repairs: what is proven to belong to nothing, what has been decided, what can be made again.
+"""The repairs of a check: it deletes files that provably belong to nothing, carries out decided ends, and makes lost
+partition metadata files again.
 
 The caller holds the table. Every step can be repeated, and none depends on an earlier one: a repair that died is
-done again. Files are deleted one by one, each by its name, and only where two looks agree that nobody names it.
+done again. Files are deleted one by one, each by its name, and only where two looks agree that no commit names it.
 """
 
 from collections.abc import Callable, Sequence
@@ -77,7 +78,7 @@ def mend(
     """
     problems: Problems = {}
     possible = [finding for finding in found if finding.repair is Repair.POSSIBLE]
-    # strays first: no partition is made visible while one is in it
+    # strays first: no partition is made visible while a stray is in it
     for finding in sorted(possible, key=lambda finding: finding.kind not in STRAYS):
         problems |= _tried([finding], partial(_mend_one, table, look, finding))
     swept = [finding for finding in possible if finding.kind in (Kind.ENDED_HEARTBEAT, Kind.TEMPORARY_FILE)]
@@ -123,7 +124,7 @@ def _delete_stray(table: HudiTable, look: Look, path: str) -> None:
 
 
 def _sweep_markers(table: HudiTable, look: Look, time: str) -> None:
-    """Deletes markers of an instant that is over, and what they announce unless a commit names it."""
+    """Deletes markers of an ended instant, and the files that they announce, unless a commit names them."""
     if time in look.pending or not is_decided(look, time):
         return
     storage, commit = table.storage, look.commits.get(time)

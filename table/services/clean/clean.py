@@ -1,7 +1,7 @@
 """Cleaning: plan, request, execute, record (CleanPlanActionExecutor, CleanActionExecutor).
 
-A clean that was begun is finished from the plan in its own file, whoever began it; nothing is planned
-anew before. What it deletes is checked against a timeline loaded after the plan was durable: files of the
+A clean that was begun is finished from the plan in its own file, whichever writer began it. No new clean is planned
+before. The files that a clean deletes are checked against a timeline loaded after the plan was durable: files of the
 current snapshot and of savepoints stay, whatever a plan says (rules 1 and 10).
 """
 
@@ -53,7 +53,7 @@ def clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> lis
 
     Args:
         settings: the policy.
-        due: False: only what was begun is finished.
+        due: False: only cleans that were begun are finished.
 
     Returns:
         What each clean did; empty if nothing had to be deleted.
@@ -209,9 +209,10 @@ def _complete(table: HudiTable, begun: Instant, outcome: CleanMetadata) -> None:
 
 
 def _is_being_undone(timeline: Timeline) -> bool:
-    """Whether commits are being undone, so that what the plan takes for old may be current again (rule 10).
+    """Whether commits are being undone, so that versions which the plan takes for old may be current again (rule 10).
 
-    Whoever undoes one looks for cleans after its own plan is durable: of the two, one sees the other.
+    A process that undoes a commit looks for cleans after its own plan is durable. So either it sees the clean, or the
+    clean sees its plan.
     """
     return bool(timeline.pending_of(Action.RESTORE, Action.ROLLBACK))
 
@@ -219,12 +220,13 @@ def _is_being_undone(timeline: Timeline) -> bool:
 def _sort_out(
     snapshot: Snapshot, plan: CleanPlan, settings: CleanSettings
 ) -> tuple[dict[str, list[str]], dict[str, tuple[str, ...]], bool]:
-    """A plan's files by partition: those to be deleted, relative to the table, and those that must stay.
+    """A plan's files by partition: the files to be deleted, relative to the table, and the files that must stay.
 
     The third value says whether some are in the current snapshot: then commits that the plan was made from were undone.
 
-    Must stay, whoever made the plan: what is in the current snapshot (a commit was undone since, and what was old is
-    current again), what a savepoint or a pin holds that was made since, and what does not lie in the table.
+    These files must stay, whichever writer made the plan: files of the current snapshot (a commit was undone since, and
+    an old version is current again), files that a savepoint or a pin holds which was made since, and files outside of
+    the table.
     """
     storage = snapshot.storage
     held = load_savepointed(snapshot)

@@ -1,7 +1,7 @@
 """Removing the folders of partitions in which nothing is left (rule 2 of docs/concepts/safety.md).
 
-Only while no write is pending and none can begin: by the writer itself between two batches, or under
-the table's lease. A cleaner beside a batch never does: the batch may have just found the folder there.
+A folder is removed only while no write is pending and none can begin: by the writer itself between two batches, or
+under the table's lease. A cleaner beside a batch never removes one: the batch may have just found the folder there.
 """
 
 from collections.abc import Iterable
@@ -20,13 +20,14 @@ def remove_emptied_partitions(table: HudiTable, paths: Iterable[str]) -> tuple[s
 
     Args:
         table: the table; the caller holds its lease, and no write is pending.
-        paths: partition paths that a clean has emptied. One that holds files again stays; so does the table's root.
+        paths: partition paths that a clean has emptied. A partition that holds files again stays; so does the table's
+            root.
 
     Returns:
         Partition paths that are no partitions any more. Children of a partition keep its folder.
     """
     storage, removed = table.storage, []
-    there = table.store_listing  # what no commit names keeps a folder, too
+    there = table.store_listing  # a file that no commit names keeps a folder, too
     for path in sorted(filter(_is_place, set(paths)), key=len, reverse=True):
         entries = there.list_files(path) if path else []
         names = {entry.name for entry in entries if not entry.is_dir}
@@ -42,7 +43,7 @@ def remove_emptied_partitions(table: HudiTable, paths: Iterable[str]) -> tuple[s
 
 
 def _is_place(path: str) -> bool:
-    """Whether a partition path of a plan lies in the table; what does not is no partition that was emptied."""
+    """Whether a partition path of a plan lies in the table; a path outside of it is no emptied partition."""
     try:
         return bool(partition_of(path))
     except ValueError:

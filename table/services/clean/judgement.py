@@ -1,4 +1,4 @@
-"""What a clean would delete now: reads what a plan is made of, and lets the rules of `clean_plan` judge it."""
+"""Plans a clean: reads the facts that a plan is made from, and applies the rules of `plan` to them."""
 
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -53,13 +53,13 @@ class PartitionFates:
 
     @property
     def deleted(self) -> tuple[FileFate, ...]:
-        """Those that go."""
+        """The fates of the files that are deleted."""
         return tuple(fate for fate in self.fates if fate.deleted)
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a plan is made of, read once."""
+    """The facts that a plan is made from, read once."""
 
     snapshot: Snapshot
     settings: CleanSettings
@@ -74,7 +74,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class PinFacts:
-    """What is looked at again before files are deleted.
+    """The facts that are read again before files are deleted.
 
     Attributes:
         committed: which files count, those of replaced groups included.
@@ -90,7 +90,7 @@ class PinFacts:
 
     @staticmethod
     def load(snapshot: Snapshot, settings: CleanSettings) -> "PinFacts":
-        """As they are now: pins that were written since the plan are among them."""
+        """The facts as they are now, including pins that were written since the plan."""
         needs = replace(load_reader_needs(snapshot.table, settings), recent=None)
         if not needs.pins:
             return PinFacts(committed_instants(snapshot.timeline, {}), {}, needs, {})
@@ -99,7 +99,7 @@ class PinFacts:
 
 
 def plan_clean(snapshot: Snapshot, settings: CleanSettings, known: HeldPartitions | None = None) -> CleanPlan | None:
-    """What a clean would delete now; None where none is due, or nothing has to go.
+    """The plan of the files that a clean would delete now; None if no clean is due, or no file has to be deleted.
 
     Args:
         settings: the policy.
@@ -111,7 +111,7 @@ def plan_clean(snapshot: Snapshot, settings: CleanSettings, known: HeldPartition
     """
     held = known if known is not None else HeldPartitions()
     last = _load_last_clean(snapshot, held)
-    # before anything else is read: most batches of a sink that cleans rarely pay for no more
+    # before anything else is read: for most batches of a sink that cleans rarely, nothing more is read
     if not needs_cleaning(snapshot.timeline, last.plan.last_commit if last else None, settings):
         return None
     facts = _load_facts(snapshot, settings, last)
@@ -151,7 +151,7 @@ def plan_clean(snapshot: Snapshot, settings: CleanSettings, known: HeldPartition
 
 
 def judge_files(table: HudiTable, settings: CleanSettings) -> Iterator[PartitionFates]:
-    """For every file of the table what a clean would do with it now, and why; nothing is changed.
+    """Says for every file of the table what a clean would do with it now, and why. Nothing is changed.
 
     Yields:
         One partition after the other.
@@ -215,7 +215,7 @@ def _load_arrivals(snapshot: Snapshot) -> dict[str, str]:
 
 
 def _replaced_included(snapshot: Snapshot) -> CommittedInstants:
-    """Which files count: replaced groups are judged here, so none is left out."""
+    """Which files count. Replaced groups are judged here, so they are not left out."""
     return replace(snapshot.slicing, replaced={})
 
 
@@ -258,7 +258,7 @@ def _load_compacting(snapshot: Snapshot) -> dict[tuple[str, str], str]:
 
 
 def _choose_partitions(facts: Facts, held: HeldPartitions) -> tuple[list[str], list[str]]:
-    """Partitions to look at now (those that changed since the last clean, where it is known), and those for later."""
+    """Partitions to look at now (the ones that changed since the last clean, if known), and partitions for later."""
     settings, last, timeline = facts.settings, facts.last_clean, facts.snapshot.timeline
     if settings.policy != KEEP_LATEST_FILE_VERSIONS and facts.earliest is None:
         return [], []
@@ -278,7 +278,7 @@ def _choose_partitions(facts: Facts, held: HeldPartitions) -> tuple[list[str], l
         for instant in timeline.completed_writes:
             if since <= instant.time < until:
                 touched[instant.time] = {path for path, _ in facts.snapshot.commits.read(instant).file_groups}
-        # and what an earlier clean could not delete, or must not yet
+        # and partitions with files that an earlier clean could not delete, or must not delete yet
         again = {*last.plan.left, *(path for path, names in last.failed.items() if names), *facts.replaced}
         last_touched = {path: time for time in sorted(touched) for path in touched[time]}
         chosen = choose_incremental_paths(since, until, touched) | again

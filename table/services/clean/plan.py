@@ -28,12 +28,12 @@ class Lifetime:
 
     Attributes:
         since: instant of its slice.
-        superseded_at: instant of the next version, or of the commit that replaced the group, or the newest instant
-            when it became visible; None without one.
-        needed_until: readers of snapshots before this instant need it; None: readers of the newest one may.
+        superseded_at: instant of the next version, or of the commit that replaced the group; None without one.
+        needed_until: readers of snapshots before this instant time need the version; None: readers of the newest
+            snapshot may need it.
 
-    Both are instant times, or one with `~` behind it, which sorts after that instant and before the next: a write that
-    came late (`find_arrivals`) is missing from the snapshot of that instant, too.
+    A write that came late (`find_arrivals`) is also missing from the snapshot of the newest write that was visible
+    before it. For such a write, both are the bound just after that write (`just_after`).
     """
 
     since: str
@@ -67,13 +67,13 @@ class FileFate:
 
 @dataclass(frozen=True)
 class Protection:
-    """What no policy may touch.
+    """The files that no policy may delete.
 
     Attributes:
         savepointed: partition path -> names of files that a savepoint holds.
         compacting: (partition path, file id) -> base instant of the slice that a pending compaction reads.
-        compacted: instants of compactions, while a batch is under way: it may have begun before one was completed, and
-            read the slice that it folded.
+        compacted: instants of compactions, while a batch is under way: the batch may have begun before a compaction was
+            completed, and read the slice that the compaction folded.
         in_use: see `earliest_in_use`, where the policy counts versions.
         arrivals: see `find_arrivals`.
     """
@@ -131,31 +131,31 @@ def earliest_to_retain(timeline: Timeline, settings: CleanSettings, oldest_time:
 
 
 def earliest_in_use(timeline: Timeline) -> Instant | None:
-    """The commit from which the oldest batch under way may have begun; None where no batch is, or the table was empty.
+    """The commit that the oldest pending batch may have begun from; None without a batch or a commit before it.
 
-    The policy that counts versions knows no commit to retain, so it asks for this one. Hudi does not: there, a writer
-    beside a fast one loses the versions that it reads.
+    The policy that counts versions knows no commit to retain, so it retains this one. Hudi does not: there, a slow
+    writer beside a fast one loses the versions that it reads.
     """
     pending = timeline.pending_of(*WRITE_ACTIONS)
     return _last_before(timeline.writes_by_time, pending[0]) if pending else None
 
 
 def find_arrivals(completed: Mapping[str, int]) -> dict[str, str]:
-    """Writes that became visible behind others of later times: compactions above all, and batches of several writers.
+    """Writes that became visible after writes with later times: mostly compactions, and batches of several writers.
 
-    Policies count commits by their times, and what such a write superseded would be gone at once. So it counts from
-    the newest write that was visible before it.
+    Policies count commits by their times, so a version that such a write superseded would be deleted at once. So such a
+    write counts from the newest write that was visible before it.
 
     Args:
         completed: time of a completed write -> when it was completed: in timeline layout 1 by the store's clock, which
             wrote its file, in layout 2 as the file's name says. Any numbers that have this order.
 
     Returns:
-        Time of such a write -> time of the newest one that was there when it came.
+        Time of such a write -> time of the newest write that was visible before it.
     """
     found: dict[str, str] = {}
     newest = ""
-    # of what a store of whole seconds says to be of one moment, the order is that of the times
+    # a store that counts whole seconds shows one moment for several writes: their order is that of the instant times
     for time in sorted(completed, key=lambda time: (completed[time], time)):
         if newest > time:
             found[time] = newest
@@ -173,7 +173,7 @@ def choose_incremental_paths(since: str, until: str, touched: Mapping[str, Itera
 
     Args:
         since: earliest commit that the last clean retained.
-        until: the earliest that this one does.
+        until: earliest commit that this clean retains.
         touched: commit time -> partition paths it wrote or replaced.
     """
     return frozenset(path for time, paths in touched.items() if since <= time < until for path in paths)
@@ -232,15 +232,17 @@ def lifetimes(
 
 
 def _arrived(time: str | None, arrivals: Mapping[str, str] | None) -> str | None:
-    """The first instant time whose snapshot contains a write. A write that completed late is missing from the snapshot
-    of the newest write that started before it, too: the first one is the millisecond after that.
+    """The bound from which on snapshots contain a write.
+
+    A write that completed late is also missing from the snapshot of the newest write that was visible before it. So its
+    bound is just after that write.
     """
     late = (arrivals or {}).get(time) if time is not None else None
     return just_after(late) if late is not None else time
 
 
 def _superseded(times: Sequence[str], time: str, count: int, replaced_at: str | None) -> str | None:
-    """The instant at which a number of later versions were there; None where there are fewer."""
+    """The instant at which `count` later versions existed, or the group was replaced; None if neither happened."""
     later = sorted({other for other in times if other > time})
     ends = [replaced_at, later[count - 1] if len(later) >= count else None]
     return min((end for end in ends if end is not None), default=None)
@@ -325,7 +327,9 @@ def is_emptied(
     fates: Sequence[FileFate],
     earliest: Instant | None,
 ) -> bool:
-    """Whether nothing is left of a partition: nothing lives in it, nothing is being written, nobody may want it.
+    """Whether nothing is left of a partition.
+
+    It has no file group in sight, no file is being written into it, and no retained commit shows its replaced groups.
 
     Args:
         live_groups: file groups in sight.

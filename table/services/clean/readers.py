@@ -1,9 +1,9 @@
 """Old versions that stay for the sake of readers, within a bound (pure).
 
-A policy counts versions or commits; a reader needs time. So what a policy lets go may stay for two reasons. A reader
-has pinned a snapshot that shows the version. Or the version was superseded a moment ago, and a reader that pins nothing
-(another engine) may still hold it. Both end with time. Together they keep at most a share of what the partition holds:
-pinned snapshots come first, then the newest versions.
+A policy counts versions or commits; a reader needs time. So a version that a policy lets go may stay for two reasons. A
+reader has pinned a snapshot that shows the version. Or the version was superseded a moment ago, and a reader that pins
+nothing (another engine) may still read it. Both reasons end with time. Together they keep at most a share of the bytes
+of the partition: pinned snapshots come first, then the newest versions.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class ReaderNeeds:
     most_share: float = 1.0
 
     def reason(self, fate: FileFate) -> tuple[tuple[int, str], str] | None:
-        """For a version that the policy lets go: how much it matters, and why it should stay; None: it should not."""
+        """How much it matters that a version stays which the policy lets go, and why; None: it need not stay."""
         seen = fate.seen
         for time in self.pins:
             if seen.since <= time and (seen.needed_until is None or time < seen.needed_until):
@@ -59,9 +59,9 @@ def hold_for_readers(fates: Sequence[FileFate], needs: ReaderNeeds, current_byte
 
 
 class HeldPartitions:
-    """Partitions of which only held versions could go, and when it is worth looking at them again.
+    """Partitions whose only old versions are held for readers, and when it is worth looking at these partitions again.
 
-    A sink that lives long keeps one, so that it does not list each of them after each commit.
+    A long-lived sink keeps this object, so that it does not list each such partition after each commit.
 
     Attributes:
         last_clean: the last completed clean that was read; a completed clean does not change.
@@ -98,7 +98,9 @@ class HeldPartitions:
 
 
 def current_bytes_of(live: Sequence[FileGroup], replaced: Sequence[tuple[FileGroup, str]]) -> int:
-    """What a share of a partition is a share of: its current versions, or what one commit replaced, if that is more.
+    """The bytes that a share of a partition refers to: its current versions, or the versions that one commit replaced.
+
+    The larger number counts.
 
     Args:
         live: file groups in sight.

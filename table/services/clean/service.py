@@ -91,7 +91,7 @@ class CleaningService:
             )
 
     def plan(self, table: HudiTable) -> Snapshot | None:
-        """The table with the cleans that are to be carried out on its timeline: begun ones, else one that is due.
+        """The table with the cleans that are to be carried out on its timeline: begun cleans, else a due one.
 
         None where the sink leaves the execution to another job.
         """

@@ -15,7 +15,7 @@ class Cleaning(str, Enum):
 
     @property
     def trigger(self) -> Trigger:
-        """What that means for the end of a commit."""
+        """When the cleaning service runs after a commit."""
         triggers = {
             Cleaning.AT_CHECKPOINT: Trigger.BACKGROUND,
             Cleaning.INLINE: Trigger.INLINE,

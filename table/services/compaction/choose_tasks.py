@@ -1,4 +1,4 @@
-"""How many slices are compacted at a time where nobody says it: by the cores and the memory that are at hand."""
+"""How many slices are compacted at a time if no option says it: by the cores and the memory that are at hand."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ def choose_tasks(cores: int, memory_bytes: int | None, *, beside_batches: bool) 
 
     Args:
         cores: that the process may use.
-        memory_bytes: that it may still take; None: nobody knows.
+        memory_bytes: that it may still take; None: not known.
         beside_batches: whether the next batches are to find cores and memory, too: half of both is theirs.
     """
     share = 2 if beside_batches else 1

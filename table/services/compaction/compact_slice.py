@@ -1,6 +1,7 @@
 """One slice's base file and log files -> the base file of the slice to come (HoodieCompactor, HoodieMergeHandle).
 
-Log records that fit into memory change the base file as the records of an upsert do: what they leave alone is copied.
+Log records that fit into memory change the base file as the records of an upsert do: parts that they do not change are
+copied.
 """
 
 from dataclasses import replace

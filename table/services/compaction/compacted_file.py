@@ -64,7 +64,7 @@ class CompactedFile:
         """Rows as the file has them: they keep their commit times and sequence numbers.
 
         Args:
-            rows: all columns of the file but `SAME_IN_ALL_ROWS`, and maybe what says that a log record is a delete.
+            rows: all columns of the file but `SAME_IN_ALL_ROWS`, and maybe the column that marks deletes.
         """
         constants = dict(zip(SAME_IN_ALL_ROWS, (self.operation.partition_path, self.name), strict=True))
         schema, columns = file_schema(self.schema), []

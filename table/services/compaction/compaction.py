@@ -1,6 +1,7 @@
-"""Compactions are planned and requested (ScheduleCompactionActionExecutor); `execution` beside it carries them out.
+"""Plans and requests compactions (ScheduleCompactionActionExecutor); `execution` carries them out.
 
-A compaction is requested while nothing is being written: what is written from then on goes to the slices to come.
+A compaction is requested while nothing is being written: files that are written later belong to the slices that it
+makes.
 """
 
 from contextlib import ExitStack
@@ -49,7 +50,7 @@ def compact(
     Args:
         settings: which slices.
         base_file: how base files are encoded.
-        schedules: False: only what was requested is carried out.
+        schedules: False: only compactions that were requested are carried out.
 
     Returns:
         The completed compactions.
@@ -90,7 +91,7 @@ def request_compaction(table: HudiTable, settings: CompactionSettings) -> tuple[
 def _request_between_batches(
     table: HudiTable, settings: CompactionSettings, held: TableHeldError
 ) -> tuple[Instant, ...]:
-    """Requests a compaction beside the writer that holds the table. That one waits for the word on a provisional plan.
+    """Requests a compaction beside the writer that holds the table. That writer waits for the word on the plan.
 
     Raises:
         CommitConflictError: another command holds the table, or there was always a batch under way.
@@ -130,9 +131,9 @@ def schedule_compaction(
     Args:
         settings: when, and which slices.
         only_due: whether nothing is requested before it is due.
-        shared: whether others may be writing: then the plan is provisional until it is kept.
-        holder: who holds the table where the caller does not. A command that undoes commits takes it over first, so the
-            plan is kept only if the table is still held by that one.
+        shared: whether other writers may be writing: then the plan is provisional until it is kept.
+        holder: the holder of the table, if it is not the caller. A command that undoes commits takes the table over
+            first, so the plan is kept only if this holder still holds the table.
 
     Returns:
         The table, with the compactions on its timeline that are to be carried out.
@@ -165,7 +166,7 @@ def schedule_compaction(
             encode_compaction_plan(replace(plan, is_provisional=shared)),
         )
         try:
-            _check_nothing_pending(now)  # of the two, this and a write that was requested meanwhile, one sees the other
+            _check_nothing_pending(now)  # either this sees a write that was requested meanwhile, or the write sees this
             _check_nothing_written(timeline, now, instant)
             if shared:
                 _keep(table, instant, holder)
@@ -196,7 +197,7 @@ def _keep(table: HudiTable, compaction: Instant, holder: LeaseRecord | None) -> 
 
 
 def _check_nothing_written(planned_from: Timeline, now: Timeline, mine: Instant) -> None:
-    """Between the look and the request a writer that shares the table may have written, or planned the same."""
+    """Refuses a plan if a writer that shares the table committed, or planned a compaction, since the plan was made."""
     for other in now.pending_of(Action.COMPACTION, Action.LOG_COMPACTION):
         if other.time != mine.time:
             raise WriteConflictError(f"the compaction {other.time} was planned at the same time as {mine.time}")

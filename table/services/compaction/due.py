@@ -20,7 +20,7 @@ def make_due(commits: Sequence[Instant], settings: CompactionSettings) -> bool:
 def first_that_counts(timeline: Timeline, settings: CompactionSettings) -> str | None:
     """The first delta commit by which the next compaction is due, or will be (getOldestInstantToRetainForCompaction).
 
-    Older ones change nothing. Hudi counts commits alone; here it is the same where time counts.
+    Older delta commits change nothing. Hudi counts commits alone; here the same rule applies where time counts.
 
     Returns:
         Its time; None where there is no delta commit since the last compaction.

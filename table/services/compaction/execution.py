@@ -1,7 +1,7 @@
-"""Compactions are carried out: each from the plan in its own file, by each process that finds it.
+"""Carries out compactions: each from the plan in its own file, by each process that finds it.
 
-Each attempt has files of its own, and the end record says whose are committed. So a compaction that failed needs no
-rollback (RunCompactionActionExecutor).
+Each attempt has files of its own, and the end record says which attempt's files are committed. So a compaction that
+failed needs no rollback (RunCompactionActionExecutor).
 """
 
 from functools import partial
@@ -51,9 +51,9 @@ def carry_out_compactions(
     Args:
         snapshot: the table, as `schedule_compaction` returned it.
         base_file: how base files are encoded.
-        runner: who compacts.
-        beside_others: whether another engine may be writing: what it planned is left to it for an hour. Two engines
-            that carry out one compaction delete each other's files.
+        runner: runs the compaction of the slices.
+        beside_others: whether another engine may be writing: a compaction that it planned is left to it for an hour.
+            Two engines that carry out one compaction delete each other's files.
 
     Returns:
         The completed ones.
@@ -79,12 +79,12 @@ def _is_left_to_others(table: HudiTable, pending: Instant) -> bool:
 def execute_compaction(
     table: HudiTable, pending: Instant, base_file: BaseFileSettings, runner: CompactionRunner = LOCALLY
 ) -> Instant:
-    """Carries out one compaction. Can be repeated, and by several at once.
+    """Carries out one compaction. Can be repeated, also by several processes at once.
 
     Args:
         pending: requested or inflight.
         base_file: how base files are encoded.
-        runner: who compacts.
+        runner: runs the compaction of the slices.
 
     Raises:
         CommitConflictError: it was withdrawn meanwhile.
@@ -114,7 +114,7 @@ def execute_compaction(
 
 
 def _yield_to(snapshot: Snapshot, done: Instant) -> Instant:
-    """Takes a compaction as another process, or another engine, has completed it; files of this attempt go."""
+    """Takes a compaction as another process, or another engine, has completed it. Deletes the files of this attempt."""
     storage, stats = snapshot.storage, snapshot.commits.read(done).stats
     storage.fence(done.time)
     delete_strays(storage, done.time, frozenset(stat.path for stat in stats))
@@ -125,7 +125,7 @@ def _yield_to(snapshot: Snapshot, done: Instant) -> Instant:
 def _written(
     table: HudiTable, pending: Instant, base_file: BaseFileSettings, runner: CompactionRunner
 ) -> CommitMetadata:
-    """What the commit is to hold; its files are there when this returns."""
+    """Writes the base files. Returns the metadata of the commit."""
     storage, snapshot = table.storage, Snapshot.load(table)
     request = pending.at(State.REQUESTED)
     plan = decode_compaction_plan(read_instant(storage, request), request.file_name)
@@ -164,7 +164,7 @@ def _compact_numbered(
 
 
 def _check_not_undone(table: HudiTable, pending: Instant, end: EndRecord | None) -> None:
-    """Looks whether the compaction was undone; then what this attempt may have put on the timeline goes.
+    """Looks whether the compaction was undone. If so, deletes the instant files that this attempt may have created.
 
     Raises:
         CommitConflictError: it was.
@@ -184,13 +184,13 @@ def _check_is_wanted(found: Instant | None, time: str) -> None:
 
 
 def _check_is_whole(table: HudiTable, written: CommitMetadata, time: str) -> None:
-    """Looks whether every file is there, where another engine may write: it begins a pending compaction anew.
+    """Looks whether every file exists, if another engine may write: it may begin a pending compaction anew.
 
-    Hudi deletes the files of earlier attempts first, those of other engines, too
+    Hudi then deletes the files of earlier attempts first, also those of other engines
     (HoodieTable.rollbackInflightCompaction).
 
     Raises:
-        CommitConflictError: one is gone.
+        CommitConflictError: a file is gone.
     """
     if table.lock is NO_LOCK:
         return

@@ -15,7 +15,8 @@ _MB = 1024 * 1024
 def commits_since_compaction(timeline: Timeline) -> tuple[Instant, ...]:
     """Completed delta commits after the last completed compaction (CompactionUtils).
 
-    After it is what was completed since it was requested: in timeline layout 2 that may have been requested before.
+    A delta commit comes after the compaction if it was completed since the compaction was requested. In timeline layout
+    2 the delta commit itself may have been requested before.
     """
     last = max((instant.time for instant in timeline.completed_of(Action.COMMIT)), default="")
     since = timeline.layout.visible_since
@@ -58,7 +59,7 @@ def plan_compaction(groups: Iterable[FileGroup], settings: CompactionSettings) -
 
 
 def _ordered(found: Sequence[CompactionOperation], settings: CompactionSettings) -> Sequence[CompactionOperation]:
-    """Those above the bound of the strategy, the largest first; BOUNDED_IO leaves them as they are."""
+    """The operations above the bound of the strategy, the largest first; BOUNDED_IO leaves all as they are."""
     bounds = {
         CompactionStrategy.LOG_FILE_SIZE: ("TOTAL_LOG_FILES_SIZE", settings.log_bytes),
         CompactionStrategy.LOG_FILE_NUM: ("TOTAL_LOG_FILES", settings.log_files),
@@ -70,7 +71,7 @@ def _ordered(found: Sequence[CompactionOperation], settings: CompactionSettings)
 
 
 def _within_io(found: Iterable[CompactionOperation], target_io_mb: int) -> Iterator[CompactionOperation]:
-    """The first ones, at least one, until the next would go beyond the bound (BoundedIOCompactionStrategy)."""
+    """The first operations, at least one, until the next would go beyond the bound (BoundedIOCompactionStrategy)."""
     left_mb = float(target_io_mb)
     for number, one in enumerate(found):
         left_mb -= one.metrics["TOTAL_IO_MB"]
@@ -80,7 +81,7 @@ def _within_io(found: Iterable[CompactionOperation], target_io_mb: int) -> Itera
 
 
 def _newest_days(found: Sequence[CompactionOperation], days: int) -> list[CompactionOperation]:
-    """Those of the newest partitions by name, the newest first (DayBasedCompactionStrategy)."""
+    """The operations of the newest partitions by name, the newest first (DayBasedCompactionStrategy)."""
     paths = sorted({one.partition_path for one in found}, reverse=True)[:days]
     return [one for path in paths for one in found if one.partition_path == path]
 

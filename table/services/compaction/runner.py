@@ -1,4 +1,4 @@
-"""Who compacts the slices of a plan: threads of this process, or workers elsewhere where the plan is large."""
+"""Runs the compaction of a plan's slices: in threads of this process, or on other machines if the plan is large."""
 
 from dataclasses import dataclass
 
@@ -12,12 +12,12 @@ from table.timeline.metadata.compaction import CompactionPlan
 
 @dataclass(frozen=True)
 class CompactionRunner:
-    """Who compacts.
+    """Runs the compaction of slices.
 
     Attributes:
         tasks: slices at a time in this process.
-        elsewhere: has slices compacted elsewhere; None: there is nobody.
-        elsewhere_from_mb: MB that a plan reads from which it is carried out there.
+        elsewhere: has slices compacted on other machines; None: there are none.
+        elsewhere_from_mb: a plan that reads at least so many MB is carried out there.
     """
 
     tasks: int = 1
@@ -28,12 +28,12 @@ class CompactionRunner:
     def of(
         cls, settings: CompactionSettings, elsewhere: Spread | None = None, *, beside_batches: bool = False
     ) -> "CompactionRunner":
-        """Who compacts by these settings.
+        """The runner for these settings.
 
         Args:
-            settings: how many slices at a time, and from how many MB elsewhere.
-            elsewhere: has slices compacted elsewhere; None: there is nobody.
-            beside_batches: whether batches are written meanwhile by this process.
+            settings: how many slices at a time, and from how many MB on other machines.
+            elsewhere: has slices compacted on other machines; None: there are none.
+            beside_batches: whether this process writes batches meanwhile.
         """
         chosen = choose_tasks(cores_at_hand(), memory_at_hand(), beside_batches=beside_batches)
         return cls(settings.tasks or chosen, elsewhere, settings.executors_from_mb)

@@ -26,8 +26,8 @@ class CompactionService:
     Attributes:
         settings: when, and which slices.
         base_file: how base files are encoded.
-        on_failure: as of cleaning: one option speaks of all services.
-        shared: whether others may write the table at the same time.
+        on_failure: as for cleaning: one option covers all services.
+        shared: whether other writers may write the table at the same time.
     """
 
     settings: CompactionSettings
@@ -64,7 +64,7 @@ class CompactionService:
         return snapshot if self.settings.executes and snapshot.timeline.pending_of(Action.COMPACTION) else None
 
     def execute(self, table: HudiTable, plan: Snapshot, spread: Spread | None = None) -> ServiceOutcome:
-        """Carries them out: large ones elsewhere, if somebody is there."""
+        """Carries them out: large ones on other machines, if there are any."""
         runner = CompactionRunner.of(self.settings, spread, beside_batches=not self.settings.inline)
         is_shared = table.lock is not NO_LOCK
         done = carry_out_compactions(plan, self.base_file, runner, beside_others=is_shared)

@@ -50,9 +50,9 @@ log = get_logger("hudistream.conversion")
 def convert_table(table: HudiTable, to: int, heartbeat: HeartbeatSettings | None = None) -> HudiTable:
     """Gives a table another version. Holds it meanwhile; no other engine may write it.
 
-    What dead writers left is ended first. A metadata table is dropped. Of a merge-on-read table all log files are
-    folded into base files. On the way to version 6 a clean deletes superseded versions of files, because the names of
-    log files mean something else there. A conversion that died is finished by another one.
+    First the pending writes of dead writers are ended. A metadata table is dropped. Of a merge-on-read table all log
+    files are folded into base files. On the way to version 6 a clean deletes superseded versions of files, because the
+    names of log files mean something else there. If a conversion dies, the next one finishes it.
 
     Args:
         to: 6, 8 or 9.
@@ -134,7 +134,7 @@ def _check_no_logs(table: HudiTable) -> None:
 
 
 def _copy_timeline(table: HudiTable, target: TimelineLayout) -> None:
-    """Every file of the active timeline, in the target's names and encodings; completed ones last, in their order."""
+    """Copies the active timeline in the target's names and encodings; completed files last, in their order."""
     storage, snapshot = table.storage, Snapshot.load(table)
     completed = _completions(snapshot)
     pending = sorted(file for file in snapshot.timeline.files if file.state is not State.COMPLETED)
@@ -157,7 +157,7 @@ def _completions(snapshot: Snapshot) -> dict[Instant, str]:
 
 
 def _copy_archive(table: HudiTable, target: TimelineLayout, written: Mapping[str, str]) -> None:
-    """What the archive holds, file by file, without what it holds twice."""
+    """Copies the archive, file by file. A file that the archive holds twice is copied once."""
     source = table.archived_timeline
     folder = written["hoodie.timeline.history.path" if target.version > 1 else "hoodie.archivelog.folder"]
     copy = target.open_archive(table.storage, folder)
@@ -176,7 +176,7 @@ def _copy_archive(table: HudiTable, target: TimelineLayout, written: Mapping[str
 
 
 def _delete_remains(table: HudiTable) -> None:
-    """Deletes what a conversion that died, or was just done, left of the layout that the table does not have."""
+    """Deletes files of the layout that the table does not have: a conversion left them when it died or was done."""
     storage = table.storage
     if not table.layout.completes_in_order:
         storage.delete_metafolder(join(METAFOLDER, "timeline"))

@@ -13,7 +13,7 @@ def failing_at(
     """Errors that pass through say where they happened.
 
     An error of hudistream keeps its class and what an inner block attached already. A file that does not exist any more
-    becomes a `CommitConflictError`: the batch was planned from it, and is to be planned anew. Any other error becomes a
+    becomes a `WriteConflictError`: the batch was planned from it, and is to be planned anew. Any other error becomes a
     `TaskFailedError` with the original as its cause.
 
     Args:

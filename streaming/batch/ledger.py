@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from table.errors import BatchOrderError
+from table.errors import BatchOrderError, WriteConflictError
 from table.snapshot import Snapshot
 from table.timeline.end_record import find_end
 from table.timeline.instant import WRITE_ACTIONS, Action
@@ -79,7 +79,7 @@ class BatchLedger:
         A gap alone proves nothing: a batch without rows leaves no commit.
 
         Raises:
-            CommitConflictError: the message names the batches and both remedies.
+            BatchOrderError: the message names the batches and both remedies.
         """
         known = -1 if last is None else last.batch_id
         if batch_id <= known + 1:
@@ -104,11 +104,11 @@ class BatchLedger:
         """Refuses a batch that another process of the same sink committed since this process looked.
 
         Raises:
-            CommitConflictError: names the batch. If the caller runs the batch again, it is found committed.
+            WriteConflictError: names the batch. If the caller runs the batch again, it is found committed.
         """
         last = self.find_last_batch(snapshot, sink_id)
         if last is not None and last.batch_id >= batch_id:
-            raise BatchOrderError(
+            raise WriteConflictError(
                 f"batch {last.batch_id} of sink {sink_id!r} was committed by another process while batch {batch_id} "
                 "ran: each stream needs its own hoodie.datasource.write.streaming.checkpoint.identifier"
             )

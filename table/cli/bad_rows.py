@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from table.cli.arguments import add_command, add_format, at_least_one, load_storage_options
 from table.cli.output import say, say_json
@@ -53,5 +54,5 @@ def _in_words(row: dict[str, Any]) -> str:
 
 
 def _shown(rows: pa.Table, reason: str, most: int) -> list[dict[str, Any]]:
-    found = rows.filter(pa.compute.equal(rows.column(REASON), reason)).slice(0, most)
+    found = rows.filter(pc.equal(rows.column(REASON), reason)).slice(0, most)
     return [{name: json_value(value) for name, value in row.items() if name != REPLAYED} for row in found.to_pylist()]

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from table.errors import CorruptFileError
@@ -55,7 +56,7 @@ def read_bad_rows(
         told = [(REASON, pa.string()), (FILE, pa.string()), (ROW, pa.int64()), (REPLAYED, pa.bool_())]
         return pa.schema(told).empty_table()
     rows = pa.concat_tables(found, promote_options="permissive")
-    return rows if replayed else rows.filter(pa.compute.invert(rows.column(REPLAYED)))
+    return rows if replayed else rows.filter(pc.invert(rows.column(REPLAYED)))
 
 
 def find_replayed(table: HudiTable, storage: Storage) -> frozenset[RowId]:

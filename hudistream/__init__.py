@@ -19,7 +19,9 @@ if TYPE_CHECKING:
         RowCount,
         Unique,
         UpkeepSummary,
+        debezium,
         read_hudi,
+        starting_offsets,
         write_hudi,
     )
     from table import (
@@ -158,6 +160,7 @@ __all__ = [
     "compact",
     "create_savepoint",
     "create_table",
+    "debezium",
     "delete_savepoint",
     "list_options",
     "parse_options",
@@ -167,5 +170,6 @@ __all__ = [
     "restore_to_savepoint",
     "roll_back",
     "scan_hudi",
+    "starting_offsets",
     "write_hudi",
 ]

@@ -24,7 +24,9 @@ _STREAMING = frozenset(
         "RowCount",
         "Unique",
         "UpkeepSummary",
+        "debezium",
         "read_hudi",
+        "starting_offsets",
         "write_hudi",
     }
 )

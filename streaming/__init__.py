@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from streaming.batch.failed_batch import FailedBatch
     from streaming.batch.summary import BatchSummary
     from streaming.batch.upkeep_summary import UpkeepSummary
+    from streaming.kafka import starting_offsets
     from streaming.metrics import PrometheusMetrics
     from streaming.sink import HudiSink
+    from streaming.spark.debezium import debezium
     from streaming.spark.read_hudi import read_hudi
     from streaming.validators import NullShare, PendingBatch, RowCount, Unique
 
@@ -27,7 +29,9 @@ _MODULES = {
     "RowCount": "streaming.validators",
     "Unique": "streaming.validators",
     "UpkeepSummary": "streaming.batch.upkeep_summary",
+    "debezium": "streaming.spark.debezium",
     "read_hudi": "streaming.spark.read_hudi",
+    "starting_offsets": "streaming.kafka",
     "write_hudi": "streaming.arrow_sink",
 }
 
@@ -42,7 +46,9 @@ __all__ = [
     "RowCount",
     "Unique",
     "UpkeepSummary",
+    "debezium",
     "read_hudi",
+    "starting_offsets",
     "write_hudi",
 ]
 

@@ -77,7 +77,7 @@ class HudiSink(TableSink):
                     f"a batch cannot be written without PySpark ({error}): install the extra `spark` of hudistream, or "
                     "run where Spark brings it"
                 ) from error
-            self._engine = SparkEngine(self._options)
+            self._engine = SparkEngine(self._options, self._storage_options)
             self._writer.lease.is_over = self._engine.is_over
         return self._engine
 

@@ -15,6 +15,7 @@ from table import hudi_table
 from table.catalog.connect import connect
 from table.catalog.sync import SyncReport, sync_table
 from table.config.table_config import TableConfig
+from table.inspect.checkpoints import load_checkpoints
 from table.inspect.contents import load_files, load_history, load_partitions
 from table.inspect.health import Health, load_health
 from table.options.catalog_settings import CatalogSettings
@@ -121,6 +122,17 @@ class HudiTable(hudi_table.HudiTable):
             InvalidConfigError: there is no such snapshot.
         """
         return load_files(self, as_of)
+
+    def checkpoints(self) -> pa.Table:
+        """The streams that write the table: the last batch of each, and where its sources stood after it.
+
+        Returns:
+            Columns ``sink``, ``batch_id``, ``query_id``, ``operation``, ``epoch``, ``positions`` (list of JSON texts).
+
+        Raises:
+            CorruptFileError: a commit or the archive is damaged.
+        """
+        return load_checkpoints(self)
 
     def health(self) -> Health:
         """How well the table is, as ``hudistream health`` says it, by the default options. Nothing is changed.

@@ -1,16 +1,20 @@
 """Checks, before anything is written, which writer a batch belongs to and whether it was committed already."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from streaming.batch.ledger import BatchLedger
 from streaming.batch.workers import Batch
 from table.errors import BatchOrderError, InvalidConfigError
+from table.log import get_logger
+from table.options.operation import Operation
 from table.options.write_groups import DEFAULT_SINK_ID
 from table.options.write_options import WriteOptions
 from table.snapshot import Snapshot
-from table.transaction.checkpoint import Verdict, already_committed
+from table.transaction.checkpoint import CommittedBatch, Verdict, already_committed
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import Lease
+
+log = get_logger("hudistream.sink")
 
 
 def check_name(options: WriteOptions, batch: Batch) -> None:
@@ -35,10 +39,43 @@ def check_name(options: WriteOptions, batch: Batch) -> None:
         )
 
 
-def find_writer(
-    ledger: BatchLedger, snapshot: Snapshot, batch: Batch, who: tuple[WriterIdentity, Lease]
-) -> WriterIdentity | None:
-    """The identity of the batch's writer; None where the batch was committed before.
+@dataclass(frozen=True)
+class Turn:
+    """A batch that is to be written.
+
+    Attributes:
+        identity: its writer.
+        entry: what its commit will record about it; None outside a stream.
+    """
+
+    identity: WriterIdentity
+    entry: CommittedBatch | None
+
+    def build_entry(self, query_id: str | None, operation: Operation) -> CommittedBatch | None:
+        """What the commit records about the batch; None outside a stream.
+
+        Args:
+            query_id: the query whose rows the tasks wrote; None where they cannot know. It counts more than the id that
+                was loaded before, which may be of another query.
+            operation: of the batch.
+
+        Raises:
+            InvalidConfigError: the positions come from the checkpoint of another query.
+        """
+        entry = self.entry
+        if entry is None:
+            return None
+        if entry.positions and query_id not in (None, entry.query_id):
+            raise InvalidConfigError(
+                f"hudistream.checkpoint.location is the checkpoint of the query {entry.query_id}, and batch "
+                f"{entry.batch_id} is of the query {query_id}: give the checkpointLocation of the query that this sink "
+                "belongs to; nothing of the batch is visible"
+            )
+        return replace(entry, query_id=query_id or entry.query_id, operation=operation.hudi_name)
+
+
+def find_turn(ledger: BatchLedger, snapshot: Snapshot, batch: Batch, who: tuple[WriterIdentity, Lease]) -> Turn | None:
+    """The batch as it is to be written; None where it was committed before.
 
     Before a batch is skipped or refused because of its query id, the query id is loaded again.
 
@@ -49,27 +86,48 @@ def find_writer(
         who: the writer as it was known, and its hold on the table.
 
     Raises:
-        CommitConflictError: the batch id is lower than the last committed one, or equal but of another query.
+        BatchOrderError: the batch id is lower than the last committed one, or equal but of another query; or its query
+            does not go on where the last one ended.
     """
     identity, lease = who
+    if batch.batch_id is None:
+        return Turn(identity, None)
     try:
-        committed = _is_committed(ledger, snapshot, batch.batch_id, identity)
+        entry = _find_entry(ledger, snapshot, batch, identity)
     except BatchOrderError:
-        committed = True
+        entry = None
         if batch.ask_query_id is None:
             raise
-    if committed and batch.ask_query_id is not None:
+    if entry is None and batch.ask_query_id is not None:
         identity = replace(identity, query_id=batch.ask_query_id())
         lease.hold(identity)
-        committed = _is_committed(ledger, snapshot, batch.batch_id, identity)
-    return None if committed else identity
+        entry = _find_entry(ledger, snapshot, batch, identity)
+    if entry is None:
+        return None
+    end = None if batch.positions is None else batch.positions.load_end()
+    return Turn(identity, replace(entry, positions=end or ()))
 
 
-def _is_committed(ledger: BatchLedger, snapshot: Snapshot, batch_id: int | None, identity: WriterIdentity) -> bool:
-    if batch_id is None:
-        return False
+def _find_entry(
+    ledger: BatchLedger, snapshot: Snapshot, batch: Batch, identity: WriterIdentity
+) -> CommittedBatch | None:
+    """What a commit of this batch records; None where the batch was committed before."""
+    if batch.batch_id is None:
+        return None
     last = ledger.find_last_batch(snapshot, identity.sink_id)
-    if already_committed(last, batch_id, identity.query_id, identity.sink_id) is Verdict.SKIP:
-        return True
-    ledger.check_gap(snapshot, last, identity.sink_id, batch_id)
-    return False
+    load_start = None if batch.positions is None else batch.positions.load_start
+    verdict = already_committed(last, batch.batch_id, identity.query_id, identity.sink_id, load_start)
+    if verdict is Verdict.SKIP:
+        return None
+    entry = CommittedBatch(batch.batch_id, identity.query_id, epoch=0 if last is None else last.epoch)
+    if verdict is Verdict.CONTINUE:
+        log.info(
+            "query_continued",
+            table=snapshot.storage.base_uri,
+            sink_id=identity.sink_id,
+            query_id=identity.query_id,
+            before=None if last is None else last.query_id,
+        )
+        return replace(entry, epoch=entry.epoch + 1)
+    ledger.check_gap(snapshot, last, identity.sink_id, batch.batch_id)
+    return entry

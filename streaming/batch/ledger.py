@@ -16,6 +16,7 @@ from table.transaction.checkpoint import (
     next_checkpoints,
 )
 from table.transaction.commit_facts import load_rolled_back_time
+from table.transaction.positions import encode_streamer
 
 
 class BatchLedger:
@@ -100,16 +101,16 @@ class BatchLedger:
                     "hoodie.datasource.write.streaming.checkpoint.identifier"
                 )
 
-    def check_is_next(self, snapshot: Snapshot, sink_id: str, batch_id: int) -> None:
+    def check_is_next(self, snapshot: Snapshot, sink_id: str, batch: CommittedBatch) -> None:
         """Refuses a batch that another process of the same sink committed since this process looked.
 
         Raises:
             WriteConflictError: names the batch. If the caller runs the batch again, it is found committed.
         """
         last = self.find_last_batch(snapshot, sink_id)
-        if last is not None and last.batch_id >= batch_id:
+        if last is not None and last.order >= batch.order:
             raise WriteConflictError(
-                f"batch {last.batch_id} of sink {sink_id!r} was committed by another process while batch {batch_id} "
+                f"batch {last.batch_id} of sink {sink_id!r} was committed by another process while {batch.batch_id} "
                 "ran: each stream needs its own hoodie.datasource.write.streaming.checkpoint.identifier"
             )
 
@@ -119,4 +120,6 @@ class BatchLedger:
         carried = {**self._retired, **active}
         if batch is None:
             return encode_checkpoints(carried) if carried else {}
-        return {**encode_checkpoints(next_checkpoints(carried, sink_id, batch)), SINK_KEY: sink_id}
+        known = {**encode_checkpoints(next_checkpoints(carried, sink_id, batch)), SINK_KEY: sink_id}
+        is_alone = not any(other.positions for name, other in carried.items() if name != sink_id)
+        return {**known, **(encode_streamer(batch.positions, snapshot.config.version) if is_alone else {})}

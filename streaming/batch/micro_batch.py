@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from streaming.batch.agreement import Agreement, agree
 from streaming.batch.bad_rows import check_bad_rows
-from streaming.batch.exactly_once import check_name, find_writer
+from streaming.batch.exactly_once import Turn, check_name, find_turn
 from streaming.batch.failed_batch import BatchProgress
 from streaming.batch.ledger import BatchLedger
 from streaming.batch.marker_cleanup import MarkerCleanup
@@ -53,7 +53,6 @@ from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.commit_cache import CommitCache
 from table.timeline.metadata.commit import CommitMetadata
-from table.transaction.checkpoint import CommittedBatch
 from table.transaction.commit import (
     begin_commit,
     complete_commit,
@@ -79,7 +78,7 @@ class BatchJob:
     Attributes:
         batch_id: Spark's id, or None.
         options: how it is written.
-        identity: the writer.
+        turn: its writer, and what its commit records about it.
         agreed: schema, keys and profile.
         leaving: partition paths that the batch deletes; None where it writes rows.
         pending: the commit.
@@ -88,7 +87,7 @@ class BatchJob:
 
     batch_id: int | None
     options: WriteOptions
-    identity: WriterIdentity
+    turn: Turn
     agreed: Agreement
     leaving: tuple[str, ...] | None
     pending: PendingCommit
@@ -202,12 +201,12 @@ class MicroBatchWriter:
         self.lease.wait_for_turn()
         # Recovery first: it finishes decided instants, and the ledger must see the result.
         snapshot = self._recovery.run(table, identity, self.lease, self.services)
-        writer = find_writer(self._ledger, snapshot, batch, (identity, self.lease))
-        if writer is None:
+        turn = find_turn(self._ledger, snapshot, batch, (identity, self.lease))
+        if turn is None:
             log.info("batch_skipped", table=self.table, batch_id=batch.batch_id, sink_id=identity.sink_id)
             return BatchSummary(self.table, batch.batch_id, None, skipped=True)
         self.progress.is_new = True
-        job = self._begin(snapshot, batch, options, writer)
+        job = self._begin(snapshot, batch, options, turn)
         self.progress.instant_time = job.pending.time
         timing.end("prepare")
         result = self._write_and_commit(job, batch.workers, timing)
@@ -277,8 +276,9 @@ class MicroBatchWriter:
     def _table_key(self, table: HudiTable) -> str:
         return table_key(self.table, table.config.name)
 
-    def _begin(self, snapshot: Snapshot, batch: Batch, options: WriteOptions, identity: WriterIdentity) -> BatchJob:
+    def _begin(self, snapshot: Snapshot, batch: Batch, options: WriteOptions, turn: Turn) -> BatchJob:
         """Agrees with the table about the batch, then begins its commit and plans its tasks."""
+        identity = turn.identity
         columns, profiles = batch.workers.schema, self._profiles_for(options)
         agreed = agree(options, snapshot, columns, profiles)  # raises the errors of the batch before any request
         leaving = _find_leaving(options, snapshot, agreed.keys, batch.workers)
@@ -302,7 +302,7 @@ class MicroBatchWriter:
             key = self._table_key(snapshot.table)
             aside = Quarantine(self._quarantine, key, pending.time, batch.batch_id, identity.sink_id, now_us())
             plan = replace(plan, quarantine=aside)
-        return BatchJob(batch.batch_id, options, identity, agreed, leaving, pending, plan)
+        return BatchJob(batch.batch_id, options, turn, agreed, leaving, pending, plan)
 
     def _look_around(self, options: WriteOptions, pending: PendingCommit, profile: WriteProfile) -> Scene:
         snapshot = pending.seen
@@ -336,14 +336,13 @@ class MicroBatchWriter:
         if refusal is not None:
             raise BatchRefusedError(f"batch {job.batch_id} was refused by {refusal}; nothing of it is visible")
 
+        sink_id = job.turn.identity.sink_id
+        entry = job.turn.build_entry(result.query_id, job.options.effective_operation)
+
         def build_extra(now: Snapshot) -> Mapping[str, str]:
-            # use the query id that the tasks saw: the id that was loaded earlier may be of another query
-            who = replace(job.identity, query_id=result.query_id or job.identity.query_id)
-            if job.batch_id is not None and self.lease.is_shared:
-                self._ledger.check_is_next(now, who.sink_id, job.batch_id)
-            operation = job.options.effective_operation.hudi_name
-            mine = None if job.batch_id is None else CommittedBatch(job.batch_id, who.query_id, operation=operation)
-            known = self._ledger.build_extra(now, who.sink_id, mine)
+            if entry is not None and self.lease.is_shared:
+                self._ledger.check_is_next(now, sink_id, entry)
+            known = self._ledger.build_extra(now, sink_id, entry)
             return {**known, **encode_extra(result.quarantined)}
 
         schema_text = schema_json(job.agreed.schema, job.table.config.name)

@@ -11,6 +11,7 @@ from streaming.plan.task_result import TaskResult
 from table.keys.keygen import KeyExpressions
 from table.options.operation import Operation
 from table.services.service import Spread
+from table.transaction.positions import Positions
 
 
 class Workers(Protocol):
@@ -46,6 +47,16 @@ class Workers(Protocol):
         """The partition paths of the rows, each once."""
 
 
+class BatchPositions(Protocol):
+    """Where the sources of a streaming query stand around one batch. None: it cannot be found out."""
+
+    def load_start(self) -> Positions | None:
+        """Before the batch."""
+
+    def load_end(self) -> Positions | None:
+        """After the batch."""
+
+
 @dataclass(frozen=True)
 class Batch:
     """One batch.
@@ -60,6 +71,7 @@ class Batch:
         keeps_table: whether the writer holds the table after the batch, also outside a stream.
         operation: the operation of this batch; None: the operation in the writer's options.
         sink_id: the sink whose batch it is, if it is not a batch of the stream; None: the sink of the writer's options.
+        positions: where the query's sources stand; None: that is not recorded.
     """
 
     workers: Workers
@@ -70,3 +82,4 @@ class Batch:
     keeps_table: bool = False
     operation: Operation | None = None
     sink_id: str | None = None
+    positions: BatchPositions | None = None

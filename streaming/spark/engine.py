@@ -1,18 +1,22 @@
 """Spark as the engine of a sink: it opens batches and knows which queries run."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from pyspark.sql import DataFrame, SparkSession
 
 from streaming.batch.workers import Batch
+from streaming.spark.checkpoint import QueryCheckpoint
 from streaming.spark.environment import (
     Environment,
     check_is_written_at_once,
-    check_query_id,
     check_session,
     is_query_over,
     load_environment,
 )
 from streaming.spark.spread import spread_over
 from streaming.spark.workers import SparkWorkers
+from table.errors import InvalidConfigError
 from table.options.write_options import WriteOptions
 from table.transaction.heartbeat import WriterIdentity
 
@@ -22,10 +26,13 @@ class SparkEngine:
 
     Args:
         options: of the sink.
+        storage_options: what fsspec's file system gets (keys, endpoint), for the query's checkpoint.
     """
 
-    def __init__(self, options: WriteOptions) -> None:
+    def __init__(self, options: WriteOptions, storage_options: Mapping[str, Any]) -> None:
         self._options = options
+        location = options.sink.checkpoint_location
+        self._checkpoint = None if location is None else QueryCheckpoint(location, storage_options)
         self._environment: Environment | None = None
         self._asked_in_stream = False
         self._spark: SparkSession | None = None
@@ -37,13 +44,14 @@ class SparkEngine:
             InvalidConfigError: the session or the query is not supported.
         """
         environment = self._load_environment(rows, of_stream=True)
-        query_id = check_query_id(rows.sparkSession, environment, self._options)
+        query_id = self._find_query_id(rows.sparkSession, environment)
         return Batch(
             SparkWorkers(rows, environment.parallelism),
             batch_id,
             query_id,
             lambda: self._ask_query_id(rows),
             spread=spread_over(rows.sparkSession, environment.parallelism),
+            positions=None if self._checkpoint is None else self._checkpoint.positions_of(batch_id),
         )
 
     def check(self, rows: object) -> None:
@@ -69,7 +77,22 @@ class SparkEngine:
 
     def _ask_query_id(self, rows: DataFrame) -> str | None:
         environment = self._load_environment(rows, of_stream=True, anew=True)
-        return check_query_id(rows.sparkSession, environment, self._options)
+        return self._find_query_id(rows.sparkSession, environment)
+
+    def _find_query_id(self, spark: SparkSession, environment: Environment) -> str | None:
+        """The streaming query's id, from its checkpoint or from a worker.
+
+        Raises:
+            InvalidConfigError: under Spark Connect without ``hudistream.checkpoint.location``.
+        """
+        if self._checkpoint is not None:
+            return self._checkpoint.read_query_id()
+        if environment.query_id is None and type(spark).__module__.startswith("pyspark.sql.connect"):
+            raise InvalidConfigError(
+                "under Spark Connect the streaming query's id is not known to the sink: set "
+                "hudistream.checkpoint.location to the query's checkpointLocation"
+            )
+        return environment.query_id
 
     def _load_environment(self, rows: DataFrame, *, of_stream: bool = False, anew: bool = False) -> Environment:
         """The environment, loaded once. For a stream it is loaded again if it came from a write outside a stream."""

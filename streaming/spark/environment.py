@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 from streaming.spark.workers import QUERY_ID_PROPERTY
 from table.errors import InvalidConfigError
 from table.options.write_options import WriteOptions
-from table.storage.opening import open_storage
 from table.version import VERSION
 
 # setting -> default where it is not set; Spark checks the type of settings that it declares
@@ -101,22 +100,6 @@ def load_environment(spark: SparkSession, options: WriteOptions) -> Environment:
     return Environment(answers[0].get("query_id"), parallelism)
 
 
-def check_query_id(spark: SparkSession, environment: Environment, options: WriteOptions) -> str | None:
-    """The streaming query's id, from a worker or from the query's checkpoint.
-
-    Raises:
-        InvalidConfigError: under Spark Connect without ``hudistream.checkpoint.location``.
-    """
-    if options.sink.checkpoint_location:
-        return read_query_id(options.sink.checkpoint_location)
-    if environment.query_id is None and type(spark).__module__.startswith("pyspark.sql.connect"):
-        raise InvalidConfigError(
-            "under Spark Connect the streaming query's id is not known to the sink: set hudistream.checkpoint.location "
-            "to the query's checkpointLocation"
-        )
-    return environment.query_id
-
-
 def choose_parallelism(conf: Mapping[str, Any], configured: int | None, slots: int) -> int:
     """The largest number of tasks that write a batch (pure).
 
@@ -161,21 +144,6 @@ def find_unfit(answers: Sequence[Mapping[str, Any]], version: str) -> str | None
                 "version on every node; nothing was written"
             )
     return None
-
-
-def read_query_id(checkpoint_location: str) -> str:
-    """The query's id from its checkpoint's ``metadata`` file.
-
-    Raises:
-        InvalidConfigError: when there is none.
-    """
-    try:
-        return str(json.loads(open_storage(checkpoint_location).read("metadata"))["id"])
-    except (FileNotFoundError, ValueError, KeyError) as error:
-        raise InvalidConfigError(
-            f"hudistream.checkpoint.location={checkpoint_location}: there is no streaming checkpoint ({error}); give "
-            "the query's own checkpointLocation"
-        ) from error
 
 
 def _probe(spark: SparkSession) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ import argparse
 import logging
 from collections.abc import Sequence
 
-from table.cli import bad_rows, catalogs, health, lock, query, report, show, upkeep, versions
+from table.cli import bad_rows, catalogs, checkpoint, health, lock, query, report, show, upkeep, versions
 from table.cli.arguments import add_verbose
 from table.cli.output import OutputClosedError, UsageError, complain, drop_output
 from table.errors import HudiError
@@ -32,6 +32,7 @@ def build_parser() -> argparse.ArgumentParser:
     upkeep.add_commands(commands)
     versions.add_commands(commands)
     catalogs.add_commands(commands)
+    checkpoint.add_commands(commands)
     report.add_commands(commands)
     bad_rows.add_commands(commands)
     lock.add_commands(commands)

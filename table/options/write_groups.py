@@ -311,7 +311,8 @@ class SinkSettings(Settings):
 
     Attributes:
         id: name of the sink in the commits; two streams into one table need two names.
-        checkpoint_location: the query's checkpoint, needed where its id cannot be asked for (Spark Connect).
+        checkpoint_location: the query's ``checkpointLocation``. With it, commits record where the sources stood, so
+            that another query can go on there. Spark Connect needs it, because a query's id cannot be asked for there.
     """
 
     id: str = option(DEFAULT_SINK_ID, Text())

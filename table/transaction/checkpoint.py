@@ -2,15 +2,17 @@
 
 Two keys stand in ``extraMetadata``. Hudi's own sink reads the first: a map from sink id to batch id
 (HoodieStreamingSink). The second is ours and adds the id of the streaming query, which a restart
-keeps and a new checkpoint does not.
+keeps and a new checkpoint does not, and where the query's sources stood after the batch.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 from table.errors import BatchOrderError
+from table.transaction.positions import Positions, canonical, find_break
 
 HUDI_KEY = "_hudi_streaming_sink_checkpoint"
 OUR_KEY = "hudistream.checkpoint"
@@ -27,12 +29,21 @@ class CommittedBatch:
             sink was called outside a stream.
         recorded: whether a query id was recorded at all.
         operation: Hudi's name of the operation, such as ``UPSERT``; None where the commit does not tell.
+        positions: where each source of the query stood after the batch; empty where it was not recorded.
+        epoch: how often another query, with batch ids of its own, went on where this sink's earlier one ended.
     """
 
     batch_id: int
     query_id: str | None = None
     recorded: bool = True
     operation: str | None = None
+    positions: Positions = ()
+    epoch: int = 0
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Later batches of a sink are greater."""
+        return self.epoch, self.batch_id
 
 
 Checkpoints = Mapping[str, CommittedBatch]
@@ -46,10 +57,7 @@ def decode_checkpoints(extra: Mapping[str, str]) -> dict[str, CommittedBatch]:
             found[sink_id] = CommittedBatch(int(str(batch_id)), None, recorded=False)
     for sink_id, entry in _json_map(extra.get(OUR_KEY)).items():
         if isinstance(entry, dict) and isinstance(entry.get("batch_id"), int):
-            operation = entry.get("operation")
-            ours = CommittedBatch(
-                entry["batch_id"], entry.get("query_id"), operation=operation if isinstance(operation, str) else None
-            )
+            ours = _decode_batch(entry)
             # a commit of Hudi's own sink for the same id may be newer than the entry of ours that it carried along
             if sink_id not in found or ours.batch_id >= found[sink_id].batch_id:
                 found[sink_id] = ours
@@ -97,8 +105,25 @@ def encode_checkpoints(checkpoints: Checkpoints) -> dict[str, str]:
 
 
 def _encode_batch(batch: CommittedBatch) -> dict[str, object]:
-    known = {} if batch.operation is None else {"operation": batch.operation}
+    known: dict[str, object] = {} if batch.operation is None else {"operation": batch.operation}
+    if batch.positions:
+        known["positions"] = [None if position is None else json.loads(position) for position in batch.positions]
+    if batch.epoch:
+        known["epoch"] = batch.epoch
     return {"batch_id": batch.batch_id, "query_id": batch.query_id, **known}
+
+
+def _decode_batch(entry: Mapping[str, Any]) -> CommittedBatch:
+    operation, positions, epoch = entry.get("operation"), entry.get("positions"), entry.get("epoch")
+    return CommittedBatch(
+        entry["batch_id"],
+        entry.get("query_id"),
+        operation=operation if isinstance(operation, str) else None,
+        positions=tuple(None if each is None else canonical(json.dumps(each)) for each in positions)
+        if isinstance(positions, list)
+        else (),
+        epoch=epoch if isinstance(epoch, int) else 0,
+    )
 
 
 def merge_checkpoints(commits: Iterable[Checkpoints]) -> dict[str, CommittedBatch]:
@@ -107,9 +132,9 @@ def merge_checkpoints(commits: Iterable[Checkpoints]) -> dict[str, CommittedBatc
     for checkpoints in commits:
         for sink_id, batch in checkpoints.items():
             known = merged.get(sink_id)
-            if known is None or batch.batch_id > known.batch_id:
+            if known is None or batch.order > known.order:
                 merged[sink_id] = batch
-            elif batch.batch_id == known.batch_id:  # carried along, by a commit that may not tell the operation
+            elif batch.order == known.order:  # carried along, by a commit that may not tell the operation
                 merged[sink_id] = replace(batch, operation=batch.operation or known.operation)
     return merged
 
@@ -119,23 +144,50 @@ class Verdict(Enum):
 
     WRITE = "write"
     SKIP = "skip"
+    CONTINUE = "continue"  # written: another query goes on exactly where the last one ended
 
 
-def already_committed(last: CommittedBatch | None, batch_id: int, query_id: str | None, sink_id: str) -> Verdict:
+def already_committed(
+    last: CommittedBatch | None,
+    batch_id: int,
+    query_id: str | None,
+    sink_id: str,
+    load_start: Callable[[], Positions | None] | None = None,
+) -> Verdict:
     """Whether a batch is to be written or was committed before. It is never skipped or written twice without notice.
+
+    Another query has another checkpoint. Its batch is accepted, whatever its number, if its sources stand where they
+    stood after the last batch.
 
     Args:
         last: the last batch of this sink, or None: then any first id is fine.
         batch_id: the batch at hand.
         query_id: its query; None outside a stream.
         sink_id: for the message.
+        load_start: loads where the sources of the batch's query stand before it. It is called for another query alone.
 
     Raises:
-        CommitConflictError: when the id is not above the last one and it cannot be the same batch.
+        BatchOrderError: the sources of another query stand elsewhere; or it is not known where they stand, and the id
+            is not above the last one.
     """
-    if last is None or batch_id > last.batch_id:
+    if last is None:
         return Verdict.WRITE
     same_query = last.recorded and last.query_id == query_id
+    if not same_query and last.positions and load_start is not None:
+        start = load_start()
+        if start is not None:
+            broken = find_break(last.positions, start)
+            if broken is None:
+                return Verdict.CONTINUE
+            raise BatchOrderError(
+                f"batch {batch_id} of sink {sink_id!r} comes from another query ({query_id}) than the last batch, "
+                f"{last.batch_id} ({last.query_id}), and does not go on where that one ended: {broken}. Start the "
+                "stream with an empty checkpoint and startingOffsets from hudistream.starting_offsets(path); or, if "
+                "these rows are to be written, give the sink another "
+                "hoodie.datasource.write.streaming.checkpoint.identifier"
+            )
+    if batch_id > last.batch_id:
+        return Verdict.WRITE
     if same_query and batch_id == last.batch_id:
         return Verdict.SKIP
     reason = (
@@ -147,7 +199,8 @@ def already_committed(last: CommittedBatch | None, batch_id: int, query_id: str 
     raise BatchOrderError(
         f"batch {batch_id} of sink {sink_id!r} is not above batch {last.batch_id}, which is committed: {reason}. "
         "Either start the stream from the checkpoint that wrote the table, or, if these rows are new to it, give the "
-        "sink another hoodie.datasource.write.streaming.checkpoint.identifier"
+        "sink another hoodie.datasource.write.streaming.checkpoint.identifier. Where both queries name their "
+        "checkpoint in hudistream.checkpoint.location, a new one goes on where the last one ended"
     )
 
 

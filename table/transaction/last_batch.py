@@ -1,8 +1,9 @@
-"""The last batch that a sink committed, for callers that keep nothing between two questions."""
+"""The last batch that each sink committed, for callers that keep nothing between two questions."""
 
 from table.snapshot import Snapshot
 from table.timeline.archived_timeline import read_archived_commits
-from table.transaction.checkpoint import CommittedBatch, checkpoints_of_commit, merge_checkpoints
+from table.transaction.checkpoint import OUR_KEY, CommittedBatch, checkpoints_of_commit, merge_checkpoints
+from table.transaction.positions import Positions, decode_streamer
 
 
 def find_last_batch(snapshot: Snapshot, sink_id: str) -> CommittedBatch | None:
@@ -11,10 +12,46 @@ def find_last_batch(snapshot: Snapshot, sink_id: str) -> CommittedBatch | None:
     Raises:
         CorruptFileError: a commit or the archive is damaged.
     """
+    active = _load_active(snapshot)
+    return active[sink_id] if sink_id in active else _load_archived(snapshot).get(sink_id)
+
+
+def find_last_batches(snapshot: Snapshot) -> dict[str, CommittedBatch]:
+    """Sink -> the last batch that it committed.
+
+    Every commit of hudistream names the batches of all sinks, so the archive is read only if none is active.
+
+    Raises:
+        CorruptFileError: a commit or the archive is damaged.
+    """
     found = (snapshot.commits.find(instant) for instant in snapshot.timeline.completed_writes)
-    active = [checkpoints_of_commit(commit.extra, commit.operation) for commit in found if commit is not None]
-    last = merge_checkpoints(active).get(sink_id)
-    if last is not None:
-        return last
+    active = _load_active(snapshot)
+    if any(commit is not None and OUR_KEY in commit.extra for commit in found):
+        return active
+    return merge_checkpoints([_load_archived(snapshot), active])
+
+
+def find_streamer_positions(snapshot: Snapshot) -> Positions:
+    """Where HoodieStreamer stood after its last commit; empty: it has not written, or does not read Kafka.
+
+    Raises:
+        CorruptFileError: a commit or the archive is damaged.
+    """
+    for instant in reversed(snapshot.timeline.completed_writes):
+        commit = snapshot.commits.find(instant)
+        positions = () if commit is None else decode_streamer(commit.extra)
+        if positions:
+            return positions
+    archived = read_archived_commits(snapshot.table.archived_timeline)
+    found = [(commit.time, positions) for commit in archived if (positions := decode_streamer(commit.metadata.extra))]
+    return max(found)[1] if found else ()
+
+
+def _load_active(snapshot: Snapshot) -> dict[str, CommittedBatch]:
+    found = (snapshot.commits.find(instant) for instant in snapshot.timeline.completed_writes)
+    return merge_checkpoints(checkpoints_of_commit(each.extra, each.operation) for each in found if each is not None)
+
+
+def _load_archived(snapshot: Snapshot) -> dict[str, CommittedBatch]:
     archived = [commit.metadata for commit in read_archived_commits(snapshot.table.archived_timeline)]
-    return merge_checkpoints(checkpoints_of_commit(each.extra, each.operation) for each in archived).get(sink_id)
+    return merge_checkpoints(checkpoints_of_commit(each.extra, each.operation) for each in archived)

@@ -1,16 +1,12 @@
 """A Hive metastore with an address of its own: version 2.3.9, of the JARs that the PySpark wheel brings, on Derby."""
 
-import os
-import shutil
-import socket
 import subprocess
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
+from servers import free_port, java, wait_for
 
-PATIENCE_S = 120
 OPENED = ("java.net", "java.lang")
 
 
@@ -21,9 +17,7 @@ def serve_metastore(folder):
     Args:
         folder: for its configuration, its warehouse and its log.
     """
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     folder = Path(folder)
     (folder / "conf").mkdir(parents=True)
     (folder / "warehouse").mkdir()
@@ -39,12 +33,11 @@ def serve_metastore(folder):
     }
     properties = "".join(f"<property><name>{k}</name><value>{v}</value></property>" for k, v in settings.items())
     (folder / "conf" / "hive-site.xml").write_text(f"<configuration>{properties}</configuration>")
-    java = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else shutil.which("java")
     log = folder / "metastore.log"
     with open(log, "wb") as told:
         process = subprocess.Popen(
             [
-                str(java), "-Xmx512m", "-XX:+UseSerialGC", f"-Dderby.stream.error.file={folder}/derby.log",
+                java(), "-Xmx512m", "-XX:+UseSerialGC", f"-Dderby.stream.error.file={folder}/derby.log",
                 *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED),
                 "-cp", f"{folder}/conf:{Path(pyspark.__file__).parent}/jars/*",
                 "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(port),
@@ -52,20 +45,8 @@ def serve_metastore(folder):
             cwd=folder, stdout=told, stderr=told,
         )  # fmt: skip
     try:
-        _wait_for(port, process, log)
+        wait_for(port, process, log)
         yield f"thrift://127.0.0.1:{port}"
     finally:
         process.kill()
         process.wait()
-
-
-def _wait_for(port, process, log):
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise RuntimeError(f"the metastore ended with {process.returncode}: {log.read_text()[-2000:]}")
-        with socket.socket() as tried:
-            if tried.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.2)
-    raise RuntimeError(f"the metastore did not answer within {PATIENCE_S} s: {log.read_text()[-2000:]}")

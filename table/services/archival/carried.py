@@ -14,6 +14,8 @@ from table.timeline.instant import WRITE_ACTIONS
 from table.transaction.checkpoint import OUR_KEY, batch_of_commit, decode_checkpoints
 from table.transaction.commit_order import ORDER_FOLDER
 
+_Missing = tuple[str, tuple[int, int]]  # a sink, and the order of its batch
+
 
 def find_uncarried(snapshot: Snapshot, plan: ArchivalPlan) -> frozenset[str]:
     """Commits of a plan that must stay on the active timeline until another commit carries their batch id along.
@@ -34,7 +36,7 @@ def find_uncarried(snapshot: Snapshot, plan: ArchivalPlan) -> frozenset[str]:
     leaving = [instant for instant in plan.instants if instant.action in WRITE_ACTIONS]
     extras = {instant.time: snapshot.commits.read(instant).extra for instant in leaving}
     batches = {time: batch for time, extra in extras.items() if (batch := batch_of_commit(extra)) is not None}
-    missing = {time: (sink_id, batch.batch_id) for time, (sink_id, batch) in batches.items()}
+    missing = {time: (sink_id, batch.order) for time, (sink_id, batch) in batches.items()}
     staying = [instant for instant in snapshot.timeline.completed_writes if instant.time not in extras]
     is_ours_left = False
     for instant in reversed(staying):
@@ -49,6 +51,6 @@ def find_uncarried(snapshot: Snapshot, plan: ArchivalPlan) -> frozenset[str]:
     return frozenset(missing)
 
 
-def _without_carried(missing: Mapping[str, tuple[str, int]], extra: Mapping[str, str]) -> dict[str, tuple[str, int]]:
-    known = {sink_id: batch.batch_id for sink_id, batch in decode_checkpoints(extra).items()}
-    return {time: (sink_id, batch) for time, (sink_id, batch) in missing.items() if known.get(sink_id, -1) < batch}
+def _without_carried(missing: Mapping[str, _Missing], extra: Mapping[str, str]) -> dict[str, _Missing]:
+    known = {sink_id: batch.order for sink_id, batch in decode_checkpoints(extra).items()}
+    return {time: (sink_id, order) for time, (sink_id, order) in missing.items() if known.get(sink_id, (0, -1)) < order}

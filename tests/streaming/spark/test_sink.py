@@ -10,6 +10,7 @@ from oracles import hudi_rs
 from stream import OPTIONS, expected, frame, keys, run, source
 
 from streaming import HudiSink
+from streaming.spark.checkpoint import QueryCheckpoint
 from streaming.spark.environment import (
     Environment,
     check_session,
@@ -17,7 +18,6 @@ from streaming.spark.environment import (
     diagnose_worker,
     find_unfit,
     load_environment,
-    read_query_id,
 )
 from table import (
     CommitConflictError,
@@ -64,7 +64,7 @@ def test_a_stream_goes_on_from_its_checkpoint_and_a_new_one_is_refused(spark, tm
     run(source(spark, folder, 5), HudiSink(path, OPTIONS), checkpoint)
     assert [entry["batch_id"] for entry in logs if entry["event"] == "batch_skipped"] == [2]
     assert keys(path) == expected(0, 250)
-    query_id = read_query_id(checkpoint)
+    query_id = QueryCheckpoint(checkpoint, {}).read_query_id()
     with pytest.raises(Exception, match="is not above batch 4") as error:
         run(source(spark, folder, 5), HudiSink(path, OPTIONS), str(tmp_path / "other"))
     assert query_id in str(error.value)

@@ -65,7 +65,8 @@ MORE_WORDS |= {"upgrade": ["--to", "8"], "downgrade": ["--to", "6"], "ddl": ["--
 def test_these_are_all_the_commands():
     assert sorted(COMMANDS) == [
         "archive", "bad-rows", "changes",
-        "check", "clean", "compact", "ddl", "doctor", "downgrade", "explain", "files", "health", "history",
+        "check", "checkpoint", "clean", "compact", "ddl", "doctor", "downgrade", "explain", "files", "health",
+        "history",
         "lock break", "lock show", "query", "report", "rollback", "savepoint create", "savepoint delete",
         "savepoint list", "savepoint restore", "schema", "show", "sync", "upgrade", "watch",
     ]  # fmt: skip

@@ -1,0 +1,106 @@
+"""The checkpoint of a streaming query, as Spark writes it: the query's id, and where its sources stand."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from table.errors import InvalidConfigError, StorageError
+from table.log import get_logger
+from table.storage.interface import Storage
+from table.storage.opening import open_storage
+from table.transaction.positions import Positions, decode_initial_offsets, decode_offset_log
+
+log = get_logger("hudistream.sink")
+
+
+class QueryCheckpoint:
+    """A query's checkpoint, read on the driver.
+
+    Args:
+        location: the query's ``checkpointLocation``.
+        storage_options: what fsspec's file system gets (keys, endpoint).
+    """
+
+    def __init__(self, location: str, storage_options: Mapping[str, Any]) -> None:
+        self._location = location
+        self._storage: Storage = open_storage(location, storage_options)
+        self._last: tuple[int, Positions] | None = None
+        self._is_told = False
+
+    def read_query_id(self) -> str:
+        """The query's id, from the file ``metadata``.
+
+        Raises:
+            InvalidConfigError: there is none.
+        """
+        try:
+            return str(json.loads(self._storage.read("metadata"))["id"])
+        except (FileNotFoundError, ValueError, KeyError) as error:
+            raise InvalidConfigError(
+                f"hudistream.checkpoint.location={self._location}: there is no streaming checkpoint ({error}); give "
+                "the query's own checkpointLocation"
+            ) from error
+
+    def positions_of(self, batch_id: int) -> "CheckpointPositions":
+        """Where the sources stand around a batch."""
+        return CheckpointPositions(self, batch_id)
+
+    def load_end(self, batch_id: int) -> Positions | None:
+        """Where the sources stand after a batch; None: the file cannot be read, which is logged once."""
+        if self._last is not None and self._last[0] == batch_id:
+            return self._last[1]
+        try:
+            found = decode_offset_log(self._storage.read(f"offsets/{batch_id}").decode())
+        except (FileNotFoundError, StorageError, ValueError) as error:
+            self._tell(f"offsets/{batch_id}", error)
+            return None
+        self._last = batch_id, found
+        return found
+
+    def load_start(self, batch_id: int) -> Positions | None:
+        """Where the sources stand before a batch.
+
+        Spark writes where a Kafka source began into ``sources/N/0``. Other sources do not tell.
+        """
+        if batch_id > 0:
+            return self.load_end(batch_id - 1)
+        end = self.load_end(batch_id)
+        if end is None:
+            return None
+        try:
+            read = (self._storage.read(f"sources/{number}/0") for number in range(len(end)))
+            return tuple(decode_initial_offsets(content) for content in read)
+        except (FileNotFoundError, StorageError, ValueError):
+            return None
+
+    def _tell(self, name: str, error: Exception) -> None:
+        if not self._is_told:
+            self._is_told = True
+            log.warning(
+                "positions_not_recorded",
+                checkpoint=self._location,
+                file=name,
+                error=str(error),
+                hint="commits do not tell where the sources stood, so a stream whose checkpoint is lost cannot be "
+                "continued from the table; give a hudistream.checkpoint.location that the driver can read",
+            )
+
+
+class CheckpointPositions:
+    """Where the sources of a query stand around one batch.
+
+    Args:
+        checkpoint: of the query.
+        batch_id: Spark's id of the batch.
+    """
+
+    def __init__(self, checkpoint: QueryCheckpoint, batch_id: int) -> None:
+        self._checkpoint, self._batch_id = checkpoint, batch_id
+
+    def load_start(self) -> Positions | None:
+        """Before the batch; None: it cannot be found out."""
+        return self._checkpoint.load_start(self._batch_id)
+
+    def load_end(self) -> Positions | None:
+        """After the batch; None: it cannot be found out."""
+        return self._checkpoint.load_end(self._batch_id)

@@ -1,0 +1,167 @@
+"""Change events of Debezium -> rows to upsert: key and columns, an order, and a flag for deleted rows."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    DecimalType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from table.errors import InvalidConfigError
+
+IS_DELETED = "_hoodie_is_deleted"
+_OPERATION = "_change_operation_type"
+_UNAVAILABLE = "__debezium_unavailable_value"  # in place of a value that Postgres stores apart and that did not change
+_UNITS = {"ms": 1000, "us": 1}  # -> microseconds
+_CORRUPT = "_corrupt_record"
+
+# a file "binlog.000003": its number, then the position in it, each of one width, so that text is ordered as numbers
+_BINLOG = (
+    "concat_ws('.', lpad(regexp_extract(source.file, '([0-9]+)$', 1), 10, '0'), "
+    "lpad(cast(source.pos AS string), 20, '0'), lpad(cast(coalesce(source.row, 0) AS string), 10, '0'))"
+)
+# connector -> column of the order, as Hudi's Debezium sources name it, its fields in `source`, and its expression
+_ORDERS = {
+    "postgresql": ("_event_lsn", "lsn bigint", "source.lsn"),
+    "mysql": ("_event_seq", "file string, pos bigint, row int", _BINLOG),
+}
+_ORDERS["mariadb"] = _ORDERS["mysql"]
+
+
+def debezium(
+    frame: DataFrame,
+    schema: str | StructType,
+    *,
+    connector: str = "postgresql",
+    timestamp_unit: str = "us",
+) -> DataFrame:
+    """Makes rows for `HudiSink` of Debezium's change events, as Spark's Kafka source delivers them.
+
+    ``rows = debezium(kafka, "id bigint, customer string, amount double")``, then
+    ``rows.writeStream.foreachBatch(HudiSink(path, key="id", order_by="_event_lsn"))``
+
+    The order is the position in the database's log and not ``ts_ms``, which several changes share. Tombstones, which
+    follow a delete, and messages of the log that are no rows (``op`` of ``m``) are left out.
+
+    Args:
+        frame: a column ``value`` with the event in JSON, as text or bytes, with Debezium's schema in it or without.
+        schema: the columns of the database's table that are wanted (Spark). Dates and timestamps are read from
+            Debezium's numbers or from ISO text, decimals from text or numbers (``decimal.handling.mode=string``).
+        connector: ``postgresql``, ``mysql`` or ``mariadb``.
+        timestamp_unit: of timestamps that are numbers: ``us``, or ``ms`` (``time.precision.mode=connect``, and columns
+            of MySQL with at most three digits).
+
+    Returns:
+        The columns of `schema`; ``_event_lsn`` (bigint; Postgres) or ``_event_seq`` (string; MySQL), the order; the
+        operation (``_change_operation_type``); and ``_hoodie_is_deleted``.
+
+    Raises:
+        InvalidConfigError: for an argument that does not fit. An event that cannot be read, or that lacks a value
+            because Postgres did not log it, fails the batch, with its topic, partition and offset where they are known.
+    """
+    if "value" not in frame.columns:
+        raise InvalidConfigError(
+            f"the frame has no column 'value' (it has {', '.join(frame.columns)}): give the frame of Spark's Kafka "
+            "source, before it is changed"
+        )
+    if connector not in _ORDERS:
+        raise InvalidConfigError(
+            f"connector={connector!r}: only {', '.join(sorted(_ORDERS))} are known; make the columns, an order and "
+            f"{IS_DELETED} of another database's events yourself"
+        )
+    if timestamp_unit not in _UNITS:
+        raise InvalidConfigError(f"timestamp_unit={timestamp_unit!r}: one of {', '.join(_UNITS)}")
+    wanted, order_fields = (_parse(frame, text) for text in (schema, _ORDERS[connector][1]))
+    order, _, expression = _ORDERS[connector]
+    text = F.col("value").cast("string")
+    known = [name for name in ("topic", "partition", "offset") if name in frame.columns]
+    events = frame.where(F.col("value").isNotNull()).select(
+        F.from_json(text, _envelope(wanted, order_fields), {"columnNameOfCorruptRecord": _CORRUPT}).alias("event"),
+        F.concat_ws("-", *known).alias("place"),
+    )
+    events = events.select(
+        *(F.coalesce(f"event.payload.{name}", f"event.{name}").alias(name) for name in ("op", "source")),
+        F.coalesce("event.payload.after", "event.after", "event.payload.before", "event.before").alias("raw"),
+        F.col(f"event.{_CORRUPT}").alias(_CORRUPT),
+        "place",
+    ).where("op IS NULL OR op <> 'm'")
+    names = [field.name for field in wanted]
+    values = [_convert(field, timestamp_unit).alias(f"_{at}") for at, field in enumerate(wanted)]
+    rows = events.select(*values, F.expr(expression).alias(order), "op", "place", "raw", _CORRUPT)
+    problem = F.coalesce(_find_corrupt(), *(_find_lost(field, f"_{at}") for at, field in enumerate(wanted)))
+    message = F.concat(F.lit("Debezium's event "), "place", F.lit(": "), problem)
+    checked = rows.where(F.when(problem.isNull(), F.lit(True)).otherwise(F.raise_error(message).cast("boolean")))
+    return checked.select(
+        *(F.col(f"_{at}").alias(name) for at, name in enumerate(names)),
+        order,
+        F.col("op").alias(_OPERATION),
+        (F.col("op") == "d").alias(IS_DELETED),
+    )
+
+
+def _parse(frame: DataFrame, schema: str | StructType) -> StructType:
+    return schema if isinstance(schema, StructType) else frame.sparkSession.createDataFrame([], schema).schema
+
+
+def _envelope(wanted: StructType, source: StructType) -> StructType:
+    row = StructType([StructField(field.name, _raw_type(field.dataType)) for field in wanted])
+    event = [
+        StructField("op", StringType()),
+        StructField("before", row),
+        StructField("after", row),
+        StructField("source", source),
+    ]
+    return StructType([*event, StructField("payload", StructType(event)), StructField(_CORRUPT, StringType())])
+
+
+def _is_converted(kind: DataType) -> bool:
+    return isinstance(kind, DateType | TimestampType | TimestampNTZType | DecimalType)
+
+
+def _raw_type(kind: DataType) -> DataType:
+    """As what a column is read from JSON: numbers that stand for times would become null as what they stand for."""
+    return StringType() if _is_converted(kind) else kind
+
+
+def _convert(field: StructField, unit: str) -> Column:
+    raw, kind = f"raw.`{field.name}`", field.dataType
+    if not _is_converted(kind):
+        return F.col(raw)
+    text = f"try_cast({raw} AS {kind.simpleString()})"
+    number = f"try_cast({raw} AS bigint)"
+    if isinstance(kind, DateType):
+        return F.expr(f"CASE WHEN {number} IS NULL THEN {text} ELSE date_add(DATE'1970-01-01', int({number})) END")
+    micros = f"({number} * {_UNITS[unit]})"
+    if isinstance(kind, TimestampType):
+        return F.expr(f"CASE WHEN {number} IS NULL THEN {text} ELSE timestamp_micros({micros}) END")
+    if isinstance(kind, TimestampNTZType):
+        passed = f"make_dt_interval(0, 0, 0, try_cast({micros} / 1000000BD AS decimal(18, 6)))"
+        return F.expr(f"CASE WHEN {number} IS NULL THEN {text} ELSE TIMESTAMP_NTZ'1970-01-01 00:00:00' + {passed} END")
+    return F.expr(text)
+
+
+def _find_corrupt() -> Column:
+    what = "it is not JSON, or a value in it does not fit the schema that was given"
+    return F.when(F.col(_CORRUPT).isNotNull(), F.lit(what)).when(
+        F.col("op").isNull(), F.lit("it has no `op`: is the value of the topic Debezium's envelope, in JSON?")
+    )
+
+
+def _find_lost(field: StructField, value: str) -> Column:
+    """What is wrong with a column's value, in words; null: nothing."""
+    raw = F.col(f"raw.`{field.name}`")
+    if _is_converted(field.dataType):
+        unread = f"{field.name} cannot be read as {field.dataType.simpleString()}"
+        if isinstance(field.dataType, DecimalType):
+            unread += ": the connector needs decimal.handling.mode=string"
+        return F.when(raw.isNotNull() & F.col(value).isNull(), F.lit(unread))
+    if isinstance(field.dataType, StringType):
+        told = f"Postgres did not log the value of {field.name}, which did not change: set REPLICA IDENTITY FULL for it"
+        return F.when((raw == _UNAVAILABLE) & (F.col("op") != "d"), F.lit(told))
+    return F.lit(None).cast("string")

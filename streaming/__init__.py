@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from streaming.batch.failed_batch import FailedBatch
     from streaming.batch.summary import BatchSummary
     from streaming.batch.upkeep_summary import UpkeepSummary
+    from streaming.hudi_router import HudiRouter, RouterLimits
     from streaming.kafka import starting_offsets
     from streaming.metrics import PrometheusMetrics
     from streaming.sink import HudiSink
@@ -22,10 +23,12 @@ _MODULES = {
     "ArrowSink": "streaming.arrow_sink",
     "BatchSummary": "streaming.batch.summary",
     "FailedBatch": "streaming.batch.failed_batch",
+    "HudiRouter": "streaming.hudi_router",
     "HudiSink": "streaming.sink",
     "NullShare": "streaming.validators",
     "PendingBatch": "streaming.validators",
     "PrometheusMetrics": "streaming.metrics",
+    "RouterLimits": "streaming.hudi_router",
     "RowCount": "streaming.validators",
     "Unique": "streaming.validators",
     "UpkeepSummary": "streaming.batch.upkeep_summary",
@@ -39,10 +42,12 @@ __all__ = [
     "ArrowSink",
     "BatchSummary",
     "FailedBatch",
+    "HudiRouter",
     "HudiSink",
     "NullShare",
     "PendingBatch",
     "PrometheusMetrics",
+    "RouterLimits",
     "RowCount",
     "Unique",
     "UpkeepSummary",

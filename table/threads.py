@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 Piece = TypeVar("Piece")
 
@@ -138,6 +138,14 @@ def make_signal() -> Signal:
 def make_lock() -> AbstractContextManager[bool]:
     """A lock, to be used as a context manager."""
     return threading.Lock()
+
+
+Gate: TypeAlias = AbstractContextManager[bool]
+
+
+def make_gate(most: int) -> Gate:
+    """Lets so many threads in at a time, to be used as a context manager; the others wait."""
+    return threading.BoundedSemaphore(most)
 
 
 def current_thread() -> object:

@@ -5,6 +5,7 @@ does not fail: it is visible by then.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from structlog.contextvars import bound_contextvars
@@ -38,6 +39,7 @@ class TableServices:
         services: in the order in which they run.
         failures: how often a service failed.
         last_error: the error of the last failure.
+        gate: lets a run in; None: it runs at once. Services of several tables share one.
         listeners: called with a summary of every run, in the thread that ran it. They must not raise.
     """
 
@@ -55,6 +57,7 @@ class TableServices:
         self._emptied: set[str] = set()
         self.failures = 0
         self.last_error: Exception | None = None
+        self.gate: threads.Gate | None = None
         self.listeners: list[Callable[[UpkeepSummary], None]] = []
 
     def take_emptied(self) -> tuple[str, ...]:
@@ -106,7 +109,7 @@ class TableServices:
 
     def _carry_out(self, run: ServiceRun) -> None:
         # a thread does not inherit the logging context of the thread that started it
-        with bound_contextvars(table=self._storage.base_uri):
+        with bound_contextvars(table=self._storage.base_uri), self.gate or nullcontext():
             done, emptied = run.carry_out(self._note_failure)
             self._emptied.update(emptied)
             for listener in self.listeners:

@@ -1,0 +1,391 @@
+"""HudiRouter: one stream into many tables, for ``writeStream.foreachBatch``."""
+
+import os
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from streaming.batch.failed_batch import is_interruption
+from streaming.batch.workers import Batch
+from streaming.router.aside import Waiting, delete_files, forget, list_waiting, put_aside, put_into_file, sweep_staged
+from streaming.router.open_tables import OpenTables
+from streaming.router.routed_table import Arrived, RoutedTable, columns_for, gather, open_small
+from streaming.router.split import STAGED_FOLDER, Splitter
+from streaming.table_sink import Callback, FailureHook
+from streaming.validators import Validator
+from table import clock, threads
+from table.config.table_config import PROPERTIES_FILE
+from table.errors import HudiError, InvalidConfigError, InvalidRecordError, TableHeldError
+from table.failures import describe
+from table.log import get_logger
+from table.options.choices import IndexType, TableType
+from table.options.operation import Operation, OperationName
+from table.options.short_names import ColumnNames, with_short_names
+from table.options.write_options import WriteOptions, parse_options
+from table.storage.interface import Storage, join
+from table.storage.opening import open_storage
+from table.transaction.heartbeat import WriterIdentity
+from table.transaction.lease import Lease
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from streaming.spark.engine import SparkEngine
+
+OWN_FOLDER = ".hudistream_router"
+_LEASE_NAME = "router"
+_AT_ONCE = 4  # small tables that are written at the same time
+_SMALL_BYTES = 16 * 1024 * 1024  # rows that the driver writes by itself
+_LONGEST_WAIT_S = 300.0  # between two attempts at a table that fails
+_SHOWN = 5
+
+log = get_logger("hudistream.router")
+
+
+@dataclass(frozen=True)
+class RouterLimits:
+    """What a router may take.
+
+    Attributes:
+        new_tables: most tables that a batch may make; a batch with more fails before anything is written.
+        open_tables: most tables whose writers are kept from batch to batch.
+        idle_s: after so many seconds without rows a table's writer gives back its thread, its lease and its cache.
+        services: most tables whose services run at the same time.
+        batches_aside: most batches of a failing table that wait; with more, the query fails. 0: it fails at once, after
+            the other tables are written.
+    """
+
+    new_tables: int = 100
+    open_tables: int = 64
+    idle_s: float = 60.0
+    services: int = 2
+    batches_aside: int = 100
+
+
+class _NotYetError(HudiError):
+    """A table that failed is not tried yet."""
+
+
+@dataclass
+class _Attempts:
+    """How often a table failed, why, and when it is tried again."""
+
+    failed: int = 0
+    next_s: float = 0.0
+    error: str = ""
+
+    def note(self, error: str) -> None:
+        self.failed, self.error = self.failed + 1, error
+        self.next_s = clock.monotonic_s() + min(_LONGEST_WAIT_S, 2.0**self.failed)
+
+
+class HudiRouter:
+    """Writes every micro-batch of a stream into the tables that its rows name, each exactly once.
+
+    ``router = HudiRouter("/data/lake", table="source_table", key="id", order_by="ts")``, then
+    ``df.writeStream.foreachBatch(router).option("checkpointLocation", …).start()``
+
+    The rows of a batch are read once. A table is the folder below `root` with the name that the row brings, and is made
+    by the first rows for it. Each table gets its own commit, with its own columns. A table that fails does not hold up
+    the others: its rows wait in ``<root>/.hudistream_router``, and are written, in order, when it can be written again.
+
+    Args:
+        root: folder of the tables: a folder, ``file:///…``, ``s3a://…``.
+        table: the column with the table's name, or a function that makes it (DataFrame -> Column).
+        options: for every table, as of `HudiSink`.
+        tables: table -> options that are its own; they count more than `options`.
+        storage_options: options for fsspec's file system (keys, endpoint).
+        schemas: table -> its columns: an Arrow schema, or Spark's (``id bigint, name string``). A table that is not
+            named gets the columns that it has, and those in which the batch has a value for it.
+        unfold: a struct column whose fields become columns; or a text column with a JSON object, for tables that
+            `schemas` names.
+        keeps_name: whether the column with the table's name is a column of the tables, too.
+        limits: what the router may take.
+        key: as of `HudiSink`.
+        partition_by: as of `HudiSink`.
+        order_by: as of `HudiSink`.
+        operation: as of `HudiSink`.
+        table_type: as of `HudiSink`.
+        index: as of `HudiSink`.
+        validators: as of `HudiSink`, for each table.
+        callbacks: get the `BatchSummary` of each table.
+        on_failure: get the `FailedBatch` of each table that failed.
+
+    Attributes:
+        failing: table -> error, of the tables whose rows wait.
+
+    Raises:
+        InvalidConfigError: for an option that is unknown or refused, or contradicts another.
+    """
+
+    def __init__(  # noqa: PLR0913 one parameter per thing that users say; all but the first two by name
+        self,
+        root: str | os.PathLike[str],
+        table: "str | Callable[[DataFrame], Column]",
+        options: Mapping[str, Any] | None = None,
+        *,
+        tables: Mapping[str, Mapping[str, Any]] | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        schemas: Mapping[str, Any] | None = None,
+        unfold: str | None = None,
+        keeps_name: bool = False,
+        limits: RouterLimits | None = None,
+        key: ColumnNames | None = None,
+        partition_by: ColumnNames | None = None,
+        order_by: str | None = None,
+        operation: Operation | OperationName | None = None,
+        table_type: TableType | str | None = None,
+        index: IndexType | str | None = None,
+        validators: Sequence[Validator] = (),
+        callbacks: Sequence[Callback] = (),
+        on_failure: Sequence[FailureHook] = (),
+    ) -> None:
+        self._root, self._table = os.fspath(root).rstrip("/"), table
+        self._short = (key, partition_by, order_by, operation, table_type, index)
+        self._template, self._tables = dict(options or {}), {name: dict(own) for name, own in (tables or {}).items()}
+        self._storage_options = dict(storage_options or {})
+        self._schemas, self._unfold, self._keeps_name = dict(schemas or {}), unfold, keeps_name
+        self._limits = limits or RouterLimits()
+        self._hooks = (tuple(validators), tuple(callbacks), tuple(on_failure))
+        self._options = self._options_of("")
+        if self._options.effective_operation.replaces:
+            raise InvalidConfigError(
+                f"hoodie.datasource.write.operation={self._options.effective_operation} in a router: each micro-batch "
+                "would replace the one before; use insert, upsert or delete"
+            )
+        for name in self._tables:
+            self._options_of(name)
+        self._start()
+
+    def _start(self) -> None:
+        self._storage: Storage = open_storage(join(self._root, OWN_FOLDER), self._storage_options)
+        self._lease = Lease(self._storage, self._options.heartbeat)
+        self._open = OpenTables(self._make_table, self._limits.open_tables, self._limits.idle_s)
+        self._gate, self._lock = threads.make_gate(self._limits.services), threads.make_lock()
+        self._waiting: dict[str, list[Waiting]] | None = None
+        self._attempts: dict[str, _Attempts] = {}
+        self._engine: SparkEngine | None = None
+        self._exists: set[str] = set()
+        self._arrow_schemas: dict[str, pa.Schema] | None = None
+        self._has_written = False
+        weakref.finalize(self, threads.run_apart, self._lease.release, "hudistream-release")
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = (
+            "_root", "_table", "_short", "_template", "_tables", "_storage_options", "_schemas", "_unfold",
+            "_keeps_name", "_limits", "_hooks", "_options",
+        )  # fmt: skip
+        return {name: self.__dict__[name] for name in kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._start()
+
+    def _options_of(self, name: str) -> WriteOptions:
+        own = {**self._template, **self._tables.get(name, {})}
+        return with_short_names(parse_options(own, join(self._root, name)).options, *self._short)
+
+    @property
+    def failing(self) -> dict[str, str]:
+        """Table -> error, of the tables whose rows wait."""
+        return {name: waiting[-1].error for name, waiting in (self._waiting or {}).items() if waiting}
+
+    def __call__(self, batch: "DataFrame", batch_id: int) -> None:
+        """Writes one micro-batch; Spark calls this.
+
+        Args:
+            batch: its rows.
+            batch_id: Spark's id of it, the same when it is replayed.
+
+        Raises:
+            HudiError: every table failed, or one has failed for too long, or rows name no table. Tables that were
+                written stay written; Spark replays the batch when the query is started again, and they skip it.
+        """
+        with self._lock:
+            opened = self._open_engine().open_micro_batch(batch, batch_id)
+            self._hold(opened)
+            self._read_schemas(batch.sparkSession)
+            arrived, query_id = self._split(batch, batch_id)
+            self._check_new(arrived)
+            # the id that the tasks saw counts: a thread that writes a table could not ask for it
+            opened = replace(opened, query_id=query_id or opened.query_id, ask_query_id=None, positions=None)
+            self._write_all(batch.sparkSession, opened, arrived)
+            self._open.close_idle()
+
+    def stop(self) -> None:
+        """Waits for the running batch and services, and releases the tables."""
+        with self._lock:
+            self._open.close()
+            self._lease.release()
+
+    def _open_engine(self) -> "SparkEngine":
+        if self._engine is None:
+            from streaming.spark.engine import SparkEngine  # noqa: PLC0415 pyspark is needed with the first batch
+
+            self._engine = SparkEngine(self._options, self._storage_options)
+            self._lease.is_over = self._engine.is_over
+        return self._engine
+
+    def _hold(self, opened: Batch) -> None:
+        """Takes the root: two routers would take turns at the same tables."""
+        try:
+            self._lease.hold(WriterIdentity(_LEASE_NAME, opened.query_id, self._lease.owner))
+        except TableHeldError as error:
+            raise TableHeldError(f"another router writes the tables below {self._root!r}: {error}") from error
+        if self._waiting is None:
+            self._waiting = list_waiting(self._storage)
+            sweep_staged(self._storage, [each for waiting in self._waiting.values() for each in waiting])
+            for name, waiting in self._waiting.items():
+                log.warning("batches_wait", root=self._root, table=name, batches=len(waiting), error=waiting[-1].error)
+
+    def _read_schemas(self, spark: "SparkSession") -> None:
+        if self._arrow_schemas is None:
+            from streaming.spark.schema import to_arrow_schema  # noqa: PLC0415
+
+            self._arrow_schemas = {
+                name: given
+                if isinstance(given, pa.Schema)
+                else to_arrow_schema(spark.createDataFrame([], given).schema)
+                for name, given in self._schemas.items()
+            }
+
+    def _split(self, batch: "DataFrame", batch_id: int) -> tuple[dict[str, Arrived], str | None]:
+        from streaming.spark.schema import to_arrow_schema  # noqa: PLC0415
+        from streaming.spark.split_frame import split_frame  # noqa: PLC0415
+
+        arriving = to_arrow_schema(batch.schema)
+        if isinstance(self._table, str) and not self._keeps_name and self._table in arriving.names:
+            arriving = arriving.remove(arriving.get_field_index(self._table))
+        folder = join(STAGED_FOLDER, f"{batch_id}-{clock.fresh_uuid()}")
+        splitter = Splitter(self._storage, folder, arriving, self._unfold, self._options.tasks.memory_bytes)
+        pieces, query_id = split_frame(batch, self._table, splitter)
+        found = gather(pieces)
+        nameless = found.pop(None, None)
+        if nameless is not None:
+            rows = sum(piece.rows for piece in nameless.pieces)
+            raise InvalidRecordError(
+                f"{rows} rows of batch {batch_id} name no table: the name is null or empty, or cannot be the name of a "
+                "folder (separators, more than 255 bytes, a point or underscore in front): filter such rows out before "
+                "the router, or give them a table; nothing of the batch is visible"
+            )
+        return {name: own for name, own in found.items() if name is not None}, query_id
+
+    def _check_new(self, arrived: Mapping[str, Arrived]) -> None:
+        """Refuses a batch that would make more tables than expected: the column may not be what it is taken for."""
+        unknown = [name for name in arrived if name not in self._exists]
+        if not unknown:
+            return
+        root = open_storage(self._root, self._storage_options)
+        self._exists |= {name for name in unknown if root.exists(join(name, PROPERTIES_FILE))}
+        new = sorted(name for name in unknown if name not in self._exists)
+        if len(new) > self._limits.new_tables:
+            raise InvalidConfigError(
+                f"the batch would make {len(new)} tables ({', '.join(new[:_SHOWN])} …), and limits.new_tables is "
+                f"{self._limits.new_tables}: is {self._table!r} the column with the table's name? Nothing was written"
+            )
+
+    def _write_all(self, spark: "SparkSession", opened: Batch, arrived: Mapping[str, Arrived]) -> None:
+        """Writes each table: small ones side by side in this process, large ones one after another on the cluster."""
+        assert self._waiting is not None
+        todo = {name: arrived.get(name) for name in {**dict.fromkeys(self._waiting), **arrived}}
+        small = [name for name, own in todo.items() if self._is_small(name, own)]
+        errors: dict[str, Exception] = {}
+        with threads.make_pool(_AT_ONCE, "hudistream-router") as pool:
+            running = {
+                # a thread does not inherit the logging context of the thread that started it
+                name: pool.submit(copy_context().run, self._write_table, spark, opened, name, todo[name])
+                for name in small
+            }
+        for name, own in todo.items():
+            error = running[name].exception() if name in running else self._try(spark, opened, name, own)
+            if error is None:
+                continue
+            if not isinstance(error, Exception) or is_interruption(error):
+                raise error
+            errors[name] = error
+        self._has_written |= len(errors) < len(todo)
+        if errors and not self._has_written:
+            raise next(iter(errors.values()))
+        self._set_aside(opened, arrived, errors)
+
+    def _is_small(self, name: str, own: Arrived | None) -> bool:
+        waiting = [Arrived(name, each.pieces) for each in (self._waiting or {}).get(name, ())]
+        return all(each.size_bytes <= _SMALL_BYTES for each in [*waiting, *([own] if own else [])])
+
+    def _try(self, spark: "SparkSession", opened: Batch, name: str, own: Arrived | None) -> BaseException | None:
+        try:
+            self._write_table(spark, opened, name, own)
+        except Exception as error:  # noqa: BLE001 the rows of the table wait, and the others are written
+            return error
+        return None
+
+    def _write_table(self, spark: "SparkSession", opened: Batch, name: str, own: Arrived | None) -> None:
+        """Writes what waits for a table, oldest first, and then its rows of this batch."""
+        waiting, attempts = (self._waiting or {}).get(name, []), self._attempts.get(name)
+        if attempts is not None and clock.monotonic_s() < attempts.next_s:
+            raise _NotYetError(attempts.error)
+        with self._open.use(name) as table:
+            for each in list(waiting):
+                batch = replace(opened, batch_id=each.batch_id, query_id=each.query_id)
+                self._write_rows(spark, table, batch, Arrived(name, each.pieces))
+                forget(self._storage, each)
+                waiting.remove(each)
+            if own is not None:
+                self._write_rows(spark, table, opened, own)
+                delete_files(self._storage, own.pieces)
+        if attempts is not None:
+            log.info("waiting_batches_written", root=self._root, table=name)
+            del self._attempts[name]
+
+    def _write_rows(self, spark: "SparkSession", table: RoutedTable, batch: Batch, own: Arrived) -> None:
+        columns = columns_for(self._storage, own, table, self._unfold, self._arrow_schemas or {})
+        if own.size_bytes <= _SMALL_BYTES:
+            table.write_rows(replace(batch, workers=open_small(self._storage, own, columns)), columns)
+        else:
+            from streaming.spark.split_frame import frame_of  # noqa: PLC0415
+            from streaming.spark.workers import SparkWorkers  # noqa: PLC0415
+
+            pieces = [put_into_file(self._storage, piece) for piece in own.pieces]
+            workers = SparkWorkers(frame_of(spark, self._storage, pieces, columns), len(pieces))
+            table.write_rows(replace(batch, workers=workers), columns)
+            delete_files(self._storage, [piece for piece in pieces if piece not in own.pieces])
+        self._exists.add(own.name)
+
+    def _set_aside(self, opened: Batch, arrived: Mapping[str, Arrived], errors: Mapping[str, Exception]) -> None:
+        """Stores the rows of tables that failed, or fails the batch if that has gone on for too long.
+
+        Raises:
+            HudiError: the error of a table of which too many batches wait.
+        """
+        assert self._waiting is not None
+        for name, error in errors.items():
+            waiting = self._waiting.setdefault(name, [])
+            if not isinstance(error, _NotYetError):
+                self._attempts.setdefault(name, _Attempts()).note(describe(error))
+            if name not in arrived or any(each.batch_id == opened.batch_id for each in waiting):
+                continue
+            if len(waiting) >= self._limits.batches_aside:
+                raise HudiError(
+                    f"{len(waiting)} batches wait for the table {name!r}, which fails: {describe(error)}. Remove the "
+                    "cause and start the query again; the other tables of this batch are written"
+                ) from error
+            assert opened.batch_id is not None
+            new = Waiting(name, opened.batch_id, opened.query_id, arrived[name].pieces, describe(error))
+            waiting.append(put_aside(self._storage, new))
+            log.error(
+                "table_set_aside", root=self._root, table=name, batch_id=opened.batch_id, batches=len(waiting),
+                error=describe(error),
+            )  # fmt: skip
+        self._waiting = {name: waiting for name, waiting in self._waiting.items() if waiting}
+
+    def _make_table(self, name: str) -> RoutedTable:
+        validators, callbacks, on_failure = self._hooks
+        path = join(self._root, name)
+        table = RoutedTable(path, self._options_of(name), self._storage_options, validators, callbacks, on_failure)
+        assert self._engine is not None
+        table.belong_to(self._gate, self._engine.is_over)
+        return table

@@ -1,0 +1,1 @@
+"""One stream into many tables."""

@@ -1,0 +1,139 @@
+"""One table of a router: its sink, which is made when rows come and given back when none do."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from streaming.batch.summary import BatchSummary
+from streaming.batch.workers import Batch
+from streaming.router.split import Piece
+from streaming.router.table_rows import Columns, choose_columns
+from streaming.table_sink import TableSink
+from streaming.task.arrow_rows import open_rows
+from streaming.task.in_process import InProcessWorkers
+from table import threads
+from table.errors import TableNotFoundError
+from table.hudi_table import HudiTable
+from table.snapshot import Snapshot
+from table.storage.interface import Storage
+from table.transaction.heartbeat import WriterIdentity
+
+_THREADS = 2  # that write the tasks of one small table
+
+
+class RoutedTable(TableSink):
+    """The sink of one table of a router."""
+
+    def _start(self) -> None:
+        super()._start()
+        self._known: frozenset[str] | None = None
+
+    def known_columns(self) -> frozenset[str]:
+        """Columns that the table has; none where there is no table yet."""
+        if self._known is None:
+            try:
+                found = Snapshot.load(HudiTable.open(self._path, self._storage_options)).load_schema()
+            except TableNotFoundError:
+                found = None
+            self._known = frozenset() if found is None else frozenset(found.names)
+        return self._known
+
+    def write_rows(self, batch: Batch, columns: Columns) -> BatchSummary:
+        """Writes the rows of one batch.
+
+        Raises:
+            HudiError: nothing of it is visible.
+        """
+        with self._one_batch(), self._watched(batch.batch_id):
+            summary = self._write_batch(batch, None)
+        self._known = self.known_columns() | frozenset(columns.schema.names)
+        return summary
+
+    def belong_to(self, gate: threads.Gate, is_over: Callable[[WriterIdentity], bool]) -> None:
+        """Takes what the tables of one router share.
+
+        Args:
+            gate: lets the services of a few tables run at the same time.
+            is_over: tells whether the streaming query of another writer has ended.
+        """
+        self._writer.services.gate, self._writer.lease.is_over = gate, is_over
+
+    @property
+    def key_columns(self) -> frozenset[str]:
+        """Columns that the table always gets: those of key, partition path and order."""
+        keys = self._options.keys
+        named = (*(keys.record_key_fields or ()), *(keys.partition_fields or ()), keys.ordering_field or "")
+        return frozenset(name.partition(".")[0] for name in named)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether its services run."""
+        return self._writer.services.is_cleaning
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """The rows of one table in one batch.
+
+    Attributes:
+        name: of the table.
+        pieces: the rows, in the order of their arrival.
+    """
+
+    name: str
+    pieces: tuple[Piece, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Their size in memory."""
+        return sum(piece.size_bytes for piece in self.pieces)
+
+    @property
+    def filled(self) -> frozenset[str]:
+        """Columns with a value."""
+        return frozenset().union(*(piece.filled for piece in self.pieces))
+
+
+def gather(pieces: Sequence[Piece]) -> dict[str | None, Arrived]:
+    """The pieces of each table, in the order of the tasks."""
+    found: dict[str | None, list[Piece]] = {}
+    for piece in pieces:
+        found.setdefault(piece.name, []).append(piece)
+    return {name: Arrived(name or "", tuple(own)) for name, own in found.items()}
+
+
+def columns_for(
+    storage: Storage,
+    arrived: Arrived,
+    table: RoutedTable,
+    unfolded: str | None,
+    schemas: Mapping[str, pa.Schema],
+) -> Columns:
+    """Which columns of the batch the table gets.
+
+    Raises:
+        InvalidConfigError, SchemaMismatchError: the batch lacks a column that is asked for.
+    """
+    with arrived.pieces[0].open(storage) as reader:
+        arriving = reader.schema  # a batch that waited may have come with other columns than this one
+    given = schemas.get(arrived.name)
+    kept = table.key_columns if given is not None else table.key_columns | table.known_columns()
+    return choose_columns(arriving, unfolded, given, arrived.filled, kept)
+
+
+def read_rows(storage: Storage, pieces: Sequence[Piece], columns: Columns) -> pa.RecordBatchReader:
+    """The table's own rows, piece by piece."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for piece in pieces:
+            with piece.open(storage) as reader:
+                yield from columns.take(reader)
+
+    return pa.RecordBatchReader.from_batches(columns.schema, batches())
+
+
+def open_small(storage: Storage, arrived: Arrived, columns: Columns) -> InProcessWorkers:
+    """Workers for rows that fit into the driver: they can be written again after a conflict."""
+    rows = open_rows(read_rows(storage, arrived.pieces, columns).read_all())
+    return InProcessWorkers(rows, parallelism=_THREADS, workers=_THREADS)

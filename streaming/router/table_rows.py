@@ -1,0 +1,120 @@
+"""The rows of one table: which columns of a routed batch are its own (pure)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as arrow_json
+
+from table.errors import InvalidConfigError, InvalidRecordError, SchemaMismatchError
+
+_JSON_BLOCK_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How the rows of a routed batch become those of one table. Small, and sent to workers.
+
+    Attributes:
+        schema: the columns of the table's rows (Arrow).
+        unfolded: the struct or JSON column whose fields are columns of the table; None: there is none.
+    """
+
+    schema: pa.Schema
+    unfolded: str | None = None
+
+    def take(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The table's own rows.
+
+        Args:
+            batches: rows of the routed batch.
+
+        Raises:
+            InvalidRecordError: a JSON text cannot be read as the table's columns.
+        """
+        for batch in batches:
+            rows = pa.Table.from_batches([batch])
+            if self.unfolded is not None:
+                rows = _unfold(rows, self.unfolded, self.schema)
+            yield from rows.select(self.schema.names).cast(self.schema).combine_chunks().to_batches()
+
+
+def choose_columns(
+    arriving: pa.Schema, unfolded: str | None, given: pa.Schema | None, filled: frozenset[str], kept: frozenset[str]
+) -> Columns:
+    """The columns of one table.
+
+    Args:
+        arriving: the columns of the routed batch.
+        unfolded: its struct or JSON column whose fields become columns.
+        given: the columns that the caller names for this table; None: those that it has already, and those in which
+            the batch has a value.
+        filled: columns in which the batch has a value for this table.
+        kept: columns that the table has, and those of its key and order.
+
+    Raises:
+        InvalidConfigError: the unfolded column is missing, or is text and the table's columns were not given.
+        SchemaMismatchError: a column that was given is not in the batch.
+    """
+    available = _fields_of(arriving, unfolded, given)
+    if given is None:
+        chosen = [field for name, field in available.items() if name in filled or name in kept]
+        return Columns(pa.schema(chosen), unfolded)
+    missing = [name for name in given.names if name not in available]
+    if missing:
+        raise SchemaMismatchError(
+            f"schemas names the columns {', '.join(missing)}, and the batch has {', '.join(available)}"
+        )
+    return Columns(given, unfolded)
+
+
+def _fields_of(arriving: pa.Schema, unfolded: str | None, given: pa.Schema | None) -> dict[str, pa.Field]:
+    if unfolded is None:
+        return {field.name: field for field in arriving}
+    if unfolded not in arriving.names:
+        raise InvalidConfigError(f"unfold={unfolded!r}: the batch has the columns {', '.join(arriving.names)}")
+    kind = arriving.field(unfolded).type
+    outside = {field.name: field for field in arriving if field.name != unfolded}
+    if pa.types.is_struct(kind):
+        return {**outside, **{field.name: field for field in kind}}
+    if given is None:
+        raise InvalidConfigError(
+            f"unfold={unfolded!r} is a column of type {kind}: name the columns of each table in schemas, or give a "
+            "struct"
+        )
+    return {**outside, **{field.name: field for field in given if field.name not in outside}}
+
+
+def _unfold(rows: pa.Table, unfolded: str, schema: pa.Schema) -> pa.Table:
+    column, outside = rows.column(unfolded), rows.drop_columns([unfolded])
+    if pa.types.is_struct(column.type):
+        fields = [(field.name, _field(column, index)) for index, field in enumerate(column.type)]
+    else:
+        wanted = pa.schema([field for field in schema if field.name not in outside.column_names])
+        parsed = _parse(column, wanted)
+        fields = [(name, parsed.column(name)) for name in wanted.names]
+    for name, values in fields:
+        if name in outside.column_names:
+            outside = outside.drop_columns([name])
+        outside = outside.append_column(name, values)
+    return outside
+
+
+def _field(column: pa.ChunkedArray, index: int) -> pa.ChunkedArray:
+    return pc.struct_field(column, [index])
+
+
+def _parse(texts: pa.ChunkedArray, wanted: pa.Schema) -> pa.Table:
+    """The columns in JSON texts, one object a row."""
+    lines = b"\n".join((text or "{}").replace("\n", " ").encode() for text in texts.to_pylist())
+    options = arrow_json.ParseOptions(explicit_schema=wanted, unexpected_field_behavior="ignore")
+    try:
+        # a block holds whole objects, so it must hold the longest one
+        read = arrow_json.ReadOptions(block_size=max(_JSON_BLOCK_BYTES, len(lines) + 1))
+        parsed = arrow_json.read_json(pa.BufferReader(lines), read, options)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise InvalidRecordError(f"a JSON text cannot be read as the table's columns: {error}") from error
+    if len(parsed) != len(texts):
+        raise InvalidRecordError(f"{len(texts)} JSON texts have {len(parsed)} objects: one object a row")
+    return parsed.select(wanted.names)

@@ -1,0 +1,364 @@
+"""One stream into many tables: each exactly once, with its own columns, and none in the way of another."""
+
+import os
+import pickle
+import threading
+import time
+
+import pyarrow as pa
+import pytest
+from stream import run
+
+from hudistream import HudiRouter, HudiTable, InvalidConfigError, InvalidRecordError, RouterLimits, read_table
+from streaming import hudi_router
+from streaming.router import split
+from streaming.router.aside import ASIDE_FOLDER
+from streaming.router.routed_table import RoutedTable
+from table.errors import BatchRefusedError, CommitConflictError, HudiError, SchemaMismatchError
+
+KEYS = {"key": "id", "order_by": "ts"}
+COLUMNS = "id bigint, name string, ts bigint, a string, b bigint"
+
+
+def frame(spark, rows, schema=COLUMNS):
+    return spark.createDataFrame(rows, schema)
+
+
+def router_of(path, table="name", options=None, **more):
+    return HudiRouter(str(path), table, options, **{**KEYS, **more})
+
+
+def ids(root, name):
+    return sorted(read_table(os.path.join(root, name), columns=["id"]).column("id").to_pylist())
+
+
+def columns(root, name):
+    return [field for field in HudiTable.open(os.path.join(root, name)).schema.names if field[0] != "_"]
+
+
+def own_files(root):
+    """What the router has in its folder, without its lease."""
+    return sorted(
+        file
+        for folder, _, files in os.walk(os.path.join(root, hudi_router.OWN_FOLDER))
+        for file in files
+        if ".hoodie" not in folder and not file.startswith(".")
+    )
+
+
+class Refuses:
+    """A validator that refuses the batches of some tables; a test changes which."""
+
+    def __init__(self, *names):
+        self.names = set(names)
+
+    def __call__(self, batch):
+        return "not now" if batch.table.rsplit("/", 1)[-1] in self.names else None
+
+
+def test_each_table_gets_its_rows_and_its_own_columns(spark, tmp_path):
+    router = router_of(tmp_path)
+    router(frame(spark, [(1, "x", 1, "p", None), (2, "y", 1, None, 7), (3, "x", 1, None, None)]), 0)
+    assert (ids(tmp_path, "x"), ids(tmp_path, "y")) == ([1, 3], [2])
+    assert (columns(tmp_path, "x"), columns(tmp_path, "y")) == (["id", "ts", "a"], ["id", "ts", "b"])
+    # a column that the table has stays, also where the batch has no value in it; a new one comes with its first value
+    router(frame(spark, [(4, "x", 2, None, 5), (2, "y", 2, None, 8)]), 1)
+    assert columns(tmp_path, "x") == ["id", "ts", "a", "b"]
+    assert read_table(tmp_path / "y", columns=["id", "b"]).to_pylist() == [{"id": 2, "b": 8}]
+    router.stop()
+    assert own_files(tmp_path) == []
+
+
+def test_a_batch_that_comes_again_is_in_each_table_once(spark, tmp_path):
+    options = {"hoodie.datasource.write.operation": "insert"}
+    rows = frame(spark, [(n, "xyz"[n % 3], 1, "a", None) for n in range(30)])
+    for _ in range(2):
+        router = router_of(tmp_path, options=options)
+        router(rows, 0)
+        router.stop()
+    assert sorted(number for name in "xyz" for number in ids(tmp_path, name)) == list(range(30))
+
+
+def test_a_stream_that_is_cut_off_between_two_tables_goes_on(spark, tmp_path, monkeypatch):
+    source = (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", 90)
+        .option("numPartitions", 2)
+        .load()
+        .selectExpr("value AS id", "concat('t', value % 3) AS name", "value AS ts")
+    )
+    options = {"hoodie.datasource.write.operation": "insert"}
+    checkpoint = str(tmp_path / "c")
+
+    class Cancelled(RoutedTable):
+        def write_rows(self, batch, columns):
+            if self._path.endswith("t1"):
+                raise RuntimeError("Job 7 cancelled")
+            return super().write_rows(batch, columns)
+
+    router = router_of(tmp_path / "r", options=options)
+    run(source, router, checkpoint)
+    router.stop()
+    with monkeypatch.context() as patched:
+        patched.setattr(hudi_router, "RoutedTable", Cancelled)
+        cut = router_of(tmp_path / "r", options=options)
+        with pytest.raises(Exception, match="Job 7 cancelled"):
+            run(source, cut, checkpoint)
+        cut.stop()
+    assert len(ids(tmp_path / "r", "t0")) > len(ids(tmp_path / "r", "t1"))
+    run(source, router_of(tmp_path / "r", options=options), checkpoint)
+    found = sorted(number for name in ("t0", "t1", "t2") for number in ids(tmp_path / "r", name))
+    assert found == list(range(len(found)))
+    assert len(found) >= 180
+
+
+def test_a_struct_is_unfolded(spark, tmp_path):
+    schema = "id bigint, name string, ts bigint, body struct<a:string,b:bigint>"
+    router = router_of(tmp_path, unfold="body")
+    router(frame(spark, [(1, "x", 1, ("p", None)), (2, "y", 1, (None, 7)), (3, "y", 1, None)], schema), 0)
+    assert (columns(tmp_path, "x"), columns(tmp_path, "y")) == (["id", "ts", "a"], ["id", "ts", "b"])
+    rows = read_table(tmp_path / "y", columns=["id", "b"]).to_pylist()
+    assert sorted(rows, key=lambda row: row["id"]) == [{"id": 2, "b": 7}, {"id": 3, "b": None}]
+
+
+def test_json_is_unfolded_by_the_schema_of_its_table(spark, tmp_path):
+    schemas = {
+        "x": "id bigint, ts bigint, a string",
+        "y": pa.schema([("id", pa.int64()), ("ts", pa.int64()), ("b", pa.float64())]),
+    }
+    rows = [
+        ("x", '{"id": 1, "ts": 1, "a": "p", "z": 0}'),
+        ("y", '{"id": 2, "ts": 1, "b": 2.5}'),
+        ("x", '{"ts":1,"id":3}'),
+    ]
+    router_of(tmp_path, unfold="body", schemas=schemas)(frame(spark, rows, "name string, body string"), 0)
+    found = sorted(read_table(tmp_path / "x", columns=["id", "a"]).to_pylist(), key=lambda row: row["id"])
+    assert found == [{"id": 1, "a": "p"}, {"id": 3, "a": None}]
+    assert read_table(tmp_path / "y", columns=["id", "b"]).to_pylist() == [{"id": 2, "b": 2.5}]
+
+
+def test_what_does_not_fit_is_refused_by_name(spark, tmp_path):
+    rows = frame(spark, [("x", "{}")], "name string, body string")
+    with pytest.raises(InvalidConfigError, match="name the columns of each table in schemas"):
+        router_of(tmp_path / "1", unfold="body")(rows, 0)
+    with pytest.raises(InvalidConfigError, match="unfold='other': the batch has the columns body"):
+        router_of(tmp_path / "2", unfold="other")(rows, 0)
+    with pytest.raises(SchemaMismatchError, match="schemas names the columns q"):
+        router_of(tmp_path / "3", schemas={"x": "id bigint, ts bigint, q bigint"})(
+            frame(spark, [(1, "x", 1, None, 1)]), 0
+        )
+    with pytest.raises(InvalidConfigError, match="table='nam': the batch has the columns"):
+        router_of(tmp_path / "4", "nam")(rows, 0)
+    with pytest.raises(InvalidConfigError, match="in a router"):
+        router_of(tmp_path / "5", operation="insert_overwrite")
+    with pytest.raises(InvalidConfigError, match=r"hoodie\.nonsense"):
+        router_of(tmp_path / "6", tables={"x": {"hoodie.nonsense": "1"}})
+
+
+@pytest.mark.parametrize(
+    "name", [None, "", "..", ".", "a/b", "a\\b", "_hidden", ".hoodie", " a", "a ", "a.", "x" * 256, "a\n"]
+)
+def test_a_name_that_cannot_be_a_folder_is_a_bad_row(spark, tmp_path, name):
+    router = router_of(tmp_path)
+    with pytest.raises(InvalidRecordError, match="1 rows of batch 0 name no table"):
+        router(frame(spark, [(1, "good", 1, "a", 1), (2, name, 1, "a", 1)]), 0)
+    assert [entry for entry in os.listdir(tmp_path) if entry != hudi_router.OWN_FOLDER] == []
+
+
+def test_names_of_people_and_databases_are_good(spark, tmp_path):
+    names = ["shop.public.orders", "Ümlaut", "a b", "2024", "x-y"]
+    router_of(tmp_path)(frame(spark, [(n, name, 1, "a", 1) for n, name in enumerate(names)]), 0)
+    assert [ids(tmp_path, name) for name in names] == [[n] for n in range(len(names))]
+
+
+def test_a_batch_that_would_make_too_many_tables_is_refused(spark, tmp_path):
+    router = router_of(tmp_path, limits=RouterLimits(new_tables=3))
+    router(frame(spark, [(n, f"t{n}", 1, "a", 1) for n in range(3)]), 0)
+    with pytest.raises(InvalidConfigError, match=r"would make 4 tables \(t3, t4, t5, t6"):
+        router(frame(spark, [(n, f"t{n}", 1, "a", 1) for n in range(7)]), 1)
+    assert not (tmp_path / "t3").exists()
+    router(frame(spark, [(n, f"t{n}", 1, "a", 1) for n in range(6)]), 1)  # three are there, three are new
+    assert ids(tmp_path, "t5") == [5]
+
+
+def test_tables_have_options_of_their_own(spark, tmp_path):
+    own = {
+        "x": {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.datasource.write.partitionpath.field": "a"}
+    }
+    router_of(tmp_path, tables=own)(frame(spark, [(1, "x", 1, "p", 1), (2, "y", 1, "p", 1)]), 0)
+    found = HudiTable.open(tmp_path / "x").config
+    assert (found.table_type, found.partition_fields) == ("MERGE_ON_READ", ("a",))
+    assert HudiTable.open(tmp_path / "y").config.partition_fields == ()
+
+
+def test_a_function_may_choose_the_table(spark, tmp_path):
+    from pyspark.sql import functions as F
+
+    router_of(tmp_path, lambda rows: F.concat(rows["name"], F.lit("-"), rows["b"]))(
+        frame(spark, [(1, "x", 1, None, 1), (2, "x", 1, None, 2)]), 0
+    )
+    assert (ids(tmp_path, "x-1"), ids(tmp_path, "x-2")) == ([1], [2])
+    assert "name" in columns(tmp_path, "x-1")
+
+
+def patient(monkeypatch, seconds=0.0):
+    """Failing tables are tried again at once."""
+    monkeypatch.setattr(hudi_router, "_LONGEST_WAIT_S", seconds)
+
+
+def test_a_table_that_fails_waits_and_the_others_go_on(spark, tmp_path, monkeypatch, logs):
+    patient(monkeypatch)
+    refuses, failed = Refuses(), []
+    router = router_of(tmp_path, validators=[refuses], on_failure=[failed.append])
+    router(frame(spark, [(0, "x", 0, "a", 1), (0, "y", 0, "a", 1)]), 0)
+    refuses.names = {"x"}
+    for batch in (1, 2, 3):
+        router(frame(spark, [(1, "x", batch, f"a{batch}", 1), (batch, "y", batch, "a", 1)]), batch)
+    assert (ids(tmp_path, "x"), ids(tmp_path, "y")) == ([0], [0, 1, 2, 3])
+    assert "not now" in router.failing["x"]
+    assert len(failed) == 3
+    assert [entry["batch_id"] for entry in logs if entry["event"] == "table_set_aside"] == [1, 2, 3]
+    refuses.names = set()
+    router(frame(spark, [(9, "y", 9, "a", 1)]), 4)  # no row for x: what waits is written all the same
+    assert router.failing == {}
+    found = HudiTable.open(tmp_path / "x").scan(columns=["a", "ts"], where=[("id", "=", 1)]).to_arrow()
+    assert found.to_pylist() == [{"a": "a3", "ts": 3}]
+    # one commit for each batch, in their order
+    assert HudiTable.open(tmp_path / "x").checkpoints().column("batch_id").to_pylist() == [3]
+    assert HudiTable.open(tmp_path / "x").history().column("action").to_pylist().count("commit") == 4
+    assert own_files(tmp_path) == []
+
+
+def test_rows_that_wait_outlive_the_process_and_a_batch_that_comes_again(spark, tmp_path, monkeypatch):
+    patient(monkeypatch)
+    options = {"hoodie.datasource.write.operation": "insert"}
+    refuses = Refuses()
+    router = router_of(tmp_path, options=options, validators=[refuses])
+    router(frame(spark, [(0, "x", 0, "a", 1), (0, "y", 0, "a", 1)]), 0)
+    refuses.names = {"x"}
+    batch = frame(spark, [(1, "x", 1, "a", 1), (1, "y", 1, "a", 1)])
+    router(batch, 1)
+    router.stop()
+    again = router_of(tmp_path, options=options, validators=[refuses])
+    again(batch, 1)  # the process died before Spark noted the batch
+    assert (ids(tmp_path, "x"), ids(tmp_path, "y")) == ([0], [0, 1])
+    again.stop()
+    healed = router_of(tmp_path, options=options)
+    healed(frame(spark, [(2, "x", 2, "a", 1)]), 2)
+    assert (ids(tmp_path, "x"), ids(tmp_path, "y")) == ([0, 1, 2], [0, 1])
+    assert own_files(tmp_path) == []
+
+
+def test_a_table_that_fails_for_too_long_fails_the_query(spark, tmp_path, monkeypatch):
+    patient(monkeypatch)
+    refuses = Refuses("x")
+    router = router_of(tmp_path, validators=[refuses], limits=RouterLimits(batches_aside=2))
+    for batch in range(2):
+        router(frame(spark, [(batch, "x", 1, "a", 1), (batch, "y", 1, "a", 1)]), batch)
+    with pytest.raises(HudiError, match="2 batches wait for the table 'x', which fails: .*not now"):
+        router(frame(spark, [(2, "x", 1, "a", 1), (2, "y", 1, "a", 1)]), 2)
+    assert ids(tmp_path, "y") == [0, 1, 2]
+    refuses.names = set()
+    router(frame(spark, [(2, "x", 1, "a", 1), (2, "y", 1, "a", 1)]), 2)
+    assert (ids(tmp_path, "x"), ids(tmp_path, "y")) == ([0, 1, 2], [0, 1, 2])
+
+
+def test_where_no_table_was_ever_written_the_error_is_raised(spark, tmp_path):
+    router = router_of(tmp_path, validators=[Refuses("x", "y")])
+    with pytest.raises(BatchRefusedError):
+        router(frame(spark, [(0, "x", 0, "a", 1), (0, "y", 0, "a", 1)]), 0)
+    assert own_files(tmp_path) == []
+
+
+def test_a_failing_table_is_not_tried_with_every_batch(spark, tmp_path):
+    calls = []
+
+    def refuse(batch):
+        calls.append(batch.batch_id)
+        return "never" if batch.table.endswith("x") and batch.batch_id else None
+
+    router = router_of(tmp_path, validators=[refuse])
+    for batch in range(4):
+        router(frame(spark, [(batch, "x", 1, "a", 1)]), batch)
+    assert calls == [0, 1]  # the next attempt is due after two seconds
+    assert sorted(os.listdir(tmp_path / hudi_router.OWN_FOLDER / ASIDE_FOLDER / "x")) == [
+        f"{batch:020d}.json" for batch in (1, 2, 3)
+    ]
+
+
+@pytest.mark.parametrize("small_bytes", [0, 1 << 30])
+def test_rows_that_are_too_many_for_the_driver_are_written_on_the_cluster(spark, tmp_path, monkeypatch, small_bytes):
+    monkeypatch.setattr(hudi_router, "_SMALL_BYTES", small_bytes)
+    monkeypatch.setattr(split, "_INLINE_BYTES", 4000)
+    rows = spark.range(0, 3000, 1, 3).selectExpr(
+        "id", "if(id % 10 = 0, 'few', 'many') AS name", "id AS ts", "repeat('v', 50) AS a", "id % 7 AS b"
+    )
+    options = {"hudistream.task.memory.bytes": "20000"}
+    router = router_of(tmp_path, options=options)
+    router(rows, 0)
+    router(rows.selectExpr("id", "name", "ts + 1 AS ts", "'w' AS a", "b"), 1)
+    assert ids(tmp_path, "few") == list(range(0, 3000, 10))
+    assert ids(tmp_path, "many") == [n for n in range(3000) if n % 10]
+    assert set(read_table(tmp_path / "many", columns=["a"]).column("a").to_pylist()) == {"w"}
+    assert own_files(tmp_path) == []
+
+
+def test_the_last_row_of_a_key_stays_where_nothing_orders_them(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(split, "_INLINE_BYTES", 0)
+    rows = frame(spark, [(n % 5, "xy"[n % 2], 1, f"a{n}", 1) for n in range(200)]).coalesce(1)
+    HudiRouter(str(tmp_path), "name", key="id")(rows, 0)
+    found = {row["id"]: row["a"] for row in read_table(tmp_path / "x", columns=["id", "a"]).to_pylist()}
+    assert found == {n % 5: f"a{n}" for n in range(0, 200, 2)}
+
+
+def test_files_of_a_batch_that_was_cut_off_are_swept(spark, tmp_path):
+    left = tmp_path / hudi_router.OWN_FOLDER / "staged" / "7-x"
+    left.mkdir(parents=True)
+    (left / "a.arrow").write_bytes(b"half")
+    router_of(tmp_path)(frame(spark, [(1, "x", 1, "a", 1)]), 0)
+    assert own_files(tmp_path) == []
+
+
+def test_two_routers_below_one_folder_are_refused(spark, tmp_path):
+    from table.storage.local import LocalStorage
+    from table.transaction.heartbeat import WriterIdentity
+    from table.transaction.lease import Lease
+
+    router = router_of(tmp_path)
+    other = Lease(LocalStorage(str(tmp_path / hudi_router.OWN_FOLDER)), router._options.heartbeat)
+    other.hold(WriterIdentity("router", "another query", other.owner))
+    other.is_busy = True
+    with pytest.raises(CommitConflictError, match="another router writes the tables below"):
+        router(frame(spark, [(1, "x", 1, "a", 1)]), 0)
+    other.release()
+    router(frame(spark, [(1, "x", 1, "a", 1)]), 0)
+    assert ids(tmp_path, "x") == [1]
+
+
+def test_tables_without_rows_give_back_threads_and_leases(spark, tmp_path):
+    router = router_of(tmp_path, limits=RouterLimits(open_tables=3))
+    before = set(threading.enumerate())
+    names = [f"t{n}" for n in range(12)]
+    router(frame(spark, [(n, name, 1, "a", 1) for n, name in enumerate(names)]), 0)
+    assert len(router._open) <= 7  # three, and those that were written at the same time
+    router(frame(spark, [(0, "t0", 2, "a", 1)]), 1)
+    assert len(router._open) <= 4
+    router.stop()
+    assert len(router._open) == 0
+    deadline = time.monotonic() + 10
+    while left := [thread.name for thread in set(threading.enumerate()) - before if "hudistream" in thread.name]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+    idle = router_of(tmp_path, limits=RouterLimits(idle_s=0.0))
+    idle(frame(spark, [(0, "t0", 3, "a", 1)]), 2)
+    idle(frame(spark, [(1, "t1", 3, "a", 1)]), 3)
+    deadline = time.monotonic() + 10
+    while len(idle._open):  # a table whose services run is kept
+        assert time.monotonic() < deadline
+        idle._open.close_idle()
+
+
+def test_a_router_travels(spark, tmp_path):
+    router = pickle.loads(pickle.dumps(router_of(tmp_path)))
+    router(frame(spark, [(1, "x", 1, "a", 1)]), 0)
+    assert ids(tmp_path, "x") == [1]

@@ -66,7 +66,7 @@ class RouterLimits:
     batches_aside: int = 100
 
 
-class _NotYetError(HudiError):
+class _NotYetError(Exception):
     """A table that failed is not tried yet."""
 
 

@@ -18,7 +18,7 @@ from table.timeline.layout import TimelineLayout
 from table.timeline.timeline import Timeline
 from table.view.file_group import CommittedInstants, FileGroup, group_files, parse_data_files, unknown_completions
 from table.view.file_system_view import load_committed_instants
-from table.view.listing import Listing
+from table.view.listing import Listing, Narrow
 
 # ActiveTimelineV1.getLastCommitMetadataWithValidSchema: these may carry an older schema
 _OPERATIONS_WITHOUT_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
@@ -157,9 +157,13 @@ class Snapshot:
         """File groups of one partition, in order of file id."""
         return self._group(partition_path, self.listing.list_files(partition_path))
 
-    def walk_file_groups(self) -> Iterator[tuple[str, tuple[FileGroup, ...]]]:
-        """Every partition path with its file groups, in no order; each folder is listed once."""
-        for path, entries in self.listing.walk():
+    def walk_file_groups(self, narrow: Narrow | None = None) -> Iterator[tuple[str, tuple[FileGroup, ...]]]:
+        """Every partition path with its file groups, in no order; each folder is listed once.
+
+        Args:
+            narrow: as of `Listing.walk`.
+        """
+        for path, entries in self.listing.walk() if narrow is None else self.listing.walk(narrow):
             yield path, self._group(path, entries)
 
     def _group(self, partition_path: str, entries: Iterable[FileInfo]) -> tuple[FileGroup, ...]:

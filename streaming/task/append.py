@@ -4,7 +4,8 @@ Rows are grouped by partition path and slot, so one file is open at a time. Anot
 differently without harm, because file names contain the attempt.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 import pyarrow as pa
 
@@ -17,14 +18,17 @@ from streaming.task.locate_keys import list_live_files
 from streaming.task.log_slots import list_fillable
 from streaming.task.measured_rules import measured_rules
 from streaming.task.report import TaskReport
+from streaming.task.side_by_side import SideBySide
 from table import clock
 from table.failures import failing_at
+from table.files.base.summary import BaseFileSummary
 from table.files.names import build_file_id
 from table.keys.keygen import NO_PARTITION_PATH, partition_path_problem
 from table.records.merge import last_of_each_run
 from table.schema.avro_schema import RECORD_KEY
+from table.timeline.metadata.commit import WriteStat
 from table.write.context import Attempt, Bucket
-from table.write.write_bucket import BucketWriter, InsertMerger, open_bucket
+from table.write.write_bucket import BucketWriter, InsertMerger, open_bucket, write_all
 
 
 def write_rows(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatch]) -> TaskResult:
@@ -56,7 +60,10 @@ def write_rows(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatc
 
 
 class _Task:
-    """The state of a task between two runs of rows: one slot and one file at a time."""
+    """The state of a task between two runs of rows: one slot at a time.
+
+    The rows of a small file are held until they are complete, so that it can be written beside others.
+    """
 
     def __init__(self, plan: TaskPlan, write_token: str) -> None:
         self._plan, self._attempt = plan, Attempt(write_token)
@@ -64,8 +71,13 @@ class _Task:
         self._assigner: BucketAssigner | None = None
         self._bucket: Bucket | None = None
         self._writer: BucketWriter | InsertMerger | None = None
+        self._complete: list[pa.Table] = []
+        self._complete_bytes = 0
         self._held: pa.Table | None = None
         self.report = TaskReport(plan, write_token)
+        self._files = SideBySide[tuple[WriteStat, BaseFileSummary]](
+            plan.context.storage.calls_at_once, plan.memory_bytes, lambda written: self.report.add_file(*written)
+        )
 
     def write(self, path: str | None, slot: int, rows: pa.Table) -> None:
         problem = partition_path_problem(path)
@@ -118,13 +130,24 @@ class _Task:
         for bucket, count in self._assigner.assign(len(rows)):
             if bucket != self._bucket:
                 self._close_file()
-                with failing_at(partition_path=bucket.partition_path, file_group=bucket.file_id):
-                    self._writer = open_bucket(self._plan.context, bucket, self._attempt)
                 self._bucket = bucket
-            assert self._writer is not None
-            with failing_at(partition_path=bucket.partition_path, file_group=bucket.file_id):
-                self._writer.write(rows.slice(start, count))
+            self._add(bucket, rows.slice(start, count))
             start += count
+
+    def _add(self, bucket: Bucket, rows: pa.Table) -> None:
+        if self._writer is None:
+            if not self._files.is_one_by_one:
+                self._complete_bytes += rows.nbytes
+                if bucket.base_bytes + self._complete_bytes <= self._files.most_bytes:
+                    self._complete.append(rows)
+                    return
+                self._files.wait()
+            with failing_at(partition_path=bucket.partition_path, file_group=bucket.file_id):
+                self._writer = open_bucket(self._plan.context, bucket, self._attempt)
+        complete, self._complete, self._complete_bytes = [*self._complete, rows], [], 0
+        with failing_at(partition_path=bucket.partition_path, file_group=bucket.file_id):
+            for part in complete:
+                self._writer.write(part)
 
     def _end_slot(self) -> None:
         if self._held is not None:
@@ -134,17 +157,28 @@ class _Task:
         self._close_file()
 
     def _close_file(self) -> None:
-        if self._writer is not None and self._bucket is not None:
-            with failing_at(partition_path=self._bucket.partition_path, file_group=self._bucket.file_id):
+        bucket = self._bucket
+        if bucket is not None and self._writer is not None:
+            with failing_at(partition_path=bucket.partition_path, file_group=bucket.file_id):
                 self.report.add_file(*self._writer.close())
+        elif bucket is not None and self._complete:
+            size_bytes = bucket.base_bytes + self._complete_bytes
+            self._files.write(size_bytes, partial(self._write_file, bucket, self._complete))
         self._writer = self._bucket = None
+        self._complete, self._complete_bytes = [], 0
+
+    def _write_file(self, bucket: Bucket, rows: Sequence[pa.Table]) -> tuple[WriteStat, BaseFileSummary]:
+        with failing_at(partition_path=bucket.partition_path, file_group=bucket.file_id):
+            return write_all(open_bucket(self._plan.context, bucket, self._attempt), rows)
 
     def finish(self) -> TaskResult:
         self._end_slot()
+        self._files.wait()
         self._attempt.flushes.wait()
         return self.report.finish()
 
     def abandon(self) -> None:
+        self._files.abandon()
         self.report.abandon()
         if self._writer is not None:
             self._writer.abandon()

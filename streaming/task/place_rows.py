@@ -53,6 +53,12 @@ class Placed:
     inserts: pa.Table
     log: LogSlot | None = None
 
+    @property
+    def size_bytes(self) -> int:
+        """What is held in memory to write the file: the rows, and the file that it continues (all of it, at most)."""
+        rows = self.inserts.nbytes + (0 if self.changes is None else self.changes.incoming.nbytes)
+        return int(rows) + (self.bucket.base_bytes if self.log is None else 0)
+
 
 class Placer:
     """Places the rows of one slot.

@@ -5,6 +5,7 @@ One task has all rows of a key and all file groups of a slot, so a file group is
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, groupby
 from operator import itemgetter
 
@@ -22,6 +23,7 @@ from streaming.task.locate_keys import Locator, list_live_files, owner_of
 from streaming.task.log_slots import SlotGroups, list_groups, plain_groups
 from streaming.task.place_rows import Placed, Placer, removes_of
 from streaming.task.report import TaskReport
+from streaming.task.side_by_side import SideBySide
 from table.failures import failing_at
 from table.files.base.summary import BaseFileSummary
 from table.index.key_cache import cache_of_process
@@ -33,10 +35,11 @@ from table.timeline.metadata.commit import WriteStat
 from table.view.file_group import BaseFile, FileSlice
 from table.write.context import Attempt, Bucket, LogSlot
 from table.write.merge_bucket import Changes, merge_bucket
-from table.write.write_bucket import BucketWriter
+from table.write.write_bucket import BucketWriter, write_all
 from table.write.write_log import LogChanges, write_log
 
 Flags = npt.NDArray[np.bool_]
+_Files = tuple[WriteStat, BaseFileSummary]
 
 
 def write_changes(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatch]) -> TaskResult:
@@ -63,7 +66,7 @@ def write_changes(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordB
                     task.write(path, slot, (rows for _, _, rows in pieces))
             return task.finish()
         except BaseException:
-            task.report.abandon()
+            task.abandon()
             raise
 
 
@@ -87,6 +90,8 @@ class _UpsertTask:
         self._locator = Locator(plan.context.storage, plan.changes, cache_of_process(plan.changes.cache_bytes))
         self.report = TaskReport(plan, write_token)
         self._listed: dict[str, SlotGroups] = {}
+        calls_at_once = plan.context.storage.calls_at_once
+        self._files = SideBySide[tuple[Bucket, list[_Files]]](calls_at_once, plan.memory_bytes, self._note)
 
     def write(self, path: str | None, slot: int, pieces: Iterator[pa.Table]) -> None:
         problem = partition_path_problem(path)
@@ -109,8 +114,13 @@ class _UpsertTask:
             self._write_file(placer.restore(number, rows, self._locator), groups)
 
     def finish(self) -> TaskResult:
+        self._files.wait()
         self._attempt.flushes.wait()
         return self.report.finish()
+
+    def abandon(self) -> None:
+        self._files.abandon()
+        self.report.abandon()
 
     def _place(self, rows: pa.Table, files: Sequence[BaseFile], placer: Placer) -> Iterator[Placed]:
         """Decides the file of each row. All rows of a key must be in `rows`."""
@@ -161,37 +171,32 @@ class _UpsertTask:
         return [file for file in files if owner_of(file.file_id, slots, self._changes) == slot]
 
     def _write_file(self, placed: Placed, groups: SlotGroups) -> None:
-        with failing_at(partition_path=placed.bucket.partition_path, file_group=placed.bucket.file_id):
+        size_bytes = 0 if self._files.is_one_by_one else placed.size_bytes
+        self._files.write(size_bytes, partial(self._write_placed, placed, groups))
+
+    def _write_placed(self, placed: Placed, groups: SlotGroups) -> tuple[Bucket, list[_Files]]:
+        """Writes the files of one bucket, beside those of others."""
+        bucket = placed.bucket
+        with failing_at(partition_path=bucket.partition_path, file_group=bucket.file_id):
             if placed.changes is not None and placed.log is not None:
-                self._write_log(placed.bucket, placed.changes, placed.log, groups.merged.get(placed.bucket.file_id))
-                return
+                return bucket, self._write_log(bucket, placed.changes, placed.log, groups.merged.get(bucket.file_id))
             if placed.changes is None:
-                stat, summary = self._append(placed.bucket, placed.inserts)
-            else:
-                stat, summary = merge_bucket(
-                    self._plan.context, placed.bucket, self._attempt, placed.changes, placed.inserts
-                )
+                writer = BucketWriter(self._plan.context, bucket, self._attempt)
+                return bucket, [write_all(writer, [placed.inserts])]
+            return bucket, [merge_bucket(self._plan.context, bucket, self._attempt, placed.changes, placed.inserts)]
+
+    def _note(self, written: tuple[Bucket, list[_Files]]) -> None:
+        bucket, files = written
+        for stat, summary in files:
             self.report.add_file(stat, summary)
             if summary.contents is not None:
-                bucket = placed.bucket
                 older = join(bucket.partition_path, bucket.base_file) if bucket.base_file is not None else None
                 self.report.lookup += self._locator.remember(older, stat.path, summary.contents)
 
-    def _write_log(self, bucket: Bucket, changes: Changes, slot: LogSlot, merged: FileSlice | None) -> None:
+    def _write_log(self, bucket: Bucket, changes: Changes, slot: LogSlot, merged: FileSlice | None) -> list[_Files]:
         leaves_out = slot.is_behind_plan and not self._changes.is_bucket
         if merged is not None and meets_delete(self._plan, merged, changes, leaves_out=leaves_out):
-            self.report.add_file(*fold_logs(self._plan, merged, self._attempt, changes))
-            return
+            return [fold_logs(self._plan, merged, self._attempt, changes)]
         are_new = self._changes.adds_only
         written = LogChanges(bucket.partition_path, bucket.file_id, slot, changes.incoming, changes.removes, are_new)
-        for stat, summary in write_log(self._plan.context, self._attempt, written):
-            self.report.add_file(stat, summary)
-
-    def _append(self, bucket: Bucket, rows: pa.Table) -> tuple[WriteStat, BaseFileSummary]:
-        writer = BucketWriter(self._plan.context, bucket, self._attempt)
-        try:
-            writer.write(rows)
-            return writer.close()
-        except BaseException:
-            writer.abandon()
-            raise
+        return list(write_log(self._plan.context, self._attempt, written))

@@ -36,6 +36,31 @@ def partition_guarantee(config: TableConfig, schema: pa.Schema, path: str) -> pc
     return known
 
 
+def guarantees_below(config: TableConfig, schema: pa.Schema, folder: str) -> tuple[pc.Expression, ...]:
+    """Expressions of which every row of the partitions at a folder, or below it, fulfils at least one.
+
+    A folder need not be a partition: the values of Hudi's path can contain slashes, unless they are encoded. So the
+    first partition column has the value in the folder's first segment, or a value that goes on behind a slash.
+
+    Args:
+        config: the table's properties.
+        schema: the table's columns (Arrow), meta columns included.
+        folder: relative to the table; its segments are those of partition paths.
+    """
+    anything = (pc.scalar(True),)
+    if config.keygen_type not in _PLAIN_KEYGENS or config.drop_partition_columns or not config.partition_fields:
+        return anything
+    name = config.partition_fields[0]
+    value = _value_of(config, schema, name, folder.split("/", maxsplit=1)[0])
+    if value is None:
+        return anything
+    field = ds.field(name)
+    if config.url_encode or not isinstance(value, str):
+        return (field == value,)
+    # "0" follows "/": these are the texts that begin with the value and a slash
+    return field == value, (field >= f"{value}/") & (field < f"{value}0")
+
+
 def folder_values(config: TableConfig, schema: pa.Schema, path: str) -> Mapping[str, Any]:
     """The values that readers show in partition columns: the values from which the path was made.
 

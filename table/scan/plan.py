@@ -16,7 +16,7 @@ from table.index.key_cache import KeyCache, LookedIntoFile
 from table.index.key_lookup import SoughtKeys
 from table.scan.as_of import AsOf, load_changes, load_snapshot
 from table.scan.change_range import ChangeRange
-from table.scan.partition_guarantee import partition_guarantee
+from table.scan.partition_guarantee import guarantees_below, partition_guarantee
 from table.scan.predicate import Predicate, Where, parse_where, which_may_hold
 from table.scan.read_slice import SliceContext, check_readable, deletion_named
 from table.schema.avro_schema import META_FIELDS, RECORD_KEY, relaxed, with_meta_columns
@@ -37,8 +37,9 @@ class Pruning:
 
     Attributes:
         partitions: partition paths of the table.
-        partitions_pruned: partition paths that contradict the condition.
-        files: file slices of the snapshot.
+        partitions_pruned: partition paths that contradict the condition. Of a folder that is not listed it is not known
+            how many it holds: it counts as one.
+        files: file slices of the snapshot, in the folders that were listed.
         files_in_pruned_partitions: slices in pruned partitions.
         files_pruned_by_key_range: slices whose range of record keys contains none of the keys wanted.
         files_pruned_by_bloom_filter: slices whose bloom filter contains none of these keys.
@@ -99,14 +100,19 @@ def plan_scan(
     where: Where | None = None,
     as_of: AsOf | None = None,
     since: AsOf | None = None,
+    *,
+    lists_all: bool = False,
 ) -> ScanPlan:
     """Plans a scan: reads the timeline, lists folders, and reads footers if the condition names record keys.
+
+    Folders in which no row can fulfil the condition are not listed.
 
     Args:
         columns: the columns wanted, in order; None means all.
         where: which rows; see `table.scan.predicate.parse_where`.
         as_of: which snapshot; see `table.scan.as_of.load_snapshot`.
         since: only rows of later commits, up to `as_of`; see `table.scan.as_of.load_changes`. None means all rows.
+        lists_all: lists every folder, so that `Pruning` counts the files in all of them.
 
     Raises:
         UnsupportedTableError: the table's version is not 6, 8 or 9, or its merge mode for log files is not supported;
@@ -122,7 +128,7 @@ def plan_scan(
     stored, schema = load_read_schema(snapshot)
     names = checked_names(columns, schema)
     predicate = parse_where(where, schema, key_columns_of(table.config, schema)) if where is not None else None
-    slices, pruning = _slices_of(snapshot, schema, predicate)
+    slices, pruning = _slices_of(snapshot, schema, predicate, lists_all=lists_all)
     if since is not None:
         predicate = changes.restrict(predicate) if changes is not None else predicate
         slices, pruning = _only_changed(slices, changes, pruning)
@@ -178,9 +184,31 @@ def key_columns_of(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
     return (RECORD_KEY, names[0]) if is_key else (RECORD_KEY,)
 
 
-def _slices_of(snapshot: Snapshot, schema: pa.Schema, predicate: Predicate | None) -> tuple[list[FileSlice], Pruning]:
+class _Narrow:
+    """Leaves out the folders in which no row can fulfil a condition, and counts them."""
+
+    def __init__(self, config: TableConfig, schema: pa.Schema, predicate: Predicate) -> None:
+        self._config, self._schema, self._predicate = config, schema, predicate
+        self.left_out = 0
+
+    def __call__(self, folders: Sequence[str]) -> Sequence[str]:
+        owners: list[int] = []
+        guarantees: list[pc.Expression] = []
+        for number, folder in enumerate(folders):
+            for known in guarantees_below(self._config, self._schema, folder):
+                owners.append(number)
+                guarantees.append(known)
+        held = {owners[at] for at in which_may_hold(self._predicate.expression, guarantees, self._schema)}
+        self.left_out += len(folders) - len(held)
+        return [folders[number] for number in sorted(held)]
+
+
+def _slices_of(
+    snapshot: Snapshot, schema: pa.Schema, predicate: Predicate | None, *, lists_all: bool
+) -> tuple[list[FileSlice], Pruning]:
     """The slices of the partitions that may hold a row, by partition path and file group."""
-    walked = sorted(snapshot.walk_file_groups(), key=lambda found: found[0])
+    narrow = None if predicate is None or lists_all else _Narrow(snapshot.config, schema, predicate)
+    walked = sorted(snapshot.walk_file_groups(narrow), key=lambda found: found[0])
     guarantees: list[pc.Expression] = []
     kept = list(range(len(walked)))
     if predicate is not None:
@@ -188,7 +216,8 @@ def _slices_of(snapshot: Snapshot, schema: pa.Schema, predicate: Predicate | Non
         kept = which_may_hold(predicate.expression, guarantees, schema)
     slices = [group.merged_slice for number in kept for group in walked[number][1]]
     files = sum(len(groups) for _, groups in walked)
-    return slices, Pruning(len(walked), len(walked) - len(kept), files, files - len(slices))
+    left_out = 0 if narrow is None else narrow.left_out
+    return slices, Pruning(len(walked) + left_out, len(walked) - len(kept) + left_out, files, files - len(slices))
 
 
 def _only_changed(

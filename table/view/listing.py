@@ -4,10 +4,12 @@ Today the store answers (`store_listing`). A metadata table or a cache can stand
 A caller that looks for files which no commit names (a rollback, a check) asks the store: `HudiTable.store_listing`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from table.storage.interface import FileInfo
+
+Narrow = Callable[[Sequence[str]], Sequence[str]]
 
 
 class Listing(Protocol):
@@ -23,8 +25,12 @@ class Listing(Protocol):
             StorageError: when the store fails.
         """
 
-    def walk(self) -> Iterator[tuple[str, Sequence[FileInfo]]]:
+    def walk(self, narrow: Narrow | None = None) -> Iterator[tuple[str, Sequence[FileInfo]]]:
         """Every partition path with the entries of its folder, in no order. No folder is listed twice.
+
+        Args:
+            narrow: takes folders, and returns those that are of interest; the others are not listed, and no folder
+                below them. None: all are.
 
         Raises:
             StorageError: when the store fails.

@@ -7,6 +7,7 @@ from typing import Any
 from table import threads
 from table.files.partition_metadata import PARTITION_METAFILE
 from table.storage.interface import METAFOLDER, FileInfo, Storage, join
+from table.view.listing import Narrow
 
 
 @dataclass(frozen=True)
@@ -25,15 +26,17 @@ class StorageListing:
     def list_files(self, partition_path: str) -> Sequence[FileInfo]:  # noqa: D102
         return self.storage.list_dir(partition_path)
 
-    def walk(self) -> Iterator[tuple[str, Sequence[FileInfo]]]:
+    def walk(self, narrow: Narrow | None = None) -> Iterator[tuple[str, Sequence[FileInfo]]]:
         """As `Listing.walk`: level by level, and several folders at a time where a listing is a request."""
         if self.storage.calls_at_once == 1:
-            yield from self._walk_levels(map)
+            yield from self._walk_levels(map, narrow)
             return
         with threads.make_pool(self.storage.calls_at_once, "hudistream-list") as pool:
-            yield from self._walk_levels(pool.map)
+            yield from self._walk_levels(pool.map, narrow)
 
-    def _walk_levels(self, each: Callable[..., Iterable[Any]]) -> Iterator[tuple[str, Sequence[FileInfo]]]:
+    def _walk_levels(
+        self, each: Callable[..., Iterable[Any]], narrow: Narrow | None
+    ) -> Iterator[tuple[str, Sequence[FileInfo]]]:
         level = [""]
         while level:
             below: list[str] = []
@@ -41,4 +44,4 @@ class StorageListing:
                 if any(entry.name == PARTITION_METAFILE for entry in entries):
                     yield folder, entries
                 below += [join(folder, e.name) for e in entries if e.is_dir and (folder or e.name != METAFOLDER)]
-            level = below
+            level = below if narrow is None or not below else list(narrow(below))

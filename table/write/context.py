@@ -5,6 +5,7 @@ from enum import Enum
 
 import pyarrow as pa
 
+from table import threads
 from table.files.markers import APPEND
 from table.files.names import BaseFileName
 from table.options.groups import BaseFileSettings, LogFileSettings
@@ -82,11 +83,13 @@ class Attempt:
         self.task = int(write_token.split("-", 1)[0])
         self.flushes = Flushes()
         self._numbered = 0
+        self._lock = threads.make_lock()  # a task may write several files at a time
 
     def take_numbers(self, count: int) -> int:
         """The first of so many numbers that no other row of the task gets."""
-        first = self._numbered
-        self._numbered += count
+        with self._lock:
+            first = self._numbered
+            self._numbered += count
         return first
 
 

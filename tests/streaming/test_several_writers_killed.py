@@ -52,6 +52,8 @@ for batch in range(batches):
 sink.stop()
 """
 SIZE = 30
+LIVES_S = (0.9, 3.0)  # a process needs half a second before its first batch
+QUICK = {"hoodie.client.heartbeat.interval_in_ms": "1000"}  # by it a dead writer is known after seconds
 
 
 class Writer:
@@ -69,7 +71,7 @@ class Writer:
         with self.said.open("a") as said:
             command = [sys.executable, str(self.script), *self.arguments]
             self.process = subprocess.Popen(command, stdout=said, stderr=said)
-        self.dies_at = time.monotonic() + self.moments.uniform(1.5, 5)
+        self.dies_at = time.monotonic() + self.moments.uniform(*LIVES_S)
 
     def step(self, kills):
         """Kills it if it is time to. Returns whether it is through."""
@@ -107,7 +109,7 @@ def check(path, storage, writers):
 
 
 @pytest.mark.parametrize(("batches", "kills", "place"), [
-    (12, 1, "disk"),
+    (30, 1, "disk"),
     pytest.param(200, 20, "disk", marks=pytest.mark.slow),
     pytest.param(60, 8, "s3", marks=pytest.mark.slow),
 ])  # fmt: skip
@@ -135,6 +137,7 @@ def _race(folder, path, storage, batches, kills, moments):
         for writer in writers:
             writer.process.kill()
     assert [writer.acknowledged for writer in writers] == [batches - 1] * 2
+    assert sum(writer.kills for writer in writers) > 0, "both were through before a process was killed"
     check(path, storage, writers)
     rows = read_table(path, storage_options=storage)
     assert len(rows) == batches * SIZE + SIZE
@@ -142,7 +145,7 @@ def _race(folder, path, storage, batches, kills, moments):
         keys = sorted(row["id"] for row in rows.to_pylist())
         assert sorted(hudi_rs.read(path).column("id").to_pylist()) == keys
     # a writer alone goes on once they have left, and the one that was killed is taken for dead
-    with ArrowSink(path, storage_options=storage, operation="upsert") as sink:
+    with ArrowSink(path, QUICK, storage_options=storage, operation="upsert") as sink:
         deadline = time.monotonic() + 180
         while True:
             try:

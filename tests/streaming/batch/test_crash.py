@@ -17,10 +17,16 @@ FIRST = rows(range(12))
 SECOND = rows(range(12, 30), v="second")
 
 
-def build(path, fuse=None, **options):
+class AtOnce(FaultyStorage):
+    """A store that takes several calls at once, so that a task writes several files at the same time."""
+
+    calls_at_once = 16
+
+
+def build(path, fuse=None, store=FaultyStorage, **options):
     storage = LocalStorage(path)
     if fuse is not None:
-        storage = FaultyStorage(storage, fuse)
+        storage = store(storage, fuse)
     return Engine(storage, {"hoodie.parquet.max.file.size": "4000", **options})
 
 
@@ -63,6 +69,18 @@ def check_one(first, tmp_path, number, after, recovery_fuse=None, **options):
     build(path, **options).write(2, rows(range(100, 103)))
     assert key_set(read_table(path)) == sorted([*both, "k100", "k101", "k102"])
     assert_clean(path)
+
+
+@pytest.mark.parametrize("operation", ["insert", "upsert"])
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
+def test_files_that_are_written_at_the_same_time_are_whole_or_absent(first, tmp_path, operation, step):
+    options = {"hoodie.datasource.write.operation": operation, "store": AtOnce}
+    calls = calls_of(first, tmp_path, **options)
+    placed = [number for number, call in enumerate(calls) if call.startswith("publish")]
+    assert len(placed) > 2
+    for number in range(1, len(calls) + 1, step):
+        for after in (False, True):
+            check_one(first, tmp_path, number, after, **options)
 
 
 @pytest.fixture(scope="module")

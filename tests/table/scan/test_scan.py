@@ -277,8 +277,8 @@ def test_a_file_that_is_deleted_while_it_is_read_is_named_and_the_way_out(lake, 
 
     listed = plan._slices_of
 
-    def deletes(*arguments):
-        found = listed(*arguments)
+    def deletes(*arguments, **how):
+        found = listed(*arguments, **how)
         for one in found[0]:
             os.remove(os.path.join(lake.storage.base_uri, one.base_file.path))
         return found

@@ -33,8 +33,9 @@ class Remembering:
     def list_files(self, partition_path):
         return self.known.get(partition_path, [])
 
-    def walk(self):
-        return iter(self.known.items())
+    def walk(self, narrow=None):
+        kept = self.known if narrow is None else narrow(list(self.known))
+        return ((path, self.known[path]) for path in kept)
 
 
 @pytest.mark.parametrize(

@@ -359,9 +359,12 @@ class HudiRouter:
         """Stores the rows of tables that failed, or fails the batch if that has gone on for too long.
 
         Raises:
+            TableHeldError: another router has taken over, and swept the files of this batch: it writes the batch anew.
             HudiError: the error of a table of which too many batches wait.
         """
         assert self._waiting is not None
+        if errors:
+            self._lease.confirm()
         for name, error in errors.items():
             waiting = self._waiting.setdefault(name, [])
             if not isinstance(error, _NotYetError):

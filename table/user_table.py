@@ -13,13 +13,15 @@ import pyarrow as pa
 
 from table import hudi_table
 from table.catalog.connect import connect
+from table.catalog.manifest import Manifest, write_manifest
 from table.catalog.sync import SyncReport, sync_table
 from table.config.table_config import TableConfig
 from table.inspect.checkpoints import load_checkpoints
 from table.inspect.contents import load_files, load_history, load_partitions
 from table.inspect.health import Health, load_health
-from table.options.catalog_settings import CatalogSettings
+from table.options.catalog_settings import CatalogSettings, ManifestFor
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
+from table.options.values import OneOf
 from table.options.write_options import WriteOptions
 from table.scan.as_of import AsOf
 from table.scan.change_range import EARLIEST, newest_settled
@@ -133,6 +135,21 @@ class HudiTable(hudi_table.HudiTable):
             CorruptFileError: a commit or the archive is damaged.
         """
         return load_checkpoints(self)
+
+    def write_manifest(self, reader: ManifestFor | str) -> Manifest:
+        """Writes the list of the newest snapshot's files, for an engine that reads no Hudi table itself.
+
+        Args:
+            reader: ``bigquery`` or ``redshift``.
+
+        Returns:
+            Where it is, and what it names. Of log files nothing is named: compact a merge-on-read table before.
+
+        Raises:
+            InvalidConfigError: the reader is not known.
+            StorageError: the store fails.
+        """
+        return write_manifest(self, OneOf(ManifestFor, what="reader").read("reader", reader))
 
     def health(self) -> Health:
         """How well the table is, as ``hudistream health`` says it, by the default options. Nothing is changed.

@@ -56,15 +56,14 @@ class BatchLedger:
         self._archive_read_until = first
 
     def _load_active(self, snapshot: Snapshot) -> dict[str, CommittedBatch]:
-        known, archived = {}, False
-        for instant in snapshot.timeline.completed_writes:
-            if instant.time not in self._active:
-                metadata = snapshot.commits.find(instant)
-                if metadata is None:
-                    archived = True  # the instant was archived after the timeline was listed: read the archive again
-                    continue
-                self._active[instant.time] = checkpoints_of_commit(metadata.extra, metadata.operation)
-            known[instant.time] = self._active[instant.time]
+        archived = False
+        writes = snapshot.timeline.completed_writes
+        for instant, metadata in snapshot.commits.find_each([one for one in writes if one.time not in self._active]):
+            if metadata is None:
+                archived = True  # the instant was archived after the timeline was listed: read the archive again
+                continue
+            self._active[instant.time] = checkpoints_of_commit(metadata.extra, metadata.operation)
+        known = {one.time: self._active[one.time] for one in writes if one.time in self._active}
         first = min(known, default="")
         left = [self._active[time] for time in sorted(self._active) if time < first]
         self._retired = merge_checkpoints([self._retired, *left])

@@ -1,4 +1,4 @@
-"""Commands that register a table for query engines: sync, ddl. They need no Spark."""
+"""Commands that make a table known to query engines: sync, ddl, manifest. They need no Spark."""
 
 import argparse
 import json
@@ -7,11 +7,12 @@ from dataclasses import asdict, replace
 from table.catalog.connect import connect
 from table.catalog.ddl import Dialect, add_statement, create_statement
 from table.catalog.glue import partition_input, table_input
+from table.catalog.manifest import write_manifest
 from table.catalog.sync import describe_registration, sync_table
 from table.cli.arguments import add_command, add_format, add_options, load_options, open_table
 from table.cli.output import UsageError, plural, say, say_json
 from table.errors import InvalidConfigError
-from table.options.catalog_settings import CatalogKind, CatalogSettings, check_names_catalog
+from table.options.catalog_settings import CatalogKind, CatalogSettings, ManifestFor, check_names_catalog
 
 _GLUE = "glue"
 
@@ -43,6 +44,15 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     ddl.add_argument("--for", dest="reader", choices=(*Dialect, _GLUE), required=True, help="who reads it")
     _add_names(ddl)
+    listed = add_command(
+        commands,
+        "manifest",
+        "write the list of the newest snapshot's files, for engines that read no Hudi table themselves",
+        ["hudistream manifest gs://lake/orders --for bigquery", "hudistream manifest s3://lake/orders --for redshift"],
+        _write_manifest,
+    )
+    listed.add_argument("--for", dest="reader", choices=tuple(ManifestFor), required=True, help="who reads it")
+    add_format(listed)
 
 
 def _add_names(command: argparse.ArgumentParser) -> None:
@@ -109,4 +119,15 @@ def _print_ddl(given: argparse.Namespace) -> int:
         if partitions:
             statements.append(add_statement(one, list(partitions.items())))
         say([f"{statement};" for statement in statements])
+    return 0
+
+
+def _write_manifest(given: argparse.Namespace) -> int:
+    done = write_manifest(open_table(given), ManifestFor(given.reader))
+    if given.format == "json":
+        say_json(asdict(done))
+        return 0
+    say([f"{done.address}: {plural(done.files, 'file')} as of {done.as_of or '(no commit)'}"])
+    if done.files_with_logs:
+        say([f"{plural(done.files_with_logs, 'file')} with newer rows in log files, which the engine does not see"])
     return 0

@@ -20,6 +20,13 @@ class CatalogKind(Choice):
     GLUE = "glue"
 
 
+class ManifestFor(Choice):
+    """Who reads a list of the table's files."""
+
+    BIGQUERY = "bigquery"
+    REDSHIFT = "redshift"
+
+
 class RegisteredAs(Choice):
     """Which views of a merge-on-read table are registered (``hoodie.datasource.hive_sync.table.strategy``)."""
 
@@ -99,6 +106,7 @@ class CatalogSettings(Settings):
             the time of the last sync.
         batch: partitions of one call; the limits of Glue apply there.
         property_piece: most letters of one property of the schema.
+        manifest: after each commit a list of the newest snapshot's files is written for this engine; None: none is.
     """
 
     hive_enabled: bool = option(default=False, kind=Flag())
@@ -117,6 +125,7 @@ class CatalogSettings(Settings):
     only_changes: bool = option(default=False, kind=Flag())
     batch: int = option(1000, Whole(1))
     property_piece: int = option(4000, Whole(100))
+    manifest: ManifestFor | None = option(None, OneOf(ManifestFor, what="reader"))
 
     @property
     def enabled(self) -> bool:

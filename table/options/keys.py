@@ -198,6 +198,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "write.fail.fast": HonouredKey(
             "bad_rows.action", FailsFast(), "true: a batch with a row that cannot be stored fails; false says nothing."
         ),
+        "hudistream.manifest.for": HonouredKey("catalog.manifest"),
         "hudistream.bad.rows": HonouredKey("bad_rows.action"),
         "hudistream.bad.rows.path": HonouredKey("bad_rows.path"),
         "hudistream.bad.rows.max.share": HonouredKey("bad_rows.max_share"),

@@ -8,6 +8,7 @@ from table.services.archival.service import ArchivalService
 from table.services.catalog_service import CatalogService
 from table.services.clean.service import CleaningService
 from table.services.compaction.service import CompactionService
+from table.services.manifest_service import ManifestService
 from table.services.service import TableService
 
 
@@ -18,7 +19,9 @@ def services_of(options: WriteOptions) -> tuple[TableService[Any], ...]:
     replace commits whose replaced files were cleaned. If the services are switched off, the cleaning service only
     warns. Registration in a catalog comes first: it does not wait for the others, and it is no service of the table.
     """
-    registers = (CatalogService(options.catalog),) if options.catalog.enabled else ()
+    registers: tuple[TableService[Any], ...] = (CatalogService(options.catalog),) if options.catalog.enabled else ()
+    if options.catalog.manifest is not None:
+        registers = (*registers, ManifestService(options.catalog.manifest))
     if not options.services.enabled:
         return (*registers, CleaningService(replace(options.clean, automatic=False)))
     return (

@@ -24,9 +24,9 @@ def find_last_batches(snapshot: Snapshot) -> dict[str, CommittedBatch]:
     Raises:
         CorruptFileError: a commit or the archive is damaged.
     """
-    found = (snapshot.commits.find(instant) for instant in snapshot.timeline.completed_writes)
     active = _load_active(snapshot)
-    if any(commit is not None and OUR_KEY in commit.extra for commit in found):
+    found = snapshot.commits.find_each(snapshot.timeline.completed_writes)
+    if any(commit is not None and OUR_KEY in commit.extra for _, commit in found):
         return active
     return merge_checkpoints([_load_archived(snapshot), active])
 
@@ -48,8 +48,9 @@ def find_streamer_positions(snapshot: Snapshot) -> Positions:
 
 
 def _load_active(snapshot: Snapshot) -> dict[str, CommittedBatch]:
-    found = (snapshot.commits.find(instant) for instant in snapshot.timeline.completed_writes)
-    return merge_checkpoints(checkpoints_of_commit(each.extra, each.operation) for each in found if each is not None)
+    found = snapshot.commits.find_each(snapshot.timeline.completed_writes)
+    known = (each for _, each in found if each is not None)
+    return merge_checkpoints(checkpoints_of_commit(each.extra, each.operation) for each in known)
 
 
 def _load_archived(snapshot: Snapshot) -> dict[str, CommittedBatch]:

@@ -14,7 +14,7 @@ from streaming import hudi_router
 from streaming.router import split
 from streaming.router.aside import ASIDE_FOLDER
 from streaming.router.routed_table import RoutedTable
-from table.errors import BatchRefusedError, CommitConflictError, HudiError, SchemaMismatchError
+from table.errors import BatchRefusedError, CommitConflictError, HudiError, SchemaMismatchError, TableHeldError
 
 KEYS = {"key": "id", "order_by": "ts"}
 COLUMNS = "id bigint, name string, ts bigint, a string, b bigint"
@@ -333,6 +333,21 @@ def test_two_routers_below_one_folder_are_refused(spark, tmp_path):
     other.release()
     router(frame(spark, [(1, "x", 1, "a", 1)]), 0)
     assert ids(tmp_path, "x") == [1]
+
+
+def test_a_router_that_was_taken_over_sets_nothing_aside(spark, tmp_path, monkeypatch):
+    refuses = Refuses()
+    router = router_of(tmp_path, validators=[refuses])
+    router(frame(spark, [(0, "x", 1, "a", 1)]), 0)
+
+    def taken_over():
+        raise TableHeldError("taken over")
+
+    refuses.names = {"x"}
+    monkeypatch.setattr(router._lease, "confirm", taken_over)
+    with pytest.raises(TableHeldError):
+        router(frame(spark, [(1, "x", 1, "a", 1)]), 1)
+    assert not (tmp_path / hudi_router.OWN_FOLDER / ASIDE_FOLDER).exists()
 
 
 def test_tables_without_rows_give_back_threads_and_leases(spark, tmp_path):

@@ -59,7 +59,12 @@ def all_commands(parser, name=""):
 
 COMMANDS = dict(all_commands(build_parser()))
 MORE_WORDS = {"rollback": ["20260102030405678"], "query": ["select 1"]}
-MORE_WORDS |= {"upgrade": ["--to", "8"], "downgrade": ["--to", "6"], "ddl": ["--for", "hive"]}
+MORE_WORDS |= {
+    "upgrade": ["--to", "8"],
+    "downgrade": ["--to", "6"],
+    "ddl": ["--for", "hive"],
+    "manifest": ["--for", "bigquery"],
+}
 
 
 def test_these_are_all_the_commands():
@@ -67,7 +72,7 @@ def test_these_are_all_the_commands():
         "archive", "bad-rows", "changes",
         "check", "checkpoint", "clean", "compact", "ddl", "doctor", "downgrade", "explain", "files", "health",
         "history",
-        "lock break", "lock show", "query", "report", "rollback", "savepoint create", "savepoint delete",
+        "lock break", "lock show", "manifest", "query", "report", "rollback", "savepoint create", "savepoint delete",
         "savepoint list", "savepoint restore", "schema", "show", "sync", "upgrade", "watch",
     ]  # fmt: skip
 

@@ -1,5 +1,7 @@
 """Commits are decoded once, by instant; what is not whole is asked for again."""
 
+from time import sleep
+
 import pytest
 from faults import FaultyStorage, Fuse
 from instants import completed, inflight
@@ -94,3 +96,49 @@ def test_the_commits_asked_for_least_recently_go_and_the_last_one_stays(store):
     cache.keep(completed("4"), large)
     assert cache.read(completed("4")) is large
     assert len(cache._kept) == 1
+
+
+class AtOnce(FaultyStorage):
+    """A store that takes several calls at once, and counts how many are under way."""
+
+    calls_at_once = 4
+    under_way = most = 0
+
+    def read(self, path):
+        AtOnce.under_way += 1
+        AtOnce.most = max(AtOnce.most, AtOnce.under_way)
+        sleep(0.01)
+        try:
+            return super().read(path)
+        finally:
+            AtOnce.under_way -= 1
+
+
+@pytest.mark.parametrize("kind", [FaultyStorage, AtOnce])
+@pytest.mark.parametrize("most_bytes", [1, 1 << 20])
+def test_many_commits_are_found_in_their_order_and_several_at_a_time(tmp_path, kind, most_bytes):
+    store = kind(LocalStorage(str(tmp_path)), Fuse())
+    instants = [completed(str(number)) for number in range(11)]
+    for number, instant in enumerate(instants):
+        if number != 5:  # archived since the timeline was listed
+            put(store, instant, encode_commit(CommitMetadata(METADATA.stats, str(number), {})))
+    cache = CommitCache(store, most_bytes=most_bytes)
+    cache.find(instants[3])
+    reads(store)
+    found = list(cache.find_each(instants))
+    assert [instant for instant, _ in found] == instants
+    assert [None if one is None else one.operation for _, one in found] == [
+        None if number == 5 else str(number) for number in range(11)
+    ]
+    assert len(reads(store)) <= 11
+    if kind is AtOnce:
+        assert 1 < AtOnce.most <= 4
+
+
+def test_a_damaged_commit_among_many_is_named(tmp_path):
+    store = AtOnce(LocalStorage(str(tmp_path)), Fuse())
+    instants = [completed(str(number)) for number in range(6)]
+    for instant in instants:
+        put(store, instant, b"{" if instant.time == "4" else encode_commit(METADATA))
+    with pytest.raises(CorruptFileError, match=r"4\.commit"):
+        list(CommitCache(store).find_each(instants))

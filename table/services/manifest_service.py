@@ -1,0 +1,49 @@
+"""A manifest as a service after commits. It fails no batch: the next manifest names what this one could not."""
+
+from table.catalog.manifest import write_manifest
+from table.config.table_config import TableConfig
+from table.hudi_table import HudiTable
+from table.options.catalog_settings import ManifestFor
+from table.options.choices import CleanFailure
+from table.services.service import ServiceOutcome, Spread, Trigger
+from table.snapshot import Snapshot
+
+
+class ManifestService:
+    """Writes the manifest of a table.
+
+    Args:
+        reader: who reads it.
+    """
+
+    name = "manifest"
+    plans_between_batches = False
+    on_failure = CleanFailure.WARN
+
+    def __init__(self, reader: ManifestFor) -> None:
+        self._reader = reader
+
+    def trigger(self, config: TableConfig) -> Trigger:  # noqa: ARG002
+        """After each commit, beside the next batch."""
+        return Trigger.BACKGROUND
+
+    def advise(self, snapshot: Snapshot) -> None:
+        """Says nothing."""
+
+    def plan(self, table: HudiTable) -> ManifestFor | None:  # noqa: ARG002
+        """The reader alone: `execute` looks at the table."""
+        return self._reader
+
+    def execute(
+        self,
+        table: HudiTable,
+        plan: ManifestFor,
+        spread: Spread | None = None,  # noqa: ARG002
+    ) -> ServiceOutcome:
+        """Writes the manifest.
+
+        Raises:
+            StorageError: the store fails.
+        """
+        write_manifest(table, plan)
+        return ServiceOutcome()

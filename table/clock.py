@@ -1,10 +1,10 @@
 """The only source of time, of fresh ids and of strictly increasing instant times.
 
-Nothing else in the project may ask for the time or for a random id (the linter enforces it), so a
-test can say what the clock showed.
+No other module of the project may ask for the time or for a random id (the linter enforces it), so a test can set the
+time.
 
-Instant times are ``yyyyMMddHHmmssSSS`` in the table's time zone (HoodieInstantTimeGenerator); tables
-that we create use UTC.
+Instant times are ``yyyyMMddHHmmssSSS`` in the table's time zone (HoodieInstantTimeGenerator). Tables that this project
+creates use UTC.
 """
 
 import random
@@ -29,12 +29,12 @@ def monotonic_s() -> float:
 
 
 def ms_since(started_s: float) -> float:
-    """Milliseconds since `monotonic_s` said that."""
+    """Milliseconds that have passed since `monotonic_s` returned `started_s`."""
     return round((monotonic_s() - started_s) * 1000, 3)
 
 
 def sleep_s(seconds: float) -> None:
-    """Waits that many seconds."""
+    """Waits `seconds` seconds."""
     time.sleep(seconds)
 
 
@@ -44,17 +44,17 @@ def fresh_uuid() -> str:
 
 
 def fresh_number(below: int) -> int:
-    """A random whole number of [0, below), as unlike others as the id that it is made of."""
+    """A random whole number in [0, below), made from a random UUID."""
     return uuid.UUID(fresh_uuid()).int % below
 
 
 def jitter() -> float:
-    """A random number of [0, 1): who meets another tries again after another while than the other."""
+    """A random number in [0, 1), so that two writers that collide wait for different times before they try again."""
     return random.random()  # noqa: S311 no secret
 
 
 def to_datetime(epoch_ms: int, zone: str = "UTC") -> datetime:
-    """The moment in the table's zone: ``UTC``, or ``LOCAL`` for the zone of this machine."""
+    """A moment as a datetime in the table's zone: ``UTC``, or ``LOCAL`` for the zone of this machine."""
     moment = datetime.fromtimestamp(epoch_ms / 1000, tz=timezone.utc)
     return moment if zone == "UTC" else moment.astimezone()
 
@@ -86,14 +86,14 @@ def parse_instant_time(text: str, zone: str = "UTC") -> int:
 
 
 def check_skew(last_instant_time: str, epoch_ms: int, zone: str = "UTC") -> None:
-    """Refuses a timeline that is ahead of our clock by more than a minute.
+    """Refuses a timeline that is ahead of this machine's clock by more than a minute.
 
-    Writing all the same would give out instants of the future, and retention by hours and
-    merge-on-read slices depend on instants being real times. In the hour that a local clock shows a second
-    time, the timeline may be ahead by that hour: instants continue to increase when local time goes back.
+    A writer that continued would create instants with future times, but retention by hours and the file slices of
+    merge-on-read tables rely on real times. When local time goes back by an hour, instant times continue to increase.
+    So the timeline may be ahead by that hour as long as the local clock shows the hour for the second time.
 
     Args:
-        last_instant_time: greatest instant time on the timeline; what is no time is passed over.
+        last_instant_time: greatest instant time on the timeline; a text that is not a time is ignored.
         epoch_ms: now.
         zone: the table's zone.
 
@@ -113,8 +113,8 @@ def check_skew(last_instant_time: str, epoch_ms: int, zone: str = "UTC") -> None
 
 
 def _went_back_ms(epoch_ms: int, zone: str) -> int:
-    """How far the local clock has gone back, while it shows times for the second time; 0 at all other moments."""
-    # a local time that there is twice is read as the first of the two
+    """Milliseconds that the local clock went back, while it shows the repeated times again; otherwise 0."""
+    # a local time that occurs twice is parsed as the first of the two moments
     return epoch_ms - parse_instant_time(format_instant_time(epoch_ms, zone), zone)
 
 
@@ -127,11 +127,11 @@ def next_instant_time(last_instant_time: str | None, epoch_ms: int, zone: str = 
         zone: the table's zone.
 
     Returns:
-        17 digits: now, or one millisecond after the last one where that is not less.
+        17 digits: now, or one millisecond after the last one if that is later.
 
     Raises:
-        InvalidConfigError: when the last instant lies in the future (see `check_skew`), or is no time at all and
-            greater than every time.
+        InvalidConfigError: when the last instant lies in the future (see `check_skew`), or is not a time and sorts
+            after the present time.
     """
     now = format_instant_time(epoch_ms, zone)
     if last_instant_time is None:
@@ -140,7 +140,7 @@ def next_instant_time(last_instant_time: str | None, epoch_ms: int, zone: str = 
     if now > last_instant_time[:INSTANT_TIME_LENGTH]:
         return now
     try:
-        # arithmetic on the digits: as a moment of the zone it could be one that comes again
+        # computed in UTC: in the table's zone the same local time could occur twice
         after_ms = parse_instant_time(last_instant_time) + 1
     except ValueError as error:
         raise InvalidConfigError(

@@ -1,7 +1,7 @@
-"""The only source of threads, of pools of them, and of waiting between them.
+"""The only source of threads, of thread pools, and of the objects by which threads wait for each other.
 
-Nothing else in the project may start a thread (the linter enforces it), so that a simulation can run
-all of them one at a time, in an order of its own.
+No other module of the project may start a thread (the linter enforces it). So a simulation can run all threads one at a
+time, in an order that it chooses.
 """
 
 import concurrent.futures
@@ -22,37 +22,37 @@ class RunningThread(Protocol):
     """A thread that was started."""
 
     def join(self) -> None:
-        """Waits until it has ended."""
+        """Waits until the thread has ended."""
 
     def is_alive(self) -> bool:
-        """Whether it runs."""
+        """Whether the thread still runs."""
 
 
 class Signal(Protocol):
-    """Something that happens once, and that threads wait for."""
+    """An event that happens once; threads can wait for it."""
 
     def set(self) -> None:
-        """It has happened."""
+        """Records that the event has happened."""
 
     def is_set(self) -> bool:
-        """Whether it has happened."""
+        """Whether the event has happened."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits for it, at most so many seconds. Returns whether it has happened."""
+        """Waits for the event, at most `timeout` seconds. Returns whether it has happened."""
 
 
 class Pieces(Generic[Piece]):
-    """A queue between two threads that holds so many pieces at most.
+    """A queue of bounded size between two threads.
 
     Args:
-        most: pieces.
+        most: largest number of pieces that it holds.
     """
 
     def __init__(self, most: int) -> None:
         self._queue: queue.Queue[Piece] = queue.Queue(most)
 
     def put(self, piece: Piece, timeout: float) -> bool:
-        """Waits so many seconds for room. Returns whether there was."""
+        """Appends a piece; waits at most `timeout` seconds for room. Returns whether there was room."""
         try:
             self._queue.put(piece, timeout=timeout)
         except queue.Full:
@@ -60,7 +60,7 @@ class Pieces(Generic[Piece]):
         return True
 
     def get(self) -> Piece:
-        """The next piece; waits for it."""
+        """Waits for the next piece, and returns it."""
         return self._queue.get()
 
 
@@ -68,9 +68,9 @@ def start_thread(target: Callable[[], None], name: str, *, daemon: bool = False)
     """Starts a thread.
 
     Args:
-        target: what it runs.
-        name: of the thread.
-        daemon: whether the interpreter's exit does not wait for it.
+        target: the function that the thread runs.
+        name: name of the thread.
+        daemon: whether the interpreter exits without waiting for the thread.
     """
     thread = threading.Thread(target=target, name=name, daemon=daemon)
     thread.start()
@@ -78,14 +78,14 @@ def start_thread(target: Callable[[], None], name: str, *, daemon: bool = False)
 
 
 def run_apart(target: Callable[[], None], name: str) -> None:
-    """Runs what the collector of garbage asks for in a thread of its own; at the interpreter's end, in this one.
+    """Runs a finalizer in a thread of its own; at the interpreter's end, in the calling thread.
 
-    The collector may run in any thread, also in one that a store's client waits for: a call of the store would wait
-    for itself there. So what is run is waited for, but not for long.
+    The garbage collector may run in any thread, also in a thread that a store's client waits for: a call of the store
+    from there would wait for itself. So the finalizer gets a thread, and the caller waits for it, but not for long.
 
     Args:
-        target: what is run. Nobody is left to be told of its failure.
-        name: of the thread.
+        target: the finalizer. Its errors are dropped, because no caller is left to receive them.
+        name: name of the thread.
     """
 
     def run() -> None:
@@ -101,14 +101,14 @@ def run_apart(target: Callable[[], None], name: str) -> None:
 
 
 def make_pool(size: int, name: str) -> Executor:
-    """A pool of threads; to be used as a context manager, which waits for them."""
+    """A pool of threads, to be used as a context manager that waits for their work."""
     return _Pool(max(1, size), thread_name_prefix=name)
 
 
 class _Pool(ThreadPoolExecutor):
-    """A pool that does what comes in the calling thread, once the interpreter waits for the last threads.
+    """A pool that runs work in the calling thread once the interpreter has begun to wait for its last threads.
 
-    From then on Python starts no work in pools, but a service that runs beside a stream is to be finished.
+    From that moment on Python starts no work in pools, but a table service that runs beside a stream must be finished.
     """
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
@@ -126,7 +126,7 @@ class _Pool(ThreadPoolExecutor):
 
 
 def make_queue(most: int) -> Pieces[Any]:
-    """An empty queue that holds so many pieces."""
+    """An empty queue that holds at most `most` pieces."""
     return Pieces(most)
 
 
@@ -144,10 +144,10 @@ Gate: TypeAlias = AbstractContextManager[bool]
 
 
 def make_gate(most: int) -> Gate:
-    """Lets so many threads in at a time, to be used as a context manager; the others wait."""
+    """A context manager that at most `most` threads enter at a time; the others wait."""
     return threading.BoundedSemaphore(most)
 
 
 def current_thread() -> object:
-    """Identity of the thread that asks."""
+    """Identity of the calling thread."""
     return threading.current_thread()

@@ -1,6 +1,6 @@
-"""Arrow columns in a wider or richer type than they were stored with.
+"""Casts Arrow columns to a wider or richer type than the stored one.
 
-The text of a number is Java's (HoodieAvroUtils.rewritePrimaryTypeWithDiffSchemaType).
+Numbers become the text that Java writes (HoodieAvroUtils.rewritePrimaryTypeWithDiffSchemaType).
 """
 
 import math
@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 
 def cast_column(column: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
-    """A column with another type: fields that it lacks are null, numbers wider, text as Java spells it.
+    """A column with another type: missing fields become null, numbers are widened, text is as Java writes it.
 
     Args:
-        column: any type.
-        arrow: the type wanted.
+        column: column of any type.
+        arrow: the wanted type.
     """
     if column.type.equals(arrow):
         return column
@@ -26,7 +26,7 @@ def cast_column(column: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
 
 
 def _needs_care(stored: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether Arrow's own cast would refuse, or give another text than Java."""
+    """Whether Arrow's own cast would fail, or would produce another text than Java."""
     if pa.types.is_dictionary(stored) or pa.types.is_dictionary(wanted):
         return False
     if pa.types.is_nested(stored):
@@ -54,7 +54,7 @@ def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:  # noqa: PLR0911 a 
 
 
 def _plain(values: pa.Array | pa.ChunkedArray, wanted: pa.DataType) -> pa.Array | pa.ChunkedArray:
-    # a whole number too long for a float is rounded, as Java does
+    # an integer that a float cannot hold exactly is rounded, as in Java
     rounds = pa.types.is_integer(values.type) and pa.types.is_floating(wanted)
     return values.cast(wanted, safe=not rounds)
 
@@ -85,30 +85,30 @@ def rebuilt_map(
     Args:
         array: the maps.
         with_keys: makes the keys of all maps from the old ones.
-        with_items: makes their values.
-        wanted: type of the maps that come of it.
+        with_items: makes the values of all maps from the old ones.
+        wanted: type of the resulting maps.
     """
-    whole = array.take(pa.array(np.arange(len(array))))  # its children begin at its first row now
-    # a missing offset is a missing map
+    whole = array.take(pa.array(np.arange(len(array))))  # a copy whose keys and items begin with its first row
+    # in MapArray.from_arrays a null offset makes a null map
     missing = np.append(pc.is_null(whole).to_numpy(zero_copy_only=False), False)
     offsets = pa.array(whole.offsets.to_numpy(), mask=missing)
     return pa.MapArray.from_arrays(offsets, with_keys(whole.keys), with_items(whole.items)).cast(wanted)
 
 
 def entries_of(maps: pa.MapArray) -> pa.ListArray:
-    """Maps as lists of structs with ``key`` and ``value``, which more of Arrow's functions take."""
+    """Maps as lists of structs with ``key`` and ``value``: more of Arrow's functions accept lists."""
     kind = maps.type
     return maps.cast(pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)])))
 
 
 def list_offsets(array: pa.ListArray) -> pa.Array:
-    """Where each list begins in the flattened values of all, and where the last one ends."""
+    """The start of each list in the flattened values of all lists, and the end of the last list."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy()
     return pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
 
 
 def java_text(value: float, *, single: bool = False) -> str:
-    """A floating point number as Java's ``toString`` spells it."""
+    """The text of a floating point number as Java's ``toString`` writes it."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -117,13 +117,13 @@ def java_text(value: float, *, single: bool = False) -> str:
     sign, text = ("-", text[1:]) if text.startswith("-") else ("", text)
     digits, _, exponent = text.partition("e")
     whole, _, fraction = digits.partition(".")
-    power = int(exponent or 0) + len(whole)  # of the point, before all digits
+    power = int(exponent or 0) + len(whole)  # exponent if the decimal point stands before all digits
     significant = (whole + fraction).lstrip("0")
     power -= len(whole + fraction) - len(significant)
     significant = significant.rstrip("0")
     if not significant:
         return sign + "0.0"
-    if len(significant) == 1:  # Java shows two digits where that is closer: 4.9E-324
+    if len(significant) == 1:  # Java writes two digits if they are closer to the value: 4.9E-324
         significant = f"{abs(float(np.float32(value)) if single else value):.1e}".replace(".", "")[:2].rstrip("0")
     if -2 <= power <= 7:  # from 10^-3 up to 10^7 without an exponent
         padded = significant.rjust(len(significant) - min(0, power), "0")

@@ -1,4 +1,4 @@
-"""Rows with exactly the columns of a schema (pure)."""
+"""Gives rows exactly the columns of a schema (pure)."""
 
 from collections.abc import Collection
 
@@ -8,13 +8,13 @@ from table.columns.cast import cast_column
 
 
 def conform(rows: pa.Table, schema: pa.Schema, never_null: Collection[str] = ()) -> pa.Table:
-    """The rows with exactly these columns: missing ones null, others cast.
+    """The rows with exactly the columns of the schema: missing columns are null, others are cast.
 
     Args:
-        rows: any columns.
-        schema: the columns wanted.
-        never_null: names of columns that must not be null. A missing boolean among them is false: of such columns a
-            batch may lack ``_hoodie_is_deleted``.
+        rows: rows with any columns.
+        schema: the wanted columns.
+        never_null: names of columns that must not be null. A missing boolean column among them is false: the only such
+            column that a batch may lack is ``_hoodie_is_deleted``.
     """
     columns = []
     for field in schema:

@@ -1,4 +1,4 @@
-"""Rows that do not fit into memory, in lots on local disk."""
+"""Keeps rows that do not fit into memory on local disk, divided into lots."""
 
 import os
 import tempfile
@@ -14,24 +14,24 @@ Numbers = npt.NDArray[np.int64]
 
 
 def open_scratch_file() -> IO[bytes]:
-    """A file on local disk without a name, which is deleted when it is closed.
+    """Opens an unnamed file on local disk; closing it deletes it.
 
     Raises:
-        OSError: there is no place for it.
+        OSError: the file cannot be created.
     """
-    # Spark's executors say which disks are for this
+    # Spark's executors name the disks for temporary files
     folder = (os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("LOCAL_DIRS") or "").split(",")[0]
     return tempfile.TemporaryFile(dir=folder if os.path.isdir(folder) else None)
 
 
 class SpilledLots:
-    """Rows on local disk by the number of their lot; within a lot they keep their order.
+    """Rows on local disk, one unnamed file for each lot; within a lot the rows keep their order.
 
-    The files have no names, and are deleted when they are closed.
+    Closing a file deletes it.
 
     Args:
-        schema: of the rows.
-        count: how many lots there are.
+        schema: schema of the rows.
+        count: number of lots.
     """
 
     def __init__(self, schema: pa.Schema, count: int) -> None:
@@ -50,7 +50,7 @@ class SpilledLots:
                 file.close()
 
     def add(self, rows: pa.Table, numbers: Numbers) -> None:
-        """Adds rows, each to the lot of its number.
+        """Adds each row to the lot whose number stands in `numbers`.
 
         Raises:
             OSError: the disk is full.
@@ -65,7 +65,7 @@ class SpilledLots:
             self._writer(number).write_table(ordered.slice(start, end - start))
 
     def read(self, number: int) -> Iterator[pa.Table]:
-        """Rows of a lot, in pieces. Nothing can be added to it afterwards."""
+        """Rows of a lot, in pieces. No rows can be added to the lot afterwards."""
         if self._writers[number] is None:
             return
         self._writers[number].close()

@@ -1,12 +1,12 @@
-"""How much memory rows take (pure)."""
+"""Estimates the memory that rows take (pure)."""
 
 import pyarrow as pa
 
 
 def rows_bytes(rows: pa.Table) -> int:
-    """About how many bytes of memory these rows take, not those they were sliced from.
+    """About how many bytes of memory these rows take, without the rest of a table that they were sliced from.
 
-    Arrow's own ``nbytes`` crashes on some sliced nested columns as Spark sends them (pyarrow 26).
+    Arrow's own ``nbytes`` crashes on some sliced nested columns that Spark sends (pyarrow 26).
     """
     return sum(_chunk_bytes(chunk) for column in rows.columns for chunk in column.chunks)
 

@@ -1,6 +1,6 @@
-"""Whether values are the same bit by bit (pure).
+"""Tells whether values are the same bit by bit (pure).
 
-Arrow takes zeros with unlike signs for equal, and NaN for unequal to itself, at any depth.
+Arrow counts 0.0 and -0.0 as equal, and NaN as unequal to itself, at any depth.
 """
 
 import numpy as np
@@ -12,11 +12,11 @@ from table.columns.cast import entries_of
 
 
 def same_column(first: pa.ChunkedArray, second: pa.ChunkedArray) -> bool:
-    """Whether two columns of one type hold the same. A NaN is like any other.
+    """Whether two columns of one type hold the same values. All NaNs count as the same.
 
     Args:
-        first: any type that tables have; dictionaries count as what they hold.
-        second: of the same type.
+        first: column of any type that tables have; a dictionary column counts as the column of its values.
+        second: column of the same type.
     """
     one, other = (column.combine_chunks() for column in (first, second))
     return _same(*(pa.concat_arrays(a.chunks) if isinstance(a, pa.ChunkedArray) else a for a in (one, other)))

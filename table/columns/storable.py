@@ -1,14 +1,14 @@
-"""Arrow rows of any maker -> the types that a table stores (pure).
+"""Converts Arrow rows from any source to the types that a table stores (pure).
 
-What makes no difference to a value is changed without asking: text and lists of large offsets or views, dictionaries,
-shorter integers, other units and zones of times. Anything else is refused with the way out.
+Types are converted if no value changes: text and lists with large offsets or views, dictionaries, shorter integers,
+other units and zones of times. Any other type is refused; the error says how to convert the column.
 """
 
 import pyarrow as pa
 
 from table.errors import InvalidRecordError, SchemaMismatchError
 
-# Avro has no smaller integers: Hudi stores these as int
+# Avro has no smaller integers: Hudi stores smaller ones as int
 _SAME = {
     pa.int8(): pa.int32(),
     pa.int16(): pa.int32(),
@@ -29,10 +29,10 @@ def storable_schema(schema: pa.Schema) -> pa.Schema:
     """The columns with the types in which they are stored.
 
     Args:
-        schema: of rows as they were given (Arrow).
+        schema: schema of the caller's rows (Arrow).
 
     Raises:
-        SchemaMismatchError: names the column, its type, and the way out.
+        SchemaMismatchError: a column cannot be stored; names the column, its type, and how to convert it.
     """
     return pa.schema([pa.field(field.name, _storable(field.type, field.name), field.nullable) for field in schema])
 
@@ -80,11 +80,11 @@ def _way_out(arrow: pa.DataType) -> str:
 
 
 def as_storable(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows with the types of `storable_schema`; columns that have them already are not copied.
+    """Rows with the types of `storable_schema`; columns that already have their type are not copied.
 
     Args:
-        rows: as they were given.
-        schema: made of theirs.
+        rows: the caller's rows.
+        schema: the schema that `storable_schema` made from theirs.
 
     Raises:
         InvalidRecordError: a value does not fit, such as a time in nanoseconds between two microseconds.
@@ -108,7 +108,7 @@ def _cast(column: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
         return column
     if isinstance(column.type, pa.BaseExtensionType):
         column = pa.chunked_array([chunk.storage for chunk in column.chunks], column.type.storage_type)
-    if pa.types.is_dictionary(column.type):  # Arrow takes no values from dictionaries of views
+    if pa.types.is_dictionary(column.type):  # Arrow cannot decode dictionaries of views
         chunks = [_cast_chunk(chunk.dictionary, arrow).take(chunk.indices) for chunk in column.chunks]
     else:
         chunks = [_cast_chunk(chunk, arrow) for chunk in column.chunks]
@@ -118,7 +118,7 @@ def _cast(column: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
 def _cast_chunk(array: pa.Array, arrow: pa.DataType) -> pa.Array:
     try:
         return array.cast(arrow)
-    except pa.ArrowNotImplementedError:  # older versions, such as 17, cast no views, which Polars' strings are
+    except pa.ArrowNotImplementedError:  # older versions, such as 17, cannot cast views; Polars' strings are views
         return pa.array(array.to_pylist(), _without_views(array.type)).cast(arrow)
 
 

@@ -1,7 +1,7 @@
-"""Text that is not UTF-8: found a column at a time, and spelled so that it can be read (pure).
+"""Finds text that is not UTF-8, a column at a time, and makes it readable (pure).
 
-Spark takes any bytes for a string (``CAST(X'FF' AS STRING)``), and neither Arrow nor Parquet looks at them. Whoever
-reads such a value later fails.
+Spark accepts any bytes as a string (``CAST(X'FF' AS STRING)``), and neither Arrow nor Parquet checks them. A reader of
+such a value fails later.
 """
 
 from collections.abc import Iterator
@@ -24,9 +24,9 @@ class BadText:
     """Rows with bytes in a string column that are not UTF-8.
 
     Attributes:
-        column: its name; the way to it within structs, lists and maps.
-        rows: which rows.
-        example: the bytes of one of them.
+        column: path of the column; within structs, lists and maps the names are joined by dots.
+        rows: for each row, whether it holds such bytes.
+        example: the bytes of one bad value.
     """
 
     column: str
@@ -35,13 +35,13 @@ class BadText:
 
     @property
     def reason(self) -> str:
-        """What is wrong with these rows, in words."""
+        """The fault in these rows, in words."""
         more = "…" if len(self.example) > _SHOWN_BYTES else ""
         return f"the text in column {self.column!r} is not UTF-8, such as X'{self.example[:_SHOWN_BYTES].hex()}{more}'"
 
 
 def find_bad_text(rows: pa.Table) -> list[BadText]:
-    """String columns, at any depth, that hold bytes which are not UTF-8. One pass of Arrow where there are none."""
+    """String columns, at any depth, that hold bytes which are not UTF-8. One pass of Arrow if there are none."""
     found: list[BadText] = []
     for name in rows.column_names:
         column = rows.column(name)
@@ -52,7 +52,7 @@ def find_bad_text(rows: pa.Table) -> list[BadText]:
 
 
 def holds_text(kind: pa.DataType) -> bool:
-    """Whether there are strings in values of a type, at any depth."""
+    """Whether a type contains strings, at any depth."""
     if pa.types.is_dictionary(kind):
         return holds_text(kind.value_type)
     if pa.types.is_nested(kind):
@@ -61,13 +61,13 @@ def holds_text(kind: pa.DataType) -> bool:
 
 
 def made_readable(rows: pa.Table) -> pa.Table:
-    """The same rows; a byte that is not UTF-8 stands as four characters in its text: a backslash, x, two digits."""
+    """The same rows, with each byte that is not UTF-8 replaced by four characters: a backslash, x, two digits."""
     columns = [_readable(_one_array(column)) if holds_text(column.type) else column for column in rows.columns]
     return pa.Table.from_arrays(columns, schema=rows.schema)
 
 
 def _is_text(array: pa.Array) -> bool:
-    """Whether all strings in it are UTF-8. Of a slice only its own nested values are looked at, not those around it."""
+    """Whether all strings in an array are UTF-8. In a slice only the slice's own nested values are checked."""
     kind = array.type
     if not holds_text(kind):
         return True
@@ -86,14 +86,14 @@ def _is_text(array: pa.Array) -> bool:
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    """The column in one piece that begins at its first row, as children of nested columns are easiest to tell apart."""
+    """The column as one array whose children begin with its first row, so that nested values are easy to attribute."""
     whole = column.combine_chunks()
     whole = pa.concat_arrays(whole.chunks) if isinstance(whole, pa.ChunkedArray) else whole
     return whole.take(pa.array(np.arange(len(whole))))
 
 
 def _bad_parts(path: str, array: pa.Array) -> Iterator[tuple[str, Flags, bytes]]:
-    """Of each string within the column: the way to it, which rows are bad in it, and the bytes of one of them."""
+    """For each string part with bad values: its path, a flag for each row, and the bytes of one bad value."""
     kind = array.type
     if not holds_text(kind):
         return

@@ -1,1 +1,1 @@
-"""Bytes on storage."""
+"""Data files of a table: formats, names, markers and publication."""

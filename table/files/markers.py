@@ -30,10 +30,10 @@ def marker_path(instant_time: str, marker: MarkerName) -> str:
 
 
 def create_marker(storage: Storage, instant_time: str, marker: MarkerName, ticket: str = "") -> None:
-    """Announces a data file (path relative to the table) before anything of it can be published.
+    """Announces a data file (path relative to the table) before it can be published.
 
     Args:
-        instant_time: the commit's.
+        instant_time: instant time of the commit.
         marker: the file, and the kind of write.
         ticket: the store's name for the waiting file (`table.storage.interface.Stage`).
     """
@@ -60,7 +60,7 @@ def delete_some_markers(storage: Storage, instant_time: str, markers: Sequence[M
         return
     with threads.make_pool(min(storage.calls_at_once, len(markers)), "hudistream-markers") as pool:
         for _ in pool.map(lambda marker: delete_marker(storage, instant_time, marker), markers):
-            pass  # the first failure is raised here
+            pass  # evaluating the results raises the first error
 
 
 def list_markers(storage: Storage, instant_time: str) -> list[MarkerName]:
@@ -80,7 +80,7 @@ def list_marker_names(storage: Storage, instant_time: str) -> list[str]:
 
 
 def delete_markers(storage: Storage, instant_time: str) -> None:
-    """Removes an instant's markers, if there are any."""
+    """Removes all markers of an instant."""
     storage.delete_metafolder(marker_folder(instant_time))
 
 

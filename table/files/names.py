@@ -1,4 +1,4 @@
-"""Names of base files, log files and markers: built, parsed and ordered here and nowhere else (pure; FSUtils).
+"""Builds, parses and orders the names of base files, log files and markers; no other module does (pure; FSUtils).
 
 ::
 
@@ -6,7 +6,7 @@
     log file      .<file id>_<instant>.log.<version>_<write token>[.cdc]
     marker        <data file>.marker.<CREATE|MERGE|APPEND>
     file id       <uuid>-<n>                n counts the files one bucket rolled over to
-    write token   <task>-<stage>-<attempt>  makes every attempt's file name its own
+    write token   <task>-<stage>-<attempt>  makes the file names of each attempt unique
 """
 
 import re
@@ -20,7 +20,7 @@ _LOG = re.compile(r"^\.([^_]+)_([0-9]*)\.log\.(\d+)(?:_((\d+)-(\d+)-(\d+)))?(\.c
 _MARKER = re.compile(r"(.+)\.marker\.(CREATE|MERGE|APPEND)", re.DOTALL)
 
 _MAX_JAVA_INT = 2**31 - 1
-_NO_DELETES = 2**30  # added to the instant's number; an instant whose number is greater by as much is days away
+_NO_DELETES = 2**30  # added to the instant's number; instants whose numbers differ by this much are days apart
 BASE_FILE_EXTENSION = ".parquet"
 
 
@@ -41,7 +41,7 @@ class BaseFileName:
 class LogFileName:
     """The parts of a log file's name.
 
-    In timeline layout 1 `base_instant_time` is the slice's, in layout 2 the writer's.
+    In timeline layout 1 `base_instant_time` is the file slice's instant, in layout 2 the instant that wrote the file.
 
     `suffix` is ``.cdc`` for change logs, and "" otherwise.
     """
@@ -84,7 +84,8 @@ def parse_log_file(name: str) -> LogFileName | None:
 def parse_marker(name: str) -> MarkerName | None:
     """The parts of a marker's name (a path stays in `data_file`), or None for any other name.
 
-    A rollback deletes the file that a marker names. So a path out of the table, or into its metadata, is refused.
+    A rollback deletes the file that a marker names. So a path that leads out of the table or into its metadata is
+    refused.
     """
     match = _MARKER.fullmatch(name)
     if match is None:

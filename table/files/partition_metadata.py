@@ -13,8 +13,8 @@ def format_partition_metadata(instant_time: str, partition_path: str, saved_ms: 
 
     Args:
         instant_time: instant that created the partition.
-        partition_path: its depth is the number of folders below the table.
-        saved_ms: time for the date comment.
+        partition_path: path of the partition; the file stores its depth.
+        saved_ms: time in the date comment, in milliseconds since the epoch.
     """
     depth = partition_path.count("/") + 1 if partition_path else 0
     date = datetime.fromtimestamp(saved_ms / 1000, tz=timezone.utc).strftime("%a %b %d %H:%M:%S UTC %Y")

@@ -1,9 +1,10 @@
-"""How a data file becomes visible, and how an instant's end deals with late tasks (rules 4 and 5).
+"""Publishes data files, and deals with late tasks when an instant ends (rules 4 and 5).
 
-In a store with a fence no task can publish a file once its instant has ended. Reading the markers once is enough, and
-the end deletes them. In a store without a fence a late task may publish a file at any time. So the task checks, before
-and after it publishes, that its instant has not ended. The end reads the markers twice. Markers of files that no
-commit names stay as long as a task may run. No other module asks whether a store has a fence.
+In a store with a fence no task can publish a file once its instant has ended. The process that ends the instant reads
+the markers once, and deletes them. In a store without a fence a late task may publish a file at any time. So the task
+checks, before and after it publishes, that its instant has not ended. The process that ends the instant reads the
+markers twice. Markers of files that no commit names stay as long as a task may run. Only this module distinguishes
+stores with and without a fence.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +32,7 @@ def publish(storage: Storage, path: str, stage: Stage, output: OutputFile, look:
 
     Args:
         path: path of the file, relative to the table.
-        stage: where the file waits.
+        stage: the place where the file waits.
         output: the open file.
         look: raises a StorageError if the instant has ended.
 
@@ -47,7 +48,7 @@ def publish(storage: Storage, path: str, stage: Stage, output: OutputFile, look:
 def confirm_published(storage: Storage, path: str, look: Callable[[], None]) -> None:
     """Checks after publication that the instant has not ended.
 
-    Without a fence the instant's end may have looked for the file before the task published it.
+    Without a fence, the process that ended the instant may have searched for the file before the task published it.
 
     Args:
         path: path of the file.
@@ -66,7 +67,7 @@ def confirm_published(storage: Storage, path: str, look: Callable[[], None]) -> 
 
 
 def discard(storage: Storage, path: str, stage: Stage | None, output: OutputFile) -> None:
-    """Closes a file after a failure. Without a fence it may be published: the rollback then finds it by its marker.
+    """Closes a file after a failure. Without a fence this may publish it; the rollback then finds it by its marker.
 
     Raises:
         StorageError, OSError: the store fails.

@@ -1,1 +1,1 @@
-"""Where a key lives."""
+"""Finds the file groups and rows that hold record keys."""

@@ -1,4 +1,4 @@
-"""The bucket index: a key's hash says its file group (BucketIdentifier, HoodieSimpleBucketIndex; pure)."""
+"""The bucket index: the hash of a key determines its file group (BucketIdentifier, HoodieSimpleBucketIndex; pure)."""
 
 from collections.abc import Sequence
 
@@ -17,8 +17,8 @@ def bucket_numbers(keys: pa.Array, buckets: int, hash_fields: Sequence[str]) -> 
 
     Args:
         keys: record keys (string array without nulls).
-        buckets: how many there are.
-        hash_fields: record key fields that count; keys without both ``,`` and ``:`` count as they are.
+        buckets: number of buckets.
+        hash_fields: record key fields that are hashed; a key that lacks ``,`` or ``:`` is hashed as a whole.
     """
     hashes = np.zeros(len(keys), np.uint32)
     for positions, block in same_length_blocks(keys):
@@ -36,14 +36,14 @@ def bucket_numbers(keys: pa.Array, buckets: int, hash_fields: Sequence[str]) -> 
 def hashed_parts(key: str, hash_fields: Sequence[str]) -> list[str | None]:
     """The parts of a key that are hashed (KeyGenUtils.extractRecordKeysByFields of Hudi 1.0.2).
 
-    ``field:value`` pairs, where a value may hold commas and colons: it ends at the last comma before a colon.
+    A key holds ``field:value`` pairs. A value may hold commas and colons: it ends at the last comma before a colon.
 
     Args:
         key: a record key.
-        hash_fields: the fields whose values count.
+        hash_fields: the fields whose values are hashed.
 
     Returns:
-        Values in order; the whole key where it is no list of pairs, or holds none of the fields.
+        Values in order; the whole key if it is no list of pairs, or holds none of the fields.
     """
     if "," not in key or ":" not in key:
         return [key]
@@ -77,7 +77,7 @@ def _list_hash(parts: Sequence[str | None]) -> int:
 
 
 def bucket_of_file_id(file_id: str) -> int | None:
-    """The bucket that a file group holds, by the digits its id begins with; None where it has none."""
+    """The bucket of a file group, from the digits at the start of its id; None where it does not start with digits."""
     head = file_id[:_DIGITS]
     return int(head) if len(head) == _DIGITS and head.isascii() and head.isdigit() else None
 
@@ -87,6 +87,6 @@ def bucket_file_id(bucket: int, fresh_id: str) -> str:
 
     Args:
         bucket: its number.
-        fresh_id: a new file id; its first eight characters give way to the number.
+        fresh_id: a new file id; the number replaces its first eight characters.
     """
     return f"{bucket:0{_DIGITS}d}" + fresh_id[_DIGITS:]

@@ -1,6 +1,6 @@
-"""What a worker process remembers of base files between batches: footers and keys, within a memory limit.
+"""A worker process's cache of base files between batches: ranges, filters and keys, within a memory limit.
 
-A base file never changes, so what is remembered of a file stays right.
+A base file never changes, so an entry of the cache never becomes wrong.
 """
 
 from collections import OrderedDict
@@ -15,17 +15,17 @@ from table.files.base.summary import FileContents
 from table.files.bloom.bloom_filter import AnyBloomFilter
 from table.storage.interface import Storage
 
-DEFAULT_MAX_ENTRIES = 100_000  # keys of a dynamic filter: how far it was to grow, which only its writer needs
+DEFAULT_MAX_ENTRIES = 100_000  # bound of a dynamic filter for keys to be added, which only its writer needs
 _ENTRY_BYTES = 1_000
 
 
 @dataclass(frozen=True)
 class KnownFile:
-    """What is known of one base file.
+    """The cache entry of one base file.
 
     Attributes:
-        bounds: least and greatest record key, or None where its footer does not say.
-        bloom: its filter, or None.
+        bounds: least and greatest record key, or None where the footer does not contain them.
+        bloom: its bloom filter, or None.
         keys: all its record keys in the order of its rows, or None when they were not read, or were dropped.
     """
 
@@ -35,16 +35,16 @@ class KnownFile:
 
     @property
     def size_bytes(self) -> int:
-        """About how much memory it takes."""
+        """The estimated memory of the entry."""
         keys = 0 if self.keys is None else self.keys.nbytes
         return _ENTRY_BYTES + keys + (0 if self.bloom is None else self.bloom.size_bytes)
 
 
 class KeyCache:
-    """Files that a process has looked into, least recently used first.
+    """The cached base files of a process, least recently used first.
 
     Args:
-        limit_bytes: what they may take together; 0: nothing is remembered.
+        limit_bytes: largest size of all entries together; 0: nothing is cached.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -54,7 +54,7 @@ class KeyCache:
         self._lock = threads.make_lock()  # tasks may be threads of one process
 
     def get(self, base_uri: str, path: str) -> KnownFile | None:
-        """What is known of a file of a table."""
+        """The entry of a file; None where there is none."""
         with self._lock:
             known = self._files.get((base_uri, path))
             if known is not None:
@@ -62,7 +62,7 @@ class KeyCache:
             return known
 
     def put(self, base_uri: str, path: str, known: KnownFile) -> None:
-        """Remembers a file, and forgets others that there is no room for."""
+        """Adds an entry, and drops the least recently used entries that exceed the limit."""
         with self._lock:
             self._put(base_uri, path, known)
 
@@ -76,7 +76,7 @@ class KeyCache:
             self._forget(next(iter(self._files)))
 
     def replace(self, base_uri: str, older: str | None, path: str, contents: FileContents) -> None:
-        """Remembers a file that was just written, in place of the version that it continues."""
+        """Adds an entry for a file that was just written, in place of the entry of the older version."""
         known = self.get(base_uri, older) if older is not None else None
         after = known_after(contents, known)
         with self._lock:
@@ -94,10 +94,10 @@ _of_process = KeyCache(0)
 
 
 def cache_of_process(limit_bytes: int) -> KeyCache:
-    """The cache of this process, which all its sinks share. The greatest limit that was asked for counts.
+    """The cache of this process, which all its sinks share. The greatest of the sinks' limits applies.
 
     Args:
-        limit_bytes: of the sink at work; 0: it remembers nothing.
+        limit_bytes: limit of the calling sink; 0: the sink caches nothing.
     """
     if limit_bytes == 0:
         return KeyCache(0)
@@ -106,11 +106,11 @@ def cache_of_process(limit_bytes: int) -> KeyCache:
 
 
 def known_after(contents: FileContents, older: KnownFile | None) -> KnownFile:
-    """What is known of a file by who wrote it.
+    """The cache entry of a file that was just written.
 
     Args:
-        contents: what its writer says.
-        older: what is known of the file that it continues.
+        contents: what the writer of the file knows of it.
+        older: the entry of the older version of the file; None where there is none.
     """
     chunks = list(contents.written)
     if contents.kept:
@@ -123,14 +123,12 @@ def known_after(contents: FileContents, older: KnownFile | None) -> KnownFile:
 
 
 class LookedIntoFile:
-    """A base file that keys are looked for in: opened once at most, and not at all where it is remembered.
+    """A base file that is searched for keys. It is opened once at most, and not at all if the cache suffices.
 
     A context manager.
 
     Args:
-        path: of the file.
-        cache: of this process.
-        size: bytes of the file, where they are known.
+        size: bytes of the file; None where that is unknown.
     """
 
     def __init__(self, storage: Storage, path: str, cache: KeyCache, size: int | None = None) -> None:
@@ -150,7 +148,7 @@ class LookedIntoFile:
         return self._stored
 
     def load_known(self) -> KnownFile:
-        """Range and filter, from the footer unless they are remembered."""
+        """Range and filter, from the footer unless they are cached."""
         known = self._cache.get(self._storage.base_uri, self._path)
         if known is None:
             footer = self._open().footer
@@ -159,7 +157,7 @@ class LookedIntoFile:
         return known
 
     def load_keys(self, known: KnownFile) -> pa.ChunkedArray:
-        """All record keys in the order of the rows (string), read unless they are remembered."""
+        """All record keys in the order of the rows (string), read from the file unless they are cached."""
         if known.keys is not None:
             return known.keys
         stored = self._open()

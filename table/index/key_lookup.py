@@ -1,8 +1,8 @@
-"""Which rows of which files hold which keys: footers first, then key columns (HoodieBloomIndex, HoodieSimpleIndex).
+"""Finds the rows that hold keys, by footers first, then by key columns (HoodieBloomIndex, HoodieSimpleIndex).
 
-With BLOOM a file is read beyond its footer only when a key lies in its range and its filter cannot say no;
-SIMPLE reads the key column of every file. Either way the keys themselves decide: what is remembered or
-filtered may cost time. It never costs a row.
+With BLOOM, a file is read beyond its footer only if a key lies in its range and its filter does not exclude the key.
+SIMPLE reads the key column of every file. In both cases the stored keys decide the result: a cache or a filter can cost
+time, but it never loses a row.
 """
 
 from bisect import bisect_left, bisect_right
@@ -22,8 +22,8 @@ from table.index.key_cache import KeyCache, LookedIntoFile
 from table.storage.interface import Storage
 from table.view.file_group import BaseFile
 
-_ASKED_FIRST = 256  # keys: where many are updates, a few answer whether a file must be read
-_FEW_KEYS = 16_384  # more rounds of their hashes are made at once: of most filters they say everything
+_ASKED_FIRST = 256  # keys: if many are updates, the first few show that a file must be read
+_FEW_KEYS = 16_384  # keys: for so few, more hash rounds are computed at once, which suffice for most filters
 _ROUNDS_OF_FEW = 12
 
 Positions = npt.NDArray[np.int64]
@@ -31,12 +31,11 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class FileHits:
-    """Rows of one file whose keys were looked for.
+    """Rows of one file that have one of the sought keys.
 
     Attributes:
-        file: the base file.
-        stored: positions in the file, ascending.
-        sought: for each the position of its key in what was looked for: the array that the caller handed in.
+        stored: positions of the rows in the file, ascending.
+        sought: for each row, the position of its key in the array that the caller passed.
     """
 
     file: BaseFile
@@ -44,27 +43,27 @@ class FileHits:
     sought: Positions
 
     def at(self, positions: Positions) -> "FileHits":
-        """The same hits where what was looked for was taken from a larger array.
+        """The same hits, with positions in a larger array from which the sought keys were taken.
 
         Args:
-            positions: for each position in what was looked for the one in the larger array.
+            positions: for each sought key, its position in the larger array.
         """
         return replace(self, sought=positions[self.sought])
 
 
 @dataclass(frozen=True, slots=True)
 class LookupCounts:
-    """What a lookup cost.
+    """Counts and times of a lookup.
 
     Attributes:
-        keys: looked for.
-        files: that could have held them.
-        pruned_by_range: files of which the key range said no.
-        pruned_by_filter: files of which the bloom filter said no.
-        read: files whose keys were read, or remembered.
+        keys: sought keys.
+        files: files that could hold them.
+        pruned_by_range: files that the key range excluded.
+        pruned_by_filter: files that the bloom filter excluded.
+        read: files whose keys were read, or taken from the cache.
         false_positives: files among these that hold none of the keys although the filter did not exclude them.
         spent_ms: time of all tasks together.
-        update_ms: time of all tasks together until what is remembered of keys knew the new files.
+        update_ms: time of all tasks together to add the new files to the cache of keys.
     """
 
     keys: int = 0
@@ -86,14 +85,14 @@ def find_keys(
     """Looks for keys in files.
 
     Args:
-        files: where they may be.
+        files: files that may hold the keys.
         keys: string array without nulls, no key twice.
-        prune: whether filters are asked first (BLOOM).
-        ranges: whether key ranges are asked before them (``hoodie.bloom.index.prune.by.ranges``).
-        cache: what this process remembers of files.
+        prune: whether bloom filters are checked first (BLOOM).
+        ranges: whether key ranges are checked before the filters (``hoodie.bloom.index.prune.by.ranges``).
+        cache: of this process.
 
     Returns:
-        The files with at least one of the keys, in the order given, and what it cost.
+        The hits in the files with at least one of the keys, in the order given, and the counts of the lookup.
 
     Raises:
         HudiError: with the partition path and the file group that could not be read.
@@ -149,9 +148,9 @@ class SoughtKeys:
         self._ordered_alike = not has_high_characters(keys)
 
     def within(self, bounds: tuple[str, str] | None) -> tuple[int, int]:
-        """The part of the sorted keys that lies in a file's range; all of them where that cannot be said.
+        """The part of the sorted keys that lies in a file's range; all keys where that cannot be decided.
 
-        Java orders strings by UTF-16 units, Arrow by UTF-8 bytes: they agree below U+E000.
+        Java orders strings by UTF-16 units, Arrow by UTF-8 bytes. Both orders agree below U+E000.
         """
         if bounds is None or not self._ordered_alike or any(max(bound, default="") >= "\ue000" for bound in bounds):
             return 0, len(self.keys)
@@ -160,7 +159,7 @@ class SoughtKeys:
         return low, bisect_right(numbers, bounds[1], lo=low, key=lambda number: ordered[number].as_py())
 
     def any_may_be_in(self, bloom: AnyBloomFilter, low: int, high: int) -> bool:
-        """Whether a filter lets one of the sorted keys from `low` to before `high` pass."""
+        """Whether a filter may contain one of the sorted keys from `low` to before `high`."""
         ordered = self._order().slice(low, high - low)
         asked = 0 if len(self.keys) <= _FEW_KEYS else min(_ASKED_FIRST, len(ordered))
         if asked and bloom.may_contain(ordered.slice(0, asked)).any():

@@ -1,1 +1,1 @@
-"""Record key and partition path of a row."""
+"""Record keys and partition paths of rows."""

@@ -1,7 +1,7 @@
-"""Record keys and partition paths of Arrow rows, spelled as `keygen`'s SQL spells them (pure).
+"""Record keys and partition paths of Arrow rows, with the same text as the SQL of `keygen` (pure).
 
-Both follow the same `KeyRules`, and the tests that compare one with Hudi compare the other, too. No loop over rows, but
-for floating numbers: their text is Java's.
+Both modules follow the same `KeyRules`, and the tests compare both with Hudi. There is no loop over rows, except for
+floating point numbers, which become Java's text.
 """
 
 import numpy as np
@@ -13,18 +13,18 @@ from table.keys.arrow_times import format_times
 from table.keys.keygen import DEFAULT_PARTITION, EMPTY_KEY, NULL_KEY, KeyRules, url_encode_text
 
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
-_LAST_PLAIN_SCALE = 6  # Java writes decimals without an exponent up to here
+_LAST_PLAIN_SCALE = 6  # up to this scale Java writes decimals without an exponent
 
 
 def compute_keys(rules: KeyRules, rows: pa.Table) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
     """Record key and partition path of each row (strings).
 
     Args:
-        rules: from `build_key_expressions`, which has checked the columns and their types.
-        rows: with these columns.
+        rules: rules from `build_key_expressions`, which has checked the columns and their types.
+        rows: rows with these columns.
 
     Returns:
-        Keys, null or "" where the row has none; paths, null where none can be made of the row.
+        The keys: null or "" if a row has none. The paths: null if a row has no valid path.
     """
     return _record_keys(rules, rows), _partition_paths(rules, rows)
 
@@ -52,7 +52,7 @@ def _partition_paths(rules: KeyRules, rows: pa.Table) -> pa.ChunkedArray:
 
 def _partition_part(rules: KeyRules, rows: pa.Table, number: int) -> pa.ChunkedArray:
     column = _column(rules.partition[number][0], rows)
-    # far fewer values than rows: each is spelled once
+    # there are far fewer values than rows: each value is formatted once
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
     value = _spelled(rules, encoded.dictionary, number)
     return pa.chunked_array([value.take(encoded.indices)], pa.string())
@@ -75,7 +75,7 @@ def _spelled(rules: KeyRules, values: pa.Array, number: int) -> pa.Array:
 
 
 def _column(name: str, rows: pa.Table) -> pa.ChunkedArray:
-    """A column, or a field within structs: null where the struct is."""
+    """A column, or a field within structs, which is null where its struct is null."""
     if name in rows.column_names:
         return rows.column(name)
     first, *rest = name.split(".")
@@ -91,7 +91,7 @@ def _text_of(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_binary(kind):
         return pa.chunked_array([_hex(chunk) for chunk in column.chunks], pa.string())
     if pa.types.is_date32(kind):
-        # Spark writes years of more than four digits with a sign
+        # Spark writes a sign before years of more than four digits
         return pc.replace_substring_regex(column.cast(pa.string()), r"^(\d{5,})", r"+\1")
     if pa.types.is_floating(kind):
         return cast_column(column, pa.string())

@@ -1,6 +1,6 @@
-"""Partition paths made from times, over Arrow columns: what `time_partition` says in SQL (pure).
+"""Partition paths made from times in Arrow columns; `time_partition` has the same rules as SQL (pure).
 
-A time is the number of its microseconds on the wall clock of its zone.
+A time is a number of microseconds on the wall clock of its zone.
 """
 
 import re
@@ -25,11 +25,11 @@ _CUT = {"NANOSECONDS": 1_000_000, "MICROSECONDS": 1000}
 
 
 def format_times(settings: TimePartition, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The partition value of each row (string); null where a text has none of the forms.
+    """The partition value of each row (string); null if a text has none of the input formats.
 
     Args:
-        settings: how.
-        column: strings, numbers or times; `build_time_value` has checked that they fit.
+        settings: how a time becomes a partition value.
+        column: strings, numbers or times; `build_time_value` has checked the type.
     """
     if pa.types.is_string(column.type):
         times, good = _parse(settings, column)
@@ -51,20 +51,20 @@ def _numbers(column: pa.ChunkedArray) -> Times:
         column = column.cast(pa.int32())
     elif not pa.types.is_integer(kind):
         column = pc.trunc(column)
-    # Hudi puts 1 for null
+    # Hudi takes 1 for a null
     numbers: Times = pc.fill_null(pc.cast(column, pa.int64(), safe=False), 1).to_numpy()
     return numbers
 
 
 def _millis(numbers: Times, unit: str) -> Times:
-    if unit in _CUT:  # towards zero, as Java's TimeUnit cuts
+    if unit in _CUT:  # rounds towards zero, as Java's TimeUnit does
         cut: Times = np.sign(numbers) * (np.abs(numbers) // _CUT[unit])
         return cut
     return numbers * _MILLIS[unit]
 
 
 def _parse(settings: TimePartition, column: pa.ChunkedArray) -> tuple[Times, Flags]:
-    """Times of texts, and which texts have one of the forms. What is null is the epoch to Hudi."""
+    """The times of texts, and whether each text has one of the input formats. Hudi takes the epoch for a null."""
     times, good = np.zeros(len(column), np.int64), column.is_null().to_numpy()
     for form in settings.input_formats:
         found, fits = _parsed(column, form)
@@ -80,7 +80,7 @@ def _parsed(column: pa.ChunkedArray, form: str) -> tuple[Times, Flags]:
     for text, is_field in split_format(form):
         pattern += f"(?P<f{len(order)}>{FORM_FIELDS[text][2]})" if is_field else re.escape(text)
         order += [text] if is_field else []
-    if not order:  # a form without a field is its own text
+    if not order:  # a form without fields matches only its own text
         return np.zeros(len(column), np.int64), pc.fill_null(pc.equal(column, _literal(form)), False).to_numpy()
     found = pc.extract_regex(column, pattern + "$").combine_chunks()
     fits: Flags = found.is_valid().to_numpy(zero_copy_only=False)
@@ -94,7 +94,7 @@ def _parsed(column: pa.ChunkedArray, form: str) -> tuple[Times, Flags]:
 
     months = ((part("yyyy", 1970) - 1970) * 12 + part("MM", 1) - 1).astype("datetime64[M]")
     days = months.astype("datetime64[D]") + (part("dd", 1) - 1)
-    fits = fits & (days.astype("datetime64[M]") == months)  # else the month has no such day
+    fits = fits & (days.astype("datetime64[M]") == months)  # otherwise the month does not have this day
     seconds = part("HH", 0) * 3600 + part("mm", 0) * 60 + part("ss", 0)
     return days.astype(np.int64) * _DAY + seconds * _SECOND, fits
 
@@ -121,12 +121,12 @@ def _formatted(times: Times, form: str) -> pa.Array:
             pieces.append(pc.utf8_lpad(pa.array(fields[text]).cast(pa.string()), FORM_FIELDS[text][1], "0"))
         else:
             pieces.append(text)
-    blank = pa.array(np.full(len(times), ""), pa.string())  # as many as rows, also of a form without a field
+    blank = pa.array(np.full(len(times), ""), pa.string())  # gives the result its length if the form has no field
     return pc.binary_join_element_wise(blank, *pieces, "")
 
 
 def _fixed_offset(zone: str) -> int | None:
-    """Microseconds that a zone such as ``GMT+8:00`` is ahead of UTC; None where a region has to be asked."""
+    """Microseconds that a zone such as ``GMT+8:00`` is ahead of UTC; None for a zone that names a region."""
     found = re.fullmatch(r"(?:GMT|UTC|UT)?(?:([+-])(\d{1,2})(?::(\d{2}))?)?", zone)
     if found is None:
         return None
@@ -135,9 +135,10 @@ def _fixed_offset(zone: str) -> int | None:
 
 
 def _from_wall_clock(times: Times, zone: str) -> Times:
-    """UTC of what the clock of a zone shows.
+    """The UTC times of wall clock times of a zone.
 
-    As in Java, an hour that comes twice is the first one, and one that is skipped counts on from before.
+    As in Java, a time that occurs twice means the first of the two moments. A time that the clock skips is converted
+    with the offset before the change.
     """
     fixed = _fixed_offset(zone)
     if fixed is not None:
@@ -155,7 +156,7 @@ def _to_wall_clock(moments: Times, zone: str) -> Times:
 
 
 def _offsets(moments: Times, zone: str) -> Times:
-    """How far the clock of a zone is ahead of UTC, in microseconds."""
+    """Microseconds by which the clock of a zone is ahead of UTC at each moment."""
     late = moments >= _LATE
     if not late.any():
         return _known_offsets(moments, zone)
@@ -171,7 +172,10 @@ def _known_offsets(moments: Times, zone: str) -> Times:
 
 
 def _late_offsets(moments: Times, zone: str) -> Times:
-    """Arrow knows no change of a clock after 2037. Clocks change at quarters of an hour, alike every 400 years."""
+    """Offsets after 2037, for which Arrow knows no clock changes.
+
+    Clock changes fall on quarters of an hour, and repeat every 400 years.
+    """
     quarters, places = np.unique(_LATE + (moments - _LATE) % _CYCLE // _QUARTER * _QUARTER, return_inverse=True)
     info = ZoneInfo(zone)
     epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)

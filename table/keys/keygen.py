@@ -1,9 +1,9 @@
-"""Record key and partition path: the rules for both, and their Spark SQL text (pure).
+"""The rules for record keys and partition paths, and their Spark SQL text (pure).
 
-`arrow_keys` follows the same rules over Arrow columns, where there is no SQL.
-Rules from KeyGenUtils, SimpleKeyGenerator, ComplexKeyGenerator, NonpartitionedKeyGenerator,
-TimestampBasedKeyGenerator, CustomKeyGenerator and PartitionPathEncodeUtils. The text of a value is what
-Hudi's insert makes of it: a timestamp is its microseconds, a decimal Java's text, binary is hex.
+`arrow_keys` applies the same rules to Arrow columns.
+The rules come from KeyGenUtils, SimpleKeyGenerator, ComplexKeyGenerator, NonpartitionedKeyGenerator,
+TimestampBasedKeyGenerator, CustomKeyGenerator and PartitionPathEncodeUtils. A value becomes the same
+text as in Hudi's insert: a timestamp its microseconds, a decimal Java's text, a binary its hexadecimal digits.
 """
 
 import re
@@ -20,7 +20,7 @@ from table.keys.time_partition import TimePartition, build_time_value, parse_tim
 from table.schema.avro_schema import relaxed_type
 
 DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-LONGEST_PART = 255  # bytes of a file name on nearly every file system
+LONGEST_PART = 255  # longest file name in bytes on nearly every file system
 NULL_KEY, EMPTY_KEY = "__null__", "__empty__"
 
 # PartitionPathEncodeUtils.CHAR_TO_ESCAPE
@@ -29,13 +29,13 @@ ESCAPED_CHARACTERS = "".join(map(chr, range(1, 32))) + "\"#%'*/:=?\\\x7f{[]^"
 
 @dataclass(frozen=True)
 class KeyRules:
-    """What record key and partition path are made of.
+    """The columns and settings from which record keys and partition paths are made.
 
     Attributes:
         record_key: columns, or fields within structs (``a.b``).
-        partition: such columns, with how a time becomes text; None: its value is taken as it is.
-        hive_style: parts are ``column=value``.
-        url_encode: special characters of values are escaped.
+        partition: such columns, each with the rule by which a time becomes text; None: the value is taken unchanged.
+        hive_style: whether parts have the form ``column=value``.
+        url_encode: whether special characters of values are escaped.
     """
 
     record_key: tuple[str, ...]
@@ -46,13 +46,13 @@ class KeyRules:
 
 @dataclass(frozen=True)
 class KeyExpressions:
-    """Spark SQL text of the two strings that say what a row is and where it belongs.
+    """Spark SQL text of a row's record key and partition path.
 
     Attributes:
-        record_key: null or "" where the row has no key.
-        partition_path: null where no path can be made of the row (a text that is no date).
-        rules: the same, for an engine without SQL.
-        key_column: the column that is the record key as it stands, if one is.
+        record_key: SQL of the key; null or "" if the row has no key.
+        partition_path: SQL of the path; null if the row has no valid path, for example because a text is not a date.
+        rules: the rules behind the SQL, for engines without SQL.
+        key_column: the column whose values are the record keys, unchanged; None if there is none.
     """
 
     record_key: str
@@ -67,13 +67,13 @@ def build_key_expressions(
     partition_kinds: tuple[str, ...] = (),
     settings: Mapping[str, str] | None = None,
 ) -> KeyExpressions:
-    """Key and partition path of a table's rows.
+    """The expressions for record key and partition path of a table's rows.
 
     Args:
         config: the table's properties.
         schema: the batch's columns (Arrow).
-        partition_kinds: of the custom key generator, ``SIMPLE`` or ``TIMESTAMP`` a partition field.
-        settings: ``hoodie.keygen.timebased.*`` of the user; the table's own where there are none.
+        partition_kinds: for the custom key generator, ``SIMPLE`` or ``TIMESTAMP`` for each partition field.
+        settings: ``hoodie.keygen.timebased.*`` of the user; without them the table's settings count.
 
     Raises:
         InvalidConfigError: when a field is not a column of the batch, or settings are missing.
@@ -91,7 +91,7 @@ def build_key_expressions(
 
 
 def find_key_column(config: TableConfig, schema: pa.Schema) -> str | None:
-    """The column that is the record key, letter by letter: a single field, a string, at the top.
+    """The column whose values are the record keys, unchanged: the only key field, a top-level string column.
 
     Args:
         config: the table's properties.
@@ -149,12 +149,12 @@ def url_encoded(value: str) -> str:
     for char in ESCAPED_CHARACTERS.replace("%", ""):
         escaped = f"replace({escaped}, {quote_text(char)}, '%{ord(char):02X}')"
     pattern = "[" + "".join(f"\\x{{{ord(char):02x}}}" for char in ESCAPED_CHARACTERS) + "]"
-    # nearly no value needs it: one scan decides, instead of some fifty replacements
+    # hardly any value has such characters: one scan decides, instead of some fifty replacements
     return f"CASE WHEN {value} RLIKE {quote_text(pattern)} THEN {escaped} ELSE {value} END"
 
 
 def url_encode_text(value: str) -> str:
-    """What `url_encoded` computes, in Python."""
+    """The result of the SQL of `url_encoded`, computed in Python."""
     return re.sub("[" + re.escape(ESCAPED_CHARACTERS) + "]", lambda found: f"%{ord(found[0]):02X}", value)
 
 
@@ -162,10 +162,10 @@ NO_PARTITION_PATH = "no partition path can be made of the row: its text is no da
 
 
 def partition_path_problem(path: str | None) -> str | None:  # noqa: PLR0911 a list of reasons
-    """Why a partition path cannot be a folder of the table, or None when it can.
+    """Why a partition path cannot be a folder of the table, or None if it can.
 
-    What is refused here would lie outside the table, or in its metadata, or be unreadable for Hadoop,
-    which takes a colon in the first part of a path for a scheme.
+    A refused path would lie outside the table or in its metadata, or Hadoop could not read it: Hadoop takes a colon in
+    the first part of a path for the end of a scheme.
     """
     if path is None:
         return NO_PARTITION_PATH
@@ -184,17 +184,17 @@ def partition_path_problem(path: str | None) -> str | None:  # noqa: PLR0911 a l
 
 
 def check_key_encoding(config: TableConfig, stored_key: str | None) -> None:
-    """Refuses a table whose single-field complex keys are spelled otherwise than here.
+    """Refuses a table whose single-field complex keys have another form than this project writes.
 
-    Hudi releases differ (apache/hudi#19304): ``value``, as here and in 1.0.2, or ``field:value``. Writing
-    the other form would make every key a new one.
+    Hudi releases differ (apache/hudi#19304). Hudi 1.0.2 and this project write ``value``, other releases write
+    ``field:value``. With the other form every written key would be new to the table.
 
     Args:
         config: the table's properties.
-        stored_key: a record key of the table, or None when there is none.
+        stored_key: a record key of the table; None if there is none.
 
     Raises:
-        UnsupportedTableError: shows the key.
+        UnsupportedTableError: the form differs; the message shows the key.
     """
     if config.keygen_type != "COMPLEX" or len(config.record_key_fields) != 1 or stored_key is None:
         return
@@ -206,7 +206,7 @@ def check_key_encoding(config: TableConfig, stored_key: str | None) -> None:
 
 
 def check_keys_keep_their_types(config: TableConfig, batch: pa.Schema, table: pa.Schema | None) -> None:
-    """Refuses columns of keys and partition paths in another type: the same value would be spelled otherwise.
+    """Refuses key and partition columns whose type differs from the table's: equal values would become other texts.
 
     Raises:
         SchemaMismatchError: names the column and both types.
@@ -224,10 +224,10 @@ def check_keys_keep_their_types(config: TableConfig, batch: pa.Schema, table: pa
 
 
 def check_fields(config: TableConfig, schema: pa.Schema) -> None:
-    """Refuses a batch without the columns that the table's keys are made of.
+    """Refuses a batch that lacks columns of the record key, the partition path or the ordering field.
 
     Raises:
-        InvalidConfigError: names the option, the column, and the columns there are.
+        InvalidConfigError: names the option, the missing column, and the columns of the batch.
     """
     wanted = [("hoodie.datasource.write.recordkey.field", name) for name in config.record_key_fields]
     wanted += [("hoodie.datasource.write.partitionpath.field", name) for name in config.partition_fields]
@@ -262,7 +262,7 @@ def _find(name: str, schema: pa.Schema) -> tuple[str, pa.DataType] | None:
 
 def _column(name: str, schema: pa.Schema) -> tuple[str, pa.DataType]:
     found = _find(name, schema)
-    assert found is not None, name  # check_fields came before
+    assert found is not None, name  # the caller has called check_fields
     return found
 
 
@@ -273,7 +273,7 @@ def _text_of(name: str, schema: pa.Schema) -> str:
     if pa.types.is_timestamp(kind) and kind.tz:
         return f"CAST(unix_micros({column}) AS STRING)"
     if pa.types.is_decimal(kind):
-        # Java's text (1E-18) and not the plain one, whatever spark.sql.ansi.enabled says
+        # Java's text (1E-18), not the plain one; the result does not depend on spark.sql.ansi.enabled
         return f"IF({column} IS NULL, NULL, format_string('%s', {column}))"
     if pa.types.is_binary(kind):
         return f"lower(hex({column}))"

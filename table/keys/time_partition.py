@@ -1,7 +1,7 @@
 """Partition paths made from times, as Spark SQL text (pure; TimestampBasedAvroKeyGenerator, HoodieDateTimeParser).
 
-The arithmetic is done on timestamps without zone and on their parts: Spark's own formatting goes
-through the session's zone, and would write another hour where that zone skips one.
+The SQL computes with timestamps without zone and with their parts: Spark's own formatting uses the session's zone, and
+would write another hour where that zone skips an hour.
 """
 
 import re
@@ -16,7 +16,7 @@ from table.keys.sql_text import quote_text
 
 PREFIX = "hoodie.keygen.timebased."
 
-# field of a form -> SQL function, width, and what a text may hold there
+# field of a form -> SQL function, width, and pattern of the digits in a text
 FORM_FIELDS = {
     "yyyy": ("year", 4, "[0-9]{4}"),
     "MM": ("month", 2, "0[1-9]|1[0-2]"),
@@ -25,7 +25,7 @@ FORM_FIELDS = {
     "mm": ("minute", 2, "[0-5][0-9]"),
     "ss": ("second", 2, "[0-5][0-9]"),
 }
-# SQL of a number as milliseconds; Java's TimeUnit cuts towards zero, and so does div
+# SQL of a number as milliseconds; div rounds towards zero, as Java's TimeUnit does
 _SCALAR_MILLIS = {
     "NANOSECONDS": "{} div 1000000",
     "MICROSECONDS": "{} div 1000",
@@ -45,9 +45,9 @@ class TimePartition:
 
     Attributes:
         type: ``UNIX_TIMESTAMP``, ``EPOCHMILLISECONDS``, ``EPOCHMICROSECONDS``, ``SCALAR``, ``DATE_STRING``, ``MIXED``.
-        output_format: of the partition path, such as ``yyyy/MM/dd``.
-        output_timezone: zone of the output.
-        input_formats: of texts, tried in order.
+        output_format: format of the partition path, such as ``yyyy/MM/dd``.
+        output_timezone: zone of the partition path.
+        input_formats: formats of texts, tried in order.
         input_timezone: zone of texts.
         scalar_unit: unit of SCALAR numbers.
     """
@@ -106,10 +106,10 @@ def _check_zone(name: str) -> None:
 
 
 def split_format(form: str) -> list[tuple[str, bool]]:
-    """Cuts a date form into parts: (text, whether it is a field).
+    """Splits a date format into parts: (text, whether the text is a field).
 
     Raises:
-        InvalidConfigError: for letters other than those of yyyy MM dd HH mm ss.
+        InvalidConfigError: the format has letters other than the fields yyyy MM dd HH mm ss.
     """
     parts: list[tuple[str, bool]] = []
     for found in re.finditer(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+", form):
@@ -131,10 +131,10 @@ def build_time_value(settings: TimePartition, column: str, kind: pa.DataType, na
     """SQL of the partition value of a time column.
 
     Args:
-        settings: how.
+        settings: how a time becomes a partition value.
         column: SQL of the column.
-        kind: its type (Arrow).
-        name: its name, for the error.
+        kind: type of the column (Arrow).
+        name: name of the column, for the error.
 
     Raises:
         SchemaMismatchError: when the type does not fit the settings.
@@ -144,7 +144,7 @@ def build_time_value(settings: TimePartition, column: str, kind: pa.DataType, na
         raise SchemaMismatchError(f"the column {name!r} is a string, and {PREFIX}timestamp.type is {settings.type}")
     if is_text:
         time = f"coalesce({', '.join(_parsed(column, form) for form in settings.input_formats)})"
-        # what is null is the epoch to Hudi; what cannot be read is an error, told by a null path
+        # Hudi takes the epoch for a null; a text in no known format is an error, which a null path reports
         time = f"CASE WHEN {column} IS NULL THEN {_EPOCH} ELSE {time} END"
         zone = settings.input_timezone
     else:
@@ -158,7 +158,7 @@ def build_time_value(settings: TimePartition, column: str, kind: pa.DataType, na
 
 def _number_of(column: str, kind: pa.DataType, name: str) -> str:
     if pa.types.is_timestamp(kind) and kind.tz:
-        return f"unix_micros({column})"  # Hudi takes the stored number for what the settings say
+        return f"unix_micros({column})"  # Hudi reads the stored number in the unit of the settings
     if pa.types.is_date32(kind):
         return f"unix_date({column})"
     if pa.types.is_integer(kind):
@@ -169,7 +169,7 @@ def _number_of(column: str, kind: pa.DataType, name: str) -> str:
 
 
 def _from_number(number: str, unit: str) -> str:
-    # Hudi puts 1 for null
+    # Hudi takes 1 for a null
     millis = f"({_SCALAR_MILLIS[unit].format(f'coalesce(CAST({number} AS BIGINT), 1L)')})"
     rest = f"pmod({millis}, 86400000L)"
     days = f"CAST(({millis} - {rest}) div 86400000L AS INT)"
@@ -178,7 +178,7 @@ def _from_number(number: str, unit: str) -> str:
 
 
 def _parsed(column: str, form: str) -> str:
-    """SQL of a text as a timestamp without zone; null when it does not have the form."""
+    """SQL of a text as a timestamp without zone; null if the text does not have the format."""
     pattern, order = "^", []
     for text, is_field in split_format(form):
         if is_field:
@@ -195,7 +195,7 @@ def _parsed(column: str, form: str) -> str:
 
     month, day = part("MM", "1"), part("dd", "1")
     parts = [part("yyyy", "1970"), month, "1", part("HH", "0"), part("mm", "0"), part("ss", "0")]
-    # the day is added to the first of the month: the 30th of February is then another month, and no error
+    # the day is added to the first of the month: so the 30th of February falls into another month, and raises no error
     time = f"(make_timestamp_ntz({', '.join(parts)}) + make_dt_interval({day} - 1))"
     return f"CASE WHEN {column} RLIKE {pattern} THEN CASE WHEN month({time}) = {month} THEN {time} END END"
 

@@ -1,1 +1,1 @@
-"""Which of a key's records wins."""
+"""Decides which of several records of one key stays."""

@@ -1,8 +1,8 @@
-"""Which records come behind a delete that the log of their file group holds, and may not go to that log (pure).
+"""Finds records that may not go to the log of their file group, because it holds a delete of their key (pure).
 
-Readers of a log keep one record of each key, and compare it with the row of the base file. So a delete is forgotten
-once a later record of its key stands behind it, and the deleted row comes back where its ordering value is greater.
-Hudi 1.0.2 fails where a delete without an ordering value stands before a record that has one.
+Readers of a log keep one record of each key, and compare it with the row of the base file. If a record follows a delete
+of the same key, readers forget the delete, and the deleted row comes back if its ordering value is greater than the
+record's. Hudi 1.0.2 fails if a delete without an ordering value stands before a record that has one.
 """
 
 import numpy as np
@@ -16,22 +16,22 @@ Positions = npt.NDArray[np.int64]
 
 
 def may_forget_deletes(rules: MergeRules) -> bool:
-    """Whether a record behind the delete of its key can bring back what was deleted.
+    """Whether a record that follows the delete of its key can bring back the deleted row.
 
-    Where the record that arrived last stays, it cannot.
+    It cannot if the record that arrived last stays.
     """
     return rules.compares
 
 
 def any_behind_delete(incoming: pa.Table, removes: Flags, deletes: pa.Table, rules: MergeRules) -> bool:
-    """Whether a record must be merged into the base file, because readers of the log would show another row.
+    """Whether a record must be merged into the base file, because readers of the log would show a wrong row.
 
     Args:
         incoming: records, with the ordering column.
-        removes: which of them remove their key whatever the order.
-        deletes: for each delete of the log the record of its key: column `at`, its position in `incoming`;
-            `removes`, whether the delete takes part in no order; and the ordering column.
-        rules: who wins.
+        removes: which of these records delete their key whatever the ordering value.
+        deletes: one row for each delete of the log: column `at`, the position in `incoming` of the record with its key;
+            `removes`, whether the delete ignores the ordering value; and the ordering column.
+        rules: decide which record wins.
     """
     assert rules.ordering_field is not None
     at: Positions = deletes.column("at").to_numpy()
@@ -41,6 +41,6 @@ def any_behind_delete(incoming: pa.Table, removes: Flags, deletes: pa.Table, rul
     order = [rules.ordering_field]
     is_older = ~newer_than_stored(deletes.select(order), incoming.select(order).take(pa.array(at)), rules)
     is_row = ~delete_flags(incoming, rules)[at]
-    # a delete with an ordering value may lose against the base row, of which one without is to leave nothing
+    # a delete with an ordering value may lose against the base row; a delete without one must remove that row
     wrong = ~removes[at] & (unordered | (is_row & (is_older | rules.fills)))
     return bool(wrong.any())

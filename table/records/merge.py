@@ -1,7 +1,7 @@
-"""Which of several records of one key stays, a column at a time (pure; HoodieMergeHandle and the payload classes).
+"""Merges records of one key, a column at a time (pure; HoodieMergeHandle and the payload classes).
 
 ``DefaultHoodieRecordPayload`` orders by event time, ``OverwriteWithLatestAvroPayload`` by commit time;
-``PartialUpdateAvroPayload`` fills what is null in the newer record from the older one.
+``PartialUpdateAvroPayload`` fills nulls of the newer record from the older one.
 """
 
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from table.schema.avro_schema import DELETE_MARKER, META_COLUMNS, RECORD_KEY
 
 ARRIVAL_COLUMN = "_hudistream_arrival"
 REMOVES_COLUMN = (
-    "_hudistream_removes"  # a delete that counts whatever the order: of a key that moves to another file group
+    "_hudistream_removes"  # a delete that ignores the ordering value, for a key that moves to another file group
 )
 
-_LONG_RUN = 256  # rows of a run, on average, from which on slicing is cheaper than taking row by row
+_LONG_RUN = 256  # rows of a run, on average, from which slicing is cheaper than taking row by row
 
 Flags = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
@@ -33,10 +33,10 @@ class MergeRules:
 
     Attributes:
         mode: the table's merge semantics.
-        ordering_field: column that orders records, or None: then the order of arrival does.
+        ordering_field: column that orders records; None: records are ordered by arrival.
         deletes_all: every incoming record deletes its key, whatever its ordering value (operation ``delete``).
-        orders_deletes: of partial records a delete takes part in the order, too, and nothing is filled from it, as
-            readers have it (FileGroupRecordBuffer). When writing a delete does not look at the order there.
+        orders_deletes: among partial records, deletes are compared by ordering value, too, and no null is filled from
+            them. Readers do so (FileGroupRecordBuffer). When writing, deletes of partial records ignore the order.
     """
 
     mode: MergeMode = MergeMode.EVENT_TIME
@@ -61,8 +61,8 @@ class MergedRows:
 
     Attributes:
         rows: the stored rows in their order, some replaced, some deleted.
-        updated: how many were replaced.
-        deleted: how many are deleted.
+        updated: number of replaced rows.
+        deleted: number of deleted rows.
     """
 
     rows: pa.Table
@@ -72,14 +72,14 @@ class MergedRows:
 
 @dataclass(frozen=True)
 class MergeOutcome:
-    """What becomes of stored rows that records were found for.
+    """The decision for stored rows whose keys incoming records have.
 
     Attributes:
         rows: positions of these stored rows, ascending.
-        wins: which of them another row takes the place of.
+        wins: which of them are replaced by another row, or deleted.
         lost: which of them are deleted.
-        fresh: where those other rows are.
-        chosen: for each stored row its position in `fresh`.
+        fresh: table of the replacing rows.
+        chosen: for each of these stored rows, the position of its replacing row in `fresh`.
     """
 
     rows: Positions
@@ -90,7 +90,7 @@ class MergeOutcome:
 
     @property
     def updated(self) -> int:
-        """How many are replaced."""
+        """Number of stored rows that are replaced and not deleted."""
         return int((self.wins & ~self.lost).sum())
 
 
@@ -110,7 +110,7 @@ def can_order(arrow: pa.DataType) -> bool:
 
 
 def sortable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Values that compare as Java compares them: of floats NaN is the greatest, and -0.0 is less than 0.0."""
+    """Values that compare as Java compares them: NaN is the greatest float, and -0.0 is less than 0.0."""
     if not pa.types.is_floating(column.type):
         return column
     doubles = column.cast(pa.float64())
@@ -129,8 +129,8 @@ def merge_rows(
         stored: rows of a base file, any schema.
         incoming: rows of the same schema, no key twice.
         found: for each stored row the position of its key in `incoming`, or -1.
-        rules: who wins. On ties, and where the stored row has no ordering value, the incoming one does.
-        removes: incoming records that remove their key whatever the order.
+        rules: decide which record wins. On ties, and where the stored row has no ordering value, the incoming one wins.
+        removes: which incoming records delete their key whatever the ordering value.
     """
     outcome = decide_merge(stored, incoming, found, rules, removes)
     if not len(outcome.rows):
@@ -138,7 +138,7 @@ def merge_rows(
     keep = np.ones(len(stored), np.bool_)
     keep[outcome.rows] = ~outcome.lost
     deleted = int(outcome.lost.sum())
-    # of the other rows no more than is needed here: they may be many times the stored ones
+    # takes only the rows that are needed here: `outcome.fresh` may have many times more rows than `stored`
     fresh = outcome.fresh.select(stored.column_names).take(pa.array(outcome.chosen[outcome.wins]))
     return MergedRows(_replaced(stored, outcome, fresh, keep if deleted else None), outcome.updated, deleted)
 
@@ -146,10 +146,10 @@ def merge_rows(
 def decide_merge(
     stored: pa.Table, incoming: pa.Table, found: Positions, rules: MergeRules, removes: Flags | None = None
 ) -> MergeOutcome:
-    """Who wins, where stored rows and incoming ones have a key in common; the arguments are those of `merge_rows`.
+    """Decides which record wins if a stored row and an incoming record share a key. Arguments as for `merge_rows`.
 
-    Of the stored rows only the ordering column is looked at, but for partial updates, which look at all. Incoming
-    records that lack columns get them from the stored row.
+    Only the ordering column of the stored rows is read; partial updates read all columns. Incoming records that lack
+    columns get them from the stored row.
     """
     hit = np.flatnonzero(found >= 0)
     chosen = found[hit]
@@ -173,11 +173,11 @@ def decide_merge(
 
 
 def changed_columns(stored: pa.Table, outcome: MergeOutcome) -> pa.Table:
-    """The columns in which at least one row gets another value, all their rows with the new values.
+    """The columns in which at least one row gets another value: all their rows, with the new values.
 
     Args:
         stored: rows of a base file, with the columns that may change.
-        outcome: of merging them, in which no row is deleted.
+        outcome: the decision for these rows; it deletes none.
     """
     if not outcome.wins.any():
         return stored.select([])
@@ -198,7 +198,7 @@ def _replaced(stored: pa.Table, outcome: MergeOutcome, fresh: pa.Table, keep: Fl
 
 
 def _encoded_like(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Rows of the same columns, as dictionaries where the schema has them so."""
+    """The rows, with dictionary-encoded columns where the schema has dictionaries."""
     for number, (own, field) in enumerate(zip(rows.schema, schema, strict=True)):
         if pa.types.is_dictionary(field.type) and not pa.types.is_dictionary(own.type):
             rows = rows.set_column(number, own.with_type(field.type), rows.column(number).dictionary_encode())
@@ -206,7 +206,7 @@ def _encoded_like(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _gathered(rows: pa.Table, positions: Positions) -> pa.Table:
-    """Rows by position; where most follow each other, as they do when few change, whole runs are copied."""
+    """Rows by position. If most positions are consecutive, as when few rows change, whole runs are copied."""
     starts = np.flatnonzero(np.diff(positions, prepend=-2) != 1)
     if len(starts) * _LONG_RUN >= len(positions):
         return rows.combine_chunks().take(pa.array(positions))
@@ -216,7 +216,7 @@ def _gathered(rows: pa.Table, positions: Positions) -> pa.Table:
 
 
 def newer_than_stored(stored: pa.Table, incoming: pa.Table, rules: MergeRules) -> Flags:
-    """For each pair of rows whether the incoming record is as new as the stored one, or newer."""
+    """For each pair of rows, whether the incoming record is as new as the stored one, or newer."""
     if rules.ordering_field is None or not rules.compares:
         return np.ones(len(stored), np.bool_)
     old, new = sortable(stored.column(rules.ordering_field)), sortable(incoming.column(rules.ordering_field))
@@ -225,7 +225,7 @@ def newer_than_stored(stored: pa.Table, incoming: pa.Table, rules: MergeRules) -
 
 
 def filled_from_older(old: pa.Table, new: pa.Table, newer: Flags) -> pa.Table:
-    """The newer of two records each, its nulls filled from the older; meta columns are the incoming record's."""
+    """The newer record of each pair, its nulls filled from the older one. Meta columns are the incoming record's."""
     choose = pa.array(newer)
     columns = []
     for name in old.column_names:
@@ -242,16 +242,16 @@ def filled_from_older(old: pa.Table, new: pa.Table, newer: Flags) -> pa.Table:
 
 
 def combine_rows(rows: pa.Table, rules: MergeRules) -> pa.Table:
-    """One record per key of those that arrive together (``HoodieWriteHelper.deduplicateRecords``).
+    """One record per key, of records that arrive together (``HoodieWriteHelper.deduplicateRecords``).
 
     Args:
-        rows: with ``_hoodie_record_key``, and ``_hudistream_arrival`` (int64), which orders equals; without it
-            they are in order of arrival.
-        rules: by event time the record with the greatest ordering value stays, of equals the last; by commit
-            time the last. Partial records, and ones that lack columns, are merged two by two.
+        rows: with ``_hoodie_record_key``, and ``_hudistream_arrival`` (int64), which orders records with equal ordering
+            values; without this column, the rows are in order of arrival.
+        rules: by event time, the record with the greatest ordering value stays, and the last one of equals; by commit
+            time, the last record stays. Partial records, and records that lack columns, are merged two by two.
 
     Returns:
-        Rows in order of arrival of those that stay.
+        The records that stay, in order of arrival.
     """
     keys = rows.column(RECORD_KEY).combine_chunks().dictionary_encode()
     if isinstance(keys, pa.ChunkedArray):
@@ -297,7 +297,7 @@ def _folded(rows: pa.Table, groups: npt.NDArray[np.int32], arrival: Positions, r
             as_is = delete_flags(new, rules) | delete_flags(old, rules)
             choice = np.where(as_is, np.where(newer, len(more), 2 * len(more)), 0)
         else:
-            # nothing is filled into a delete, nor from one that is newer: the record that arrived last stays as it is
+            # no null of a delete is filled, nor any from a newer delete: the record that arrived last stays as it is
             as_is = np.where(newer, delete_flags(new, rules), delete_flags(old, rules))
             choice = np.where(as_is, len(more), 0)
         if as_is.any():
@@ -309,15 +309,15 @@ def _folded(rows: pa.Table, groups: npt.NDArray[np.int32], arrival: Positions, r
 
 
 def last_of_each_key(rows: pa.Table) -> pa.Table:
-    """Of rows in order of arrival the last one of each key, in order of arrival."""
+    """The last row of each key. The rows are in order of arrival, before and after."""
     return combine_rows(rows, MergeRules(MergeMode.COMMIT_TIME))
 
 
 def last_of_each_run(rows: pa.Table, next_key: str | None) -> pa.Table:
-    """Of rows sorted by key the last one of each run of equal keys.
+    """The last row of each run of equal keys.
 
     Args:
-        rows: sorted by ``_hoodie_record_key``, then by what decides among equal keys.
+        rows: sorted by ``_hoodie_record_key``, then so that the row that stays is the last of its key.
         next_key: key of the row that follows, or None at the end.
     """
     keys = rows.column(RECORD_KEY).combine_chunks()

@@ -1,7 +1,7 @@
-"""Records with some of their columns alone, and which they have (pure; SparkRecordMergingUtils).
+"""Records that lack some of their columns, and which columns they have (pure; SparkRecordMergingUtils).
 
-A column of bits travels with such records: bit n stands for the n-th column of the table that holds them. Tables
-without this column hold whole records.
+A table of such records has a column of bits: bit n says whether the record has the n-th column of the table. A table
+without this column holds whole records.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,16 +17,16 @@ _Bits = npt.NDArray[np.uint8]
 
 
 def present_type(columns: int) -> pa.DataType:
-    """The type of the column of bits for so many columns, itself included."""
+    """The type of the column of bits for a number of columns, which includes that column."""
     return pa.binary(-(-columns // 8))
 
 
 def present_column(names: Sequence[str], present: Collection[str] | None, count: int) -> pa.Array:
-    """What so many records have.
+    """The column of bits for records that have the same columns.
 
     Args:
-        names: of all columns of their table, the one of bits included.
-        present: those that the records have; None: all of them.
+        names: all columns of their table, the column of bits included.
+        present: the columns that the records have; None: all.
         count: number of records.
     """
     flags = np.array([present is None or name in present for name in names], np.bool_)
@@ -34,12 +34,12 @@ def present_column(names: Sequence[str], present: Collection[str] | None, count:
 
 
 def completed(old: pa.Table, new: pa.Table, newer: Flags) -> pa.Table:
-    """The newer of two records each, with the columns that it lacks from the older one.
+    """The newer record of each pair, with the columns that it lacks from the older one.
 
     Args:
-        old: records in the order of arrival; ones without the column of bits are whole.
-        new: as many, which have the column of bits.
-        newer: of which pairs the second record is the newer one.
+        old: the records of the pairs that arrived first; without the column of bits they are whole.
+        new: the records of the pairs that arrived second, with the column of bits.
+        newer: in which pairs the record of `new` is the newer one.
 
     Returns:
         Records with the columns of `old`.

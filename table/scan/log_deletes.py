@@ -18,7 +18,7 @@ def read_slice_deletes(
 ) -> Iterator[Deletes]:
     """The deletes of a slice, block by block, oldest first.
 
-    If the name of a log file shows that it has no deletes, it is not opened.
+    A log file whose name shows that it has no deletes is not opened.
 
     Args:
         file_slice: of `FileGroup.merged_slice`.

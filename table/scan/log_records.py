@@ -92,7 +92,7 @@ def _list_places(storage: Storage, file: LogFile, committed: CommittedInstants) 
 
 
 def in_places_of_compacted(found: list[FoundBlock]) -> list[FoundBlock]:
-    """Puts each block of a log compaction in the place of the newest block that it replaces; those are left out.
+    """Puts each block of a log compaction in the place of the newest block that it replaces. The others are left out.
 
     The order is that of BaseHoodieLogRecordReader. A log compaction may replace blocks of an earlier log compaction.
     """

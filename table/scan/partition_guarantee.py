@@ -37,10 +37,10 @@ def partition_guarantee(config: TableConfig, schema: pa.Schema, path: str) -> pc
 
 
 def guarantees_below(config: TableConfig, schema: pa.Schema, folder: str) -> tuple[pc.Expression, ...]:
-    """Expressions of which every row of the partitions at a folder, or below it, fulfils at least one.
+    """Expressions; each row of the partitions at a folder, or below it, fulfils at least one of them.
 
     A folder need not be a partition: the values of Hudi's path can contain slashes, unless they are encoded. So the
-    first partition column has the value in the folder's first segment, or a value that goes on behind a slash.
+    first partition column has the value in the folder's first segment, or a value that continues after a slash.
 
     Args:
         config: the table's properties.
@@ -102,7 +102,7 @@ def with_folder_values(rows: pa.Table, config: TableConfig, path: str) -> pa.Tab
 
 
 def _value_of(config: TableConfig, schema: pa.Schema, name: str, segment: str) -> Any:
-    """The value that a segment of the path was made of, or None where several could have been."""
+    """The value from which a segment of the path was made; None where several values are possible."""
     text = segment
     if config.hive_style:
         head = f"{name}="

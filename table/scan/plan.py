@@ -37,8 +37,8 @@ class Pruning:
 
     Attributes:
         partitions: partition paths of the table.
-        partitions_pruned: partition paths that contradict the condition. Of a folder that is not listed it is not known
-            how many it holds: it counts as one.
+        partitions_pruned: partition paths that contradict the condition. A folder that is not listed counts as one,
+            because the number of its partitions is unknown.
         files: file slices of the snapshot, in the folders that were listed.
         files_in_pruned_partitions: slices in pruned partitions.
         files_pruned_by_key_range: slices whose range of record keys contains none of the keys wanted.

@@ -46,7 +46,7 @@ class ScanSplit:
 
     @property
     def size_bytes(self) -> int:
-        """Of its files, compressed."""
+        """Compressed size of its files."""
         return sum(file.size_bytes for file in self.found.files)
 
     @property

@@ -1,1 +1,1 @@
-"""Columns as Arrow and as Avro, and how they may change."""
+"""Table columns in Arrow and Avro form, and the changes that schemas allow."""

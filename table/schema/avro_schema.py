@@ -1,7 +1,7 @@
-"""Arrow <-> Avro schemas, the five ``_hoodie_`` meta columns, and what a batch may look like (pure).
+"""Converts Arrow and Avro schemas, adds the five ``_hoodie_`` meta columns, and checks a batch's columns (pure).
 
-The Avro form is what Hudi keeps in ``extraMetadata.schema`` and in Parquet footers
-(AvroConversionUtils, HoodieAvroUtils): record ``<table>_record`` in namespace ``hoodie.<table>``.
+Hudi keeps the Avro form in ``extraMetadata.schema`` and in Parquet footers (AvroConversionUtils, HoodieAvroUtils):
+record ``<table>_record`` in namespace ``hoodie.<table>``.
 """
 
 import json
@@ -21,7 +21,7 @@ COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME = META_COLUMNS 
     "_hoodie_file_name",
 )
 DELETE_MARKER = "_hoodie_is_deleted"  # a boolean; a row where it is true deletes its key
-RESERVED_PREFIX = "_hudistream_"  # columns of the sink's own on their way to a task, and of put-aside rows
+RESERVED_PREFIX = "_hudistream_"  # the sink's own columns in rows sent to tasks and in put-aside rows
 META_FIELDS = tuple(pa.field(name, pa.string()) for name in META_COLUMNS)
 
 _AVRO_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
@@ -50,17 +50,17 @@ _FROM_LOGICAL = {
 
 
 def with_meta_columns(schema: pa.Schema) -> pa.Schema:
-    """The data columns behind the five meta columns: the schema of a base file."""
+    """The five meta columns, followed by the table's columns: the schema of a base file."""
     return pa.schema([*META_FIELDS, *schema])
 
 
 def without_meta_columns(schema: pa.Schema) -> pa.Schema:
-    """The table's own columns."""
+    """The table's columns, without the meta columns."""
     return pa.schema([field for field in schema if field.name not in META_COLUMNS])
 
 
 def avro_record_name(table_name: str) -> tuple[str, str]:
-    """Avro record name and namespace of a table; characters that Avro refuses become ``_``."""
+    """Avro record name and namespace of a table; characters that Avro does not allow become ``_``."""
     clean = re.sub(r"[^A-Za-z0-9_]", "_", table_name)
     if clean[:1].isdigit():
         clean = "_" + clean
@@ -72,7 +72,7 @@ def to_avro(schema: pa.Schema, table_name: str) -> dict[str, Any]:
 
     Args:
         schema: columns; nullable ones become ``["null", T]`` with default null.
-        table_name: gives the record its name.
+        table_name: name of the table, from which the record's name follows.
 
     Raises:
         SchemaMismatchError: names the column whose type or name cannot be stored.
@@ -101,7 +101,7 @@ def _avro_field(column: pa.Field, namespace: str, inside: str) -> dict[str, Any]
 
 
 def _avro_type(arrow: pa.DataType, name: str, namespace: str, column: str) -> Any:
-    """Records and fixed types are named by the path of the column, as Hudi's converters do."""
+    """The Avro type of an Arrow type. The column's path names records and fixed types, as in Hudi's converters."""
     if arrow in _TO_AVRO:
         return _TO_AVRO[arrow]
     if pa.types.is_decimal128(arrow):
@@ -132,7 +132,7 @@ def _avro_inner(field: pa.Field, name: str, namespace: str, column: str) -> Any:
 
 
 def relaxed_type(arrow: pa.DataType) -> pa.DataType:
-    """The type with everything in it nullable, and lists and maps with the inner names that files have."""
+    """The type with every part nullable, and with the inner names that lists and maps have in files."""
     if pa.types.is_struct(arrow):
         return pa.struct([pa.field(field.name, relaxed_type(field.type)) for field in arrow])
     if pa.types.is_list(arrow):
@@ -143,16 +143,16 @@ def relaxed_type(arrow: pa.DataType) -> pa.DataType:
 
 
 def relaxed(schema: pa.Schema) -> pa.Schema:
-    """The columns as they travel and stand in files: everything nullable.
+    """The columns as they are sent to tasks and written to files: every part is nullable.
 
-    What the Avro schema calls required is checked row by row; a Parquet column that were required
-    could not carry the row that breaks the rule as far as the error that names it.
+    Columns that the Avro schema requires are checked row by row. A required Parquet column could not hold the row that
+    breaks the rule, so the error could not name the row.
     """
     return pa.schema([pa.field(field.name, relaxed_type(field.type)) for field in schema])
 
 
 def decimal_bytes(precision: int) -> int:
-    """Least number of bytes of a two's complement that holds a decimal of that precision."""
+    """Least number of bytes of a two's complement that holds a decimal of this precision."""
     largest: int = 10**precision - 1
     return (largest.bit_length() + 1 + 7) // 8
 
@@ -172,7 +172,7 @@ def from_avro(text: str) -> pa.Schema:
         Columns in order; ``["null", T]`` is nullable. Lists have the inner name ``element``.
 
     Raises:
-        CorruptFileError: when it is no record schema or holds a type that no table has.
+        CorruptFileError: when the text is not a record schema, or has a type that tables do not have.
     """
     try:
         record = json.loads(text)
@@ -183,10 +183,10 @@ def from_avro(text: str) -> pa.Schema:
 
 
 def arrow_type_of(avro: Any) -> pa.DataType:
-    """Arrow type of an Avro type that refers to no other.
+    """Arrow type of an Avro type that refers to no named type.
 
     Raises:
-        CorruptFileError: when it is one that no table has.
+        CorruptFileError: when tables do not have this type.
     """
     try:
         return _arrow_type(avro, {})[0]
@@ -229,7 +229,7 @@ def _arrow_type(avro: Any, names: dict[str, Any]) -> tuple[pa.DataType, bool]:  
 
 
 def check_batch_columns(batch: pa.Schema) -> None:
-    """Refuses columns that no table can take.
+    """Refuses a batch with columns that a table cannot have.
 
     Raises:
         SchemaMismatchError: for duplicate names, meta columns, and types that cannot be stored.
@@ -249,5 +249,5 @@ def check_batch_columns(batch: pa.Schema) -> None:
 
 
 def required_columns(schema: pa.Schema) -> tuple[str, ...]:
-    """Columns that the table does not allow to be null."""
+    """Columns that must not be null in the table."""
     return tuple(field.name for field in schema if not field.nullable)

@@ -1,4 +1,4 @@
-"""What one schema has that another has not, in words (pure)."""
+"""Describes the differences between two schemas in words (pure)."""
 
 from collections.abc import Iterator
 
@@ -6,11 +6,11 @@ import pyarrow as pa
 
 
 def describe_changes(before: pa.Schema | None, after: pa.Schema) -> tuple[str, ...]:
-    """How a table's columns changed, one sentence each; the order of columns and their nullability are no change.
+    """The changes of a table's columns, one sentence each; order and nullability of columns do not count.
 
     Args:
-        before: columns of the table (Arrow); None: there was none, and nothing changed.
-        after: columns as they are now.
+        before: columns of the table before the change (Arrow); None: there was no table, so nothing changed.
+        after: columns of the table after the change (Arrow).
     """
     return tuple(_differences("", list(before), list(after))) if before is not None else ()
 
@@ -31,7 +31,7 @@ def _differences(prefix: str, before: list[pa.Field], after: list[pa.Field]) -> 
 
 
 def _is_same(old: pa.DataType, new: pa.DataType) -> bool:
-    """Whether values are the same: how an element of a list is called, or whether it may be null, does not matter."""
+    """Whether two types hold the same values. The name and the nullability of list elements do not count."""
     if pa.types.is_list(old) and pa.types.is_list(new):
         return not tuple(_differences("", [old.value_field.with_name("")], [new.value_field.with_name("")]))
     if pa.types.is_map(old) and pa.types.is_map(new):

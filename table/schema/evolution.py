@@ -1,12 +1,12 @@
-"""What a batch with other columns than the table's does to the table's schema (pure; AvroSchemaEvolutionUtils).
+"""The table's schema after a batch whose columns differ from the table's (pure; AvroSchemaEvolutionUtils).
 
-Three modes, in plain words:
+There are three modes:
 
 - ``strict``: the batch has the table's columns, neither more nor fewer, of the same types.
 - ``add``: new columns are added, at any depth, and types widened; columns that the batch lacks are refused.
-- ``reconcile``: as ``add``, and what the batch lacks is null.
+- ``reconcile``: as ``add``, but columns that the batch lacks are null.
 
-In every mode a batch may lack the boolean column ``_hoodie_is_deleted``: then it deletes nothing.
+In every mode a batch may lack the boolean column ``_hoodie_is_deleted``. Such a batch deletes no rows.
 """
 
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from table.schema.avro_schema import DELETE_MARKER, check_batch_columns, relaxed
 STRICT, ADD, RECONCILE = "strict", "add", "reconcile"
 SCHEMA_MODES = (STRICT, ADD, RECONCILE)
 
-# type of a table's column -> types that it takes on when a batch comes with them
+# type of a table's column -> types of a batch's column to which it is widened
 _WIDENED_BY: dict[pa.DataType, tuple[pa.DataType, ...]] = {
     pa.int32(): (pa.int64(), pa.float32(), pa.float64(), pa.string()),
     pa.int64(): (pa.float32(), pa.float64(), pa.string()),
@@ -29,9 +29,9 @@ _WIDENED_BY: dict[pa.DataType, tuple[pa.DataType, ...]] = {
 
 
 def merged_type(table: pa.DataType, batch: pa.DataType) -> pa.DataType | None:
-    """The type of a column that stands in table and batch with two flat types; None where Hudi has none for them.
+    """The type of a column that has different flat types in table and batch; None if Hudi cannot merge the types.
 
-    What a batch brings is widened to the table's type, and a number's column to the batch's.
+    The batch's values are widened to the table's type. A column of numbers is also widened to the batch's type.
     """
     if batch in _WIDENED_BY.get(table, ()):
         return batch
@@ -44,7 +44,7 @@ def merged_type(table: pa.DataType, batch: pa.DataType) -> pa.DataType | None:
 
 @dataclass
 class _Differences:
-    """What stands in the way, column by column."""
+    """The differences that the mode does not allow, one text for each column."""
 
     fills: bool
     adds: bool
@@ -59,21 +59,22 @@ def evolve_schema(
     fill_missing: bool = False,
     ordering_field: str | None = None,
 ) -> pa.Schema:
-    """The schema that a commit with this batch has.
+    """The schema of a commit that writes this batch.
 
     Args:
         batch: the batch's columns.
-        table: the table's columns without meta columns, or None when nothing was written yet.
+        table: the table's columns without meta columns; None if no rows were written yet.
         mode: one of `SCHEMA_MODES`.
         fill_missing: whether columns that the batch lacks are null, whatever the mode.
-        ordering_field: column that orders records of a key, if one does: numbers in it never become text.
+        ordering_field: column that orders records of one key, if there is one. Its numbers never become text.
 
     Returns:
-        The table's columns in their order, some wider, then new ones. For a new table the batch's, with
-        everything nullable, because a stream's idea of nullability changes from batch to batch.
+        The table's columns in their order, some of them widened, then the new columns. For a new table, the batch's
+        columns, all nullable: the nullability of a stream's columns changes from batch to batch.
 
     Raises:
-        SchemaMismatchError: lists every column that is new, missing or of another type, and the way out.
+        SchemaMismatchError: lists every column that is new, missing or of another type, and says how to
+            resolve it.
     """
     check_batch_columns(batch)
     if table is None:
@@ -91,7 +92,7 @@ def evolve_schema(
 
 
 def _check_order_stays(batch: pa.Schema, table: pa.Schema, name: str | None) -> None:
-    """Refuses to widen the ordering field to text: it would order records otherwise than it did."""
+    """Refuses to widen the ordering field to text: text orders records differently from numbers."""
     if name is None or name not in batch.names or name not in table.names:
         return
     ours, theirs = batch.field(name).type, table.field(name).type
@@ -115,7 +116,7 @@ def _merged(table: list[pa.Field], batch: list[pa.Field], inside: str, differenc
             merged.append(pa.field(column.name, arrow, column.nullable))
             continue
         if full == DELETE_MARKER and pa.types.is_boolean(column.type):
-            merged.append(column)  # what it says of each row, its absence says of the batch: nothing is deleted
+            merged.append(column)  # without the column the batch deletes no rows
             continue
         if not differences.fills:
             differences.found.append(f"column {full!r} is missing")

@@ -1,1 +1,1 @@
-"""Storage: the interface, and the places that tables live in."""
+"""Storage: the interface, and its implementations for local and remote stores."""

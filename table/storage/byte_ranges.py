@@ -1,15 +1,15 @@
-"""Pieces of a file that are copied into another one (pure)."""
+"""Byte ranges of a file that are copied into another file (pure)."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 
 class ByteRange(NamedTuple):
-    """A piece of a file.
+    """A range of bytes in a file.
 
     Attributes:
-        start: offset of its first byte.
-        length: how many.
+        start: offset of the first byte.
+        length: number of bytes.
     """
 
     start: int
@@ -17,7 +17,7 @@ class ByteRange(NamedTuple):
 
 
 def joined_ranges(ranges: Iterable[ByteRange]) -> list[ByteRange]:
-    """The same bytes in the same order, neighbours made one."""
+    """The same bytes in the same order, with adjacent ranges joined."""
     joined: list[ByteRange] = []
     for piece in ranges:
         if joined and joined[-1].start + joined[-1].length == piece.start:

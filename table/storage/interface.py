@@ -1,4 +1,6 @@
-"""What a table needs of a store: read, list, create if absent, delete. Paths are relative to the table.
+"""The operations that a table needs from a store: read, list, create if absent, delete.
+
+Paths are relative to the table.
 
 `table.storage.local` and `table.storage.remote` implement it; `table.storage.opening` chooses one.
 """
@@ -20,9 +22,9 @@ from table.version import SIGN
 
 METAFOLDER = ".hoodie"
 TEMPORARY_PREFIX = ".hudistream-"
-OWN_FOLDER = f"{METAFOLDER}/.hudistream"  # what is ours alone; Hudi passes over it
+OWN_FOLDER = f"{METAFOLDER}/.hudistream"  # files of this project alone; Hudi ignores the folder
 OPEN_FOLDER = f"{OWN_FOLDER}/open"
-READ_AT_ONCE_BYTES = 1024 * 1024  # of such a file on an object store a piece costs as much time as the whole
+READ_AT_ONCE_BYTES = 1024 * 1024  # object stores send a part of such a file no faster than all of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +39,11 @@ class FileInfo:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where a file waits until it is published: nobody sees it there, and an instant's fence keeps it there.
+    """The place where a file waits until it is published: no reader sees it there, and a fence can keep it there.
 
     Attributes:
-        instant_time: instant that it belongs to.
-        ticket: what the store knows the waiting file by; it stands in the file's marker. "" where it needs none.
+        instant_time: time of the file's instant.
+        ticket: the store's identifier of the waiting file, which the file's marker holds; "" if the store needs none.
     """
 
     instant_time: str
@@ -49,7 +51,7 @@ class Stage:
 
 
 class OutputFile(Protocol):
-    """What Arrow writes a file through."""
+    """The file object that Arrow writes to."""
 
     def write(self, data: Any, /) -> Any:
         """Appends bytes."""
@@ -58,7 +60,7 @@ class OutputFile(Protocol):
         """Bytes written so far."""
 
     def close(self) -> None:
-        """Makes the file whole."""
+        """Writes the remaining bytes: the file is whole afterwards."""
 
 
 def join(*parts: str) -> str:
@@ -67,12 +69,12 @@ def join(*parts: str) -> str:
 
 
 class Storage(VersionedFiles, ABC):
-    """Files of one table. Small and picklable: it goes to the workers.
+    """The files of one table. The object is small and picklable, because tasks receive it.
 
     Attributes:
-        base_uri: the table's address as Hudi writes it into plans: an absolute path for local
-            tables, the user's own scheme elsewhere.
-        waits_for_disk: whether `sync` takes the time of a disk, so that it is worth a thread.
+        base_uri: the table's address as Hudi writes it into plans: an absolute path for local tables, otherwise an
+            address with the scheme that the user gave.
+        waits_for_disk: whether `sync` waits for a disk, so that it pays to call it in a thread.
     """
 
     base_uri: str
@@ -83,36 +85,36 @@ class Storage(VersionedFiles, ABC):
         """The file's content.
 
         Raises:
-            FileNotFoundError: when it is not there.
+            FileNotFoundError: when the file does not exist.
             StorageError: when the store fails.
         """
 
     @abstractmethod
     def list_dir(self, path: str) -> list[FileInfo]:
-        """Entries of a folder, in no order, if there is one; what is deleted meanwhile may be there or not."""
+        """Entries of a folder, in no order; none if it does not exist. Files deleted meanwhile may be listed or not."""
 
     def list_names(self, path: str) -> list[str]:
-        """Names of the files in a folder, in no order; none where there is no such folder.
+        """Names of the files in a folder, in no order; none if the folder does not exist.
 
-        Those of a folder of a few hundred files are of one moment: nothing is asked of each file.
+        In a folder of a few hundred files all names are of one moment, because no file is looked at by itself.
         """
         return [entry.name for entry in self.list_dir(path) if not entry.is_dir]
 
     @abstractmethod
     def exists(self, path: str) -> bool:
-        """Whether there is a file or folder."""
+        """Whether the path is a file or a folder."""
 
     @abstractmethod
     def create_exclusive(self, path: str, data: bytes, *, durable: bool = False) -> bool:
-        """Creates the file unless one is there, whole or not at all.
+        """Creates the file unless it exists, whole or not at all.
 
         Args:
-            path: the file; folders above it are made.
-            data: its content.
+            path: the file; missing folders above it are created.
+            data: content of the file.
             durable: flush file and folder to the disk before returning (local storage).
 
         Returns:
-            True when this call created it, False when it was there already.
+            True if this call created the file, False if the file existed.
 
         Raises:
             StorageError: when the store fails; whether the file exists is then not known.
@@ -123,13 +125,13 @@ class Storage(VersionedFiles, ABC):
         """Creates or replaces the file."""
 
     def delete(self, path: str) -> bool:
-        """Deletes one data file, by its name. The only way by which data files are deleted.
+        """Deletes one data file, by its name. `delete` and `delete_many` are the only ways to delete data files.
 
         Args:
             path: relative to the table.
 
         Returns:
-            False where there was none.
+            False if the file did not exist.
 
         Raises:
             InvalidConfigError: the path leads out of the table, or into ``.hoodie``; nothing is deleted.
@@ -140,19 +142,19 @@ class Storage(VersionedFiles, ABC):
         return self._delete(path)
 
     def delete_metafile(self, path: str) -> bool:
-        """Deletes one file below ``.hoodie``, by its name. Returns False where there was none.
+        """Deletes one file below ``.hoodie``, by its name. Returns False if it did not exist.
 
         Raises:
-            InvalidConfigError: the path leads elsewhere; nothing is deleted.
+            InvalidConfigError: the path does not lie below ``.hoodie``; nothing is deleted.
             StorageError: when the store fails.
         """
         return self._delete(self._check_metapath(path))
 
     def delete_metafolder(self, path: str) -> None:
-        """Deletes what lies in a folder below ``.hoodie``, each file by its name, then the folders if they are empty.
+        """Deletes the files in a folder below ``.hoodie``, each by its name, then the folders if they are empty.
 
         Raises:
-            InvalidConfigError: the path leads elsewhere; nothing is deleted.
+            InvalidConfigError: the path does not lie below ``.hoodie``; nothing is deleted.
             StorageError: when the store fails.
         """
         inside = self._check_metapath(path)
@@ -167,12 +169,12 @@ class Storage(VersionedFiles, ABC):
         return inside
 
     def _delete_all(self, paths: Sequence[str]) -> None:
-        """Deletes files whose paths were checked."""
+        """Deletes files whose paths the caller has checked."""
         for path in paths:
             self._delete(path)
 
     def _remove_empty_tree(self, path: str) -> None:
-        """Removes a folder and the folders in it, as far as they are empty."""
+        """Removes a folder and the folders below it, if they are empty."""
         for entry in self.list_dir(path):
             if entry.is_dir:
                 self._remove_empty_tree(join(path, entry.name))
@@ -180,16 +182,16 @@ class Storage(VersionedFiles, ABC):
 
     @abstractmethod
     def _delete(self, path: str) -> bool:
-        """Deletes a file whose path was checked. Links are not followed. Returns False where there was none."""
+        """Deletes a file whose path was checked. Links are not followed. Returns False if there was no file."""
 
     @abstractmethod
     def remove_empty_dir(self, path: str) -> bool:
-        """Removes a folder by the call that fails when something lies in it. Returns whether it did."""
+        """Removes a folder, by a call that fails if the folder is not empty. Returns whether the folder was removed."""
 
     def list_tree(self, path: str) -> dict[str, FileInfo]:
-        """Every file below a folder: its path relative to the folder -> what is known of it.
+        """Every file below a folder: its path relative to the folder -> its listing entry.
 
-        One listing where the store has listings of whole trees.
+        Takes one listing if the store can list whole trees.
         """
         found: dict[str, FileInfo] = {}
         self._walk(path, "", found)
@@ -207,16 +209,16 @@ class Storage(VersionedFiles, ABC):
         """Deletes files, several at a time.
 
         Args:
-            paths: the files; those that do not exist count as deleted.
-            pool: what runs the calls.
+            paths: the files; missing files count as deleted.
+            pool: the threads that run the calls.
 
         Returns:
-            Those that could not be deleted.
+            The paths that could not be deleted.
         """
         return frozenset(path for path, done in zip(paths, pool.map(self._try_delete, paths), strict=True) if not done)
 
     def _may_delete(self, path: str) -> bool:
-        """Whether `delete` would take the path for a data file of the table."""
+        """Whether `delete` would accept the path as a data file of the table."""
         try:
             inside = check_inside(path, self.base_uri)
         except InvalidConfigError:
@@ -232,32 +234,32 @@ class Storage(VersionedFiles, ABC):
 
     @abstractmethod
     def make_dir(self, path: str) -> None:
-        """Makes a folder, where the backend has folders."""
+        """Creates a folder, if the backend has folders."""
 
     @abstractmethod
     def open_input(self, path: str, size: int | None = None) -> pa.NativeFile:
-        """The file, open for random reads by Arrow. Its size, from a listing, spares object stores a request.
+        """The file, open for random reads by Arrow. If `size` is given, an object store needs one request less.
 
-        A file of at most `READ_AT_ONCE_BYTES` may then be read as a whole: its own length counts, not the one given.
+        A file of at most `READ_AT_ONCE_BYTES` may then be read as a whole; its true length counts, not `size`.
         """
 
     @property
     def calls_at_once(self) -> int:
-        """How many listings are worth sending side by side: a request to an object store waits, a disk does not."""
+        """How many listings to send in parallel: it pays on an object store, where requests wait, and not on a disk."""
         return 1
 
     @property
     def time_granularity_ms(self) -> int:
-        """How exact the store's modification times are."""
+        """Milliseconds by which the store's modification times can be inexact."""
         return 1000
 
     @property
     def has_fence(self) -> bool:
-        """Whether no file of an instant can be published after `fence` and, where it has tickets, `revoke`."""
+        """Whether no file of an instant can be published after `fence` and, in a store with tickets, `revoke`."""
         return False
 
     def open_staging(self, instant_time: str) -> None:
-        """Opens an instant for its tasks. Tasks never do: a late one would undo the fence.
+        """Opens an instant for its tasks. Tasks never call this: a late task would undo the fence.
 
         Raises:
             StorageError: when the store fails.
@@ -265,17 +267,18 @@ class Storage(VersionedFiles, ABC):
         self.create_exclusive(join(OPEN_FOLDER, instant_time), SIGN)
 
     def is_open(self, instant_time: str) -> bool:
-        """Whether an instant is open: the look of a task (rule 4).
+        """Whether an instant is open: a task's check (rule 4).
 
-        A task looks after its marker is there, and whoever ends an instant closes it before listing markers: either
-        the one sees the marker, or the other sees that it is closed. It stays closed for ever.
+        A task checks this after it has created its marker. The process that ends an instant closes it before it lists
+        the markers. So either that process sees the marker, or the task sees that the instant is closed. A closed
+        instant is never opened again.
         """
         return self.exists(join(OPEN_FOLDER, instant_time))
 
     def fence(self, instant_time: str) -> None:
-        """Closes an instant (rule 5). From here on none of its waiting files can be published. Can be repeated.
+        """Closes an instant (rule 5). Afterwards none of its waiting files can be published. Can be repeated.
 
-        A store whose waiting files have tickets needs `revoke` for each that is announced, too.
+        In a store with tickets the caller must also call `revoke` for each announced file.
 
         Raises:
             StorageError: when the store fails.
@@ -283,11 +286,11 @@ class Storage(VersionedFiles, ABC):
         self.delete_metafile(join(OPEN_FOLDER, instant_time))
 
     def staged_instants(self) -> list[str]:
-        """Instants that are open, or were left half closed."""
+        """Instants that are open, or whose closing was interrupted."""
         return sorted(entry.name for entry in self.list_dir(OPEN_FOLDER))
 
     def stage(self, instant_time: str, path: str) -> Stage:  # noqa: ARG002 for stores that know a file before it is written
-        """Where a file of an instant is to wait until `publish`.
+        """Chooses the place where a file of an instant waits until `publish`.
 
         Raises:
             StorageError: when the store fails.
@@ -295,7 +298,7 @@ class Storage(VersionedFiles, ABC):
         return Stage(instant_time)
 
     def revoke(self, path: str, ticket: str) -> None:
-        """Keeps the one waiting file with this ticket from being published.
+        """Prevents the waiting file with this ticket from being published.
 
         Raises:
             StorageError: when the store fails.
@@ -307,49 +310,48 @@ class Storage(VersionedFiles, ABC):
 
         Args:
             path: relative to the table.
-            stage: where it waits; it is there after `close` and `publish`. None: it is there once closed.
+            stage: where the file waits: it exists after `close` and `publish`. None: it exists after `close`.
         """
 
     def publish(self, path: str, stage: Stage, output: OutputFile) -> None:
-        """Puts a closed file to its place, whole.
+        """Moves a closed file to its path, as a whole.
 
         Raises:
             StorageError: the instant's fence is up, or the store fails.
         """
 
     def discard(self, path: str, stage: Stage | None, output: OutputFile) -> None:
-        """Lets go of a file that is not to be published, or not to be closed: nothing is written when it is freed."""
+        """Drops a file that must not be published or closed. No bytes are written when the object is freed."""
 
     @abstractmethod
     def open_copy(self, source: str, ranges: Sequence[ByteRange], path: str, stage: Stage | None = None) -> OutputFile:
-        """A new file that begins with bytes of another one, open for writing behind them.
+        """A new file that begins with bytes of another file, open for writing behind them.
 
-        The bytes travel as little as the store allows: by reference, within the kernel, within the
-        object store.
+        The store moves the bytes as little as it can: by reference, within the kernel, or within the object store.
 
         Args:
-            source: the file they are taken from.
-            ranges: which ones, one range behind the other.
+            source: the file that the bytes are copied from.
+            ranges: the copied ranges, in the order of the new file.
             path: the new file.
             stage: as in `open_output`.
 
         Raises:
-            StorageError: when the store fails, or the source is shorter.
+            StorageError: when the store fails, or a range ends behind the end of the source.
         """
 
     @abstractmethod
     def sync(self, path: str) -> None:
-        """Flushes a written file to the disk, where the backend has one of ours."""
+        """Flushes a written file to the disk, if the backend writes to a disk of this machine."""
 
     def absolute(self, path: str) -> str:
-        """The path as Hudi writes it into plans: below `base_uri`."""
+        """The path as Hudi writes it into plans: an address below `base_uri`."""
         return join(self.base_uri, stay_inside(path, self.base_uri))
 
     def relative(self, path: str) -> str:
         """A path from a plan, relative to the table.
 
-        Plans hold absolute paths, with or without a scheme; a table that was moved is found by
-        the longest tail that begins below a folder of the table's own name.
+        Plans hold absolute paths, with or without a scheme. If the table was moved since, the result is the longest
+        tail of the path that begins below a folder with the table's name.
 
         Raises:
             InvalidConfigError: when the path does not lie in this table.
@@ -364,10 +366,10 @@ class Storage(VersionedFiles, ABC):
 
 
 def stay_inside(path: str, base_uri: str) -> str:
-    """A path relative to the table, before it is joined to the table's address; it may have come from any record.
+    """Checks a relative path, which may come from any record, before it is joined to the table's address.
 
     Raises:
-        InvalidConfigError: it leads out of the table; the message names both.
+        InvalidConfigError: the path leads out of the table; the message names both.
     """
     if path.startswith("/") or (".." in path and ".." in path.split("/")):
         raise InvalidConfigError(f"the path {path!r} does not lie in the table {base_uri!r}")
@@ -375,10 +377,10 @@ def stay_inside(path: str, base_uri: str) -> str:
 
 
 def check_inside(path: str, base_uri: str) -> str:
-    """The path as it stands, if it lies inside of the table when ``.`` and ``..`` are worked out.
+    """The unchanged path, if it lies inside the table once ``.`` and ``..`` are resolved.
 
     Raises:
-        InvalidConfigError: it does not, or it is the table itself; the message names both.
+        InvalidConfigError: the path does not, or is the table itself; the message names both.
     """
     normal = posixpath.normpath(path) if path else "."
     if normal in (".", "..") or normal.startswith(("../", "/")) or normal != path.rstrip("/"):
@@ -391,5 +393,5 @@ def _without_scheme(path: str) -> str:
 
 
 def failed(verb: str, path: str, error: Exception) -> StorageError:
-    """The error for a call that the store refused."""
+    """The error for a failed call of the store."""
     return StorageError(f"could not {verb} {path!r}: {error}")

@@ -1,8 +1,8 @@
-"""Files of a table on a local (or mounted) file system, straight through the operating system.
+"""Files of a table on a local (or mounted) file system, by calls of the operating system.
 
-fsspec's local implementation cannot create a file atomically. Here a file is created by writing a
-temporary one and linking it to its name: that fails if the name exists, and no reader ever sees half
-a file. Where the file system has no links, ``O_EXCL`` is what is left.
+fsspec's local implementation cannot create a file atomically. This module writes a temporary file and links it to its
+name: the link fails if the name exists, and no reader sees an incomplete file. On a file system without links the file
+is created with ``O_EXCL``.
 """
 
 import errno
@@ -51,10 +51,10 @@ class LocalStorage(Storage):
         return os.path.join(self.base_uri, stay_inside(path, self.base_uri)) if path else self.base_uri
 
     def _unlinked(self, path: str) -> str:
-        """As `_full`, of a path where something is to be made: no folder of the table leads to another place.
+        """As `_full`, for a path that the caller is about to create: no folder on it may be a symbolic link.
 
         Raises:
-            InvalidConfigError: a folder below the table's own, or the file, is a symbolic link; nothing was made.
+            InvalidConfigError: a folder below the table's own, or the file, is a symbolic link; nothing was created.
         """
         full = self.base_uri
         for part in path.split("/"):
@@ -62,7 +62,7 @@ class LocalStorage(Storage):
             try:
                 mode = os.lstat(full).st_mode
             except OSError:
-                break  # nothing is there yet
+                break  # neither this folder nor any below it exists
             if stat.S_ISLNK(mode):
                 raise InvalidConfigError(
                     f"{full!r} is a symbolic link: nothing is written below it, since it may lead out of the table; "
@@ -89,7 +89,7 @@ class LocalStorage(Storage):
                     try:
                         stat = entry.stat()
                     except FileNotFoundError:
-                        continue  # deleted while we listed
+                        continue  # deleted during the listing
                     found.append(FileInfo(entry.name, stat.st_size, stat.st_mtime_ns // 1_000_000, entry.is_dir()))
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -114,7 +114,7 @@ class LocalStorage(Storage):
         try:
             if data or durable:
                 return self._create_by_link(full, data, durable=durable)
-            _with_folder(full, lambda: _create_empty(full))  # an empty file has no half
+            _with_folder(full, lambda: _create_empty(full))  # an empty file is never incomplete
         except FileExistsError:
             return False
         except OSError as error:
@@ -122,7 +122,7 @@ class LocalStorage(Storage):
         return True
 
     def _create_by_link(self, full: str, data: bytes, *, durable: bool) -> bool:
-        # temporaries lie in .hoodie, whose listing finds (and sweeps) those of a dead process
+        # temporary files lie in .hoodie: its listing finds the files of a dead process, and deletes them
         temporary = os.path.join(self.base_uri, METAFOLDER, TEMPORARY_PREFIX + clock.fresh_uuid())
         _with_folder(temporary, lambda: _write_file(temporary, data, durable=durable))
         try:
@@ -141,7 +141,7 @@ class LocalStorage(Storage):
 
     def put(self, path: str, data: bytes) -> None:  # noqa: D102
         full = self._unlinked(path)
-        swept = os.path.join(self.base_uri, METAFOLDER)  # where a dead process's temporaries are found
+        swept = os.path.join(self.base_uri, METAFOLDER)  # its listing finds the temporary files of a dead process
         folder = swept if os.path.isdir(swept) else os.path.dirname(full)
         temporary = os.path.join(folder, TEMPORARY_PREFIX + clock.fresh_uuid())
         try:
@@ -197,7 +197,7 @@ class LocalStorage(Storage):
         return True
 
     def delete_metafolder(self, path: str) -> None:
-        """As `Storage.delete_metafolder`; each folder is looked at once, and not anew for each file in it."""
+        """As `Storage.delete_metafolder`, but checks each folder once, not once for each file in it."""
         inside = self._check_metapath(path)
         self._check_no_link(self._full(inside), path)
         try:
@@ -212,7 +212,7 @@ class LocalStorage(Storage):
             entries = list(found)
         for entry in entries:
             inner = join(path, entry.name)
-            with suppress(FileNotFoundError):  # deleted while we looked
+            with suppress(FileNotFoundError):  # deleted since the folder was listed
                 if entry.is_dir(follow_symlinks=False):
                     self._empty_folder(inner)
                     continue
@@ -222,7 +222,7 @@ class LocalStorage(Storage):
         self.remove_empty_dir(path)
 
     def _check_no_link(self, folder: str, path: str) -> None:
-        """A folder that is a link to another place is not followed."""
+        """Refuses a folder that a symbolic link leads to."""
         home = os.path.realpath(self.base_uri)
         if os.path.realpath(folder) != os.path.normpath(os.path.join(home, os.path.relpath(folder, self.base_uri))):
             raise InvalidConfigError(f"{path!r} of {self.base_uri!r} lies behind a symbolic link: it is not deleted")
@@ -252,12 +252,12 @@ class LocalStorage(Storage):
         return os.path.isdir(self._full(join(STAGED_FOLDER, instant_time)))
 
     def fence(self, instant_time: str) -> None:
-        """The folder is renamed away, so that no path leads into it, and emptied, so that no open call finds a file."""
+        """Renames the instant's folder, so that no path leads into it. Then deletes the files in it."""
         folder = self._unlinked(join(STAGED_FOLDER, instant_time))
         try:
             os.rename(folder, f"{folder}.over-{clock.fresh_uuid()}")
         except FileNotFoundError:
-            pass  # it was done before
+            pass  # an earlier call renamed it
         except OSError as error:
             raise failed("fence", instant_time, error) from error
         for entry in self.list_dir(STAGED_FOLDER):
@@ -268,7 +268,7 @@ class LocalStorage(Storage):
         return sorted({entry.name.split(".", 1)[0] for entry in self.list_dir(STAGED_FOLDER)})
 
     def publish(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: ARG002
-        """A rename out of the instant's folder: it fails once the fence has moved that folder away."""
+        """Renames the file out of the instant's folder, which fails once the fence has moved that folder away."""
         full = self._unlinked(path)
         try:
             _with_folder(full, lambda: os.rename(self._staged(path, stage), full))
@@ -306,7 +306,7 @@ class LocalStorage(Storage):
         return sink
 
     def _opened(self, path: str, stage: Stage | None) -> str:
-        """Where a new file is written. The folder of waiting files is never made here: the fence took it away."""
+        """The path of a new file. The folder of waiting files is never created here: a fence may have moved it away."""
         if stage is not None:
             return self._staged(path, stage)
         full = self._unlinked(path)
@@ -342,7 +342,7 @@ class LocalStorage(Storage):
 
 
 def _with_folder(full: str, act: Callable[[], _Made]) -> _Made:
-    """Does something that needs the folder of a path, which is made where it is missing: mostly it is there."""
+    """Calls `act`, which needs the folder of a path. If it is missing, creates it and calls `act` again."""
     try:
         return act()
     except FileNotFoundError:

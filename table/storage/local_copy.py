@@ -1,6 +1,7 @@
-"""A local file that begins with bytes of another one: a thread copies them, while its owner writes behind them.
+"""A local file that begins with bytes of another file: a thread copies them while the caller writes behind them.
 
-Where the bytes end is known before they are there. So a file is encoded on one core while the kernel copies on another.
+The end of the copied bytes is known before they are copied. So one core encodes rows while the kernel copies on
+another.
 """
 
 import errno
@@ -20,19 +21,19 @@ _WORTH_A_THREAD_BYTES = 1024 * 1024
 
 
 def copy_into(sink: BinaryIO, source: str, ranges: Sequence[ByteRange], name: str) -> OutputFile:
-    """Has a new file begin with bytes of another one.
+    """Begins a new file with bytes of another file.
 
     Args:
-        sink: the new file, empty and open for writing; closed with what is returned, and not by a failure here.
-        source: the other file's full path.
-        ranges: which bytes, one range behind the other.
-        name: what errors call the other file.
+        sink: the new file, empty and open for writing. Closing the returned file closes it; a failure here does not.
+        source: full path of the other file.
+        ranges: the copied ranges, in the order of the new file.
+        name: name of the other file in error messages.
 
     Returns:
-        The new file, open for writing behind those bytes. Its `close` raises what copying raised.
+        The new file, open for writing behind the copied bytes. Its `close` raises the error of a failed copy.
 
     Raises:
-        OSError: the other file is not there, or is shorter.
+        OSError: the other file does not exist, or a range ends behind its end.
     """
     pieces = joined_ranges(ranges)
     file = open(source, "rb")  # noqa: SIM115 the thread closes it
@@ -52,7 +53,7 @@ def copy_into(sink: BinaryIO, source: str, ranges: Sequence[ByteRange], name: st
 
 
 class _FileBeingCopied:
-    """The file, while a thread fills its beginning."""
+    """The new file while a thread copies its beginning."""
 
     def __init__(self, sink: BinaryIO, source: BinaryIO, pieces: Sequence[ByteRange], name: str) -> None:
         self._sink, self._name = sink, name
@@ -71,11 +72,11 @@ class _FileBeingCopied:
         return self._sink.write(data)
 
     def tell(self) -> int:
-        """Bytes of the file so far, those that are being copied included."""
+        """Bytes of the file so far, the bytes still to be copied included."""
         return self._sink.tell()
 
     def close(self) -> None:
-        """Makes the file whole.
+        """Waits for the copy, and closes the file.
 
         Raises:
             StorageError: the bytes could not be copied.
@@ -104,7 +105,7 @@ def _copy_all(source: BinaryIO, target: BinaryIO, pieces: Sequence[ByteRange]) -
 
 
 def _copy_bytes(source: int, target: int, piece: ByteRange, at: int) -> None:
-    """Copies bytes of one open file to a place in another: shared blocks where the file system can."""
+    """Copies bytes of an open file to offset `at` of another one; the files share blocks if the file system can."""
     start, length = piece
     done = 0
     by_kernel = hasattr(os, "copy_file_range")
@@ -126,11 +127,11 @@ def _copy_bytes(source: int, target: int, piece: ByteRange, at: int) -> None:
 
 
 def _let_go(source: int, copied_bytes: int) -> None:
-    """Takes a copied file out of the page cache: what is read from now on is the copy, which is in it.
+    """Takes a copied file out of the page cache: readers now read the copy, whose pages are in the cache.
 
-    A table whose large files are continued batch by batch would fill the machine's memory with versions
-    that nobody reads any more; and taking fresh pages costs a virtual machine more than the copying.
+    If each batch continues a table's large files, old versions that no process reads would otherwise fill the memory.
+    On a virtual machine it also costs more to get fresh pages than to copy.
     """
     if copied_bytes >= _WORTH_LETTING_GO_BYTES and hasattr(os, "posix_fadvise"):
-        with suppress(OSError):  # a hint
+        with suppress(OSError):  # the call is only a hint
             os.posix_fadvise(source, 0, 0, os.POSIX_FADV_DONTNEED)

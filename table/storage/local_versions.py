@@ -1,7 +1,7 @@
-"""Versions of files on a local disk: a digest of the content, and a kernel lock around the exchange.
+"""Versions of files on a local disk: a digest of the content, and a kernel lock around the replacement.
 
-The kernel gives the lock of a process that dies to the next one. The file that is locked lies beside the versioned one
-and stays there: if it were deleted, two processes could hold locks of two files of that name.
+If a process dies, the kernel gives its lock to the next process. The locked file lies beside the versioned file and is
+never deleted: otherwise two processes could each lock a file of that name.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ _LOOKS_AGAIN_S = 0.005
 
 
 def read_version(full: str) -> VersionedFile | None:
-    """A file with its version; None where there is none.
+    """A file with its version; None if the file does not exist.
 
     Raises:
         OSError: when the disk fails.
@@ -33,14 +33,14 @@ def read_version(full: str) -> VersionedFile | None:
 
 @contextmanager
 def guarded_exchange(full: str, timeout_s: float) -> Iterator[None]:
-    """Keeps other processes, and threads of this one, out of the same exchange.
+    """Excludes other processes, and other threads of this process, from replacing the same file.
 
     Args:
-        full: the versioned file.
-        timeout_s: seconds to wait for others.
+        full: full path of the versioned file.
+        timeout_s: seconds to wait for other processes and threads.
 
     Raises:
-        StorageError: others are at it for longer, or the file system has no such locks.
+        StorageError: another process or thread holds the lock for longer, or the system has no such locks.
         OSError: when the disk fails.
     """
     try:

@@ -1,4 +1,4 @@
-"""Opens the storage of a table's address, as people write it."""
+"""Opens the storage for a table's address in any form that users write."""
 
 import os
 import re
@@ -16,14 +16,14 @@ _SCHEMES = {"s3a": "s3", "s3n": "s3", "wasb": "abfs", "wasbs": "abfs", "abfss": 
 
 
 def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> Storage:
-    """Storage for a table's address, as people write it.
+    """The storage for a table's address in any form that users write.
 
     Args:
         path: ``/data/t``, ``data/t``, ``file:///data/t``, ``s3a://bucket/t``, ``gs://…``.
-        options: given to fsspec's file system (keys, endpoints); not used for local paths.
+        options: options of fsspec's file system (keys, endpoints); not used for local paths.
 
     Raises:
-        InvalidConfigError: when the path is empty or nothing can open its scheme.
+        InvalidConfigError: when the path is empty, or no installed backend opens its scheme.
     """
     text = os.fspath(path).strip()
     if not text:
@@ -47,10 +47,10 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
 
 
 def _check_no_secrets(text: str) -> None:
-    """Refuses an address that holds a password or a key: addresses stand in logs, errors and summaries.
+    """Refuses an address that holds a password or a key: logs, errors and summaries show addresses.
 
     Raises:
-        InvalidConfigError: without the address.
+        InvalidConfigError: the address holds one; the message does not show the address.
     """
     address = urlsplit(text)
     before, at, host = address.netloc.rpartition("@")

@@ -46,31 +46,32 @@ from table.version import SIGN
 _CONFLICT_RETRIES = 5
 _LISTINGS_AT_ONCE = 16
 _S3 = ("s3", "s3a")
-_PROVEN: set[tuple[str, str]] = set()  # protocol and root of tables whose backend creates only what is absent
+_PROVEN: set[tuple[str, str]] = set()  # protocol and root of tables whose backend refuses to overwrite
 
 
 def open_backend(protocol: str, options: Mapping[str, Any]) -> Any:
-    """The file system of fsspec, which keeps one instance per process, and in older versions one per thread.
+    """The fsspec file system, of which fsspec keeps one instance per process, and in older versions one per thread.
 
-    Listings are not cached: one that another thread, process or instance outdated hides files from `open` and `ls`.
+    Listings are not cached: if another thread, process or instance changes a folder, a cached listing hides files
+    from `open` and `ls`.
 
     Args:
         protocol: fsspec's name of the backend.
-        options: what its constructor gets.
+        options: arguments of the backend's constructor.
 
     Raises:
-        ValueError, ImportError: nothing here opens the protocol.
+        ValueError, ImportError: no installed backend opens the protocol.
     """
     return fsspec.filesystem(protocol, **{**options, "use_listings_cache": False})
 
 
 @contextmanager
 def _told(verb: str, path: str) -> Iterator[None]:
-    """Turns every error of the backend into one of hudistream (botocore's and aiohttp's are no OSError).
+    """Turns every error of the backend into one of hudistream: errors of botocore and aiohttp are not OSErrors.
 
     Raises:
-        FileNotFoundError, FileExistsError: as they are: they are answers.
-        StorageError: for everything else.
+        FileNotFoundError, FileExistsError: unchanged, because they are answers.
+        StorageError: for every other error.
     """
     try:
         yield
@@ -89,13 +90,13 @@ def _told(verb: str, path: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class FsspecStorage(Storage):
-    """Files of a table on any other file system that fsspec knows.
+    """Files of a table on a file system that fsspec opens.
 
     Args:
         base_uri: the address as the user wrote it (``s3a://bucket/table``).
         protocol: fsspec's name of the backend (``s3``).
         root: the address without its scheme.
-        options: what fsspec's constructor gets; keys and secrets among them, so no text of this object shows them.
+        options: arguments of fsspec's constructor. They may hold keys and secrets, so this object's text omits them.
     """
 
     base_uri: str
@@ -131,7 +132,7 @@ class FsspecStorage(Storage):
         for entry in entries:
             name = entry["name"].rstrip("/")
             if name == full.rstrip("/") or name.lstrip("/") == full.strip("/"):
-                continue  # the folder's own placeholder object
+                continue  # the folder's placeholder object
             found.append(_info(name.rsplit("/", 1)[-1], entry))
         return found
 
@@ -166,7 +167,7 @@ class FsspecStorage(Storage):
             except FileExistsError:
                 return False
             except StorageError as error:
-                # s3fs gives EINVAL for "precondition failed", and 409 while two requests race
+                # s3fs raises EINVAL for "precondition failed", and S3 answers 409 while two requests race
                 cause = error.__cause__
                 if getattr(cause, "errno", None) == errno.EINVAL or "PreconditionFailed" in str(cause):
                     if self.exists(path):
@@ -179,10 +180,10 @@ class FsspecStorage(Storage):
         raise StorageError(f"could not create {path!r}: the store kept answering that requests collide")
 
     def _prove_exclusive(self) -> None:
-        """Before the first file is created: a backend that would overwrite is refused, for everything rests on this.
+        """Refuses a backend that overwrites files, before the first file is created: all commits rely on creation.
 
-        Backends that name the mode are known. One that takes any argument (adlfs) is tried, once per process and table:
-        of two creations of a file the second must fail.
+        A backend whose signature has the mode is accepted. A backend that takes any argument (adlfs) is tried once per
+        process and table: it must refuse to create a file a second time.
 
         Raises:
             InvalidConfigError: names the backend.
@@ -204,7 +205,7 @@ class FsspecStorage(Storage):
         except FileExistsError:
             is_exclusive = True
         except StorageError as error:
-            if not isinstance(error.__cause__, TypeError):  # an argument that it does not know
+            if not isinstance(error.__cause__, TypeError):  # the backend does not know the argument
                 raise
         finally:
             with suppress(Exception):
@@ -261,7 +262,7 @@ class FsspecStorage(Storage):
                 raise StorageError(f"could not delete {min(missed)!r} and {len(missed) - 1} others")
 
     def remove_empty_dir(self, path: str) -> bool:
-        """Object stores have no folders; the memory file system has."""
+        """Removes an empty folder of the memory file system; object stores have no folders."""
         try:
             if self.protocol == "memory" and not self._fs.ls(self._full(path)):
                 self._fs.rmdir(self._full(path))
@@ -274,7 +275,7 @@ class FsspecStorage(Storage):
             super()._remove_empty_tree(path)
 
     def make_dir(self, path: str) -> None:
-        """Object stores have no folders."""
+        """Does nothing: object stores have no folders."""
 
     def open_input(self, path: str, size: int | None = None) -> pa.NativeFile:  # noqa: D102
         with _told("open", path):
@@ -284,7 +285,7 @@ class FsspecStorage(Storage):
             if size <= READ_AT_ONCE_BYTES:
                 return pa.BufferReader(read_object(self._fs, full))
             source = self._fs.open(full, "rb", size=size)
-            source.details = {"name": full, "size": size, "type": "file"}  # else the first read asks for them
+            source.details = {"name": full, "size": size, "type": "file"}  # otherwise the first read requests them
             return pa.PythonFile(source, mode="r")
 
     @property
@@ -346,13 +347,13 @@ class FsspecStorage(Storage):
             if isinstance(output, S3Upload):
                 output.abort()
             elif isinstance(output, AbstractBufferedFile):
-                output.closed = True  # else it uploads what it holds when the collector frees it, in whatever thread
+                output.closed = True  # otherwise the garbage collector uploads its bytes, in any thread
                 output.discard()
         except Exception as error:
             raise failed("abort the upload of", path, error) from error
 
     def sync(self, path: str) -> None:
-        """An object is durable once it is there."""
+        """Does nothing: an object is durable once it exists."""
 
 
 def _info(name: str, entry: Mapping[str, Any]) -> FileInfo:

@@ -1,6 +1,6 @@
-"""S3's own ways: data files as multipart uploads, which can be aborted, and whose first parts S3 copies itself.
+"""S3: data files as multipart uploads, which can be aborted, and whose first parts S3 can copy from another object.
 
-Nothing here takes a pattern: keys are what they are, ``*`` and ``?`` included.
+No function here takes a pattern: keys are taken literally, ``*`` and ``?`` included.
 """
 
 import errno
@@ -9,7 +9,7 @@ from typing import Any
 
 from table.storage.byte_ranges import ByteRange
 
-MIN_PART_BYTES = 5 * 1024 * 1024  # S3's least size of a part that is not the last
+MIN_PART_BYTES = 5 * 1024 * 1024  # S3's least size of a part, except the last
 _UPLOAD_PART_BYTES = 8 * 1024 * 1024
 _COPY_PART_BYTES = 1024 * 1024 * 1024
 _READ_BYTES = 8 * 1024 * 1024
@@ -21,11 +21,11 @@ def read_blocks(fs: Any, source: str, piece: ByteRange) -> Iterator[bytes]:
 
     Args:
         fs: fsspec file system.
-        source: the object's name there.
-        piece: which bytes.
+        source: ``bucket/key`` of the object.
+        piece: the bytes to read.
 
     Raises:
-        OSError: when the store refuses, or the object is shorter.
+        OSError: when the store refuses, or the piece ends behind the end of the object.
     """
     stop = piece.start + piece.length
     for start in range(piece.start, stop, _READ_BYTES):
@@ -37,13 +37,13 @@ def read_blocks(fs: Any, source: str, piece: ByteRange) -> Iterator[bytes]:
 
 
 def begin_upload(fs: Any, target: str) -> str:
-    """Begins a multipart upload of ``bucket/key``. Returns its id; until it is completed there is no object."""
+    """Begins a multipart upload of ``bucket/key``. Returns its id. No object exists until the upload is completed."""
     bucket, key = fs.split_path(target)[:2]
     return str(fs.call_s3("create_multipart_upload", Bucket=bucket, Key=key)["UploadId"])
 
 
 def abort_upload(fs: Any, target: str, upload: str) -> None:
-    """Ends an upload without an object; whoever completes it later fails. One that has ended is no error."""
+    """Aborts an upload, so that a later attempt to complete it fails. An upload that has ended is not an error."""
     bucket, key = fs.split_path(target)[:2]
     try:
         fs.call_s3("abort_multipart_upload", Bucket=bucket, Key=key, UploadId=upload)
@@ -55,7 +55,7 @@ def abort_upload(fs: Any, target: str, upload: str) -> None:
 
 
 def delete_objects(fs: Any, paths: Sequence[str]) -> frozenset[str]:
-    """Deletes objects by their exact names, a thousand in a request. Returns those that are still there."""
+    """Deletes objects by their exact names, a thousand in a request. Returns the names that could not be deleted."""
     failed: set[str] = set()
     for at in range(0, len(paths), _DELETED_AT_ONCE):
         some = paths[at : at + _DELETED_AT_ONCE]
@@ -73,7 +73,7 @@ def delete_objects(fs: Any, paths: Sequence[str]) -> frozenset[str]:
 
 
 class S3Upload:
-    """An output file that is a multipart upload: the object is there once `complete` was called.
+    """An output file that is a multipart upload: the object exists after `complete`.
 
     Args:
         fs: s3fs file system.
@@ -96,12 +96,12 @@ class S3Upload:
         self.closed = False
 
     def copy_from(self, source: str, pieces: Sequence[ByteRange]) -> None:
-        """Begins the object with pieces of another one, which S3 copies itself.
+        """Begins the object with pieces of another object, which S3 copies.
 
         Args:
             source: ``bucket/key`` to copy from.
-            pieces: bytes to copy; together at least `MIN_PART_BYTES`. Small ones travel through here, because
-                S3 takes no small parts.
+            pieces: bytes to copy; together at least `MIN_PART_BYTES`. Small pieces are downloaded and uploaded, because
+                S3 accepts no small parts.
         """
         bucket, key = self._fs.split_path(source)[:2]
         self._source_path, self._source = source, {"Bucket": bucket, "Key": key}
@@ -109,7 +109,7 @@ class S3Upload:
             self._take(piece)
 
     def _take(self, piece: ByteRange) -> None:
-        """What waits to be sent must grow into a part of its own before S3 can copy behind it."""
+        """Appends a piece. S3 can copy it only after the buffered bytes have grown into a part of their own."""
         lacking = max(0, MIN_PART_BYTES - len(self._buffer)) if self._buffer else 0
         if piece.length < lacking + MIN_PART_BYTES:
             lacking = piece.length
@@ -125,7 +125,7 @@ class S3Upload:
         self._position += length
         while start < stop:
             left = stop - start
-            # no part may be left that is too short
+            # the rest must not be too short for a part
             size = left if left < _COPY_PART_BYTES + MIN_PART_BYTES else _COPY_PART_BYTES
             said = self._call(
                 "upload_part_copy", CopySource=self._source, CopySourceRange=f"bytes={start}-{start + size - 1}"
@@ -153,11 +153,11 @@ class S3Upload:
         self._add_part(self._call("upload_part", Body=body)["ETag"])
 
     def tell(self) -> int:
-        """Bytes so far, copied ones included."""
+        """Bytes so far, the copied bytes included."""
         return self._position
 
     def close(self) -> None:
-        """Sends what is left. There is no object yet."""
+        """Sends the buffered bytes. The object does not exist yet."""
         if self.closed:
             return
         self.closed = True
@@ -165,7 +165,7 @@ class S3Upload:
             self._send()
 
     def complete(self) -> None:
-        """Makes the object whole, after `close`."""
+        """Completes the upload, after `close`: the object exists afterwards."""
         self._fs.call_s3(
             "complete_multipart_upload",
             **self._target,
@@ -174,6 +174,6 @@ class S3Upload:
         )
 
     def abort(self) -> None:
-        """Ends the upload without an object."""
+        """Aborts the upload: no object comes of it."""
         self.closed = True
         abort_upload(self._fs, self._path, self._upload)

@@ -1,6 +1,6 @@
-"""Listings and reads of S3 with one request each.
+"""Lists folders and reads objects on S3 with as few requests as possible.
 
-s3fs asks twice or three times where it wants to know more than we do: the size of an object before it reads it, and
+s3fs sends two or three requests, because it asks for more: the size of an object before it reads the object, and
 whether a folder without entries is an object.
 """
 
@@ -10,19 +10,19 @@ from typing import Any
 
 
 def list_entries(fs: Any, target: str, *, deep: bool = False) -> list[Mapping[str, Any]]:
-    """What lies in a folder, from ListObjectsV2 alone: one request for each thousand entries.
+    """The entries of a folder, from ListObjectsV2 alone: one request for each thousand entries.
 
     Args:
         fs: s3fs file system.
         target: ``bucket/folder``.
-        deep: whether everything below it is listed; no folders are then.
+        deep: whether all objects below the folder are listed; the result then has no folders.
 
     Returns:
-        s3fs' entries; none for a folder that is not there.
+        The entries as s3fs describes them; none if the folder does not exist.
 
     Raises:
-        FileNotFoundError: there is no such bucket.
-        Exception: what s3fs raises.
+        FileNotFoundError: the bucket does not exist.
+        Exception: any error of s3fs.
     """
     from fsspec.asyn import sync  # noqa: PLC0415 loads asyncio
 
@@ -39,8 +39,8 @@ def read_object(fs: Any, target: str) -> bytes:
         target: ``bucket/key``.
 
     Raises:
-        Exception: what s3fs raises.
+        Exception: any error of s3fs.
     """
-    # releases before 2025 have no such argument, and ask for no size
+    # releases before 2025 do not have this argument, and do not request the size
     knows = "max_concurrency" in inspect.signature(fs._cat_file).parameters  # noqa: SLF001 what cat_file calls
     return bytes(fs.cat_file(target, **({"max_concurrency": 1} if knows else {})))

@@ -14,7 +14,7 @@ Answer = TypeVar("Answer")
 
 
 def get_version(fs: Any, target: str, timeout_s: float) -> VersionedFile | None:
-    """An object with its ETag; None where there is none.
+    """An object with its ETag; None if the object does not exist.
 
     Args:
         fs: s3fs file system.
@@ -22,7 +22,7 @@ def get_version(fs: Any, target: str, timeout_s: float) -> VersionedFile | None:
         timeout_s: seconds for the whole request, its repetitions included.
 
     Raises:
-        Exception: what s3fs raises.
+        Exception: any error of s3fs.
     """
     bucket, key = fs.split_path(target)[:2]
 
@@ -40,18 +40,18 @@ def get_version(fs: Any, target: str, timeout_s: float) -> VersionedFile | None:
 
 
 def put_version(fs: Any, target: str, data: bytes, etag: str | None, timeout_s: float) -> str | None:
-    """Puts an object if it still has this ETag. Returns the new one; None where it has another one.
+    """Puts an object if it still has this ETag. Returns the new ETag; None if the object has another ETag.
 
     Args:
         fs: s3fs file system.
         target: ``bucket/key``.
         data: the new content.
-        etag: the ETag that it has to have; None: there is to be no such object.
+        etag: the ETag that the object must have; None: the object must not exist.
         timeout_s: seconds for the whole request, its repetitions included.
 
     Raises:
         InvalidConfigError: the installed botocore does not know the condition; nothing was put.
-        Exception: what s3fs raises; whether the object was put is then not known.
+        Exception: any error of s3fs; it is then not known whether the object was put.
     """
     bucket, key = fs.split_path(target)[:2]
     condition = {"IfNoneMatch": "*"} if etag is None else {"IfMatch": etag}
@@ -73,7 +73,7 @@ def put_version(fs: Any, target: str, data: bytes, etag: str | None, timeout_s: 
 
 
 def _check_known(client: Any, header: str) -> None:
-    """s3fs leaves out what the installed botocore does not know, and a put without its condition replaces anything.
+    """Refuses a botocore that does not know a condition: s3fs would omit it, and the put would replace any version.
 
     Raises:
         InvalidConfigError: botocore is too old.
@@ -101,7 +101,7 @@ def _in_loop(fs: Any, request: Callable[[], Coroutine[Any, Any, Answer]], timeou
 
 
 def code_of(error: BaseException | None) -> str:
-    """S3's own code of an error; "" where it did not answer."""
+    """S3's code of an error; "" if S3 did not answer."""
     while error is not None:
         response = getattr(error, "response", None)
         if isinstance(response, dict):

@@ -1,4 +1,4 @@
-"""Files that are replaced only while nobody else has replaced them: conditional requests, and what stands in for them.
+"""Replaces files on the condition that no other writer has replaced them: conditional requests, or a kernel lock.
 
 ==========  ==================================================================================================
 backend     how
@@ -21,7 +21,7 @@ class VersionedFile(NamedTuple):
 
     Attributes:
         data: its content.
-        version: what the store knows this content by; whoever replaces the file changes it.
+        version: the store's identifier of this content; every replacement of the file changes it.
     """
 
     data: bytes
@@ -29,7 +29,7 @@ class VersionedFile(NamedTuple):
 
 
 class VersionedFiles:
-    """The part of a store that knows versions of files.
+    """The part of a store that handles versions of files.
 
     Attributes:
         base_uri: the table's address.
@@ -39,16 +39,16 @@ class VersionedFiles:
 
     @property
     def has_versions(self) -> bool:
-        """Whether this store can replace a file on the condition that nobody else has."""
+        """Whether this store can replace a file on the condition that no other writer has replaced it."""
         return False
 
     @property
     def keeps_conditions(self) -> bool:
-        """Whether it is known that conditions are kept. A server that speaks as S3 does may pass over a header."""
+        """Whether the store is known to heed conditions. A server with S3's protocol may ignore a header."""
         return False
 
     def read_versioned(self, path: str, timeout_s: float = REQUEST_TIMEOUT_S) -> VersionedFile | None:  # noqa: ARG002
-        """A file with its version; None where there is none.
+        """A file with its version; None if the file does not exist.
 
         Args:
             path: relative to the table.
@@ -75,11 +75,11 @@ class VersionedFiles:
         Args:
             path: relative to the table.
             data: the new content.
-            version: what `read_versioned` or this method gave last; None creates the file if it is absent.
+            version: the last version from `read_versioned` or this method; None creates the file if it is absent.
             timeout_s: seconds after which the answer no longer counts.
 
         Returns:
-            The new version; None where the file has another version, and nothing was done.
+            The new version; None if the file has another version and was not replaced.
 
         Raises:
             InvalidConfigError: the store has no versions.

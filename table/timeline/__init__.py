@@ -1,1 +1,1 @@
-"""What happened to a table."""
+"""The timeline of a table: its instants, their files, and the archive."""

@@ -1,7 +1,7 @@
-"""The active timeline on storage: list instants, move them, read what they hold (HoodieActiveTimeline).
+"""The active timeline on storage: lists instants, changes their states, reads their files (HoodieActiveTimeline).
 
-Every move creates the next file with create-if-absent; nothing is renamed. A file that the store
-may or may not have created is read back before the caller gets an answer.
+Each change of state creates the next file with create-if-absent. No file is renamed. If the store may or may not have
+created a file, the file is read back before the caller gets an answer.
 """
 
 from typing import Protocol
@@ -15,20 +15,22 @@ from table.timeline.timeline import Timeline, build_timeline
 
 _STALE_MS = 600_000
 _TRIES = 5
-# a local folder is read in pieces of 32 KiB, in which deletions wait for the reader; an object store's page has 1,000
+# most names that a listing returns as of one moment: a local folder is read in pieces of 32 KiB, and deletions wait
+# while a piece is read; a page of an object store has 1,000 names
 _NAMES_OF_ONE_MOMENT = 300
 
 
 def load_timeline(storage: Storage, layout: TimelineLayout = LAYOUT_1) -> Timeline:
-    """The active timeline, from one listing of its folder; a long one is listed again until it is known to be whole.
+    """The active timeline, from one listing of its folder. A long folder is listed again until no instant is missing.
 
-    While a long folder is listed, archival may delete an instant that was listed and a later one that was not yet:
-    what the later one wrote would seem not to be committed. Archival deletes the oldest instants first. So a listing
-    has no such gap if nothing completed that it shows is missing from the next one. Behind an archival that goes on for
-    longer than some tries, the last listing is taken as it is: to wait could stop writers and readers for minutes.
+    While a long folder is listed, archival may delete an instant that is in the listing, and a later instant that the
+    listing has not reached. The files of the later instant would then seem not to be committed. Archival deletes the
+    oldest instants first. So a listing has no such gap if the next listing contains all its completed instants. If
+    archival goes on for longer than some tries, the last listing is used: waiting could stop writers and readers for
+    minutes.
 
     Args:
-        layout: the table's: `HudiTable.load_timeline` gives it.
+        layout: the table's; `HudiTable.load_timeline` passes it.
     """
     parse, folder = layout.names.parse, layout.names.folder
     names = storage.list_names(folder)
@@ -44,11 +46,10 @@ def load_timeline(storage: Storage, layout: TimelineLayout = LAYOUT_1) -> Timeli
 
 
 def list_temporaries(storage: Storage, now_ms: int, layout: TimelineLayout = LAYOUT_1) -> list[str]:
-    """Paths of half-written files of processes that died while they created one, relative to the table.
+    """Paths of temporary files that dead processes left while they created a file, relative to the table.
 
     Args:
-        now_ms: the store's time: a machine's own clock may be ahead, and would take a live one for dead.
-        layout: the table's.
+        now_ms: the store's time. By a machine's clock that is ahead, the file of a live process would seem to be left.
     """
     return [
         join(folder, entry.name)
@@ -59,13 +60,13 @@ def list_temporaries(storage: Storage, now_ms: int, layout: TimelineLayout = LAY
 
 
 def sweep_temporaries(storage: Storage, now_ms: int, layout: TimelineLayout = LAYOUT_1) -> None:
-    """Deletes what `list_temporaries` finds."""
+    """Deletes the files that `list_temporaries` finds."""
     for path in list_temporaries(storage, now_ms, layout):
         storage.delete_metafile(path)
 
 
 def read_instant(storage: Storage, instant: Instant) -> bytes:
-    """Content of an instant's file. An absent file proves nothing: whatever was to be decided is open.
+    """The content of an instant's file. An absent file proves nothing: the caller must not decide anything from it.
 
     Raises:
         TimelineMovedError: the file was archived or undone since the timeline was listed.
@@ -80,7 +81,7 @@ def read_instant(storage: Storage, instant: Instant) -> bytes:
 
 
 def find_instant(storage: Storage, instant: Instant) -> bytes | None:
-    """Content of an instant's file; None where it was archived since the timeline was listed."""
+    """The content of an instant's file; None where it was archived since the timeline was listed."""
     try:
         return storage.read(instant.path)
     except FileNotFoundError:
@@ -88,13 +89,13 @@ def find_instant(storage: Storage, instant: Instant) -> bytes | None:
 
 
 class TimeClaim(Protocol):
-    """Says whose an instant time is, before its request is on the timeline."""
+    """Reserves an instant time for one writer, before its request is on the timeline."""
 
     def take(self, time: str) -> bool:
-        """Claims a time. Returns False where it is somebody else's."""
+        """Claims a time. Returns False where another writer has it."""
 
     def give_up(self, time: str) -> None:
-        """Takes a claim back; one that was not had is left alone."""
+        """Gives a claimed time back. Does nothing if this claim does not have the time."""
 
 
 def request_instant(
@@ -105,7 +106,7 @@ def request_instant(
     content: bytes = b"",
     claim: TimeClaim | None = None,
 ) -> Instant:
-    """`request_and_list` without the timeline."""
+    """As `request_and_list`, but returns only the instant."""
     return request_and_list(storage, timeline, action, zone, content, claim)[0]
 
 
@@ -117,25 +118,26 @@ def request_and_list(
     content: bytes = b"",
     claim: TimeClaim | None = None,
 ) -> tuple[Instant, Timeline]:
-    """Requests a new instant whose time is greater than every one on the timeline, and that no other action has.
+    """Requests a new instant. Its time is greater than every time on the timeline, and no other action has it.
 
-    Of two callers that pick the same time for the same action, create-if-absent lets one win. For other
-    actions the timeline is listed after the request: who sees another instant of the same time withdraws
-    and picks again, so that never both stay. So does who claims a time, if a later write was completed meanwhile: a
-    reader that follows the table reads up to the first pending write, and would never read what comes below.
+    If two callers pick the same time for the same action, create-if-absent lets one of them win. For other actions the
+    timeline is listed after the request. A caller that sees another instant of the same time withdraws its request and
+    picks another time, so that the two instants never both stay. A caller with a claim also withdraws if a later write
+    was completed meanwhile: a reader that follows the table reads up to the first pending write, and would never read a
+    write that completes with an earlier time.
 
     Args:
-        timeline: as loaded.
-        action: what is requested.
-        zone: the table's.
-        content: of the requested file.
-        claim: of the time, before the request is visible (a heartbeat); None: whoever creates the request has it.
+        timeline: as the caller loaded it.
+        zone: the table's, ``UTC`` or ``LOCAL``.
+        content: bytes of the requested file.
+        claim: claims the time before the request is visible (a heartbeat); None: the caller that creates the requested
+            file has the time.
 
     Returns:
-        The instant, and the timeline as it was after the request.
+        The instant, and the timeline as listed after the request.
 
     Raises:
-        InvalidConfigError: when the timeline is ahead of our clock.
+        InvalidConfigError: when the timeline is ahead of this machine's clock.
         StorageError: when the store fails.
     """
     last = timeline.last_time
@@ -159,32 +161,32 @@ def request_and_list(
 def _was_passed(now: Timeline, instant: Instant) -> bool:
     """Whether the request came too late for its time.
 
-    A later write was completed before it was visible: readers may have read past its time. Or a later compaction was
-    requested: log files of this write would belong to a slice below it.
+    Either a later write was completed before the request was visible: readers may have read past the request's time.
+    Or a later compaction was requested: log files of this write would belong to a slice below the compaction.
     """
     later = (*now.completed_writes, *now.pending_of(Action.COMPACTION, Action.LOG_COMPACTION))
     return any(other.time > instant.time for other in later)
 
 
 def begin_instant(storage: Storage, instant: Instant, content: bytes = b"") -> Instant:
-    """Moves a requested instant to inflight. One that is inflight already is taken as it is."""
+    """Moves a requested instant to inflight. An instant that is already inflight stays as it is."""
     moved = instant.to(State.INFLIGHT)
     storage.create_exclusive(moved.path, content, durable=True)
     return moved
 
 
 def complete_instant(storage: Storage, instant: Instant, content: bytes, completion_time: str | None = None) -> Instant:
-    """Moves an inflight instant to completed: from here on what it did is visible.
+    """Moves an inflight instant to completed. From then on readers see its changes.
 
     Args:
-        instant: inflight.
-        content: of the completed file.
-        completion_time: part of the file's name in timeline layout 2, and decided before, once for all who complete the
-            instant (`EndRecord.completion_time`); None in layout 1.
+        instant: the inflight instant.
+        content: bytes of the completed file.
+        completion_time: part of the completed file's name in timeline layout 2. It was decided before, so that each
+            process that completes the instant uses the same time (`EndRecord.completion_time`). None in layout 1.
 
     Raises:
-        BrokenInvariantError: the names of the table's layout hold a time of completion, and none is given.
-        CommitOutcomeUnknownError: when the store failed and could not be asked what happened.
+        BrokenInvariantError: file names of the table's layout contain a completion time, and none is given.
+        CommitOutcomeUnknownError: when the store failed, and gave no definite answer to later requests.
         StorageError: when another process completed the instant with other content.
     """
     if instant.names.hold_completion and completion_time is None:
@@ -196,13 +198,13 @@ def complete_instant(storage: Storage, instant: Instant, content: bytes, complet
 
 
 def create_settled(storage: Storage, path: str, data: bytes) -> bytes:
-    """Creates a file if it is absent, and repeats the question until the store says whose it is.
+    """Creates a file if it is absent, and repeats the request until the store says what the file contains.
 
-    A request that was given up may still arrive. It then finds the file that a later request created:
-    so a definite answer to any of the requests settles all of them. To read an absent file settles none.
+    A request that was given up may still reach the store. It then finds the file that a later request created. So a
+    definite answer to one request settles all of them. A read that finds no file settles none.
 
     Returns:
-        The content that is there.
+        The content of the file.
 
     Raises:
         CommitOutcomeUnknownError: the store gave no definite answer.

@@ -1,7 +1,7 @@
 """The archive of layout 1: log files of AVRO_DATA blocks, one record per state file (TimelineArchiverV1).
 
-An archive is written once and whole. So damage in it is an error, other than in the log files of a slice, where a
-dead writer's block is passed over.
+Each file of the archive is written once, as a whole. So damage in it is an error. In the log files of a slice it is
+none: there, readers skip the block of a dead writer.
 """
 
 import io
@@ -25,8 +25,7 @@ class LogArchive:
     """The archive log of a table.
 
     Attributes:
-        storage: the table's.
-        folder: of the archive, relative to the table.
+        folder: the archive's, relative to the table.
     """
 
     storage: Storage
@@ -49,7 +48,7 @@ class LogArchive:
             yield [commit for commit in found if commit is not None]
 
     def read_changes(self) -> Iterator[ArchivedChange]:
-        """Completed instants, writes with their files; in memory is one file.
+        """Completed instants, writes with their files. One file of the archive is in memory at a time.
 
         Raises:
             CorruptFileError: a file is damaged.
@@ -60,7 +59,7 @@ class LogArchive:
             yield from (change for change in found if change is not None)
 
     def read_retired(self) -> Iterator[list[RetiredFile]]:
-        """The files of instants that it took, oldest first; in memory is one file of the archive.
+        """The archived instant files, oldest first. One file of the archive is in memory at a time.
 
         Raises:
             CorruptFileError: a file is damaged.
@@ -70,7 +69,7 @@ class LogArchive:
                 yield [to_retired(record) for record in self._read_records(path)]
 
     def find_completions(self, times: Collection[str]) -> Mapping[str, str]:  # noqa: ARG002 as `Archive`
-        """None: the layout knows no time of completion."""
+        """Nothing: layout 1 stores no completion times."""
         return {}
 
     def find_passed(
@@ -80,21 +79,21 @@ class LogArchive:
         since: str = "",  # noqa: ARG002
         known: Mapping[str, str] | None = None,  # noqa: ARG002
     ) -> Mapping[str, str]:
-        """None: in layout 1 the name of a log file says its slice."""
+        """Nothing: in layout 1 the name of a log file names its slice."""
         return {}
 
     def append(self, files: Sequence[RetiredFile], batch: int) -> str:
-        """Writes a file of the archive: every run of the archival starts one.
+        """Writes a new file of the archive. Each run of archival writes one.
 
         Args:
-            files: by instant, lowest state first.
+            files: in order of instants, lowest state first.
             batch: records per block.
 
         Returns:
             The new file's path, relative to the table.
 
         Raises:
-            CorruptFileError: one of them does not hold what its name says; nothing is archived.
+            CorruptFileError: the content of a file does not match its name; nothing is archived.
         """
         data = _encode(files, batch)
         while True:
@@ -116,7 +115,7 @@ def _encode(files: Sequence[RetiredFile], batch: int) -> bytes:
     schema = load_schema_text("archived_entry")
     try:
         return b"".join(encode_log_block(schema, records[at : at + batch]) for at in range(0, len(records), batch))
-    except Exception as error:  # of which of them, encoding them one by one tells
+    except Exception as error:  # encoding the records one by one finds the damaged one
         for file, record in zip(files, records, strict=True):
             with damage_named(file.instant):
                 encode_log_block(schema, [record])
@@ -131,7 +130,7 @@ def _number(name: str) -> int:
 
 
 def encode_log_block(schema: str, records: Sequence[Mapping[str, Any]]) -> bytes:
-    """One block as the archive holds it: the schema is its only header.
+    """One block of the archive. The schema is its only header.
 
     Args:
         schema: Avro schema (JSON).
@@ -145,10 +144,10 @@ def read_log_records(data: bytes, name: str) -> Iterator[Any]:
 
     Args:
         data: the file's bytes.
-        name: for errors.
+        name: file name, for errors.
 
     Raises:
-        CorruptFileError: at the first byte that is not what the format says.
+        CorruptFileError: at the first byte that violates the format.
     """
     for found in scan_blocks(io.BytesIO(data)):
         if found.block is None:

@@ -18,7 +18,7 @@ _COMMIT, _REPLACE = "hoodieCommitMetadata", "hoodieReplaceCommitMetadata"
 
 
 _NOT_JSON = (Action.CLEAN, Action.ROLLBACK, Action.COMPACTION, Action.LOG_COMPACTION)
-# what the archive keeps of their files: its member, and what the file holds
+# instant files whose content the archive keeps: the member of its record, and the schema of the file
 _AVRO_MEMBERS = {
     (Action.CLEAN, State.REQUESTED): ("hoodieCleanerPlan", "clean_plan"),
     (Action.CLEAN, State.INFLIGHT): ("hoodieCleanerPlan", "clean_plan"),
@@ -31,10 +31,10 @@ _AVRO_MEMBERS = {
 
 
 def archive_record(file: RetiredFile) -> dict[str, Any]:
-    """One state file as the archive holds it (MetadataConversionUtils.createMetaWrapper).
+    """The archive's record of one state file (MetadataConversionUtils.createMetaWrapper).
 
     Raises:
-        CorruptFileError: it does not hold what its name says.
+        CorruptFileError: the file's content does not match its name.
     """
     instant = file.instant
     record: dict[str, Any] = {
@@ -57,7 +57,7 @@ def damage_named(file: Instant) -> Iterator[None]:
     """Names the instant file whose content cannot be archived.
 
     Raises:
-        CorruptFileError: instead of what decoding or encoding the content raises.
+        CorruptFileError: in place of the error that decoding or encoding the content raises.
     """
     try:
         yield
@@ -84,7 +84,7 @@ def _metadata(file: Instant, data: bytes) -> tuple[str | None, Any]:
 
 
 def _avro_commit(document: Mapping[str, Any], *, replace: bool) -> dict[str, Any]:
-    """The JSON of a commit in the archive's Avro form: the same names."""
+    """Converts the JSON of a commit to the archive's Avro form, which has the same field names."""
     extra = {key: value for key, value in (document.get("extraMetadata") or {}).items() if value is not None}
     converted: dict[str, Any] = {
         "partitionToWriteStats": document.get("partitionToWriteStats") or {},
@@ -99,10 +99,10 @@ def _avro_commit(document: Mapping[str, Any], *, replace: bool) -> dict[str, Any
 
 
 def to_retired(record: Mapping[str, Any]) -> RetiredFile:
-    """The file that a record was made of: the inverse of `archive_record`, as far as the archive keeps its content.
+    """The instant file of a record: the inverse of `archive_record`, as far as the archive keeps the content.
 
     Raises:
-        TypeError, ValueError, KeyError, AttributeError: the record does not have the fields of one.
+        TypeError, ValueError, KeyError, AttributeError: the record does not have the fields of an instant file.
     """
     time, state = text_of(record["commitTime"]), State(text_of(record["actionState"]))
     file = Instant(time, Action(text_of(record["actionType"])), state)
@@ -116,7 +116,7 @@ def to_retired(record: Mapping[str, Any]) -> RetiredFile:
 
 
 def to_commit(record: Mapping[str, Any]) -> ArchivedCommit | None:
-    """The completed commit that a record holds, without its write stats; None where it holds something else."""
+    """The completed commit that a record holds, without its write stats; None for any other record."""
     content = record.get(_COMMIT) or record.get(_REPLACE)
     if record.get("actionState") != "COMPLETED" or not content:
         return None
@@ -126,7 +126,7 @@ def to_commit(record: Mapping[str, Any]) -> ArchivedCommit | None:
 
 
 def to_change(record: Mapping[str, Any]) -> ArchivedChange | None:
-    """What a completed instant did, by its record; None for the record of a state before."""
+    """What a completed instant did, from its record; None for a record of an earlier state."""
     if record.get("actionState") != "COMPLETED":
         return None
     time = text_of(record["commitTime"])

@@ -1,4 +1,4 @@
-"""Retired instants: what an archive takes, and what it gives back, whatever it is made of (HoodieArchivedTimeline)."""
+"""Retired instants, and the archive that holds them as a protocol for both file formats (HoodieArchivedTimeline)."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ class RetiredFile:
     """A file of an instant that leaves the active timeline.
 
     Attributes:
-        instant: in the state of the file.
+        instant: the instant, in the state of the file.
         data: the file's bytes.
-        moved_at: when the instant came into that state, as an instant time.
+        moved_at: when the instant reached that state, as an instant time.
     """
 
     instant: Instant
@@ -44,8 +44,8 @@ class ArchivedChange:
 
     Attributes:
         time: its instant time.
-        metadata: of a write: its files, and what it replaced; None for a service.
-        undone: of a rollback: instants that it undid.
+        metadata: files that a write wrote, and file groups that it replaced; None for a table service.
+        undone: times of the instants that a rollback undid.
     """
 
     time: str
@@ -58,7 +58,7 @@ class Archive(Protocol):
 
     @property
     def folder(self) -> str:
-        """Where it is, relative to the table."""
+        """The archive's folder, relative to the table."""
 
     def read_files(self) -> Iterator[list[ArchivedCommit]]:
         """Completed commits of each file of the archive, newest file first, oldest commit first.
@@ -68,17 +68,17 @@ class Archive(Protocol):
         """
 
     def read_changes(self) -> Iterator[ArchivedChange]:
-        """Completed instants, writes with their files; in memory is one file of the archive.
+        """Completed instants, writes with their files. One file of the archive is in memory at a time.
 
         Raises:
             CorruptFileError: a file is damaged.
         """
 
     def find_completions(self, times: Collection[str]) -> Mapping[str, str]:
-        """When writes were completed, by the time of their request; what the archive does not know is left out.
+        """Request time -> completion time of archived writes. Writes that are not in the archive are left out.
 
         Args:
-            times: of the requests.
+            times: request times.
 
         Raises:
             CorruptFileError: a file is damaged.
@@ -87,32 +87,32 @@ class Archive(Protocol):
     def find_passed(
         self, compactions: Collection[str], *, since: str = "", known: Mapping[str, str] | None = None
     ) -> Mapping[str, str]:
-        """Delta commits that a compaction was requested behind, and that were completed after that request.
+        """Delta commits that were requested before a compaction, and completed after the compaction's request.
 
         Args:
-            compactions: times of compactions that are not in the archive.
-            since: what was retired before is known: instants of lesser times are not read.
-            known: what was found then.
+            compactions: request times of compactions that are not in the archive.
+            since: files that hold only earlier instants are not read, because `known` covers them.
+            known: the result of an earlier call.
 
         Returns:
-            Time of the request -> time of completion, `known` included. None where names of instants do not hold it.
+            Request time -> completion time, `known` included. Empty where names of instants hold no completion time.
 
         Raises:
             CorruptFileError: a file is damaged.
         """
 
     def append(self, files: Sequence[RetiredFile], batch: int) -> str:
-        """Takes files of instants; they are in the archive when this returns.
+        """Archives files of instants. They are in the archive when this returns.
 
         Args:
-            files: by instant, lowest state first.
-            batch: how many of them go together, where the archive has blocks.
+            files: in order of instants, lowest state first.
+            batch: number of records per block, where the archive has blocks.
 
         Returns:
             Path of the archive's new file, relative to the table.
 
         Raises:
-            CorruptFileError: one of them does not hold what its name says; nothing is archived.
+            CorruptFileError: the content of a file does not match its name; nothing is archived.
         """
 
 

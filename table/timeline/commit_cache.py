@@ -1,7 +1,7 @@
-"""Decoded contents of completed commits, each read once by whoever lives long enough to ask again.
+"""A cache of decoded commits, for processes that need the same completed commits again.
 
-The content of a completed instant never changes under its name, and a time is never used again after its instant was
-rolled back. So an entry never has to be dropped for being wrong, only for room.
+The content of a completed instant's file never changes, and a time is not used again after its instant was rolled back.
+So an entry never becomes wrong. Entries are dropped only to free memory.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,10 +24,10 @@ class CommitCache:
     """Commits of one table by instant: time, action and state. For one thread.
 
     Args:
-        most_bytes: of decoded commits, estimated; those asked for least recently go first, and the last one stays.
+        most_bytes: largest estimated size. The least recently used commits are dropped first; the newest one stays.
 
     Attributes:
-        late_writes: what the archive said of retired ones.
+        late_writes: retired writes that a compaction passed, as read from the archive.
     """
 
     def __init__(self, storage: Storage, *, most_bytes: int = CACHED_BYTES) -> None:
@@ -40,7 +40,8 @@ class CommitCache:
         """What a completed commit did.
 
         Raises:
-            CorruptFileError: its file is damaged, or is not there although the timeline showed it.
+            CorruptFileError: its file is damaged.
+            TimelineMovedError: its file was archived or undone since the timeline was listed.
         """
         known = self._find_kept(instant)
         return known if known is not None else self.decode(instant, read_instant(self._storage, instant))
@@ -58,7 +59,7 @@ class CommitCache:
         return self.decode(instant, data) if data is not None else None
 
     def find_each(self, instants: Sequence[Instant]) -> Iterator[tuple[Instant, CommitMetadata | None]]:
-        """As `find`, for many: where a read is a request, several are read at a time.
+        """As `find`, for many instants. If each read is a request, several files are read at a time.
 
         Raises:
             CorruptFileError: a file is damaged.
@@ -80,9 +81,9 @@ class CommitCache:
                     yield instant, kept.get(instant, known)
 
     def find_filled(self, instant: Instant) -> CommitMetadata | None:
-        """As `find`, for callers that delete what a commit does not name: None also where its file is empty.
+        """As `find`, for callers that delete files which a commit does not name. None also where its file is empty.
 
-        An empty file says nothing about what the commit wrote.
+        An empty file does not say which files the commit wrote.
         """
         known = self._find_kept(instant)
         if known is not None:
@@ -94,8 +95,8 @@ class CommitCache:
         """Remembers a commit that this process completed itself.
 
         Args:
-            instant: completed.
-            metadata: what its file holds.
+            instant: the completed instant.
+            metadata: the content of its file.
         """
         self._forget(instant)
         self._kept[instant] = metadata
@@ -106,7 +107,7 @@ class CommitCache:
     def _find_kept(self, instant: Instant) -> CommitMetadata | None:
         found = self._kept.pop(instant, None)
         if found is not None:
-            self._kept[instant] = found  # asked for last
+            self._kept[instant] = found  # now the most recently used entry
         return found
 
     def decode(self, instant: Instant, data: bytes) -> CommitMetadata:
@@ -115,8 +116,8 @@ class CommitCache:
         Raises:
             CorruptFileError: it is damaged.
         """
-        metadata = decode_avro_commit(data, instant.file_name)  # in either layout: a table may change it meanwhile
-        # a store that creates a file before it fills it may show an empty one first
+        metadata = decode_avro_commit(data, instant.file_name)  # decodes both layouts: a table may change its layout
+        # a store that creates a file before it writes the content may show an empty file first
         if instant.is_completed and data.strip():
             self.keep(instant, metadata)
         return metadata
@@ -128,7 +129,7 @@ class CommitCache:
 
 
 def _size_bytes(metadata: CommitMetadata) -> int:
-    """About the memory that a decoded commit takes."""
+    """The estimated memory of a decoded commit."""
     extra = sum(len(key) + len(value) for key, value in metadata.extra.items())
     replaced = sum(100 * (1 + len(file_ids)) for file_ids in metadata.replaced.values())
     return _BYTES_PER_STAT * (1 + len(metadata.stats)) + extra + replaced

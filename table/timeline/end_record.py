@@ -1,12 +1,13 @@
 """End records: one object decides how an instant ends (rule 3 of docs/concepts/safety.md).
 
-An end record says "commit" and holds the whole commit metadata, or says "rollback". It is created if it
-is absent, so that a writer and whoever takes it for dead cannot both have their way: who comes second
-obeys what it finds, and who finds the end of a dead process carries it out. It stays until its instant
-is archived. Hudi passes over the folder.
+An end record says "commit" and holds the whole commit metadata, or says "rollback". It is created if it is absent. So a
+writer and a process that takes the writer for dead cannot both decide: the second one obeys the record that it finds. A
+process that finds the end record of a dead process carries it out. The record stays until its instant is archived. Hudi
+ignores the folder.
 
-A rollback of a completed commit and a restore have one, too: "commit" says that it is carried out, "rollback" that it
-was withdrawn before anything was undone. The commits that are undone then have their own records overruled.
+A rollback of a completed commit and a restore have an end record, too: "commit" says that the rollback or restore is
+carried out, "rollback" that it was withdrawn before anything was undone. If it is carried out, the end records of the
+undone commits are overruled.
 """
 
 import base64
@@ -31,15 +32,13 @@ class EndRecord:
     """How an instant ends.
 
     Attributes:
-        time: the instant's.
-        action: the instant's.
         end: ``commit`` or ``rollback``.
-        by: identity of the process that decided it.
-        content: of the completed file, for a commit.
-        version: of hudistream that wrote the record.
-        undone: sink id and batch id of the stream's batch that it takes back, where it undoes a completed commit.
-        completion_time: part of the completed file's name in timeline layout 2: each process that carries the end out
-            creates the same file. None in layout 1, and for a rollback.
+        by: identity of the process that decided the end.
+        content: bytes of the completed file, for a commit.
+        version: version of hudistream that wrote the record.
+        undone: sink id and batch id of the stream's batch that a rollback of a completed commit undoes.
+        completion_time: part of the completed file's name in timeline layout 2, so that each process that carries the
+            end out creates the same file. None in layout 1, and for a rollback.
     """
 
     time: str
@@ -58,7 +57,7 @@ class EndRecord:
 
     @property
     def metadata(self) -> CommitMetadata:
-        """What the completed file of a commit says.
+        """The metadata in the completed file of a commit.
 
         Raises:
             CorruptFileError: the content is no commit.
@@ -66,7 +65,7 @@ class EndRecord:
         return decode_avro_commit(self.content, f"{self.time}.{self.action.value}")
 
     def encode(self) -> bytes:
-        """JSON."""
+        """The record as JSON."""
         document: dict[str, Any] = {"end": self.end, "by": self.by, "version": self.version}
         try:
             document["content"] = self.content.decode()
@@ -119,7 +118,7 @@ def find_end(storage: Storage, time: str, action: Action) -> EndRecord | None:
 
 
 def decide_end(storage: Storage, wanted: EndRecord) -> EndRecord:
-    """Decides how an instant ends, unless somebody has.
+    """Decides how an instant ends, unless another process has decided.
 
     Args:
         wanted: the end that the caller wants.
@@ -135,10 +134,10 @@ def decide_end(storage: Storage, wanted: EndRecord) -> EndRecord:
 
 
 def overrule_end(storage: Storage, end: EndRecord) -> None:
-    """Replaces an end: only for a commit that is undone by hand, or was rolled back by a foreign writer."""
+    """Replaces an end record. Only for a commit that is undone by hand, or that a foreign writer rolled back."""
     storage.put(end_path(end.time, end.action), end.encode())
 
 
 def delete_end(storage: Storage, time: str, action: Action) -> None:
-    """Forgets an end: its instant was archived, so that no inflight file is left for a late writer to complete."""
+    """Deletes the end record of an archived instant: it has no inflight file that a late writer could complete."""
     storage.delete_metafile(end_path(time, action))

@@ -6,9 +6,9 @@
     manifest_<n>                                    JSON: the files that count
     _version_                                       the newest n
 
-A writer adds a file, writes the next manifest and then the version. It merges files into one of the next level, and
-deletes what the last three manifests do not name. So a reader at any moment finds a whole archive: what it has listed
-stays until three more manifests are written.
+A writer adds a data file, then writes the next manifest, then the version file. It merges data files of one level into
+a file of the next level, and deletes data files that the last three manifests do not name. So a reader always finds a
+whole archive: the files that it has listed stay until three more manifests are written.
 """
 
 import json
@@ -35,7 +35,7 @@ _VERSION_FILE = "_version_"
 _MANIFEST = re.compile(r"manifest_(\d+)")
 _DATA_FILE = re.compile(r"(\d+)_(\d+)_(\d+)\.parquet")
 _WRITES = {action.value for action in WRITE_ACTIONS}
-_BATCH_ROWS = 256  # an instant holds its whole commit
+_BATCH_ROWS = 256  # few, because the row of an instant holds its whole commit
 _FILES_MERGED = 10  # ``hoodie.timeline.compaction.batch.size``
 _MANIFESTS_KEPT = 3
 
@@ -45,8 +45,7 @@ class HistoryArchive:
     """The archived timeline of a table of layout 2.
 
     Attributes:
-        storage: the table's.
-        folder: of the archive, relative to the table.
+        folder: the archive's, relative to the table.
     """
 
     storage: Storage
@@ -76,7 +75,7 @@ class HistoryArchive:
             ]
 
     def read_changes(self) -> Iterator[ArchivedChange]:
-        """Completed instants, writes with their files; in memory is one file.
+        """Completed instants, writes with their files. One file of the archive is in memory at a time.
 
         Raises:
             CorruptFileError: a file is damaged.
@@ -94,7 +93,7 @@ class HistoryArchive:
                     yield ArchivedChange(time)
 
     def read_rows(self) -> Iterator[list[Row]]:
-        """What it took, oldest first; in memory is one file.
+        """The archived instants as rows, oldest first. One file of the archive is in memory at a time.
 
         Raises:
             CorruptFileError: a file is damaged.
@@ -104,12 +103,12 @@ class HistoryArchive:
                 yield decode_rows(self.storage.read(path), path)
 
     def find_completions(self, times: Collection[str]) -> Mapping[str, str]:
-        """When writes that were retired had been completed, by the time of their request; unknown ones are left out.
+        """Request time -> completion time of archived writes. Writes that are not in the archive are left out.
 
-        Files whose range of times holds none of them are not read.
+        Files whose range of times contains none of `times` are not read.
 
         Args:
-            times: of the requests.
+            times: request times.
 
         Raises:
             CorruptFileError: a file is damaged.
@@ -128,7 +127,7 @@ class HistoryArchive:
     def find_passed(
         self, compactions: Collection[str], *, since: str = "", known: Mapping[str, str] | None = None
     ) -> Mapping[str, str]:
-        """See `Archive.find_passed`. Of each file the times are read, and no contents."""
+        """See `Archive.find_passed`. Reads the times and the action of each instant, not its content."""
         requested, writes = set(compactions), dict[str, str]()
         for path in self.list_files():
             if _times_of(path.rsplit("/", 1)[-1])[0] < since:
@@ -147,7 +146,7 @@ class HistoryArchive:
         return {**(known or {}), **passed}
 
     def find_completed_after(self, time: str) -> frozenset[str]:
-        """Times of the requests of retired writes that were completed after a time.
+        """Request times of archived writes that were completed after a time.
 
         Raises:
             CorruptFileError: a file is damaged.
@@ -160,13 +159,13 @@ class HistoryArchive:
         )
 
     def append(self, files: Sequence[RetiredFile], batch: int) -> str:  # noqa: ARG002 as `Archive`
-        """Takes files of instants: one data file of level 0, named by a new manifest (LSMTimelineWriter.write).
+        """Archives files of instants in one data file of level 0, with a new manifest (LSMTimelineWriter.write).
 
-        The caller holds the table's lock: two writers of manifests would lose each other's files.
+        The caller must hold the table's lock: two processes that write manifests would lose each other's files.
 
         Args:
-            files: by instant, lowest state first.
-            batch: not used: all go into one file.
+            files: in order of instants, lowest state first.
+            batch: not used: all instants go into one file.
 
         Returns:
             Path of the new file, relative to the table.
@@ -188,7 +187,7 @@ class HistoryArchive:
         return join(self.folder, name)
 
     def _merge(self, number: int, named: list[str]) -> None:
-        """Merges the oldest files of a level into one of the next one, and deletes what no kept manifest names."""
+        """Merges the oldest files of a level into one of the next level. Deletes files that no kept manifest names."""
         level = 0
         while True:
             of_level = sorted(name for name in named if _times_of(name)[2] == level)
@@ -232,7 +231,7 @@ class HistoryArchive:
             return number, _files_of(self.storage.read(path), path)
 
     def _write_manifest(self, before: int, named: Sequence[str]) -> int:
-        """Writes the next manifest, and says that it is the newest. One that a dead process left is written over."""
+        """Writes the next manifest, then the version file. Overwrites a manifest that a dead process left."""
         number = before + 1
         sizes = {entry.name: entry.size_bytes for entry in self.storage.list_dir(self.folder)}
         document = {"files": [{"fileName": name, "fileLen": sizes[name]} for name in named]}
@@ -248,7 +247,7 @@ class HistoryArchive:
         return int(text) if text.isdigit() else None
 
     def _read_instants(self, path: str) -> Iterator[tuple[str, str, bytes]]:
-        """Time, action and completed file of each instant of a file."""
+        """Time, action and content of the completed file of each instant in a data file."""
         for row in self._read_rows(path, ["instantTime", "action", "metadata"]):
             with read_as("archived instant", path):
                 yield text_of(row["instantTime"]), text_of(row["action"]), bytes(row["metadata"] or b"")
@@ -280,7 +279,7 @@ def _files_of(data: bytes, name: str) -> list[str]:
     """The data files that a manifest names.
 
     Raises:
-        CorruptFileError: it is not such a manifest, or it names what is no data file.
+        CorruptFileError: the bytes are not a manifest, or it names a file that is no data file.
     """
     try:
         names = [text_of(entry["fileName"]) for entry in json.loads(data)["files"]]
@@ -293,7 +292,7 @@ def _files_of(data: bytes, name: str) -> list[str]:
 
 
 def _times_of(name: str) -> tuple[str, str, int]:
-    """Greatest and least time of a data file, and its level, by its name."""
+    """Greatest time, least time and level of a data file, from its name."""
     found = _DATA_FILE.fullmatch(name)
     if found is None:
         raise CorruptFileError(f"{name!r} is no file of a history")

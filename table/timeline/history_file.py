@@ -32,7 +32,7 @@ _SCHEMA = pa.schema(
     ]
 )
 _METADATA = {"parquet.avro.schema": _AVRO_SCHEMA, "writer.model.name": "avro"}
-# of these the requested file is a plan
+# actions whose requested file is a plan
 _PLANNED = frozenset((Action.CLEAN, Action.COMPACTION, Action.LOG_COMPACTION, Action.REPLACE_COMMIT, Action.CLUSTERING))
 
 
@@ -40,9 +40,8 @@ class Row(NamedTuple):
     """A completed instant. Rows are ordered by time.
 
     Attributes:
-        time: of its request.
-        action: that of the completed file.
-        completion_time: when it was completed.
+        time: request time.
+        action: the action in the name of the completed file.
         metadata: content of the completed file.
         plan: content of the requested file, where that is a plan; else None.
     """
@@ -55,7 +54,7 @@ class Row(NamedTuple):
 
 
 def rows_of(files: Iterable[RetiredFile]) -> list[Row]:
-    """The rows of retired instants, by time (MetadataConversionUtils.createLSMTimelineInstant).
+    """The rows of retired instants, sorted by time (MetadataConversionUtils.createLSMTimelineInstant).
 
     Args:
         files: every file of each instant, lowest state first.
@@ -76,7 +75,7 @@ def rows_of(files: Iterable[RetiredFile]) -> list[Row]:
 
 
 def encode_rows(rows: Sequence[Row]) -> bytes:
-    """A data file. Hudi compresses them with gzip."""
+    """Encodes rows as a data file, compressed with gzip as in Hudi."""
     columns = [*zip(*rows, strict=True), (_VERSION,) * len(rows)]
     columns = [columns[0], columns[2], columns[1], columns[3], columns[4], columns[5]]
     arrays = [pa.array(values, field.type) for values, field in zip(columns, _SCHEMA, strict=True)]
@@ -89,14 +88,14 @@ def encode_rows(rows: Sequence[Row]) -> bytes:
 
 
 def decode_rows(data: bytes, name: str) -> list[Row]:
-    """The inverse of `encode_rows`, also for files of Hudi.
+    """The inverse of `encode_rows`, also for files that Hudi wrote.
 
     Args:
         data: the file's bytes.
-        name: of the file, for the error.
+        name: file name, for the error.
 
     Raises:
-        CorruptFileError: it is no such file.
+        CorruptFileError: the bytes are not such a data file.
     """
     try:
         found = pq.read_table(io.BytesIO(data), columns=_SCHEMA.names).to_pylist()

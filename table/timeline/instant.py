@@ -1,7 +1,7 @@
-"""Instants: what can happen to a table, and in which state it is (pure).
+"""Instants: the actions on a table, and their states (pure).
 
-How an instant's file is named is said by the timeline's layout (`table.timeline.layout`), which hands its
-`InstantNames` to the instants that it parses. The names of both layouts stand here; those of layout 1 are the default.
+The timeline's layout (`table.timeline.layout`) determines how the files of instants are named: it passes its
+`InstantNames` to the instants that it parses. This module has the names of both layouts. Layout 1 is the default.
 """
 
 import re
@@ -32,7 +32,7 @@ class Action(str, Enum):
 
 
 class State(str, Enum):
-    """How far an instant has come."""
+    """The state of an instant."""
 
     REQUESTED = "REQUESTED"
     INFLIGHT = "INFLIGHT"
@@ -41,7 +41,7 @@ class State(str, Enum):
 
 STATE_ORDER = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
 
-# a completed compaction shows up under another action
+# the action in the name of the completed file, where it differs from the action of the pending instant
 COMPLETED_AS = {
     Action.COMPACTION: Action.COMMIT,
     Action.LOG_COMPACTION: Action.DELTA_COMMIT,
@@ -49,10 +49,10 @@ COMPLETED_AS = {
 }
 
 WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
-# those that can have an end record
+# actions whose instants can have an end record
 DECIDED_ACTIONS = WRITE_ACTIONS | {Action.COMPACTION, Action.ROLLBACK, Action.RESTORE, Action.CLEAN, Action.SAVEPOINT}
 
-# the only moves that exist; None is "not there"
+# the only transitions; None: the instant has no file
 ALLOWED_TRANSITIONS: frozenset[tuple[State | None, State | None]] = frozenset(
     {
         (None, State.REQUESTED),
@@ -72,21 +72,21 @@ class InstantNames(Protocol):
 
     @property
     def folder(self) -> str:
-        """Where they are, relative to the table."""
+        """The folder of the instant files, relative to the table."""
 
     @property
     def hold_completion(self) -> bool:
-        """Whether the name of a completed file says when the instant was completed."""
+        """Whether the name of a completed file contains the completion time."""
 
     def format(self, instant: "Instant") -> str:
         """File name of an instant, without the folder."""
 
     def parse(self, file_name: str) -> "Instant | None":
-        """The instant that a file name stands for, or None when it is none."""
+        """The instant that a file name stands for; None if it is not the name of an instant file."""
 
 
 class RequestTimeNames:
-    """Names of layout 1: the time of the request alone (InstantFileNameGeneratorV1, InstantGeneratorV1).
+    """Names of layout 1: they contain only the request time (InstantFileNameGeneratorV1, InstantGeneratorV1).
 
     All in ``.hoodie/``::
 
@@ -106,13 +106,13 @@ class RequestTimeNames:
         return _pending_name(instant)
 
     def parse(self, file_name: str) -> "Instant | None":
-        """The instant that a file name stands for, or None when it is none."""
+        """The instant that a file name stands for; None if it is not the name of an instant file."""
         return _parse_one_time(file_name)
 
 
 @dataclass(frozen=True, slots=True)
 class CompletionTimeNames:
-    """Names of layout 2: completed instants name both of their times (InstantFileNameGeneratorV2, InstantGeneratorV2).
+    """Names of layout 2: completed files have both times (InstantFileNameGeneratorV2, InstantGeneratorV2).
 
     ::
 
@@ -120,17 +120,17 @@ class CompletionTimeNames:
 
     The inflight file of a commit is ``<time>.inflight``. A completed compaction is a ``.commit``, a completed log
     compaction a ``.deltacommit``, a completed clustering a ``.replacecommit``. A completed file without a completion
-    time is one of layout 1 that was moved here.
+    time was moved here from layout 1.
 
     Attributes:
-        folder: where they are, relative to the table.
+        folder: the folder of the instant files, relative to the table.
     """
 
     folder: str = join(METAFOLDER, "timeline")
 
     @property
     def hold_completion(self) -> bool:
-        """Always."""
+        """Always true."""
         return True
 
     def format(self, instant: "Instant") -> str:
@@ -141,11 +141,11 @@ class CompletionTimeNames:
         return f"{times}.{COMPLETED_AS.get(instant.action, instant.action).value}"
 
     def parse(self, file_name: str) -> "Instant | None":
-        """The instant that a file name stands for, or None when it is none."""
+        """The instant that a file name stands for; None if it is not the name of an instant file."""
         return _parse_two_times(file_name, self)
 
 
-_NAMES_KEPT = 4_096  # a timeline is listed several times a batch, and nearly all of its names are the same
+_NAMES_KEPT = 4_096  # a timeline is listed several times per batch, and nearly all of its names stay
 _ONE_TIME = re.compile(r"^(\d{14,})\.([a-z]+)(?:\.(requested|inflight))?$")
 _TWO_TIMES = re.compile(r"^(\d{14,})(?:_(\d{14,}))?\.([a-z]+)(?:\.(requested|inflight))?$")
 _ACTIONS = {action.value: action for action in Action}
@@ -190,10 +190,8 @@ class Instant:
     """One instant in one state. Orders by time, then action, then state.
 
     Attributes:
-        time: when it was requested.
-        action: what it does.
-        state: how far it has come.
-        completion_time: when it was completed, where the layout's names say so; else None.
+        time: request time.
+        completion_time: None for a pending instant, and where the layout's file names do not contain it.
         names: how its files are named.
     """
 
@@ -205,12 +203,12 @@ class Instant:
 
     @property
     def is_completed(self) -> bool:
-        """Whether what it did is visible."""
+        """Whether its changes are visible."""
         return self.state is State.COMPLETED
 
     @property
     def file_name(self) -> str:
-        """The name of its file."""
+        """Name of its file, without the folder."""
         return self.names.format(self)
 
     @property
@@ -219,15 +217,15 @@ class Instant:
         return join(self.names.folder, self.file_name)
 
     def at(self, state: State) -> "Instant":
-        """The file of this instant in another state, which may or may not be there."""
+        """This instant in another state. Its file need not exist."""
         return replace(self, state=state, completion_time=None)
 
     def to(self, state: State, completion_time: str | None = None) -> "Instant":
         """The same instant, moved to another state.
 
         Args:
-            state: the new one.
-            completion_time: of a completed instant, where the layout's names hold it.
+            state: the new state.
+            completion_time: for a completed instant, if the layout's file names contain it.
 
         Raises:
             BrokenInvariantError: when there is no such transition.
@@ -238,7 +236,7 @@ class Instant:
 
 
 def check_transition(before: State | None, after: State | None) -> None:
-    """Refuses a move that is not in the table.
+    """Refuses a transition that is not in `ALLOWED_TRANSITIONS`.
 
     Raises:
         BrokenInvariantError: names both states.
@@ -248,7 +246,7 @@ def check_transition(before: State | None, after: State | None) -> None:
 
 
 def just_after(time: str) -> str:
-    """A bound that sorts behind an instant time and before every later one. It need not be a moment: it is compared.
+    """A bound that sorts after an instant time and before every later one. It need not be a valid time.
 
     Args:
         time: 14 or 17 digits.

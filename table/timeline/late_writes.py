@@ -1,8 +1,9 @@
-"""Retired writes that a compaction passed: requested before it, and completed after it was requested (layout 2).
+"""Retired writes that a compaction passed: requested before it, completed after its request (layout 2).
 
-Their log files lie above the base file of that compaction, although their times are earlier (HoodieFileGroup). The
-active timeline does not say any more when they were completed. The archive does, and a compaction, a clean and a writer
-have to know it: to them such a log file would seem to be folded. There are none where one writer writes the table.
+Their log files belong above the base file of that compaction, although their times are earlier (HoodieFileGroup).
+Their completion times are no longer on the active timeline, only in the archive. A compaction, a clean and a writer
+need these times: without them, such a log file would seem to be merged into the base file already. If only one writer
+writes the table, there are no such writes.
 """
 
 from collections.abc import Mapping
@@ -13,20 +14,19 @@ from table.timeline.timeline import Timeline
 
 
 class LateWrites:
-    """Remembers what the archive of one table said, until archival moves on. For one thread."""
+    """The late writes of one table, kept until archival retires more instants. For one thread."""
 
     def __init__(self) -> None:
         self._line: str | None = None
         self._found: Mapping[str, str] = {}
 
     def find(self, archive: Archive, timeline: Timeline) -> Mapping[str, str]:
-        """When retired writes of this kind were completed, by the time of their request.
+        """Request time -> completion time of the late writes.
 
-        The archive is read when the first write of the active timeline is another one than before.
+        Reads the archive if the first write of the active timeline is not the same as in the last call.
 
         Args:
-            archive: of the table.
-            timeline: the active one, listed before the archive is read.
+            timeline: the active timeline, listed before the archive is read.
 
         Raises:
             CorruptFileError: a file of the archive is damaged.

@@ -1,7 +1,7 @@
-"""Timeline layouts: where instants are, how their files are named, what commits are encoded in, and which archive.
+"""Timeline layouts: the folder and names of instant files, the encoding of commits, and the archive.
 
-A table says its layout in ``hoodie.timeline.layout.version``. Layout 1 is that of table version 6, layout 2 that of
-versions 8 and 9. A later one is a class like `CompletionTimeLayout`, entered in `_LAYOUTS`.
+The table property ``hoodie.timeline.layout.version`` names the layout. Table version 6 has layout 1, table versions 8
+and 9 have layout 2. To add a layout, write a class like `CompletionTimeLayout` and enter it in `_LAYOUTS`.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ class TimelineLayout(Protocol):
 
     @property
     def version(self) -> int:
-        """As ``hoodie.timeline.layout.version`` says it."""
+        """The value of ``hoodie.timeline.layout.version``."""
 
     @property
     def names(self) -> InstantNames:
@@ -33,19 +33,19 @@ class TimelineLayout(Protocol):
 
     @property
     def completes_in_order(self) -> bool:
-        """Whether what completes later is ordered later: then no pending write gets a place among completed ones."""
+        """Whether instants are ordered by completion: then no pending write gets a place among completed ones."""
 
     def visible_since(self, instant: Instant) -> str:
-        """The time by which completed instants are ordered: what is later was not visible to what is earlier."""
+        """The time by which completed instants are ordered: an instant did not see instants of later times."""
 
     def choose_completion(self, last_time: str | None, time: str, now_ms: int, zone: str) -> str | None:
-        """The time of completion of an instant that is completed now; None where names do not hold it.
+        """The completion time of an instant that is completed now; None where file names do not contain it.
 
         Args:
             last_time: the greatest time of the timeline, of a request or of a completion (`Timeline.last_time`).
-            time: of the instant's request.
+            time: request time of the instant.
             now_ms: milliseconds since the epoch.
-            zone: the table's.
+            zone: the table's, ``UTC`` or ``LOCAL``.
 
         Raises:
             InvalidConfigError: the timeline is ahead of this machine's clock.
@@ -55,12 +55,12 @@ class TimelineLayout(Protocol):
         """Content of the file of a commit, delta commit or replace commit, inflight or completed.
 
         Args:
-            metadata: what it did, or what a pending one says of itself.
+            metadata: of the completed or pending commit.
             replaces: whether it is a completed replace commit.
         """
 
     def open_archive(self, storage: Storage, folder: str) -> Archive:
-        """Where retired instants are.
+        """Opens the archive of retired instants.
 
         Args:
             folder: `TableConfig.archive_folder` of the table.
@@ -68,18 +68,18 @@ class TimelineLayout(Protocol):
 
 
 class RequestTimeLayout:
-    """Layout 1: ``.hoodie/``, names and order by the time of the request, commits in JSON, an archive log."""
+    """Layout 1: ``.hoodie/``, names and order by request time, commits in JSON, an archive log."""
 
     version = 1
     completes_in_order = False
     names: InstantNames = REQUEST_TIME_NAMES
 
     def visible_since(self, instant: Instant) -> str:
-        """The time of the request: the layout has no other."""
+        """The request time: the layout has no other time."""
         return instant.time
 
     def choose_completion(self, last_time: str | None, time: str, now_ms: int, zone: str) -> None:
-        """None: names hold the time of the request alone."""
+        """None: file names contain only the request time."""
 
     def encode_commit(self, metadata: CommitMetadata, *, replaces: bool = False) -> bytes:  # noqa: ARG002 as `TimelineLayout`
         """JSON, the same for every action."""
@@ -92,7 +92,7 @@ class RequestTimeLayout:
 
 @dataclass(frozen=True)
 class CompletionTimeLayout:
-    """Layout 2: ``.hoodie/timeline/``, names and order by the time of completion, commits in Avro, an LSM history.
+    """Layout 2: ``.hoodie/timeline/``, names and order by completion time, commits in Avro, an LSM history.
 
     Attributes:
         timeline_folder: ``hoodie.timeline.path``, below ``.hoodie``.
@@ -104,15 +104,15 @@ class CompletionTimeLayout:
 
     @property
     def names(self) -> InstantNames:
-        """In the folder, with both times of what is completed."""
+        """Names in the timeline folder. Names of completed files contain both times."""
         return CompletionTimeNames(join(METAFOLDER, self.timeline_folder))
 
     def visible_since(self, instant: Instant) -> str:
-        """The time of completion; of an instant that does not name it (moved here from layout 1), of the request."""
+        """The completion time; the request time for an instant without one (moved here from layout 1)."""
         return instant.completion_time or instant.time
 
     def choose_completion(self, last_time: str | None, time: str, now_ms: int, zone: str) -> str:
-        """Greater than every time on the timeline, and than that of the request."""
+        """A time greater than every time on the timeline, and than the request time."""
         return clock.next_instant_time(max(last_time or "", time), now_ms, zone)
 
     def encode_commit(self, metadata: CommitMetadata, *, replaces: bool = False) -> bytes:
@@ -136,10 +136,10 @@ def layout_of(version: int, timeline_folder: str = "timeline") -> TimelineLayout
 
     Args:
         version: ``hoodie.timeline.layout.version``.
-        timeline_folder: ``hoodie.timeline.path``, which layout 1 does not look at.
+        timeline_folder: ``hoodie.timeline.path``; layout 1 ignores it.
 
     Raises:
-        UnsupportedTableError: names the version and the way out.
+        UnsupportedTableError: the version is unknown; the error names a remedy.
     """
     if version not in _LAYOUTS:
         known = ", ".join(map(str, _LAYOUTS))
@@ -151,5 +151,5 @@ def layout_of(version: int, timeline_folder: str = "timeline") -> TimelineLayout
 
 
 def name_instant(layout: TimelineLayout, time: str, action: Action, state: State) -> Instant:
-    """An instant that is known by its time: what an end record, a plan or a marker speaks of."""
+    """An instant made from its time, for callers that know it from an end record, a plan or a marker."""
     return Instant(time, action, state, names=layout.names)

@@ -1,8 +1,8 @@
-"""Pins: a reader says which snapshot it reads, so that cleaning leaves its files alone for a while.
+"""Pins: a reader announces which snapshot it reads, so that cleaning keeps the snapshot's files for a while.
 
-A pin is a file whose name says an instant and a lifetime. It ends when the reader deletes it, or when it is as
-old as its lifetime. Its age is the difference of two times of the store, that of the pin and that of a file just
-written, so no machine's clock matters. Hudi passes over the folder, and its cleaner over the pins.
+A pin is a file whose name contains an instant time and a lifetime. It ends when the reader deletes it, or when its age
+reaches its lifetime. The age is the difference of two times that the store gives: the time of the pin, and the time of
+a file that was just written. So no machine's clock matters. Hudi ignores the folder, and its cleaner ignores the pins.
 """
 
 import re
@@ -25,8 +25,8 @@ class Pin:
 
     Attributes:
         time: instant time of the last write that the reader sees.
-        lifetime_s: seconds from when it was last written.
-        reader: one of a kind.
+        lifetime_s: seconds, counted from when the pin was last written.
+        reader: unique id of the reader.
     """
 
     time: str
@@ -43,20 +43,20 @@ def fresh_pin(time: str, lifetime_s: int) -> Pin:
     """A new pin, not yet written.
 
     Args:
-        time: instant time of the last write that is seen.
+        time: instant time of the last write that the reader sees.
         lifetime_s: seconds; more than a day counts as a day.
     """
     return Pin(time, min(lifetime_s, LONGEST_S), clock.fresh_uuid())
 
 
 def parse_pin(name: str) -> Pin | None:
-    """The pin that a file name stands for, or None when it is none."""
+    """The pin that a file name stands for; None if it is not the name of a pin."""
     found = _NAME.fullmatch(name)
     return Pin(found[1], min(int(found[2]), LONGEST_S), found[3]) if found else None
 
 
 def is_cleaned_here(storage: Storage) -> bool:
-    """Whether hudistream writes the table: nobody else heeds pins, and readers leave nothing in a foreign table."""
+    """Whether hudistream writes the table. Other writers ignore pins, and readers write nothing to a foreign table."""
     return bool(storage.list_dir(OWN_FOLDER))
 
 
@@ -70,12 +70,12 @@ def write_pin(storage: Storage, pin: Pin) -> None:
 
 
 def delete_pin(storage: Storage, pin: Pin) -> None:
-    """Takes a pin back."""
+    """Deletes a pin."""
     storage.delete_metafile(pin.path)
 
 
 def load_live_pins(storage: Storage) -> tuple[Pin, ...]:
-    """The pins that count, newest snapshot first; those that have expired are deleted.
+    """The pins that have not expired, newest snapshot first. Deletes the expired pins.
 
     Raises:
         StorageError: the store fails.
@@ -92,10 +92,10 @@ def load_live_pins(storage: Storage) -> tuple[Pin, ...]:
 
 
 def sort_pins(entries: Sequence[FileInfo], now_ms: int) -> tuple[tuple[Pin, ...], tuple[Pin, ...]]:
-    """The pins among the entries of their folder: those that live, newest snapshot first, and those that expired.
+    """Splits the entries of the folder of pins into live pins, newest snapshot first, and expired pins.
 
     Args:
-        entries: of the folder.
+        entries: entries of the folder; other files are ignored.
         now_ms: the store's time.
     """
     found = [(pin, entry.modified_ms) for entry in entries if (pin := parse_pin(entry.name)) is not None]

@@ -1,6 +1,6 @@
-"""Timeline: an immutable, ordered collection of instants, and the questions one asks it (pure).
+"""Timeline: an immutable, ordered collection of instants, and queries on it (pure).
 
-What is ordered or judged by visibility asks the layout: layout 1 knows the time of a request alone.
+Queries that depend on visibility ask the layout, because layout 1 has only request times.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ class Timeline:
     Attributes:
         instants: one entry for each (time, action).
         files: every instant file there is, lower states included.
-        layout: how the table spells its instants, and what orders them.
+        layout: how instants are named, and by which time they are ordered.
     """
 
     instants: tuple[Instant, ...] = ()
@@ -33,7 +33,7 @@ class Timeline:
 
     @cached_property
     def last_time(self) -> str | None:
-        """The greatest time of a request or of a completion, of an instant in any state."""
+        """The greatest request time or completion time of an instant in any state."""
         return max((max(i.time, i.completion_time or "") for i in self.instants), default=None)
 
     @cached_property
@@ -43,11 +43,11 @@ class Timeline:
 
     @cached_property
     def writes_by_time(self) -> tuple[Instant, ...]:
-        """Completed writes in the order of their requests, which is that of the versions of a file group.
+        """Completed writes in the order of their request times, which is the order of the versions of a file group.
 
-        What moves the line of visibility, or counts commits that are retained, goes by this order: a file counts if
-        its time is less than that of the first write. In layout 2 writes of several writers may complete in another
-        order.
+        Services that retire the first writes, or that count retained commits, use this order: a file counts as
+        committed if its time is less than the time of the first write. In layout 2, writes of several writers may
+        complete in another order.
         """
         return tuple(sorted(self.completed_writes, key=lambda instant: instant.time))
 
@@ -58,11 +58,11 @@ class Timeline:
 
     @cached_property
     def visible_times(self) -> Mapping[str, str]:
-        """Since when completed writes are visible, by the time of their request: what changes are ordered by."""
+        """Request time -> time since which a completed write is visible. Changes are ordered by the latter."""
         return {i.time: self.layout.visible_since(i) for i in self.completed_writes}
 
     def writes_between(self, since: str, until: str | None = None) -> tuple[Instant, ...]:
-        """Completed writes that became visible after one time and not after another, in that order.
+        """Completed writes that became visible after `since` and not after `until`, in that order.
 
         Args:
             since: a time as in `visible_times`.
@@ -93,15 +93,15 @@ class Timeline:
 
     @property
     def first_active_time(self) -> str | None:
-        """The first completed write: files of older instants were retired to the archive, hence count."""
+        """Time of the first completed write. Older instants were retired to the archive, so their files count."""
         return min(self.committed_times, default=None)
 
     @cached_property
     def unseen_from(self) -> str | None:
-        """The least time of a write that is completed after this timeline was listed; None on an empty timeline.
+        """The least time of a write that completes after this timeline was listed; None on an empty timeline.
 
-        Such a write is pending here, or is requested later: then its time is greater than that of every write that is
-        completed here (`table.timeline.active_timeline.request_and_list`).
+        Such a write is pending on this timeline, or is requested later. If it is requested later, its time is greater
+        than the time of every completed write here (`table.timeline.active_timeline.request_and_list`).
         """
         times = [instant.time for instant in self.pending]
         return min([*times, *sorted(self.committed_times)[-1:]], default=None)
@@ -111,7 +111,7 @@ class Timeline:
         return max((written for written in self.committed_times if written <= time), default=None)
 
     def until(self, time: str) -> "Timeline":
-        """The instants requested up to and with that time, in the states that they have now.
+        """The instants requested at or before that time, in the states that they have now.
 
         In both layouts time travel compares the times of requests, as in Hudi
         (HoodieFileGroup.getLatestFileSliceBeforeOrOn, BaseHoodieLogRecordReader).
@@ -120,7 +120,7 @@ class Timeline:
         return Timeline(tuple(instant for instant in self.instants if instant.time <= time), files, self.layout)
 
     def visible_until(self, time: str) -> "Timeline":
-        """The timeline with the completed writes that were visible at a time; those that became so later are inflight.
+        """The timeline as it was visible at a time: writes that became visible later are inflight.
 
         Args:
             time: as in `visible_times`.
@@ -144,7 +144,7 @@ class Timeline:
         return tuple(sorted(found, key=lambda f: STATE_ORDER[f.state]))
 
     def completed_file(self, time: str, action: Action) -> Instant:
-        """The completed file of an instant: as it is on the timeline, else as its request time alone names it."""
+        """The completed file of an instant: as listed on the timeline, else with only the request time in its name."""
         wanted = name_instant(self.layout, time, action, State.COMPLETED)
         return next((file for file in self.files if file == wanted), wanted)
 

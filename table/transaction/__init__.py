@@ -1,1 +1,1 @@
-"""One commit among others."""
+"""The transaction of one commit: lease, locks, conflicts, completion."""

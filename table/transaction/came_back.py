@@ -2,8 +2,8 @@
 
 A process that carries out an end looks for the inflight file, and then creates the completed file. If it is paused in
 between, another writer may carry out the end, and archival may retire the commit. Then the completed file is absent,
-and the paused process creates it a second time. That file would move the line of visibility back: commits that were
-archived since would not count any more.
+and the paused process creates it a second time. That file would become the first instant of the active timeline, so
+commits that were archived since would no longer count.
 """
 
 from table.log import get_logger
@@ -17,12 +17,12 @@ log = get_logger("hudistream.transaction")
 
 
 def find_returned(timeline: Timeline) -> tuple[Instant, ...]:
-    """Completed writes that have no other file on the timeline (pure).
+    """Completed writes without a requested or inflight file on the timeline (pure).
 
-    An archival that is under way leaves such writes, too.
+    A running archival also leaves such writes.
 
     Args:
-        timeline: the active one.
+        timeline: the active timeline.
     """
     begun = {(f.time, COMPLETED_AS.get(f.action, f.action)) for f in timeline.files if not f.is_completed}
     return tuple(write for write in timeline.completed_writes if (write.time, write.action) not in begun)

@@ -1,8 +1,8 @@
-"""Batch id and query id <-> the commits' extra metadata: has this batch been committed? (pure)
+"""Decides from the commits' extra metadata whether a batch has been committed (pure).
 
-Two keys stand in ``extraMetadata``. Hudi's own sink reads the first: a map from sink id to batch id
-(HoodieStreamingSink). The second is ours and adds the id of the streaming query, which a restart
-keeps and a new checkpoint does not, and where the query's sources stood after the batch.
+``extraMetadata`` has two keys. Hudi's own sink reads the first: a map from sink id to batch id (HoodieStreamingSink).
+The second is written by this project. It adds the id of the streaming query, which stays the same after a restart but
+not with a new checkpoint, and the positions of the query's sources after the batch.
 """
 
 import json
@@ -16,7 +16,7 @@ from table.transaction.positions import Positions, canonical, find_break
 
 HUDI_KEY = "_hudi_streaming_sink_checkpoint"
 OUR_KEY = "hudistream.checkpoint"
-SINK_KEY = "hudistream.sink"  # the sink whose batch the commit is; writes outside of a stream have none
+SINK_KEY = "hudistream.sink"  # the sink whose batch the commit wrote; absent in writes outside a stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,12 @@ class CommittedBatch:
 
     Attributes:
         batch_id: Spark's id of the micro-batch.
-        query_id: id of the streaming query; None where it was not recorded (Hudi's own sink) or the
-            sink was called outside a stream.
+        query_id: id of the streaming query; None if it was not recorded (Hudi's own sink), or if the sink was called
+            outside a stream.
         recorded: whether a query id was recorded at all.
-        operation: Hudi's name of the operation, such as ``UPSERT``; None where the commit does not tell.
-        positions: where each source of the query stood after the batch; empty where it was not recorded.
-        epoch: how often another query, with batch ids of its own, went on where this sink's earlier one ended.
+        operation: Hudi's name of the operation, such as ``UPSERT``; None if the commit does not record it.
+        positions: position of each source of the query after the batch; empty if not recorded.
+        epoch: how often a new query, with its own batch ids, has continued this sink's stream.
     """
 
     batch_id: int
@@ -42,7 +42,7 @@ class CommittedBatch:
 
     @property
     def order(self) -> tuple[int, int]:
-        """Later batches of a sink are greater."""
+        """Sort key by which later batches of a sink are greater."""
         return self.epoch, self.batch_id
 
 
@@ -58,7 +58,7 @@ def decode_checkpoints(extra: Mapping[str, str]) -> dict[str, CommittedBatch]:
     for sink_id, entry in _json_map(extra.get(OUR_KEY)).items():
         if isinstance(entry, dict) and isinstance(entry.get("batch_id"), int):
             ours = _decode_batch(entry)
-            # a commit of Hudi's own sink for the same id may be newer than the entry of ours that it carried along
+            # a commit of Hudi's own sink for the same id may be newer than the entry of this project in it
             if sink_id not in found or ours.batch_id >= found[sink_id].batch_id:
                 found[sink_id] = ours
     return found
@@ -69,7 +69,7 @@ def checkpoints_of_commit(extra: Mapping[str, str], operation: str) -> dict[str,
 
     Args:
         extra: the commit's extra metadata.
-        operation: the commit's, such as ``UPSERT``.
+        operation: operation of the commit, such as ``UPSERT``.
     """
     found, own = decode_checkpoints(extra), batch_of_commit(extra)
     if own is not None:
@@ -78,9 +78,9 @@ def checkpoints_of_commit(extra: Mapping[str, str], operation: str) -> dict[str,
 
 
 def batch_of_commit(extra: Mapping[str, str]) -> tuple[str, CommittedBatch] | None:
-    """The stream's batch that a commit wrote: sink id and batch. None for a write outside of a stream.
+    """The batch that a commit wrote: sink id and batch. None for a write outside a stream.
 
-    Every commit carries the entries of all sinks along. `SINK_KEY` says which entry is its own.
+    Every commit holds the entries of all sinks. `SINK_KEY` names the sink of its own batch.
     """
     sink_id = extra.get(SINK_KEY)
     found = decode_checkpoints(extra)
@@ -98,7 +98,7 @@ def _json_map(text: str | None) -> dict[str, object]:
 
 
 def encode_checkpoints(checkpoints: Checkpoints) -> dict[str, str]:
-    """Both keys of the extra metadata."""
+    """The extra metadata with both keys."""
     ours = {sink_id: _encode_batch(batch) for sink_id, batch in checkpoints.items() if batch.recorded}
     hudis = {sink_id: str(batch.batch_id) for sink_id, batch in checkpoints.items()}
     return {HUDI_KEY: json.dumps(hudis), OUR_KEY: json.dumps(ours)}
@@ -134,17 +134,17 @@ def merge_checkpoints(commits: Iterable[Checkpoints]) -> dict[str, CommittedBatc
             known = merged.get(sink_id)
             if known is None or batch.order > known.order:
                 merged[sink_id] = batch
-            elif batch.order == known.order:  # carried along, by a commit that may not tell the operation
+            elif batch.order == known.order:  # copied by a later commit, which may not know the operation
                 merged[sink_id] = replace(batch, operation=batch.operation or known.operation)
     return merged
 
 
 class Verdict(Enum):
-    """What to do with a batch."""
+    """How to treat a batch."""
 
     WRITE = "write"
     SKIP = "skip"
-    CONTINUE = "continue"  # written: another query goes on exactly where the last one ended
+    CONTINUE = "continue"  # the batch is written: another query continues exactly where the last one ended
 
 
 def already_committed(
@@ -154,21 +154,21 @@ def already_committed(
     sink_id: str,
     load_start: Callable[[], Positions | None] | None = None,
 ) -> Verdict:
-    """Whether a batch is to be written or was committed before. It is never skipped or written twice without notice.
+    """Whether a batch must be written or was committed before. No batch is skipped or written twice without notice.
 
-    Another query has another checkpoint. Its batch is accepted, whatever its number, if its sources stand where they
-    stood after the last batch.
+    Another query has another checkpoint. Its batch is accepted with any number if its sources start at the positions
+    after the last batch.
 
     Args:
-        last: the last batch of this sink, or None: then any first id is fine.
-        batch_id: the batch at hand.
-        query_id: its query; None outside a stream.
-        sink_id: for the message.
-        load_start: loads where the sources of the batch's query stand before it. It is called for another query alone.
+        last: the last batch of this sink; None: any first id is accepted.
+        batch_id: id of the batch to judge.
+        query_id: query of that batch; None outside a stream.
+        sink_id: id of the sink, for the message.
+        load_start: loads the positions of the query's sources before the batch. Called only if the query is another.
 
     Raises:
-        BatchOrderError: the sources of another query stand elsewhere; or it is not known where they stand, and the id
-            is not above the last one.
+        BatchOrderError: the sources of another query start at other positions; or their positions are not known, and
+            the id is not above the last one.
     """
     if last is None:
         return Verdict.WRITE
@@ -205,5 +205,5 @@ def already_committed(
 
 
 def next_checkpoints(carried: Checkpoints, sink_id: str, batch: CommittedBatch) -> dict[str, CommittedBatch]:
-    """The entries of the next commit: all known ones, and this batch."""
+    """The entries of the next commit: all known entries, and the entry of this batch."""
     return {**carried, sink_id: batch}

@@ -54,9 +54,9 @@ from table.transaction.provisional import settle_compactions
 from table.transaction.store_clock import wait_past_completed, wait_until_reached
 
 WRITER_KEY = "hudistream.writer"
-_TRIES = 100  # times that other writers may take the next place first
-_MOVES = 5  # times that the timeline may change while it is read
-_LOOKS = 6  # times to look whether the commit in the last place has ended: three seconds
+_TRIES = 100  # how often other writers may take the next place first
+_MOVES = 5  # how often the timeline may change while it is read
+_LOOKS = 6  # how often to check whether the commit in the last place has ended: for three seconds
 
 log = get_logger("hudistream.commit")
 
@@ -140,7 +140,7 @@ def _check_compactions(timeline: Timeline, time: str) -> None:
 
 
 def _check_clusterings(before: Timeline, now: Snapshot) -> None:
-    """Refuses to write beside a clustering that was requested since `before`: its plan does not contain our files."""
+    """Refuses to write beside a clustering that was requested since `before`: its plan lacks this commit's files."""
     for pending in now.timeline.pending_of(Action.REPLACE_COMMIT, Action.CLUSTERING):
         if before.find(pending.time, pending.action) is None and is_clustering(now, pending):
             raise ActionPendingError(
@@ -153,12 +153,12 @@ class _HeartbeatClaim:
     """Claims the time of a commit by its heartbeat: the writer that creates the file may request this time.
 
     The instant is opened for its tasks at the same moment, before its request is visible. A rollback fences instants
-    that it has seen requested. So a writer that was paused in between cannot open an instant again that is over
+    that it has seen requested. So a writer that was paused in between cannot reopen an instant that has ended
     (rule 5).
 
     Attributes:
         time: the claimed time.
-        sight: the least time of a write that the batch may not see.
+        sight: the least time of a write that the batch may not have seen (`decode_sight`).
     """
 
     def __init__(self, storage: Storage, identity: WriterIdentity) -> None:
@@ -217,7 +217,7 @@ def complete_commit(
     build_extra: Callable[[Snapshot], Mapping[str, str]],
     lease: Lease,
 ) -> CompletedCommit | LostCommit:
-    """Makes a commit visible, or leaves it invisible if it conflicts with what other writers did meanwhile.
+    """Makes a commit visible, or leaves it invisible if it conflicts with changes that other writers made meanwhile.
 
     Args:
         pending: the commit.
@@ -229,8 +229,8 @@ def complete_commit(
     Raises:
         InstantEndedError: another writer rolled the instant back.
         TableHeldError, WriteConflictError: the lease or the lock was lost, or other writers committed again and again.
-        CommitOutcomeUnknownError: the end is decided, or may be, and was not carried out; the next batch carries it
-            out.
+        CommitOutcomeUnknownError: the end is decided, or may be decided, but was not carried out; the next batch
+            carries it out.
     """
     table = pending.seen.table
     with guarded(table, Step.COMPLETE) as held:
@@ -272,7 +272,7 @@ def _settle_last(table: HudiTable, owner: str) -> Place:
     """
     last, end = find_last_place(table.storage), None
     if last.owner == owner:
-        return last  # our own commit before this one: the batch began by ending it
+        return last  # this writer's own earlier commit, which the batch ended at its begin
     for attempt in range(_LOOKS):
         found = table.load_timeline().find(last.time, last.action) if last.action is not None else None
         if last.action is None or found is None or found.is_completed:
@@ -284,7 +284,7 @@ def _settle_last(table: HudiTable, owner: str) -> Place:
     assert last.action is not None
     end = end or decide_end(table.storage, EndRecord(last.time, last.action, ROLLBACK, owner))
     if end.is_commit:
-        with suppress(InstantEndedError):  # another engine rolled it back: then it has ended, too
+        with suppress(InstantEndedError):  # another engine rolled the instant back: so it has ended
             carry_out_commit(table, completed_past(table.load_timeline(), end))
     return last
 
@@ -328,7 +328,7 @@ def carry_out_commit(table: HudiTable, end: EndRecord) -> Instant:
     wait_until_reached(table, end)
     completed = complete_instant(storage, begun, end.content, end.completion_time)
     if not storage.exists(begun.path):
-        # between the two looks another engine rolled the instant back, or archival retired it
+        # since the check another engine rolled the instant back, or archival retired it
         return _find_outcome(table, end)
     return completed
 
@@ -347,7 +347,7 @@ def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:
 
     Raises:
         CommitConflictError: another engine rolled it back.
-        CommitOutcomeUnknownError: neither the timeline nor the archive shows what became of it.
+        CommitOutcomeUnknownError: neither the timeline nor the archive shows its outcome.
     """
     storage, time = table.storage, end.time
     snapshot = Snapshot.load(table)

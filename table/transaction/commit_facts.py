@@ -1,4 +1,4 @@
-"""Reads from the store what decides whether a commit may become visible; `conflicts` judges it."""
+"""Reads the facts from which `conflicts` decides whether a commit may become visible."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -23,11 +23,11 @@ class PendingCommit:
     """A commit that was begun.
 
     Attributes:
-        instant: inflight.
-        operation: ``INSERT`` …
-        seen: the table that it is planned from; its timeline was listed after its request.
-        looks: whether the batch looks for rows of the table, to change or to replace them.
-        sight: what its heartbeat says: the least time of a write that the batch may not have seen.
+        instant: the inflight instant.
+        operation: Hudi's name of the operation, such as ``INSERT``.
+        seen: the table that the batch is planned from; its timeline was listed after the request.
+        looks: whether the batch searches for rows of the table, to change or to replace them.
+        sight: the value in the commit's heartbeat: the least time of a write that the batch may not have seen.
     """
 
     instant: Instant
@@ -38,29 +38,29 @@ class PendingCommit:
 
     @property
     def time(self) -> str:
-        """Its instant time."""
+        """The instant time of the commit."""
         return self.instant.time
 
     @property
     def compactions(self) -> tuple[Instant, ...]:
-        """The compactions that are pending beside it."""
+        """The compactions that were pending when the commit began."""
         return self.seen.timeline.pending_of(Action.COMPACTION)
 
 
 def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetadata, schema: str) -> CommitFacts:
-    """What the store says when a commit is to be completed.
+    """Loads the facts about a commit that is about to be completed.
 
     Args:
         snapshot: the table as it is now.
         pending: the commit.
-        metadata: of the commit.
+        metadata: metadata of the commit.
         schema: the Avro schema that the commit was written with.
     """
     storage, timeline, seen = snapshot.storage, snapshot.timeline, pending.seen.timeline
     known = {(i.time, i.action) for i in seen if i.is_completed}
     newer = [i for i in timeline.completed_writes if (i.time, i.action) not in known]
     new_rollbacks = [i for i in timeline if i.action is Action.ROLLBACK and (i.time, i.action) not in known]
-    # a clean that was pending when the commit began, and still is, looks at the snapshot before it deletes
+    # a clean that was pending when the commit began, and still is, checks the snapshot before it deletes
     waiting = {i.time for i in seen.pending_of(Action.CLEAN)} & {i.time for i in timeline.pending_of(Action.CLEAN)}
     cleaned: set[str] = set()
     for instant in timeline:
@@ -92,7 +92,7 @@ def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetad
 
 
 def _load_scheduled(snapshot: Snapshot, pending: PendingCommit) -> frozenset[str]:
-    """Compactions and clusterings of others that were requested since a commit began, and are pending."""
+    """Compactions and clusterings that were requested since a commit began, and are pending."""
     timeline, known = snapshot.timeline, {i.time for i in pending.seen.timeline} | {pending.time}
     compactions = timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION)
     found = {i.time for i in compactions if i.time not in known}
@@ -105,7 +105,7 @@ def _load_scheduled(snapshot: Snapshot, pending: PendingCommit) -> frozenset[str
 def is_clustering(snapshot: Snapshot, instant: Instant) -> bool:
     """Whether a pending write is a clustering: in timeline layout 1 a replace commit whose request holds a plan.
 
-    Requests of overwrites hold none, or are empty. In layout 2 a clustering is an action of its own.
+    Requests of overwrites hold no plan, or are empty. In layout 2 a clustering is an action of its own.
     """
     if instant.action is not Action.REPLACE_COMMIT:
         return instant.action is Action.CLUSTERING
@@ -140,11 +140,11 @@ def load_cleaned(storage: Storage, clean: Instant) -> frozenset[str]:
     """Paths that a clean deletes or has deleted, relative to the table.
 
     Args:
-        clean: in any state.
+        clean: the clean, in any state.
 
     Raises:
         TimelineMovedError: a pending clean was completed or withdrawn since the timeline was listed.
-        CommitConflictError: a completed clean was archived since, or does not tell what it deleted.
+        CommitConflictError: a completed clean was archived since, or its file does not list the deleted files.
     """
     if clean.is_completed:
         data = find_instant(storage, clean)
@@ -172,7 +172,7 @@ def _inside(storage: Storage, files: Iterable[str]) -> Iterator[str]:
 
 
 def load_rolled_back_time(snapshot: Snapshot, rollback: Instant) -> str:
-    """The instant that a rollback on the timeline undoes, or "" when its file does not say."""
+    """The instant that a rollback on the timeline undoes, or "" if its file does not name it."""
     if rollback.is_completed:
         data = find_instant(snapshot.storage, rollback)
         return decode_rollback_metadata(data, rollback.file_name).instant_time if data else ""
@@ -182,7 +182,7 @@ def load_rolled_back_time(snapshot: Snapshot, rollback: Instant) -> str:
 
 
 def _load_undone(snapshot: Snapshot, rollback: Instant) -> str:
-    """As `load_rolled_back_time`, for a rollback that the batch has not seen: the batch must know what it undoes.
+    """As `load_rolled_back_time`, for a rollback that the batch has not seen: the batch must know the undone instant.
 
     Raises:
         TimelineMovedError: the rollback ended since the timeline was listed.

@@ -27,9 +27,9 @@ class Place:
     """A place in the order.
 
     Attributes:
-        number: from 1; 0 before the first.
-        time: the instant's; "" before the first.
-        action: the instant's; None before the first.
+        number: from 1; 0 before the first commit.
+        time: instant time of the commit; "" before the first.
+        action: action of the commit; None before the first.
         owner: identity of the writer.
     """
 
@@ -40,7 +40,7 @@ class Place:
 
     @property
     def path(self) -> str:
-        """Its file, relative to the table."""
+        """Path of the place's file, relative to the table."""
         return join(ORDER_FOLDER, str(self.number))
 
     def encode(self) -> bytes:
@@ -77,12 +77,12 @@ def take_next_place(storage: Storage, last: Place, instant: Instant, owner: str)
     """Takes the place after the last one for a commit.
 
     Args:
-        last: as `find_last_place` gave it before the caller looked for conflicts.
+        last: the place that `find_last_place` returned before the caller looked for conflicts.
         instant: the commit.
         owner: identity of the writer that commits.
 
     Returns:
-        False where another writer took it first: what the caller knows of the table is outdated.
+        False if another writer took the place first: the caller's view of the table is then outdated.
 
     Raises:
         CommitOutcomeUnknownError: the store does not say which writer has the place.

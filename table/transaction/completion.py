@@ -1,4 +1,4 @@
-"""The completion time of a service's instant: timeline layout 2 has it in the name of the completed file.
+"""The completion time of a table service's instant, which timeline layout 2 puts into the completed file's name.
 
 A completed file that names its time cannot be protected by create-if-absent: two processes that carry out one clean
 would choose two times, and leave two completed files. So one object decides the time: the end record of the instant.
@@ -24,19 +24,19 @@ def complete_service(table: HudiTable, begun: Instant, content: bytes, owner: st
     Can be repeated, also by several processes at once.
 
     Args:
-        begun: inflight.
-        content: of the completed file.
+        begun: the inflight instant.
+        content: content of the completed file.
         owner: identity of the process that completes it.
 
     Raises:
-        CommitOutcomeUnknownError: the store failed and could not be asked what happened.
+        CommitOutcomeUnknownError: the store failed, and the outcome could not be read.
         StorageError: another process completed the instant with other content.
     """
     return complete_instant(table.storage, begun, content, _decide_completion(table, begun, owner))
 
 
 def choose_completion(snapshot: Snapshot, instant: Instant) -> str | None:
-    """The time at which an instant is completed now, greater than all times on the timeline; None in layout 1.
+    """A completion time for an instant, greater than all times on the timeline; None in layout 1.
 
     Args:
         snapshot: the table as it is now.
@@ -51,7 +51,7 @@ def choose_completion(snapshot: Snapshot, instant: Instant) -> str | None:
 
 
 def completion_now(table: HudiTable, instant: Instant) -> str | None:
-    """As `choose_completion`, from a timeline that is listed for this purpose. In layout 1 no timeline is listed."""
+    """As `choose_completion`, but lists the timeline for it. In layout 1 no timeline is listed."""
     return choose_completion(Snapshot.load(table), instant) if table.layout.completes_in_order else None
 
 
@@ -64,8 +64,8 @@ def completed_past(timeline: Timeline, end: EndRecord) -> EndRecord:
     end find the same time: the time that follows the newest such request.
 
     Args:
-        timeline: as it is now.
-        end: of a write.
+        timeline: the present timeline.
+        end: the end record of a write.
     """
     if end.completion_time is None:
         return end
@@ -76,7 +76,7 @@ def completed_past(timeline: Timeline, end: EndRecord) -> EndRecord:
     passed = max((time for time in compactions if time > end.completion_time), default=None)
     if passed is None:
         return end
-    # arithmetic on the digits: a moment of the zone can come twice
+    # computed in UTC: in the table's zone the same local time could occur twice
     return replace(end, completion_time=clock.format_instant_time(clock.parse_instant_time(passed) + 1))
 
 
@@ -85,7 +85,7 @@ def _decide_completion(table: HudiTable, begun: Instant, owner: str) -> str | No
         return None
     snapshot = Snapshot.load(table)
     found = snapshot.timeline.find(begun.time, begun.action)
-    if found is not None and found.is_completed:  # by Hudi, which knows no end records
+    if found is not None and found.is_completed:  # completed by Hudi, which has no end records
         return found.completion_time
     chosen = choose_completion(snapshot, begun)
     end = decide_end(table.storage, EndRecord(begun.time, begun.action, COMMIT, owner, completion_time=chosen))

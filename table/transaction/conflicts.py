@@ -1,6 +1,6 @@
 """Decides whether a commit may become visible (pure).
 
-The state of the table that the commit was planned from must still hold. This is asked before every completion.
+The table state that the commit was planned from must still hold. Every commit is checked before its completion.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ from table.transaction.checkpoint import SINK_KEY
 
 _BUCKET_DIGITS = 8
 _ANY_VERSION = ""  # sorts before every instant time
-# properties that must not change while a batch runs: they decide what its files mean
+# properties that must not change while a batch runs: readers of its files depend on them
 _STABLE = (
     "name", "version", "layout_version", "table_type", "record_key_fields", "partition_fields", "ordering_field",
     "keygen_type", "hive_style", "url_encode", "populate_meta_fields", "drop_partition_columns", "cdc_enabled",
@@ -23,17 +23,17 @@ _STABLE = (
 
 @dataclass(frozen=True)
 class CommitFacts:
-    """What the store says at the moment of completion. "We" is the writer of the commit.
+    """The facts from the store at the moment of completion. "We" is the writer of the commit.
 
     Attributes:
-        instant_time: of our commit.
+        instant_time: instant time of our commit.
         file_groups: (partition path, file id) of every file group that we wrote.
         inputs: paths of the base files that we continued.
         schema: the Avro schema that we wrote with.
         inflight_exists: whether our inflight file still exists.
-        rolled_back: instants that rollbacks undo which appeared since we started.
+        rolled_back: instants undone by rollbacks that appeared since we started.
         restored: whether a restore appeared since we started.
-        seen: completed writes when we started.
+        seen: writes that were completed when we started.
         missing: writes in `seen` that are gone, although archival did not take them.
         cleaned: paths that cleans deleted, or are about to delete, since we started.
         compactions: compactions that were pending when we started: our files belong to the slices that they make.
@@ -45,8 +45,8 @@ class CommitFacts:
         config_now: the table's properties now; None if the file is gone.
         looks: whether we looked for existing rows of the table; a batch that only adds rows cannot miss one.
         unseen_from: the least time of a write that may have completed since we started (`Timeline.unseen_from`).
-        line_then: the first active write when we started.
-        line_now: the first active write now: archival has taken every write before it.
+        line_then: first active write when we started.
+        line_now: first active write now. Archival has removed every earlier write from the active timeline.
     """
 
     instant_time: str
@@ -76,8 +76,8 @@ class Conflict:
     """Why a commit must not become visible.
 
     Attributes:
-        reason: for people.
-        file_groups: our file groups that another commit changed, too, if that is the only conflict.
+        reason: the conflict in words, for the error message.
+        file_groups: our file groups that another commit changed as well, if that is the only conflict.
     """
 
     reason: str
@@ -85,7 +85,7 @@ class Conflict:
 
 
 def find_conflict(facts: CommitFacts) -> Conflict | None:
-    """Why the commit must not become visible, or None when it may."""
+    """Why the commit must not become visible, or None if it may."""
     reason = (
         _find_undone(facts)
         or _find_archived(facts)
@@ -170,7 +170,7 @@ def _find_rescheduled(facts: CommitFacts) -> str | None:
 
 
 def _others(facts: CommitFacts) -> Mapping[str, CommitMetadata]:
-    """Other commits, without the compactions that were pending when we started: their files lie below ours."""
+    """Other commits, without compactions that were pending when we started: their files lie below our log files."""
     return {time: metadata for time, metadata in facts.others.items() if time not in facts.compactions}
 
 

@@ -31,7 +31,7 @@ class WriterIdentity:
     owner: str = ""
 
     def is_same_stream(self, other: "WriterIdentity") -> bool:
-        """Whether both are runs of one streaming query. Writes outside a stream never are."""
+        """Whether both writers are runs of one streaming query; False for writes outside a stream."""
         return self.query_id is not None and (self.sink_id, self.query_id) == (other.sink_id, other.query_id)
 
     def encode(self) -> bytes:
@@ -40,7 +40,7 @@ class WriterIdentity:
 
 
 def decode_identity(data: bytes) -> WriterIdentity | None:
-    """The writer a heartbeat file names, or None when it names none (Hudi's are empty)."""
+    """The writer that a heartbeat file names; None if it names none, as Hudi's empty files."""
     try:
         document = json.loads(data)
         return WriterIdentity(document["sink_id"], document["query_id"], document.get("owner", ""))
@@ -49,7 +49,7 @@ def decode_identity(data: bytes) -> WriterIdentity | None:
 
 
 def decode_sight(data: bytes) -> str | None:
-    """The oldest time that the writer of a heartbeat may not have seen; None where the file does not tell."""
+    """The least time of a write that the heartbeat's writer may not have seen; None if the file does not hold it."""
     try:
         sight = json.loads(data).get("sight")
     except (ValueError, AttributeError):
@@ -63,21 +63,21 @@ def heartbeat_path(instant_time: str) -> str:
 
 
 def write_heartbeat(storage: Storage, instant_time: str, identity: WriterIdentity, sight: str | None = None) -> None:
-    """Beats once.
+    """Writes the heartbeat file once.
 
     Args:
-        instant_time: of the write.
+        instant_time: instant time of the write.
         identity: the writer.
-        sight: see `decode_sight`.
+        sight: the value that `decode_sight` returns.
     """
     storage.put(heartbeat_path(instant_time), _encode(identity, sight))
 
 
 def begin_heartbeat(storage: Storage, instant_time: str, identity: WriterIdentity, sight: str | None = None) -> bool:
-    """Beats for the first time; the arguments are those of `write_heartbeat`.
+    """Creates the heartbeat file; the arguments are the same as in `write_heartbeat`.
 
     Returns:
-        False where another writer has a heartbeat of that instant.
+        False if another writer has a heartbeat of that instant.
     """
     return storage.create_exclusive(heartbeat_path(instant_time), _encode(identity, sight))
 
@@ -96,7 +96,7 @@ def _encode(identity: WriterIdentity, sight: str | None) -> bytes:
 
 
 def delete_heartbeat(storage: Storage, instant_time: str) -> None:
-    """Ends an instant's heartbeat."""
+    """Deletes an instant's heartbeat file."""
     storage.delete_metafile(heartbeat_path(instant_time))
 
 
@@ -130,7 +130,7 @@ def sweep_heartbeats(
 def find_live_writer(
     storage: Storage, instant_time: str, settings: HeartbeatSettings, now_ms: int
 ) -> WriterIdentity | None:
-    """The writer that is writing that instant, or None when its heartbeat is missing or expired.
+    """The writer of a pending instant; None if its heartbeat is missing or expired.
 
     Args:
         instant_time: the pending instant.

@@ -1,4 +1,4 @@
-"""The thread that keeps a writer among the living, and does nothing else (rule 8 of docs/concepts/safety.md)."""
+"""The thread that renews a writer's signs of life, and does nothing else (rule 8 of docs/concepts/safety.md)."""
 
 from table import clock, threads
 from table.log import get_logger
@@ -14,11 +14,11 @@ class Keeper:
 
     Args:
         owner: the writer's identity.
-        interval_ms: how often.
+        interval_ms: milliseconds between two renewals.
 
     Attributes:
-        missed: renewals that failed.
-        shared_sign: a sign that the writer touches for the group that it belongs to; None: it belongs to none.
+        missed: number of failed renewals.
+        shared_sign: owner of the sign that all members touch; None if the writer is not a member of a shared lease.
     """
 
     def __init__(self, storage: Storage, owner: str, interval_ms: int) -> None:
@@ -32,7 +32,7 @@ class Keeper:
 
     @property
     def silent_ms(self) -> float:
-        """For how long the writer has given no sign of life."""
+        """Milliseconds since the writer last gave a sign of life."""
         return (clock.monotonic_s() - self._renewed_s) * 1000
 
     def start(self) -> None:
@@ -72,7 +72,7 @@ class Keeper:
                 if beating is not None:
                     write_heartbeat(self._storage, *beating)
                     if self._beating != beating:
-                        delete_heartbeat(self._storage, beating[0])  # the batch ended while we wrote
+                        delete_heartbeat(self._storage, beating[0])  # the batch ended during the write
             except Exception as error:  # noqa: BLE001 whatever a backend raises, the next renewal may succeed
                 self.missed += 1
                 log.warning("lease_not_renewed", table=self._storage.base_uri, error=repr(error), missed=self.missed)

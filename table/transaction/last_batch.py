@@ -1,4 +1,4 @@
-"""The last batch that each sink committed, for callers that keep nothing between two questions."""
+"""Finds the last batch that each sink committed, for callers that keep no state between calls."""
 
 from table.snapshot import Snapshot
 from table.timeline.archived_timeline import read_archived_commits
@@ -19,7 +19,8 @@ def find_last_batch(snapshot: Snapshot, sink_id: str) -> CommittedBatch | None:
 def find_last_batches(snapshot: Snapshot) -> dict[str, CommittedBatch]:
     """Sink -> the last batch that it committed.
 
-    Every commit of hudistream names the batches of all sinks, so the archive is read only if none is active.
+    Every commit of hudistream names the batches of all sinks. So the archive is read only if none of these commits is
+    active.
 
     Raises:
         CorruptFileError: a commit or the archive is damaged.
@@ -32,7 +33,7 @@ def find_last_batches(snapshot: Snapshot) -> dict[str, CommittedBatch]:
 
 
 def find_streamer_positions(snapshot: Snapshot) -> Positions:
-    """Where HoodieStreamer stood after its last commit; empty: it has not written, or does not read Kafka.
+    """The source positions of HoodieStreamer after its last commit; empty if it made none, or does not read Kafka.
 
     Raises:
         CorruptFileError: a commit or the archive is damaged.

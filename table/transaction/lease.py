@@ -1,9 +1,9 @@
-"""The lease: a writer that wants the table alone has it alone (rule 7 of docs/concepts/safety.md).
+"""The lease, by which one writer holds a table exclusively (rule 7 of docs/concepts/safety.md).
 
 ::
 
-    .hoodie/.hudistream/lease/<n>       who holds the table; the greatest n counts; created if absent
-    .hoodie/.hudistream/alive/<owner>   touched by its owner alone; its age tells how long the owner gave no sign
+    .hoodie/.hudistream/lease/<n>       the holder of the table; the greatest n counts; created if absent
+    .hoodie/.hudistream/alive/<owner>   touched by its owner alone; its age is the time since the last sign
 
 A writer that takes the table over creates record n + 1; of two writers that try, one succeeds. The record that counts
 is never overwritten, so a process that wakes up late cannot take back a lease that it has lost. An age is the
@@ -53,7 +53,7 @@ log = get_logger("hudistream.lease")
 
 
 def find_holder(storage: Storage) -> LeaseRecord | None:
-    """The record that says who holds the table; None if no writer ever held it."""
+    """The record of the table's holder; None if no writer ever held the table."""
     last = Register(storage, LEASE_FOLDER).find_last()
     return decode_lease(last.number, last.data) if last is not None else None
 
@@ -69,16 +69,16 @@ def may_take_over(
 
     A table is free when no writer holds it, when the holder has given no sign for the duration of its lease, when the
     holder's process is known to be dead, when the holder is an earlier run of the same streaming query (the end
-    records protect from what is left of it), or when the holder is a sink of this process that runs no batch and whose
-    query has ended. A record that cannot be read may be of a later version. Its holder counts as alive as long as any
-    other writer gives a sign.
+    records protect against tasks of it that still run), or when the holder is a sink of this process that runs no batch
+    and whose query has ended. A record that cannot be read may be of a later version. Its holder counts as alive as
+    long as any other writer gives a sign.
 
     Args:
         holder: the record of the holder; None if no writer ever held the table.
         me: the writer that wants the table.
         age_ms: tells how long ago an owner gave a sign; for None, how long ago any other writer gave one.
         expiry_ms: how long a lease lasts.
-        is_over: whether the streaming query of a writer in this process has ended.
+        is_over: tells whether the streaming query of a writer in this process has ended.
     """
     if holder is None or holder.is_released:
         return True
@@ -142,14 +142,14 @@ class Lease:
 
     @property
     def is_of_parent(self) -> bool:
-        """Whether this process is a forked child of the one that made the lease."""
+        """Whether this process is a forked child of the process that made the lease."""
         return self._process != os.getpid()
 
     def refuse_child(self) -> None:
         """Refuses a forked child, which has the identity of its parent.
 
         Raises:
-            InvalidConfigError: this process is a forked child of the one that made the lease.
+            InvalidConfigError: this process is a forked child of the process that made the lease.
         """
         if self.is_of_parent:
             raise InvalidConfigError(
@@ -158,14 +158,14 @@ class Lease:
             )
 
     def hold(self, identity: WriterIdentity) -> None:
-        """Takes the lease, or makes sure that it is still held.
+        """Takes the lease, or checks that it is still held.
 
         Args:
             identity: the writer, with this lease's `owner`.
 
         Raises:
             CommitConflictError: another live writer holds the table, or has taken it over.
-            InvalidConfigError: this process is a forked child of the one that made the lease.
+            InvalidConfigError: this process is a forked child of the process that made the lease.
         """
         self.refuse_child()
         record = self._record
@@ -212,7 +212,7 @@ class Lease:
         raise TableHeldError(f"the table {storage.base_uri!r} changes hands too fast: run the batch again")
 
     def _make(self, record: LeaseRecord) -> bool:
-        """Makes a record the one that counts. Returns False where another process was faster."""
+        """Creates a record as the current one. Returns False if another process was faster."""
         try:
             return self._register.append(record.number - 1, record.encode()) is not None
         except CommitOutcomeUnknownError as error:
@@ -227,7 +227,7 @@ class Lease:
                 forget_sign(self._storage, owner)
 
     def confirm(self) -> None:
-        """Looks on the store whether this writer still holds the lease.
+        """Checks on the store that this writer still holds the lease.
 
         A writer or an operator's command calls this once its request is on the timeline. A writer that takes the table
         over afterwards finds the request and ends it. A writer that took the table over before has made commits that
@@ -292,9 +292,9 @@ class Lease:
         """Makes each renewal touch the heartbeat of this instant, too: other engines know a live writer by it.
 
         Args:
-            instant_time: of the batch; None: it has ended.
+            instant_time: instant time of the batch; None: the batch has ended.
             identity: the writer.
-            sight: the one that the heartbeat was begun with.
+            sight: the value with which the heartbeat was begun.
         """
         self._keeper.beat_for(instant_time, identity, sight)
 
@@ -324,8 +324,8 @@ def hold_table(storage: Storage, name: str, settings: HeartbeatSettings | None =
     """Holds a table for an operator's command.
 
     Args:
-        name: of the command, shown to writers that find the table held; begins with `COMMANDS`.
-        settings: of the lease.
+        name: name of the command, which is shown to writers that find the table held; begins with `COMMANDS`.
+        settings: renewal and duration of the lease.
 
     Raises:
         CommitConflictError: a live writer holds the table.

@@ -1,4 +1,4 @@
-"""What a lease says of its holder, and whether the holder's process still runs.
+"""The record of a lease's holder, and the check whether the holder's process still runs.
 
 A record is read with tolerance. A field that this version does not know is ignored. A record that does not name its
 holder in a way that this version knows is unreadable, and not released: a later version may have written it.
@@ -15,15 +15,15 @@ from table.version import VERSION
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """Who holds a table.
+    """The record of a table's holder.
 
     Attributes:
-        number: the greatest counts.
+        number: number of the record; the greatest counts.
         identity: the holder; None: the table was released, or the record is unreadable.
-        machine: where the holder's process runs, if that can be told.
-        process: its number there.
-        version: of hudistream.
-        is_readable: whether the record says who holds the table, or that it was released.
+        machine: the machine of the holder's process (`this_machine`); "" if not known.
+        process: number of the process on that machine.
+        version: version of hudistream.
+        is_readable: whether the record names the holder, or says that the table was released.
     """
 
     number: int
@@ -35,7 +35,7 @@ class LeaseRecord:
 
     @property
     def is_released(self) -> bool:
-        """Whether the last holder has given the table back."""
+        """Whether the last holder has released the table."""
         return self.identity is None and self.is_readable
 
     def encode(self) -> bytes:
@@ -49,8 +49,8 @@ def decode_lease(number: int, data: bytes) -> LeaseRecord:
     """The inverse of `LeaseRecord.encode`, for records of this version, of earlier and of later ones.
 
     Args:
-        number: of the record.
-        data: its bytes.
+        number: number of the record.
+        data: bytes of the record.
     """
     try:
         document = json.loads(data)
@@ -76,28 +76,28 @@ def _decode_holder(who: Mapping[str, object]) -> WriterIdentity:
 
 
 def describe_holder(holder: LeaseRecord) -> str:
-    """The holder, for people."""
+    """The holder in words, for messages."""
     who = holder.identity
     if holder.is_released:
         return "a writer that has released it since"
     if who is None:
         return f"a writer of another version of hudistream (the record lease/{holder.number} cannot be read here)"
-    if not holder.process:  # the record of a lease that several writers hold
+    if not holder.process:  # the record is of a lease that several writers hold
         return "several writers that share it (hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL)"
     return f"sink {who.sink_id!r}, query {who.query_id!r} (process {holder.process}, hudistream {holder.version})"
 
 
 def is_dead_here(holder: LeaseRecord) -> bool:
-    """Whether the holder's process ran on this machine and is not there any more."""
+    """Whether the holder's process ran on this machine and no longer exists."""
     return is_process_dead(holder.machine, holder.process)
 
 
 def is_process_dead(machine: str, process: int) -> bool:
-    """Whether a process is known not to run any more: on this boot of this machine, in this space of process numbers.
+    """Whether a process is known to have ended: it ran on this boot of this machine, in this process namespace.
 
     Args:
-        machine: as `this_machine` told that process; "" where it could not.
-        process: its number.
+        machine: the value of `this_machine` in that process; "" if not known.
+        process: number of the process.
     """
     if not machine or machine != this_machine() or process in (0, this_process()):
         return False
@@ -116,7 +116,7 @@ def this_process() -> int:
 
 
 def this_machine() -> str:
-    """This boot of this machine, and this space of process numbers; "" where that cannot be told."""
+    """Identifies this boot of this machine and this process namespace; "" if they cannot be found out."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return f"{file.read().strip()}/{os.readlink('/proc/self/ns/pid')}"

@@ -1,4 +1,4 @@
-"""The writer of a pending instant, as judged here: this writer, a live one, or a dead one (pure)."""
+"""Judges the writer of a pending instant: this writer, another live writer, or a dead one (pure)."""
 
 from enum import Enum
 
@@ -22,10 +22,10 @@ class Beside(Enum):
 
 
 def judge_writer(live: WriterIdentity | None, me: WriterIdentity, *, shared: bool = False) -> Standing:
-    """How the writer of a pending instant stands to a holder of the table's lease.
+    """The standing of a pending instant's writer, as seen by a holder of the table's lease.
 
     Args:
-        live: the writer that a fresh heartbeat names; None without one. An empty sink id is another engine.
+        live: the writer that a fresh heartbeat names; None without a heartbeat. An empty sink id means another engine.
         me: the holder of the lease.
         shared: whether other writers hold the lease, too.
 

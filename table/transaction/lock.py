@@ -1,15 +1,15 @@
-"""The one place where a lock that several writers share is taken: `guarded`.
+"""Takes the lock that several writers share; no other module does so (`guarded`).
 
 Hudi's writers take the table's lock around three steps (TransactionManager, BaseHoodieWriteClient): the request of an
-instant, the look at the timeline with the completion that follows from it, and the planning of a service with its
-request. Hudi 1.0.2 chooses the instant's time in an earlier hold of the lock; here both are one step. Writing data
-files and carrying out a plan are outside of it.
+instant, the conflict check with the completion that follows from it, and the planning of a service with its request.
+Hudi 1.0.2 chooses the instant's time while it holds the lock an earlier time; here both are one step. No lock is held
+while data files are written or a plan is carried out.
 
 The lock keeps writers of other engines out. Writers of hudistream do not depend on it. A single writer holds the table
 by its lease (`table.transaction.lease`). Several writers take places in the commit order
 (`table.transaction.commit_order`). If two processes want different ends of an instant, one object decides
 (`table.timeline.end_record`). Services and operators' commands look at the timeline again once their plan is durable.
-So a lock that expires while its holder is paused loses nothing of ours.
+So no write of hudistream is lost if a lock expires while its holder is paused.
 """
 
 from collections.abc import Iterator

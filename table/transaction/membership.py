@@ -2,7 +2,7 @@
 
 ::
 
-    .hoodie/.hudistream/lease/<n>          names no writer but `SHARED`
+    .hoodie/.hudistream/lease/<n>          names `SHARED` as the holder, not a writer
     .hoodie/.hudistream/alive/<SHARED>     touched by every member
     .hoodie/.hudistream/alive/<owner>      touched by one member; the fresh ones are the members
     .hoodie/.hudistream/turns/<owner>      a member that met a conflict asks the others to begin no batch meanwhile
@@ -42,7 +42,7 @@ def first_of_all(asked: Mapping[str, int], alive: Collection[str], me: str) -> s
     """The member whose turn comes before this writer's (pure).
 
     Args:
-        asked: member -> when it asked for a turn, in milliseconds of the store's clock.
+        asked: member -> time of its request for a turn, in milliseconds of the store's clock.
         alive: the members that are alive.
         me: this writer.
 
@@ -82,7 +82,7 @@ class Membership(Lease):
 
         Raises:
             CommitConflictError: a live writer holds the table alone, or this writer was taken for dead.
-            InvalidConfigError: this process is a forked child of the one that made the lease.
+            InvalidConfigError: this process is a forked child of the process that made the lease.
         """
         self.refuse_child()
         if self.is_held:
@@ -144,12 +144,12 @@ class Membership(Lease):
         return {name for name, beat in entries.items() if beat >= oldest and name != SHARED}
 
     def ask_for_turn(self) -> None:
-        """Asks the other members to begin no batch until this one is written: else a fast writer would always win."""
+        """Asks the other members to begin no batch until this one is written: otherwise a fast writer always wins."""
         self._storage.put(join(TURNS_FOLDER, self.owner), SIGN)
         self._asked = True
 
     def wait_for_turn(self) -> None:
-        """Waits while a member that asked before this writer did is at work, for half a minute at most."""
+        """Waits while a member that asked earlier writes its batch, for half a minute at most."""
         for _ in range(_TURN_TRIES):
             asked = {entry.name: entry.modified_ms for entry in self._storage.list_dir(TURNS_FOLDER)}
             if not asked.keys() - {self.owner}:

@@ -13,7 +13,7 @@ class CompletedCommit:
 
     Attributes:
         instant: completed.
-        metadata: what its file holds.
+        metadata: content of its completed file.
     """
 
     instant: Instant
@@ -22,19 +22,19 @@ class CompletedCommit:
 
 @dataclass(frozen=True)
 class LostCommit:
-    """A commit that must not become visible, because of what other writers did meanwhile. Its instant is still pending.
+    """A commit that must not become visible, because of changes by other writers. Its instant is still pending.
 
     Attributes:
-        why: for people.
-        file_groups: (partition path, file id) of the file groups that another commit changed, too, if that is the only
-            conflict; else empty.
+        why: the conflict in words, for the error message.
+        file_groups: (partition path, file id) of the file groups that another commit changed as well, if that is the
+            only conflict; else empty.
     """
 
     why: str
     file_groups: frozenset[tuple[str, str]] = frozenset()
 
     def error(self) -> WriteConflictError:
-        """The same as an error, for callers that cannot go on."""
+        """This outcome as an error, for callers that cannot continue."""
         error = WriteConflictError(f"{self.why}; the batch is not visible and can be run again")
         error.file_groups = self.file_groups
         return error

@@ -1,7 +1,7 @@
-"""Where a stream stands in its sources: read from Spark's checkpoint, recorded in commits, compared (pure).
+"""The positions of a stream in its sources: read from Spark's checkpoint, recorded in commits, compared (pure).
 
 A position is the end of one source after a batch, as Spark writes it: JSON text, for Kafka
-``{"topic":{"0":120,"1":98}}``. The offsets are exclusive: the first row of the next batch has them.
+``{"topic":{"0":120,"1":98}}``. The offsets are exclusive: they are the offsets of the next batch's first rows.
 """
 
 import json
@@ -12,7 +12,7 @@ from table.errors import BatchOrderError
 STREAMER_KEY = "deltastreamer.checkpoint.key"  # HoodieStreamer, up to table version 6 (StreamerCheckpointV1)
 STREAMER_KEY_8 = "streamer.checkpoint.key.v2"  # from version 8 on (StreamerCheckpointV2)
 _VERSION_LINE = "v1"  # of Spark's offset logs
-_SHARES_KEY = 8  # from this table version on, the newer key is written
+_SHARES_KEY = 8  # least table version for which the newer key is written
 
 Positions = tuple[str | None, ...]  # one for each source of the query; None: the source has sent nothing yet
 Offsets = Mapping[str, Mapping[int, int]]  # topic -> partition -> offset
@@ -20,7 +20,7 @@ Bounds = Mapping[str, Mapping[int, tuple[int, int]]]  # topic -> partition -> fi
 
 
 def decode_offset_log(text: str) -> Positions:
-    """The positions in a file ``offsets/N`` of a checkpoint: where each source stood after batch N.
+    """The positions in a file ``offsets/N`` of a checkpoint: the end of each source after batch N.
 
     Args:
         text: a line ``v1``, a line about the batch, and a line for each source; ``-``: the source has sent nothing.
@@ -35,7 +35,7 @@ def decode_offset_log(text: str) -> Positions:
 
 
 def decode_initial_offsets(content: bytes) -> str:
-    """The position in a file ``sources/N/0`` of a checkpoint: where a Kafka source began its first batch.
+    """The position in a file ``sources/N/0`` of a checkpoint: the start of a Kafka source's first batch.
 
     Args:
         content: a zero byte, which older versions of Spark need, a line ``v1``, and the position.
@@ -79,11 +79,11 @@ def position_of(offsets: Offsets) -> str:
 
 
 def find_break(end: Positions, start: Positions) -> str | None:
-    """Why a batch does not go on where another one ended, in words; None: it does.
+    """Why a batch does not continue at the end of an earlier one, in words; None if it does.
 
     Args:
-        end: where the sources stood after the earlier batch.
-        start: where they stand before the later one.
+        end: positions of the sources after the earlier batch.
+        start: positions of the sources before the later batch.
     """
     if len(end) != len(start):
         return f"the earlier query read {len(end)} sources, and this one reads {len(start)}"
@@ -114,14 +114,14 @@ def _find_breaks(offsets: Offsets, begin: Offsets) -> list[str]:
 
 
 def continue_within(position: str, bounds: Bounds) -> str:
-    """The position from which a Kafka source goes on, with the partitions that the topics have by now.
+    """The position from which a Kafka source continues, with the present partitions of its topics.
 
     Args:
-        position: where the table's last batch ended.
-        bounds: what the broker holds of each topic of the position.
+        position: position at the end of the table's last batch.
+        bounds: the offsets that the broker holds of each topic of the position.
 
     Raises:
-        BatchOrderError: rows are not to be had any more; the message names their offsets.
+        BatchOrderError: the broker no longer holds some rows; the message names their offsets.
     """
     committed = kafka_offsets(position)
     if committed is None:
@@ -152,11 +152,11 @@ def continue_within(position: str, bounds: Bounds) -> str:
 
 
 def encode_streamer(positions: Positions, version: int) -> dict[str, str]:
-    """What Hudi's own HoodieStreamer goes on from, as extra metadata: ``topic,0:120,1:98``.
+    """The position from which Hudi's own HoodieStreamer continues, as extra metadata: ``topic,0:120,1:98``.
 
     Args:
-        positions: where the stream stands; only one Kafka source of one topic has such an entry.
-        version: of the table.
+        positions: positions of the stream; only a single Kafka source of one topic has such an entry.
+        version: version of the table.
     """
     offsets = kafka_offsets(positions[0]) if len(positions) == 1 else None
     if offsets is None or len(offsets) != 1:
@@ -167,7 +167,7 @@ def encode_streamer(positions: Positions, version: int) -> dict[str, str]:
 
 
 def decode_streamer(extra: Mapping[str, str]) -> Positions:
-    """Where HoodieStreamer stood after a commit; empty: the commit does not tell, or the source was not Kafka."""
+    """The positions of HoodieStreamer after a commit; empty if the commit has none, or the source was not Kafka."""
     topic, *parts = (extra.get(STREAMER_KEY_8) or extra.get(STREAMER_KEY) or "").split(",")
     pairs = [part.split(":") for part in parts]
     if not topic or not pairs or not all(len(pair) == 2 and "".join(pair).isdigit() for pair in pairs):

@@ -1,14 +1,14 @@
-"""A compaction that was planned beside other writers counts once its planner has kept it.
+"""Provisional compactions: one that was planned beside other writers counts only once its planner has kept it.
 
 ::
 
     .hoodie/.hudistream/plans/<instant>   the word, ``kept`` or ``withdrawn``, as JSON; created if absent
 
 The planner requests the compaction, and then looks whether another writer wrote log files meanwhile that the plan does
-not contain. A batch that begins in between sees the request. If it wrote log files above that compaction, the planner
-could not withdraw the compaction any more. So the plan says that it is provisional, and the batch waits for the
-planner's word. If no word comes, the batch itself writes the word ``withdrawn``. The word that is written first counts
-for both.
+not contain. A batch that begins in between sees the request. If it wrote log files to the slice above that compaction,
+the planner could no longer withdraw the compaction. So the plan says that it is provisional, and the batch waits for
+the planner's word. If no word comes, the batch itself writes the word ``withdrawn``. The word that is written first
+counts for both.
 """
 
 import json
@@ -32,7 +32,7 @@ def decide_plan(storage: Storage, time: str, wanted: str) -> str:
     """Writes the word on a provisional compaction, unless there is one already.
 
     Args:
-        time: the compaction's.
+        time: instant time of the compaction.
         wanted: `KEPT` or `WITHDRAWN`.
 
     Returns:
@@ -53,11 +53,11 @@ def decode_word(time: str, data: bytes) -> str:
     """The inverse of `encode_word`; the first records held the bare word.
 
     Args:
-        time: the compaction's.
-        data: of its record.
+        time: instant time of the compaction.
+        data: bytes of the record.
 
     Raises:
-        CorruptFileError: the record holds neither word: nothing may be concluded from it.
+        CorruptFileError: the record holds neither word, so it decides nothing.
     """
     try:
         word = data.decode() if data in (KEPT.encode(), WITHDRAWN.encode()) else json.loads(data)["word"]
@@ -102,7 +102,7 @@ def settle_compactions(snapshot: Snapshot) -> Snapshot:
 
 
 def forget_plans(storage: Storage, line: str, pending: Iterable[str]) -> None:
-    """Deletes the words on compactions that the active timeline has passed.
+    """Deletes the words on compactions that are no longer on the active timeline.
 
     Args:
         line: the first instant that stays active.

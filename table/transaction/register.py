@@ -25,7 +25,7 @@ class Entry:
 
     Attributes:
         number: from 1.
-        data: its content.
+        data: content of the file.
     """
 
     number: int
@@ -37,7 +37,7 @@ class Register:
     """The register in one folder.
 
     Attributes:
-        storage: the table's.
+        storage: the table's store.
         folder: relative to the table.
     """
 
@@ -45,7 +45,7 @@ class Register:
     folder: str
 
     def find_last(self) -> Entry | None:
-        """The entry that counts; None where there never was one.
+        """The entry that counts; None if no entry was ever made.
 
         Raises:
             StorageError: the register changes faster than it can be read.
@@ -68,7 +68,7 @@ class Register:
             data: different from the data of every other process that may make this entry.
 
         Returns:
-            The entry; None where another process made one first: the entry that the caller decided from is outdated.
+            The entry; None if another process made the entry first, so that the caller's `last` is outdated.
 
         Raises:
             CommitOutcomeUnknownError: the store does not say which process made the entry.
@@ -78,9 +78,9 @@ class Register:
             return None
         numbers = self._numbers()
         if max(numbers, default=number) != number:
-            self.storage.delete_metafile(self.path(number))  # the number had been taken, and deleted, long ago
+            self.storage.delete_metafile(self.path(number))  # an entry of this number was made and deleted long ago
             return None
-        with suppress(StorageError):  # the entry is made; the process that makes the next one deletes what is left
+        with suppress(StorageError):  # the entry is made; the process that makes the next one deletes remaining files
             for older in numbers:
                 if older < number:
                     self.storage.delete_metafile(self.path(older))
@@ -92,7 +92,7 @@ class Register:
 
     @property
     def last_number(self) -> int:
-        """The number of the entry that counts; 0 where there never was one."""
+        """The number of the entry that counts; 0 if no entry was ever made."""
         return max(self._numbers(), default=0)
 
     def _numbers(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""Signs of life: a file that only its owner touches. Its age is the difference of two modification times of the store.
+"""Signs of life: files that only their owners touch. The store's modification times tell their age.
 
 ::
 
@@ -13,7 +13,7 @@ ALIVE_FOLDER = join(OWN_FOLDER, "alive")
 
 
 def list_signs(storage: Storage) -> dict[str, int]:
-    """Owner -> when it gave its last sign, in milliseconds of the store's clock."""
+    """Owner -> time of its last sign, in milliseconds of the store's clock."""
     return {entry.name: entry.modified_ms for entry in storage.list_dir(ALIVE_FOLDER)}
 
 
@@ -27,19 +27,19 @@ def give_sign(storage: Storage, owner: str) -> None:
 
 
 def forget_sign(storage: Storage, owner: str) -> None:
-    """Deletes the sign of an owner: it does not count among the living any more."""
+    """Deletes the sign of an owner, which no longer counts as alive."""
     storage.delete_metafile(join(ALIVE_FOLDER, owner))
 
 
 def measure_age_ms(storage: Storage, owner: str | None, me: str) -> int | None:
-    """How long ago an owner was alive, by the store's clock alone.
+    """Milliseconds since an owner's last sign, by the store's clock alone.
 
     Args:
-        owner: a writer; None: any writer but this one.
+        owner: a writer; None: any writer except this one.
         me: this writer.
 
     Returns:
-        Milliseconds; None where the owner left no sign.
+        The milliseconds; None if there is no sign.
     """
     give_sign(storage, me)
     times = list_signs(storage)
@@ -57,7 +57,7 @@ def measure_now_ms(storage: Storage, me: str) -> int:
 
 
 def read_age_ms(storage: Storage, owner: str | None) -> int | None:
-    """About how long ago an owner was alive, for people. Uses this machine's clock, and writes nothing.
+    """About how many milliseconds ago an owner gave a sign, for display. Uses this machine's clock; writes no file.
 
     Args:
         owner: a writer; None: any writer.

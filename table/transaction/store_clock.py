@@ -1,8 +1,8 @@
-"""Modification times of completed files: readers of a merge-on-read table depend on them.
+"""Keeps the modification times of completed files in order, because readers of merge-on-read tables use them.
 
 Hudi 1.x takes the modification time of a completed file for the time at which its instant was completed, and gives a
-log file to the newest slice that is not younger than that (HoodieFileGroup, CompletionTimeQueryView; layout 1). So a
-completed file must not look older than its own instant, nor younger than an instant that comes after it.
+log file to the newest slice that is not younger than that time (HoodieFileGroup, CompletionTimeQueryView; layout 1). So
+a completed file must not look older than its own instant, nor younger than an instant that comes after it.
 """
 
 from table import clock
@@ -15,7 +15,7 @@ from table.timeline.end_record import ENDS_FOLDER, EndRecord, end_path
 from table.timeline.instant import State
 
 _PROBE = "clock"
-_LOOKS = 5  # within the shortest time difference that the store can show
+_LOOKS = 5  # checks within the granularity of the store's modification times
 _TRIES = 4 * _LOOKS
 
 log = get_logger("hudistream.commit")
@@ -24,7 +24,7 @@ log = get_logger("hudistream.commit")
 def wait_past_completed(table: HudiTable) -> None:
     """Waits, before a new instant of a merge-on-read table, until this machine's clock has passed the completed files.
 
-    Their modification times are the store's.
+    The store's clock sets the modification times of these files.
 
     Raises:
         InvalidConfigError: the store's clock is ahead of this machine's by more than a minute.
@@ -45,16 +45,16 @@ def wait_past_completed(table: HudiTable) -> None:
 
 
 def wait_until_reached(table: HudiTable, end: EndRecord) -> None:
-    """Before an instant of a merge-on-read table is completed: waits until the store's clock has reached its time.
+    """Waits until the store's clock has reached the time of a merge-on-read table's instant, before its completion.
 
-    The end record was just written, and its modification time is the store's. The store is asked again only if that
-    time is too early, for example because the store counts whole seconds.
+    The end record was just written, so its modification time shows the store's clock. The store is asked again only if
+    that time is too early, for example because the store counts whole seconds.
 
     Args:
-        end: the instant's, on the store.
+        end: the end record of the instant, as written to the store.
 
     Raises:
-        StorageError: the store's clock does not get there.
+        StorageError: the store's clock does not reach that time.
     """
     if not _are_read(table):
         return
@@ -64,8 +64,8 @@ def wait_until_reached(table: HudiTable, end: EndRecord) -> None:
         left_ms = wanted_ms - now_ms
         if left_ms <= 0:
             return
-        # a store that counts whole seconds shows the next one at any moment; an end record that the listing does not
-        # show says nothing: then the store is asked at once
+        # a store that counts whole seconds may show the next second at any moment; if the listing does not show the
+        # end record, the store is asked again at once
         step_ms = left_ms if left_ms > storage.time_granularity_ms else storage.time_granularity_ms / _LOOKS
         clock.sleep_s(step_ms / 1000 if left_ms <= clock.MAX_CLOCK_SKEW_MS else 0)
         storage.put(join(OWN_FOLDER, _PROBE), b"")
@@ -77,7 +77,7 @@ def wait_until_reached(table: HudiTable, end: EndRecord) -> None:
 
 
 def _are_read(table: HudiTable) -> bool:
-    """Whether readers look at modification times: in layout 2 names hold the times of completion."""
+    """Whether readers use modification times; in layout 2 they read completion times from file names."""
     return table.config.table_type == TableType.MERGE_ON_READ and not table.layout.completes_in_order
 
 

@@ -1,8 +1,8 @@
-"""BaseFile, LogFile, FileSlice, FileGroup: names and a timeline -> what a reader sees (pure; HoodieFileGroup).
+"""BaseFile, LogFile, FileSlice, FileGroup: file names and a timeline -> what a reader sees (pure; HoodieFileGroup).
 
-A file slice is a base file and the log files on top of it. Which slice a log file belongs to, and whether it counts,
-`log_slicing` decides by the timeline's layout. A base file counts when its instant is completed, or older than the
-first active commit (its own instant was retired to the archive).
+A file slice is a base file and the log files on top of it. `log_slicing` decides by the timeline's layout which slice a
+log file belongs to, and whether it counts. A base file counts if its instant is completed, or older than the first
+active commit (then the base file's instant was retired to the archive).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,10 +21,8 @@ class BaseFile:
 
     Attributes:
         partition_path: "" in a non-partitioned table.
-        name: file name.
         file_id: file group.
-        instant_time: instant that wrote it.
-        size_bytes: its size.
+        instant_time: instant that wrote the file.
     """
 
     partition_path: str
@@ -45,14 +43,12 @@ class LogFile:
 
     Attributes:
         partition_path: "" in a non-partitioned table.
-        name: file name.
         file_id: file group.
         base_instant_time: the instant in its name: in timeline layout 1 the base instant of its slice, in layout 2 the
             delta commit that wrote it.
         version: counts the log files of one slice, from 1.
-        write_token: of the attempt that made it; "" where the name has none.
+        write_token: identifies the task attempt that wrote the file; "" where the name has none.
         suffix: ``.cdc`` for a change log, else "".
-        size_bytes: its size.
     """
 
     partition_path: str
@@ -71,7 +67,7 @@ class LogFile:
 
     @property
     def order(self) -> tuple[str, int, str, str]:
-        """What log files are ordered by, oldest first (HoodieLogFile.LogFileComparator)."""
+        """The sort key of log files, oldest first (HoodieLogFile.LogFileComparator)."""
         return self.base_instant_time, self.version, self.write_token, self.suffix
 
 
@@ -85,8 +81,8 @@ class FileSlice:
     Attributes:
         partition_path: "" in a non-partitioned table.
         file_id: file group.
-        base_instant_time: instant of the base file; without one, that of its oldest log file's name.
-        base_file: None where there are log files alone.
+        base_instant_time: instant of the base file; without one, the instant in the name of the oldest log file.
+        base_file: None where the slice has only log files.
         log_files: oldest first, in the order of `LogFile.order`; none in a copy-on-write table.
     """
 
@@ -108,7 +104,6 @@ class FileGroup:
 
     Attributes:
         partition_path: "" in a non-partitioned table.
-        file_id: the file group's.
         slices: at least one.
     """
 
@@ -120,7 +115,7 @@ class FileGroup:
     def latest_slice(self) -> FileSlice:
         """The slice that a reader begins with: the newest one with a base file, else the newest.
 
-        Log files above it that have no base file yet belong to what a reader sees, too: `merged_slice` has them.
+        A reader also reads the log files of newer slices without a base file: `merged_slice` has them.
         """
         return next((found for found in self.slices if found.base_file is not None), self.slices[0])
 
@@ -128,7 +123,7 @@ class FileGroup:
     def merged_slice(self) -> FileSlice:
         """The newest base file, and the log files of its slice and of all newer ones, oldest first.
 
-        Behind a pending compaction the log files of two slices change the records of the older one's base file
+        While a compaction is pending, log files of two slices change the records of the older slice's base file
         (AbstractTableFileSystemView.getLatestMergedFileSlicesBeforeOrOn). Change logs are left out.
         """
         newest = next((at for at, found in enumerate(self.slices) if found.base_file is not None), len(self.slices) - 1)
@@ -137,7 +132,7 @@ class FileGroup:
 
     @property
     def current_files(self) -> tuple[BaseFile | LogFile, ...]:
-        """What the newest snapshot reads: the files of the newest slice with a base file, and of those above it."""
+        """The files that the newest snapshot reads: those of the newest slice with a base file, and of newer slices."""
         newest = next((at for at, found in enumerate(self.slices) if found.base_file is not None), len(self.slices) - 1)
         return tuple(file for found in self.slices[: newest + 1] for file in found.files)
 
@@ -148,7 +143,7 @@ class FileGroup:
 
     @property
     def latest_base_file(self) -> BaseFile | None:
-        """The newest base file (HoodieFileGroup.getLatestDataFile); None where there are log files alone."""
+        """The newest base file (HoodieFileGroup.getLatestDataFile); None where there are only log files."""
         return self.latest_slice.base_file
 
     @property
@@ -164,15 +159,15 @@ class FileGroup:
 
 @dataclass(frozen=True)
 class CommittedInstants:
-    """Which instants' files are visible, and which file groups were replaced: small, goes to workers.
+    """The instants whose files are visible, and the replaced file groups. Small: it is sent to workers.
 
     Attributes:
         times: completed writes of the active timeline.
-        first_time: the first of them; files of older instants count too.
+        first_time: the first of `times`; files of older instants count, too.
         replaced: partition path -> file ids that a replace commit replaced.
         inflight: writes of the active timeline that are inflight; blocks of log files that they wrote do not count.
-        layout_version: of the timeline: decides which slice a log file belongs to.
-        completions: when writes were completed, by the time of their request; empty in layout 1, which does not say.
+        layout_version: version of the timeline layout, which decides which slice a log file belongs to.
+        completions: request time -> completion time of writes; empty in layout 1, which has no completion times.
     """
 
     times: frozenset[str]
@@ -184,7 +179,7 @@ class CommittedInstants:
 
     @property
     def logs_name_writers(self) -> bool:
-        """Whether the name of a log file holds the instant that wrote it, and not that of its slice."""
+        """Whether the name of a log file contains the instant that wrote it, and not the base instant of its slice."""
         return self.layout_version != 1
 
     def includes(self, time: str) -> bool:
@@ -198,7 +193,7 @@ class CommittedInstants:
         return self.includes(time) and time not in self.inflight
 
     def completed_at(self, time: str) -> str | None:
-        """When a write was completed; None where it was not. Where nothing is known, the time of its request."""
+        """The completion time of a write; its request time where that is unknown; None if it is not completed."""
         return self.completions.get(time, time) if self.includes_block(time) else None
 
     def is_replaced(self, partition_path: str, file_id: str) -> bool:
@@ -224,8 +219,7 @@ def build_file_groups(
     """File groups of one partition, in order of file id.
 
     Args:
-        partition_path: the partition.
-        entries: its folder's listing.
+        entries: entries of the partition's folder.
         committed: which instants count.
 
     Returns:
@@ -268,10 +262,9 @@ def group_files(
     """File groups of one partition, in order of file id (AbstractTableFileSystemView, HoodieFileGroup).
 
     Args:
-        partition_path: the partition.
-        base_files: all there are; those of instants that do not count are passed over.
-        log_files: all there are. Those of a slice without base file are the first writes of a file group, or in
-            timeline layout 1 those behind a pending compaction.
+        base_files: all base files of the partition; files of instants that do not count are skipped.
+        log_files: all log files of the partition. If a slice has no base file, its log files hold the first writes of a
+            file group, or in timeline layout 1 the writes after the request of a pending compaction.
         committed: which instants count.
     """
     bases: dict[str, list[BaseFile]] = {}
@@ -292,7 +285,7 @@ def group_files(
 def unknown_completions(
     base_files: Iterable[BaseFile], log_files: Iterable[LogFile], committed: CommittedInstants
 ) -> frozenset[str]:
-    """Retired writes of which the time of completion decides which slice their log files belong to, and is not known.
+    """Retired writes whose completion time is unknown, although it decides to which slice their log files belong.
 
     Args:
         base_files: of a partition.
@@ -324,7 +317,7 @@ def _build_slices(
             logs_of.setdefault(time, []).append(log)
     slices = []
     for base in sorted(bases, key=lambda base: (base.instant_time, base.name), reverse=True):
-        # a second base file of one instant was left by a failed attempt: a slice of its own, without log files
+        # a failed attempt left a second base file of one instant: it is a slice of its own, without log files
         time = base.instant_time
         slices.append(FileSlice(base.partition_path, base.file_id, time, base, tuple(logs_of.pop(time, ()))))
     for time, found in logs_of.items():

@@ -1,4 +1,4 @@
-"""What is where: a listing and the visible instants -> slices (AbstractTableFileSystemView)."""
+"""Builds file slices from a listing and the visible instants (AbstractTableFileSystemView)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,12 +10,12 @@ from table.view.listing import Listing
 
 
 def load_committed_instants(commits: CommitCache, timeline: Timeline) -> CommittedInstants:
-    """Which files are visible; reads the replace commits, which say what they replaced."""
+    """The instants whose files are visible. Reads the replace commits, which name the file groups replaced."""
     replaced: dict[str, set[str]] = {}
     for instant in timeline.completed_of(Action.REPLACE_COMMIT):
         metadata = commits.find(instant)
         if metadata is None:
-            continue  # archived since: what it replaced had been cleaned before
+            continue  # archived since: the file groups that it replaced had been cleaned before
         for path, file_ids in metadata.replaced.items():
             replaced.setdefault(path, set()).update(file_ids)
     return committed_instants(timeline, replaced)

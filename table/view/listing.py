@@ -1,7 +1,7 @@
-"""Which partitions and data files there are, as a protocol. The caller does not know what answers.
+"""The partitions and data files of a table, as a protocol. The caller does not know the implementation.
 
-Today the store answers (`store_listing`). A metadata table or a cache can stand behind the same three questions later.
-A caller that looks for files which no commit names (a rollback, a check) asks the store: `HudiTable.store_listing`.
+Today the store answers (`store_listing`). Later a metadata table or a cache can implement the same three methods. A
+caller that looks for files which no commit names (a rollback, a check) asks the store: `HudiTable.store_listing`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,8 +29,8 @@ class Listing(Protocol):
         """Every partition path with the entries of its folder, in no order. No folder is listed twice.
 
         Args:
-            narrow: takes folders, and returns those that are of interest; the others are not listed, and no folder
-                below them. None: all are.
+            narrow: takes folders, and returns the folders to list; the other folders and the folders below them are
+                not listed. None: all folders are listed.
 
         Raises:
             StorageError: when the store fails.

@@ -1,7 +1,7 @@
 """Which slice of its file group a log file belongs to: one rule for each timeline layout (pure; HoodieFileGroup).
 
-A rule is given times alone: of the base files that count, and of the log files as their names say them, in the order
-of `LogFile.order`. For each log file it answers with the time of its slice, or with None where it does not count.
+A rule gets only times: the times of the base files that count, and the times in the names of the log files, in the
+order of `LogFile.order`. For each log file it returns the time of its slice, or None where the log file does not count.
 """
 
 from bisect import bisect_right, insort
@@ -15,7 +15,7 @@ SliceTimes = Callable[[Iterable[str], Sequence[str], CompletedAt], list[str | No
 def slices_by_name(base_times: Iterable[str], log_times: Sequence[str], completed_at: CompletedAt) -> list[str | None]:  # noqa: ARG001 as `SliceTimes`
     """Layout 1: the name of a log file holds the time of its slice.
 
-    Every log file counts, because several instants write blocks into it: which blocks count only its reader can tell.
+    Every log file counts, because several instants write blocks to it. Only its reader can tell which blocks count.
     """
     return list(log_times)
 
@@ -25,15 +25,16 @@ def slices_by_completion(
 ) -> list[str | None]:
     """Layout 2: the name of a log file holds the delta commit that wrote it (HoodieFileGroup.getBaseInstantTime).
 
-    The log file belongs to the newest slice that was requested before this delta commit was completed: one that began
-    before a compaction was requested, and ended after it, is not in the plan of the compaction, and is read on top of
-    its result. A log file that was completed before every slice opens one of its own time. Log files of instants that
-    are not completed do not count (AbstractTableFileSystemView.filterUncommittedLogs).
+    The log file belongs to the newest slice that was requested before this delta commit was completed. If a delta
+    commit began before a compaction was requested and was completed after it, its log file is not in the compaction's
+    plan, and is read on top of the new base file. A log file that was completed before every slice opens a slice of its
+    own time. Log files of instants that are not completed do not count
+    (AbstractTableFileSystemView.filterUncommittedLogs).
 
     Args:
         base_times: of the base files that count.
         log_times: of the log files.
-        completed_at: when the instant of that time was completed; None where it was not.
+        completed_at: returns the completion time of an instant; None where it is not completed.
     """
     opened = sorted(set(base_times))
     slices: list[str | None] = []

@@ -1,4 +1,4 @@
-"""Which file groups pending compactions read, from their plans (CompactionUtils.getAllPendingCompactionOperations)."""
+"""File groups that pending compactions read, from their plans (CompactionUtils.getAllPendingCompactionOperations)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ class CompactingSlice:
     """A slice that a pending compaction reads.
 
     Attributes:
-        time: the compaction's instant: the base instant of the slice to come.
-        base_instant_time: of the slice that it reads.
-        files: names of the files that it reads.
+        time: instant of the compaction, which is the base instant of the next slice.
+        base_instant_time: base instant of the slice that it reads.
+        files: names of the files that the compaction reads.
     """
 
     time: str
@@ -28,7 +28,7 @@ def load_compacting(storage: Storage, pending: Iterable[Instant]) -> dict[tuple[
     """(partition path, file id) -> the slice that a pending compaction reads.
 
     Args:
-        pending: compactions, and log compactions where they count.
+        pending: pending compactions, and log compactions if the caller wants them.
 
     Raises:
         CorruptFileError: a plan cannot be read.

@@ -12,11 +12,7 @@ from table.view.listing import Narrow
 
 @dataclass(frozen=True)
 class StorageListing:
-    """What the store itself says. Small and picklable: it goes to the workers.
-
-    Attributes:
-        storage: the table's.
-    """
+    """The store's own listing. Small and picklable: it is sent to workers."""
 
     storage: Storage
 
@@ -27,7 +23,7 @@ class StorageListing:
         return self.storage.list_dir(partition_path)
 
     def walk(self, narrow: Narrow | None = None) -> Iterator[tuple[str, Sequence[FileInfo]]]:
-        """As `Listing.walk`: level by level, and several folders at a time where a listing is a request."""
+        """As `Listing.walk`, level by level. If a listing is a request, several folders are listed at a time."""
         if self.storage.calls_at_once == 1:
             yield from self._walk_levels(map, narrow)
             return

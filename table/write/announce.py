@@ -1,4 +1,4 @@
-"""A data file is announced before anything of it can be published, and then its task looks whether that is wanted."""
+"""Announces a data file before it can be published, and checks that the instant is still open."""
 
 from table.errors import StorageError
 from table.files.markers import create_marker
@@ -9,14 +9,13 @@ from table.write.context import WriteContext
 
 
 def announce(context: WriteContext, marker: MarkerName) -> Stage:
-    """Announces a file, before it is opened. Returns where it waits until it is published.
+    """Announces a file before it is opened. Returns the place where the file waits until it is published.
 
     Args:
-        context: the commit's.
-        marker: the file, and what kind of write it is.
+        marker: the file, and the kind of write.
 
     Raises:
-        StorageError: the instant has ended; a task that comes late must not begin.
+        StorageError: the instant has ended; a late task must not write the file.
     """
     stage = context.storage.stage(context.instant_time, marker.data_file)
     create_marker(context.storage, context.instant_time, marker, stage.ticket)
@@ -29,9 +28,9 @@ def announce(context: WriteContext, marker: MarkerName) -> Stage:
 
 
 def check_not_ended(context: WriteContext, path: str) -> None:
-    """Looks whether the instant is still open (rule 4), after its marker is there.
+    """Checks that the instant is still open (rule 4). The file's marker must exist before this call.
 
-    Where the store has no fence, the task looks again before and after it publishes (`table.files.publication`).
+    In a store without a fence the task checks again before and after it publishes (`table.files.publication`).
 
     Raises:
         StorageError: the instant has ended.
@@ -41,7 +40,7 @@ def check_not_ended(context: WriteContext, path: str) -> None:
 
 
 def check_still_wanted(context: WriteContext, path: str) -> None:
-    """Looks once more, after the file was published, where the store needs it (`confirm_published`).
+    """Checks again after the file was published, if the store requires it (`confirm_published`).
 
     Raises:
         StorageError: the instant has ended; the file is deleted.

@@ -1,7 +1,7 @@
-"""The file that a bucket's rows go into: announced before it is opened, reported when it is whole.
+"""The file that receives a bucket's rows: announced before it is opened, reported when it is whole.
 
-The order is what safety rests on: partition metadata, marker, a look whether the instant has ended, data. The file
-waits where nobody sees it until it is whole, and is then published, unless the instant's fence is up.
+Safety depends on the order of the steps: partition metadata, marker, check that the instant has not ended, data. The
+file waits where no reader sees it until it is whole. It is then published, unless the instant was fenced.
 """
 
 import pyarrow as pa
@@ -22,18 +22,17 @@ from table.write.meta_columns import stamp_new_rows
 
 
 class BucketFile:
-    """One file that a commit writes: its name, the version that it continues, and its place among the others.
+    """One base file that a commit writes: its name, its path, and the version that it continues.
 
     Args:
-        context: the commit's.
         bucket: the file group.
-        attempt: who writes it, and numbers its rows.
+        attempt: the attempt that writes the file; it numbers the rows.
 
     Attributes:
-        name: of the new file.
+        name: name of the new file.
         path: relative to the table.
         schema: meta columns and table columns (Arrow).
-        stored: the version that is continued, open; None in a new file group.
+        stored: the open older version that this file continues; None in a new file group.
     """
 
     def __init__(self, context: WriteContext, bucket: Bucket, attempt: Attempt) -> None:
@@ -54,15 +53,15 @@ class BucketFile:
             raise
 
     def announce(self) -> Stage:
-        """Announces the file, before it is opened. Returns where it waits until it is published.
+        """Announces the file before it is opened. Returns the place where the file waits until it is published.
 
         Raises:
-            StorageError: the instant has ended; a task that comes late must not begin.
+            StorageError: the instant has ended; a late task must not write the file.
         """
         return announce(self.context, self._marker)
 
     def check_not_ended(self) -> None:
-        """Looks whether the instant is still open.
+        """Checks that the instant is still open.
 
         Raises:
             StorageError: the instant has ended.
@@ -70,7 +69,7 @@ class BucketFile:
         check_not_ended(self.context, self.path)
 
     def flush(self, size_bytes: int) -> None:
-        """Has the published file, of that size, flushed to the disk before the attempt ends.
+        """Begins to flush the published file, of this size, to the disk; the flush is complete before the attempt ends.
 
         Raises:
             StorageError: the store fails.
@@ -104,10 +103,10 @@ class BucketFile:
         )
 
     def report(self, summary: BaseFileSummary, *, inserted: int, updated: int = 0, deleted: int = 0) -> WriteStat:
-        """The stat of the finished file.
+        """The write stat of the finished file.
 
         Raises:
-            StorageError: when the instant was rolled back while the file was being written.
+            StorageError: the instant was rolled back while the file was being written.
         """
         self.close()
         check_still_wanted(self.context, self.path)

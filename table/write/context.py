@@ -1,4 +1,4 @@
-"""WriteContext: what workers receive of a commit, frozen and picklable; Bucket: where rows go; Attempt: who writes."""
+"""The values that a task receives: `WriteContext` (frozen and picklable) for the commit, `Bucket`, `Attempt`."""
 
 from dataclasses import dataclass, field
 from enum import Enum
@@ -15,7 +15,7 @@ from table.write.flushes import Flushes
 
 
 class BucketType(str, Enum):
-    """What a bucket does to its file group; the letters are the location tags of Flink's writer."""
+    """How a bucket changes its file group; the letters are the location tags of Flink's writer."""
 
     INSERT = "I"
     UPDATE = "U"
@@ -23,17 +23,17 @@ class BucketType(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogSlot:
-    """Where the log files of a file group go on: the newest slice of a merge-on-read table's file group.
+    """The newest file slice of a merge-on-read table's file group, to which a commit adds log files.
 
     Attributes:
-        base_instant_time: what their names carry: in timeline layout 1 the instant of the slice, in layout 2 the
+        base_instant_time: instant in the names of the new log files: in timeline layout 1 the slice's, in layout 2 the
             instant that writes them.
-        version: of the next log file.
-        base_file: name of the slice's base file, as write stats name it; "" behind a pending compaction, where there
-            are log files alone, and in layout 2.
-        log_files: names of those that the slice has, oldest first, as write stats name them; none in layout 2.
-        is_behind_plan: whether the next base file is made without what they hold, by a compaction that is planned.
-        marker: what kind of write announces them.
+        version: version of the next log file.
+        base_file: name of the slice's base file, as write stats name it. "" in layout 2, and in a slice that follows a
+            pending compaction and has only log files.
+        log_files: names of the slice's log files, oldest first, as write stats name them; none in layout 2.
+        is_behind_plan: whether a planned compaction makes the next base file without the records of these log files.
+        marker: kind of write in the markers of the new log files.
     """
 
     base_instant_time: str
@@ -51,9 +51,9 @@ class Bucket:
     Attributes:
         type: INSERT opens a file group, UPDATE writes the next version of one.
         partition_path: "" in a non-partitioned table.
-        file_id: with its ``-0``.
-        base_file: name of the version to continue; None for INSERT.
-        base_bytes: its size, where it is known; 0: it is not.
+        file_id: id of the file group, with its ``-0``.
+        base_file: name of the base file to continue; None for INSERT.
+        base_bytes: size of that file; 0: not known.
     """
 
     type: BucketType
@@ -64,18 +64,18 @@ class Bucket:
 
 
 class Attempt:
-    """One attempt at a task: what its files are named by, and the numbers of the rows it writes.
+    """One attempt at a task: the token in its file names, and the numbers of its rows.
 
-    A row's number goes into its sequence number, which is to be unique within the commit: the count goes on from
-    file to file. Another attempt begins at 0 again; of one of them alone the files are committed.
+    A row's number is a part of its sequence number, which must be unique within the commit. So the numbers
+    continue from file to file. Each attempt begins at 0, because a commit names the files of only one attempt.
 
     Args:
-        write_token: this attempt's; its first part is the task.
+        write_token: token of this attempt; its first part is the number of the task.
 
     Attributes:
-        write_token: the token.
-        task: the task, as sequence numbers have it.
-        flushes: its files on their way to the disk.
+        write_token: token of this attempt.
+        task: number of the task in sequence numbers.
+        flushes: files of this attempt that are being flushed to the disk.
     """
 
     def __init__(self, write_token: str) -> None:
@@ -86,7 +86,7 @@ class Attempt:
         self._lock = threads.make_lock()  # a task may write several files at a time
 
     def take_numbers(self, count: int) -> int:
-        """The first of so many numbers that no other row of the task gets."""
+        """Reserves `count` row numbers for the caller. Returns the first."""
         with self._lock:
             first = self._numbered
             self._numbered += count
@@ -98,18 +98,19 @@ class WriteContext:
     """All that a worker needs to write its part of one commit.
 
     Attributes:
-        storage: the table's.
-        instant_time: the commit's.
+        storage: the table's store.
+        instant_time: instant time of the commit.
         schema: table columns without meta columns (Arrow), all nullable.
-        avro_schema: the same with meta columns, as JSON for footers.
-        required: columns that must not be null, because the table's schema says so.
+        avro_schema: Avro schema of the meta columns and table columns, as JSON for footers.
+        required: columns that must not be null by the table's schema.
         settings: how base files are written.
         log_settings: how log files are written.
-        merge: how records of one key become one.
-        key_column: the column that is the record key, letter by letter; None where there is none.
-        allow_duplicates: inserts never look for their key in the file they join
+        merge: how records of one key are merged.
+        key_column: the column whose values are the record keys, unchanged; None if there is none.
+        allow_duplicates: whether inserts are written without a search for their keys in the file
             (``hoodie.merge.allow.duplicate.on.inserts``).
-        combine_before_insert: one record per key within the batch (``hoodie.combine.before.insert``).
+        combine_before_insert: whether the records of one key are merged within the batch
+            (``hoodie.combine.before.insert``).
     """
 
     storage: Storage
@@ -125,5 +126,5 @@ class WriteContext:
     combine_before_insert: bool = False
 
     def base_file_name(self, bucket: Bucket, write_token: str) -> str:
-        """Name of the file this commit writes for a bucket."""
+        """Name of the base file that this commit writes for a bucket."""
         return str(BaseFileName(bucket.file_id, write_token, self.instant_time))

@@ -1,4 +1,4 @@
-"""Files on their way to the disk, while their task writes the next ones."""
+"""Flushes files to the disk while their task writes the next files."""
 
 from concurrent.futures import Executor, Future
 
@@ -9,10 +9,10 @@ _WORTH_A_THREAD_BYTES = 1024 * 1024
 
 
 class Flushes:
-    """The files that one attempt at a task has published: each is on the disk before the task reports any.
+    """The published files of one attempt: every file is on the disk before the task reports any of them.
 
-    A disk takes milliseconds for a large file, in which the processor has nothing to do. So one thread waits for it.
-    A small file takes less than what it costs to hand it to a thread.
+    A flush of a large file takes milliseconds, in which the processor is idle. So one thread waits for the disk. A
+    flush of a small file takes less time than a call in a thread.
     """
 
     def __init__(self) -> None:
@@ -23,11 +23,11 @@ class Flushes:
         """Begins to flush a file.
 
         Args:
-            path: of the file, relative to the table.
-            size_bytes: of the file.
+            path: relative to the table.
+            size_bytes: size of the file.
 
         Raises:
-            StorageError: the store fails, where nothing is worth waiting for.
+            StorageError: the store fails while a small file is flushed; errors of the thread come from `wait`.
         """
         if size_bytes < _WORTH_A_THREAD_BYTES or not storage.waits_for_disk:
             storage.sync(path)
@@ -37,10 +37,10 @@ class Flushes:
         self._running.append(self._pool.submit(storage.sync, path))
 
     def wait(self) -> None:
-        """Returns when all files are on the disk.
+        """Waits until all files are on the disk.
 
         Raises:
-            StorageError: one of them is not.
+            StorageError: a file could not be flushed.
         """
         running, self._running = self._running, []
         pool, self._pool = self._pool, None

@@ -1,4 +1,4 @@
-"""How many bytes the rows of a commit take in a base file, before there is one to look at."""
+"""Measures how many bytes a row takes in a base file, for tables without a base file to look at."""
 
 import math
 
@@ -10,19 +10,18 @@ from table.write.context import Bucket, BucketType, WriteContext
 from table.write.meta_columns import stamp_new_rows
 
 SAMPLE_ROWS = 10_000
-LEAST_ROWS = 100  # of fewer rows the headers of their columns would be measured, not their values
+LEAST_ROWS = 100  # with fewer rows the measured bytes would mostly be column headers, not values
 
 
 def measure_row_bytes(context: WriteContext, partition_path: str, rows: pa.Table) -> int | None:
-    """Average bytes of a row, from encoding some of them and forgetting the result; with its share of the filter.
+    """Average bytes of a row, its share of the bloom filter included; encodes a sample to measure it.
 
     Args:
-        context: the commit's.
-        partition_path: of the rows.
+        partition_path: partition path of the rows.
         rows: table columns and ``_hoodie_record_key`` (Arrow).
 
     Returns:
-        Rounded up, at least 1; None where there are too few rows to tell.
+        The average, rounded up and at least 1; None if there are too few rows.
     """
     if len(rows) < LEAST_ROWS:
         return None

@@ -1,8 +1,8 @@
-"""A base file in which records change, as the next one of its file group (HoodieMergeHandle).
+"""Writes the next base file of a file group whose records change (HoodieMergeHandle).
 
-Row groups without a touched record are copied. Of the others, large ones are copied but for the columns that
-change; the rest is decoded, merged and encoded a batch of rows at a time. No more than about two row groups
-of the size configured are held in memory, however large the file.
+Row groups without a changed record are copied. In large row groups with changed records only the changed columns are
+encoded, and the others are copied. All other row groups are decoded, merged and encoded a batch of rows at a time. At
+most about two row groups of the configured size are in memory, however large the file is.
 """
 
 from collections.abc import Sequence
@@ -34,13 +34,13 @@ Positions = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Changes:
-    """Records of keys that a base file holds.
+    """Incoming records whose keys a base file holds.
 
     Attributes:
-        incoming: table columns and ``_hoodie_record_key``, no key twice.
-        rows: positions in the file of the rows that hold these keys, ascending.
-        matches: for each the position of its record in `incoming`.
-        removes: which incoming records remove their key whatever the order.
+        incoming: the records (table columns and ``_hoodie_record_key``); each key occurs once.
+        rows: positions in the file of the rows with these keys, ascending.
+        matches: for each of these rows, the position of its record in `incoming`.
+        removes: for each incoming record, whether it removes its key regardless of ordering values.
     """
 
     incoming: pa.Table
@@ -50,19 +50,19 @@ class Changes:
 
 
 class MergedFile(Announced, Protocol):
-    """The file that rows go into: what it continues, and what becomes of incoming records in it."""
+    """The file that the merge writes: the version that it continues, and the meta columns of incoming records."""
 
     @property
     def context(self) -> WriteContext:
-        """The commit's."""
+        """Context of the commit."""
 
     @property
     def name(self) -> str:
-        """Of the new file."""
+        """Name of the new file."""
 
     @property
     def path(self) -> str:
-        """Relative to the table."""
+        """Path of the new file, relative to the table."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -70,10 +70,10 @@ class MergedFile(Announced, Protocol):
 
     @property
     def stored(self) -> StoredBaseFile | None:
-        """The file that is continued, open; never None where rows of it change."""
+        """The open older version that this file continues; never None if its rows change."""
 
     def stamp(self, rows: pa.Table) -> pa.Table:
-        """Incoming records with the meta columns that they get."""
+        """Puts the meta columns before incoming records."""
 
 
 def merge_bucket(
@@ -86,14 +86,13 @@ def merge_bucket(
     """Writes the next version of a file group.
 
     Args:
-        context: the commit's.
         bucket: an UPDATE bucket.
-        attempt: who writes.
-        changes: records of keys that the file holds.
+        attempt: the attempt that writes the file.
+        changes: records whose keys the file holds.
         inserts: records that are new to the table.
 
     Returns:
-        The stat, and how the file was written.
+        The write stat, and the writer's report of the file.
     """
     file = BucketFile(context, bucket, attempt)
     try:
@@ -106,7 +105,7 @@ def merge_bucket(
 
 
 def _one_record_a_row(changes: Changes) -> Changes:
-    """The same changes; a record whose key the file holds several times comes as often, each with its own number."""
+    """The same changes, with a copy of the record for each row if the file holds a key several times."""
     matches = changes.matches
     if len(np.unique(matches)) == len(matches):
         return changes
@@ -118,13 +117,13 @@ class FileMerge:
     """One file group's merge.
 
     Args:
-        file: the file that comes of it.
-        changes: records of keys that the older file holds.
+        file: the new file.
+        changes: records whose keys the older file holds.
         inserts: records of other keys.
 
     Attributes:
-        updated: stored rows that were replaced.
-        deleted: stored rows that were deleted.
+        updated: number of stored rows that were replaced.
+        deleted: number of stored rows that were deleted.
     """
 
     def __init__(self, file: MergedFile, changes: Changes, inserts: pa.Table) -> None:
@@ -137,7 +136,7 @@ class FileMerge:
         self.updated = self.deleted = 0
 
     def plan(self) -> MergePlan:
-        """What becomes of the row groups."""
+        """Decides for each row group whether it is copied, patched or decoded."""
         if self._reason is not None:
             return self._plan_anew()
         changes, rules = self._changes, self._context.merge
@@ -152,7 +151,7 @@ class FileMerge:
         )
 
     def _plan_anew(self) -> MergePlan:
-        """All rows are decoded and encoded."""
+        """The plan by which all rows are decoded and encoded."""
         return MergePlan((), tuple(range(len(self._stored.group_rows))))
 
     def _groups_of(self, rows: Positions) -> list[int]:
@@ -182,7 +181,7 @@ class FileMerge:
 
     def _open_writer(self, plan: MergePlan) -> BaseFileWriter:
         context, stored = self._context, self._stored
-        whole = len(plan.decoded) == len(stored.group_rows)  # nothing is left to be copied
+        whole = len(plan.decoded) == len(stored.group_rows)  # no row group is copied
         bloom = filter_of_footer(stored.footer, context.settings.bloom_max_entries) if whole else None
         return BaseFileWriter(
             context.storage,
@@ -190,17 +189,17 @@ class FileMerge:
             self._file.schema,
             context.avro_schema,
             context.settings,
-            stored=None if whole else stored,  # else it takes the filter over itself
+            stored=None if whole else stored,  # if row groups are copied, the writer takes the filter from the file
             carrying=Carrying(frozenset((*plan.patched, *plan.decoded)), bloom, self._write_anew),
             announced=self._file,
         )
 
     def _patch(self, writer: BaseFileWriter, group: int) -> None:
-        """Keys are what rows are found by, and paths where: they cannot change, and are not looked at."""
+        """Patches a row group. Record keys and partition paths are not read, because they cannot change."""
         rules = self._context.merge
         same = (FILE_NAME, RECORD_KEY, PARTITION_PATH, self._context.key_column)
         names = [name for name in self._file.schema.names if name not in same or name == rules.ordering_field]
-        # where the order decides, one column tells whether anything changes at all
+        # if the order decides, the ordering column alone shows whether any row changes
         decisive = [rules.ordering_field] if rules.ordering_field and rules.mode is MergeMode.EVENT_TIME else names
         found = self._found(int(self._starts[group]), self._stored.group_rows[group])
         if not (found >= 0).any():
@@ -217,11 +216,11 @@ class FileMerge:
     def _read(self, group: int, names: Sequence[str]) -> pa.Table:
         schema, rules = file_schema(self._file.schema), self._context.merge
         wanted = pa.schema([schema.field(name) for name in names])
-        # who compares or fills values wants them as they are
+        # code that compares or fills values needs plain columns, not dictionaries
         if self._context.settings.dictionary and not (rules.fills or PRESENT_COLUMN in self._stamped.column_names):
             held = self._stored.columns_in_dictionaries(group) - {rules.ordering_field}
             wanted = with_dictionaries(wanted, held)
-        # in one piece: each piece would have a dictionary of its own, to be joined with the others
+        # read in one piece: otherwise each piece has its own dictionary, and they must be joined
         return pa.concat_tables(self._stored.read_batches(wanted, [group], max(1, self._stored.group_rows[group])))
 
     def _merge(self, writer: BaseFileWriter, group: int) -> None:
@@ -234,7 +233,7 @@ class FileMerge:
             self.updated, self.deleted = self.updated + merged.updated, self.deleted + merged.deleted
 
     def _found(self, at: int, count: int) -> Positions:
-        """For each of so many rows the record that matches it, or -1."""
+        """For each of the `count` rows from position `at`: the position of its record in `incoming`, or -1."""
         changes = self._changes
         found = np.full(count, -1, np.int64)
         low, high = np.searchsorted(changes.rows, (at, at + count))

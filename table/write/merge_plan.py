@@ -1,24 +1,25 @@
-"""What becomes of a file's row groups when some of their rows change and others are added (pure)."""
+"""Decides which row groups of a file are copied, patched or decoded when rows change and are added (pure)."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from table.files.base.tail_merge import CHEAP_GROUP_BYTES, is_settled, plan_tail_merge
 
-# row groups from this part of a full one on are kept apart for the sake of what is copied; smaller ones grow together
+# row groups of at least this part of a full one are patched, so that most columns are copied; smaller ones are merged
 _WORTH_PART = 8
-_MOST_FULL = 2  # a patched row group is in memory whole: one that was written by a larger bound is taken in pieces
+_MOST_FULL = 2  # a patched row group is in memory as a whole: larger ones are decoded in pieces
 
 
 @dataclass(frozen=True)
 class MergePlan:
-    """Numbers of row groups. The others are copied as they are.
+    """Numbers of the row groups that are not copied unchanged.
 
     Attributes:
-        patched: copied but for the columns that change, in their order. Small ones behind them in which nothing changes
-            are among them: merged are only those at the end of a file, so that is where small ones stay.
-        decoded: their rows are merged and encoded together with the new ones; small ones at the end of the file are
-            among them where that makes fewer of them.
+        patched: row groups, in file order, of which all but the changed columns are copied. Small unchanged row groups
+            behind a patched one are among them, so that they stay at the end of the file: only small row groups at the
+            end are merged.
+        decoded: row groups whose rows are merged with the records and encoded together with the new rows. Small row
+            groups at the end of the file are among them if that reduces the number of small row groups.
     """
 
     patched: tuple[int, ...]
@@ -33,15 +34,15 @@ def plan_merge(
     row_bytes: int,
     row_group_bytes: int,
 ) -> MergePlan:
-    """Decides for each row group.
+    """Decides for each row group whether it is copied, patched or decoded.
 
     Args:
         group_rows: rows of each row group, in file order.
         touched: row groups with rows that change.
-        losing: of these, the ones that may lose rows.
-        new_rows: rows that are added.
-        row_bytes: of a stored row (Arrow), about.
-        row_group_bytes: of a full row group.
+        losing: row groups in `touched` that may lose rows.
+        new_rows: number of added rows.
+        row_bytes: about how many bytes a stored row takes in memory (Arrow).
+        row_group_bytes: bytes of a full row group.
     """
     full, cheap = max(1, row_group_bytes // row_bytes), CHEAP_GROUP_BYTES // row_bytes
     sizes = range(-(-full // _WORTH_PART), _MOST_FULL * full + 1)

@@ -1,4 +1,4 @@
-"""The five meta columns of rows on their way into a base file (HoodieWriteHandle, HoodieMergeHandle)."""
+"""The five meta columns of rows that are written to a base file (HoodieWriteHandle, HoodieMergeHandle)."""
 
 import numpy as np
 import pyarrow as pa
@@ -21,14 +21,14 @@ def stamp_new_rows(
     Args:
         rows: table columns and ``_hoodie_record_key``.
         schema: table columns (Arrow).
-        instant_time: the commit that writes them.
-        partition_path: their partition.
-        file_name: the base file they go into.
-        numbered_from: the task (first part of the write token), and the number of the first row within it: they make
-            the sequence number ``<instant>_<task>_<index>``.
+        instant_time: instant time of the commit.
+        partition_path: partition path of the rows.
+        file_name: name of the base file that the rows are written to.
+        numbered_from: number of the task (first part of the write token), and number of the first row within the task,
+            for the sequence numbers ``<instant>_<task>_<index>``.
 
     Returns:
-        Rows in the order of a base file's columns.
+        The rows with the columns in the order of a base file.
     """
     count, (task, first_index) = len(rows), numbered_from
     numbers = pa.array(np.arange(first_index, first_index + count)).cast(pa.string())

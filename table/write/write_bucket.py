@@ -1,4 +1,4 @@
-"""Rows of one bucket -> one base file and its WriteStat (HoodieCreateHandle, HoodieConcatHandle)."""
+"""Writes the rows of one bucket to one base file (HoodieCreateHandle, HoodieConcatHandle)."""
 
 from collections.abc import Iterable
 
@@ -24,9 +24,8 @@ class BucketWriter:
     Use: `write` any number of times, then `close`; `abandon` after a failure.
 
     Args:
-        context: the commit's.
-        bucket: where the rows go.
-        attempt: who writes.
+        bucket: the file group that the rows are assigned to.
+        attempt: the attempt that writes the file.
     """
 
     def __init__(self, context: WriteContext, bucket: Bucket, attempt: Attempt) -> None:
@@ -47,25 +46,25 @@ class BucketWriter:
             raise
 
     def write(self, rows: pa.Table) -> None:
-        """Takes new rows: table columns and ``_hoodie_record_key`` (Arrow)."""
+        """Adds new rows: table columns and ``_hoodie_record_key`` (Arrow)."""
         self._writer.write(self._file.stamp(rows))
         self._inserted += len(rows)
 
     def close(self) -> tuple[WriteStat, BaseFileSummary]:
-        """Finishes the file. Returns its stat, and how it was written."""
+        """Finishes the file. Returns its write stat, and the writer's report."""
         summary = self._writer.close()
         return self._file.report(summary, inserted=self._inserted), summary
 
     def abandon(self) -> None:
-        """Closes the open file after a failure. The rollback finds it by its marker."""
+        """Closes the open file after a failure. The rollback finds the file by its marker."""
         self._writer.abandon()
         self._file.close()
 
 
 class InsertMerger:
-    """Inserts that update the rows of their keys in the very file they join, and in no other.
+    """Writes inserts into a file, and updates the rows of the same keys in that file, but in no other file.
 
-    What ``hoodie.merge.allow.duplicate.on.inserts=false`` asks for. Used as `BucketWriter` is.
+    ``hoodie.merge.allow.duplicate.on.inserts=false`` selects it. It has the methods of `BucketWriter`.
     """
 
     def __init__(self, context: WriteContext, bucket: Bucket, attempt: Attempt) -> None:
@@ -73,11 +72,11 @@ class InsertMerger:
         self._held: list[pa.Table] = []
 
     def write(self, rows: pa.Table) -> None:
-        """Takes new rows: table columns and ``_hoodie_record_key`` (Arrow)."""
+        """Adds new rows: table columns and ``_hoodie_record_key`` (Arrow)."""
         self._held.append(rows)
 
     def close(self) -> tuple[WriteStat, BaseFileSummary]:
-        """Writes the file. Returns its stat, and how it was written."""
+        """Writes the file. Returns its write stat, and the writer's report."""
         rows = last_of_each_key(pa.concat_tables([empty_rows(self._context.schema), *self._held]))
         path = join(self._bucket.partition_path, self._bucket.base_file or "")
         with StoredBaseFile(self._context.storage, path, self._bucket.base_bytes or None) as stored:
@@ -90,24 +89,24 @@ class InsertMerger:
         return merge_bucket(self._context, self._bucket, self._attempt, changes, rows.take(pa.array(fresh, pa.int64())))
 
     def abandon(self) -> None:
-        """Nothing is open between the calls."""
+        """Does nothing: no file is open between the calls."""
 
 
 def open_bucket(context: WriteContext, bucket: Bucket, attempt: Attempt) -> BucketWriter | InsertMerger:
-    """What writes inserts into a bucket."""
+    """The writer that writes inserts into a bucket."""
     if bucket.type is BucketType.UPDATE and not context.allow_duplicates:
         return InsertMerger(context, bucket, attempt)
     return BucketWriter(context, bucket, attempt)
 
 
 def write_all(writer: BucketWriter | InsertMerger, rows: Iterable[pa.Table]) -> tuple[WriteStat, BaseFileSummary]:
-    """Writes a whole file. Returns its stat, and how it was written.
+    """Writes a whole file. Returns its write stat, and the writer's report.
 
     Args:
         rows: table columns and ``_hoodie_record_key`` (Arrow), part by part.
 
     Raises:
-        StorageError: the store fails, or the instant was ended; the file is abandoned.
+        StorageError: the store fails, or the instant has ended; the file is abandoned.
     """
     try:
         for part in rows:

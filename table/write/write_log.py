@@ -1,6 +1,7 @@
-"""Changes of one file group -> log files of its newest slice, and their write stats (HoodieAppendHandle).
+"""Writes changes of one file group to log files of its newest file slice (HoodieAppendHandle).
 
-A commit writes log files of its own, and appends to none. So what a failed commit left is undone by deleting its files.
+A commit writes its own log files, and appends to no existing file. So a rollback undoes a failed commit by deleting its
+files.
 """
 
 from collections.abc import Iterator
@@ -36,11 +37,11 @@ class LogChanges:
 
     Attributes:
         partition_path: "" in a non-partitioned table.
-        file_id: the file group.
-        slot: where its log files go on.
-        incoming: table columns and ``_hoodie_record_key``.
-        removes: which of them remove their key whatever the order.
-        are_new: whether nobody has looked whether the table has their keys: they count as inserted.
+        file_id: id of the file group.
+        slot: the file slice that the log files are added to.
+        incoming: the records (table columns and ``_hoodie_record_key``).
+        removes: for each record, whether it removes its key regardless of ordering values.
+        are_new: whether the records count as inserted, because no index lookup was made for their keys.
     """
 
     partition_path: str
@@ -54,18 +55,17 @@ class LogChanges:
 def write_log(
     context: WriteContext, attempt: Attempt, changes: LogChanges
 ) -> Iterator[tuple[WriteStat, BaseFileSummary]]:
-    """Writes the log files of one file group; several where blocks exceed the size of one.
+    """Writes the log files of one file group: several if the blocks exceed the size of one file.
 
     Args:
-        context: the commit's.
-        attempt: who writes.
-        changes: what is written.
+        attempt: the attempt that writes the files.
+        changes: the records to write.
 
     Yields:
-        The stat of each file, and how it was written, once it is whole.
+        The write stat of each finished file, and the report of how it was written.
 
     Raises:
-        StorageError: the store fails, or the instant was ended.
+        StorageError: the store fails, or the instant has ended.
     """
     log: _LogFile | None = None
     version, has_deletes = changes.slot.version, bool(_deletes_of(context, changes).any())
@@ -94,7 +94,7 @@ def write_log(
 
 
 def _blocks(context: WriteContext, attempt: Attempt, changes: LogChanges) -> Iterator[tuple[LogBlock, int]]:
-    """Data blocks, then the block of deletes, each with the number of its records."""
+    """The data blocks, then the delete block, each with its number of records."""
     incoming = changes.incoming
     deletes = _deletes_of(context, changes)
     rows = incoming.filter(pa.array(~deletes)) if deletes.any() else incoming
@@ -127,7 +127,7 @@ def _deletes_of(context: WriteContext, changes: LogChanges) -> Flags:
 
 
 def _order_of(gone: pa.Table, removes: Flags, context: WriteContext) -> pa.Array:
-    """Ordering values of deletes; null where a delete takes part in no order."""
+    """The ordering values of deletes; null for a delete that removes its key regardless of order."""
     rules = context.merge
     if rules.ordering_field is None or rules.deletes_all or rules.ordering_field not in gone.column_names:
         return pa.nulls(len(gone))
@@ -158,7 +158,7 @@ class _LogFile:
         self.path = join(self.changes.partition_path, self.name)
         slot, instant_time = self.changes.slot, self.context.instant_time
         if slot.base_instant_time != instant_time and self.context.storage.exists(self.path):
-            # its name does not hold the commit's instant, as that of a base file does
+            # unlike a base file's name, the name of a log file does not hold the commit's instant
             raise StorageError(f"the log file {self.path} is there already: run the batch again")
         self._stage = announce(self.context, MarkerName(self.path, slot.marker))
         self._sink = self.context.storage.open_output(self.path, self._stage)
@@ -206,6 +206,6 @@ class _LogFile:
         )
 
     def abandon(self) -> None:
-        """Closes the open file after a failure. The rollback finds it by its marker."""
+        """Closes the open file after a failure. The rollback finds the file by its marker."""
         with suppress(OSError, StorageError):
             discard(self.context.storage, self.path, self._stage, self._sink)

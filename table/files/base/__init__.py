@@ -1,1 +1,1 @@
-"""Base files as Hudi wants them."""
+"""Reads and writes base files in Hudi's form."""

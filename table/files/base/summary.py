@@ -68,13 +68,13 @@ class Carrying:
 
 
 class Announced(Protocol):
-    """The commit's side of one file: it is announced, checked and flushed through this interface."""
+    """The interface by which a commit announces, checks and flushes one file."""
 
     def announce(self) -> Stage:
-        """Announces the file before it is opened. Returns where the file waits."""
+        """Announces the file before it is opened. Returns the place where the file waits."""
 
     def check_not_ended(self) -> None:
         """Raises if the instant has ended: the file is no longer wanted then."""
 
     def flush(self, size_bytes: int) -> None:
-        """Has the published file, of that size, flushed to the disk before the task reports it."""
+        """Begins to flush the published file, of this size; the flush is complete before the task reports the file."""

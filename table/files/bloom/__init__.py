@@ -1,1 +1,1 @@
-"""Bloom filters and the hashes of keys."""
+"""Bloom filters, and the hashes of record keys."""

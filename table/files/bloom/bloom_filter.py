@@ -24,9 +24,9 @@ from table.options.groups import BaseFileSettings
 
 SIMPLE, DYNAMIC_V0 = "SIMPLE", "DYNAMIC_V0"
 
-_SPARSE = 32  # filter bits for each bit to be set, from which on setting single bits is cheaper than touching all
+_SPARSE = 32  # from this number of filter bits per bit to set, setting single bits is cheaper than touching all
 _FEW_KEYS = 256
-_SAMPLE_BYTES = 32 * 1024  # this sample tells the share of set bits within tenths of a percent: hashes spread evenly
+_SAMPLE_BYTES = 32 * 1024  # shows the share of set bits within tenths of a percent, as hashes spread evenly
 HEADER_BYTES = 13
 _MAX_BITS = 2**31 - 1
 DEFAULT_ENTRIES = 60_000  # hoodie.index.bloom.num_entries
@@ -131,7 +131,7 @@ class BloomFilter:
         return SIMPLE
 
     def encode(self) -> str:
-        """Base64 as it stands in the footer's ``org.apache.hudi.bloomfilter``."""
+        """The filter as base64 text for the footer's ``org.apache.hudi.bloomfilter``."""
         return str(base64.b64encode(_encode_row(self)), "ascii")
 
 
@@ -216,7 +216,7 @@ class DynamicBloomFilter:
         return DYNAMIC_V0
 
     def encode(self) -> str:
-        """Base64 as it stands in the footer."""
+        """The filter as base64 text for the footer."""
         header = _encode_header(self.hashes, self.bits)
         counts = b"".join(number.to_bytes(4, "big") for number in (self.row_keys, self.held, len(self.rows)))
         return base64.b64encode(header + counts + b"".join(map(_encode_row, self.rows))).decode("ascii")

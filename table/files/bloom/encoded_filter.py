@@ -58,7 +58,7 @@ class EncodedFilter(BloomFilter):
         return np.frombuffer(base64.b64decode(digits.data), np.uint8)[HEADER_BYTES : HEADER_BYTES + count]
 
     def encode(self) -> str:
-        """Base64 as it stands in the footer's ``org.apache.hudi.bloomfilter``."""
+        """The filter as base64 text for the footer's ``org.apache.hudi.bloomfilter``."""
         return str(self.bitmap.data, "ascii")
 
 
@@ -74,7 +74,7 @@ def view_filter(text: bytes | memoryview) -> EncodedFilter:
     """A SIMPLE filter over its base64 text. The caller has made sure that the text is base64.
 
     Raises:
-        CorruptFileError: when header and length are not those of a filter.
+        CorruptFileError: when header and length do not belong to a filter.
     """
     hashes, bits = decode_header(base64.b64decode(text[:_HEADER_DIGITS]), 0)
     wanted = -(-(HEADER_BYTES + -(-bits // 8)) // 3) * 4

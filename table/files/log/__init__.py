@@ -1,1 +1,1 @@
-"""Log files."""
+"""Reads and writes log files."""

@@ -1,7 +1,7 @@
 """Avro records decoded a field at a time for all records together: a cursor per record in one numpy array.
 
-Records of one schema lie at known places of some bytes. Each field is read for all of them in a few numpy operations,
-and moves their cursors on. Lengths and counts are checked against the end of their record before they are used:
+The records have one schema and known places in a byte array. A few numpy operations read each field of all records, and
+advance their cursors. Lengths and counts are checked against the end of their record before they are used:
 damaged bytes cannot make the decoder allocate more memory than the bytes themselves have.
 """
 
@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from table.files.log.avro_cursors import Bytes, Cursors, Flags, Longs, gathered
 from table.schema.avro_schema import arrow_type_of, relaxed_type
 
-MOST_ITEMS = 512  # items of a list or map: each costs some numpy operations, however few records have it
-# a type may have one of these for its name, too: Hudi's decimals are fixed types of the name "fixed"
+MOST_ITEMS = 512  # items of a list or map: each item costs some numpy operations, however few records have it
+# a type may also be named like one of these: Hudi's decimals are fixed types with the name "fixed"
 _KINDS = frozenset(
     ["boolean", "int", "long", "float", "double", "bytes", "string", "record", "array", "map", "enum", "fixed"]
 )

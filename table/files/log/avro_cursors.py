@@ -1,4 +1,4 @@
-"""Where each of many Avro records is read next: numbers, lengths and bytes of all of them together (pure).
+"""Cursors into many Avro records: read numbers, lengths and bytes of all records together (pure).
 
 Lengths are checked against the end of their record before they are used: damaged bytes cannot make the decoder
 allocate more memory than the bytes themselves have.
@@ -18,11 +18,11 @@ Flags = npt.NDArray[np.bool_]
 
 
 class Cursors:
-    """Where each record is read next, and where it ends.
+    """The next byte to read in each record, and the end of each record.
 
     Args:
         data: all bytes, with padding behind them (`padded`).
-        at: for each record its next byte; moved on as fields are read.
+        at: for each record its next byte; reading a field advances it.
         ends: for each record the byte behind its last one.
     """
 

@@ -34,7 +34,7 @@ _HEAD_BYTES = 1 << 16  # bytes that are read at each end of a block whose conten
 
 
 class BlockType(IntEnum):
-    """What a block holds (HoodieLogBlockType)."""
+    """The type of a block's content (HoodieLogBlockType)."""
 
     COMMAND = 0
     DELETE = 1
@@ -46,7 +46,7 @@ class BlockType(IntEnum):
 
 
 class Header(IntEnum):
-    """Ordinals of the header map (HeaderMetadataType). The last two are of table version 8."""
+    """Ordinals of the header map (HeaderMetadataType). The last two belong to table version 8."""
 
     INSTANT_TIME = 0
     TARGET_INSTANT_TIME = 1
@@ -60,7 +60,7 @@ class Header(IntEnum):
 
 
 class Verdict(Enum):
-    """What a scan finds at a place of a log file.
+    """The finding of a scan at a place of a log file.
 
     WHOLE: a block. DAMAGED: bytes that are no block; the file goes on or ends behind them.
     CUT_OFF: the file ends within a block, as after a writer that died.
@@ -76,7 +76,7 @@ class LogBlock:
     """One block.
 
     Attributes:
-        type: what it holds.
+        type: type of the content.
         header: text by `Header` ordinal; ordinals of newer writers are kept.
         content: bytes of that type. A block that was read has a view, because its content may be large.
         footer: a map as the header; writers leave it empty.
@@ -93,7 +93,7 @@ class ScannedBlock:
     """One place of a log file.
 
     Attributes:
-        verdict: what the scan found.
+        verdict: the finding of the scan.
         start: first byte, counted from the start of the file.
         end: the byte after the last one, at which the scan goes on.
         block: the block, if it is whole.

@@ -1,4 +1,4 @@
-"""Which instants wrote a log file's blocks: a file of one instant is deleted with it, a file of several must stay."""
+"""Finds the instants that wrote a log file's blocks: a rollback may delete only a file of a single instant."""
 
 from dataclasses import dataclass
 

@@ -1,1 +1,1 @@
-"""Parquet below pyarrow: footers, row groups, copies."""
+"""Parquet operations that pyarrow does not have: footers, row groups, copies."""

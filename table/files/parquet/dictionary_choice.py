@@ -1,7 +1,7 @@
-"""Which columns get a dictionary: those whose values repeat (pure).
+"""Chooses the columns that get a dictionary: columns whose values repeat (pure).
 
 Arrow builds a dictionary for every column that it is told to, and gives it up only when the dictionary has outgrown
-a page. Until then Arrow hashes each value. If few values repeat, the file holds the values and their indices as well.
+a page. Before that, Arrow hashes each value. If few values repeat, the file holds the values and their indices as well.
 Parquet's Java writer decides after its first page (FallbackValuesWriter); this module takes a sample before anything
 is encoded.
 """
@@ -21,9 +21,9 @@ _GOLDEN = (5**0.5 - 1) / 2
 _ENOUGH = 10_000  # fewer values are not sampled
 _WORTH = 0.6  # a dictionary pays if it takes less than this share of the plain values, which compress better
 _HALVINGS = 40
-TOLD_ROWS = 16_384  # rows of a row group, from which on this project and not Arrow makes a dictionary's statistics
-_CHEAP_VALUES = 1000  # values of a dictionary that is kept however few rows there are
-_CHEAP_SHARE = 2  # rows for each value that a larger dictionary must have to be kept
+TOLD_ROWS = 16_384  # from this many rows in a row group, this project and not Arrow makes a dictionary's statistics
+_CHEAP_VALUES = 1000  # a dictionary of at most so many values is kept however few rows there are
+_CHEAP_SHARE = 2  # a larger dictionary is kept only with so many rows for each value
 
 
 def columns_with_dictionary(rows: pa.Table, parts: int = 1) -> list[str]:
@@ -74,7 +74,7 @@ def _sampled(column: pa.ChunkedArray, spread: pa.Array) -> pa.Array:
 
 
 def _spread(count: int) -> pa.Array:
-    """Positions of short runs of rows from all over, at uneven distances so that no period in the data misleads."""
+    """Positions of short runs of rows across the column, at uneven distances because the data may be periodic."""
     if count <= _SAMPLE:
         return pa.array(np.arange(count))
     places = np.arange(_SAMPLE // _TOGETHER)

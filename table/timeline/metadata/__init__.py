@@ -1,1 +1,1 @@
-"""What instants hold: one module for each record."""
+"""The contents of instant files: one module for each record."""

@@ -8,26 +8,26 @@ _MAGIC = b"Obj\x01"
 
 
 def encode_avro_commit(metadata: CommitMetadata, *, replaces: bool = False) -> bytes:
-    """A commit file's content.
+    """Encodes the content of a commit file.
 
     Args:
-        metadata: what the commit did, or what a pending one says of itself.
-        replaces: of a completed replace commit, which has a record of its own (HoodieReplaceCommitMetadata).
+        metadata: of the completed or pending commit.
+        replaces: whether it is a completed replace commit, which has its own record (HoodieReplaceCommitMetadata).
     """
     return encode_record("replace_commit" if replaces else "commit", document_of(metadata, names_replaced=replaces))
 
 
 def decode_avro_commit(data: bytes, name: str = "commit") -> CommitMetadata:
-    """A commit file's content; an empty one means "nothing is known".
+    """Decodes the content of a commit file; empty content means "nothing is known".
 
-    A file that was moved here from layout 1 as it was holds JSON.
+    A file that was moved here unchanged from layout 1 holds JSON.
 
     Args:
         data: the file's bytes.
-        name: for the error.
+        name: file name, for the error.
 
     Raises:
-        CorruptFileError: it is neither an Avro file with a commit nor the JSON of one.
+        CorruptFileError: the content is neither an Avro file with a commit nor the JSON of a commit.
     """
     if not data.startswith(_MAGIC):
         return decode_commit(data, name)

@@ -39,9 +39,9 @@ def decode_record(name: str, data: bytes, file: str = "") -> dict[str, Any]:
     """The one record of a container file.
 
     Args:
-        name: what it holds (``clean_plan``), for the error.
+        name: name of the record (``clean_plan``), for the error.
         data: the file's bytes.
-        file: its name, for the error.
+        file: name of the file, for the error.
 
     Raises:
         CorruptFileError: when it is no Avro file, or holds no record.
@@ -49,20 +49,20 @@ def decode_record(name: str, data: bytes, file: str = "") -> dict[str, Any]:
     try:
         record: Any = next(iter(fastavro.reader(io.BytesIO(data))))
         return dict(record)
-    except Exception as error:  # the file brings its schema along, and a damaged one fails in any way
+    except Exception as error:  # the file contains its schema, and a damaged one can raise any error
         raise CorruptFileError(f"{file or 'it'} is not an Avro file with a {name}: {error!r}") from error
 
 
 @contextmanager
 def read_as(name: str, file: str) -> Iterator[None]:
-    """Reads the fields of a record. One that is not there, or of another type, says that the file is damaged.
+    """Reads the fields of a record. A field that is missing or has another type means that the file is damaged.
 
     Args:
-        name: what the file holds, for the error.
-        file: its name, for the error.
+        name: name of the record, for the error.
+        file: name of the file, for the error.
 
     Raises:
-        CorruptFileError: instead of what a missing or wrong field raises.
+        CorruptFileError: in place of the error that a missing or wrong field raises.
     """
     try:
         yield

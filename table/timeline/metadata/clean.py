@@ -17,14 +17,14 @@ class CleanPlan:
     """What a clean deletes.
 
     Attributes:
-        policy: its name.
+        policy: name of the cleaning policy.
         earliest: (time, action) of the earliest commit that keeps its files, or None.
-        last_commit: newest completed commit when it was planned, or "".
+        last_commit: newest completed commit when the clean was planned, or "".
         files: partition path -> absolute paths.
-        partitions: partition paths whose folders go, too.
-        savepoints: savepointed commits it respected.
-        left: partition paths in which files stay that are too young to go: the next clean looks at them again.
-        emptied: partition paths in which nothing is left; a writer removes their folders between two batches.
+        partitions: partition paths whose folders are deleted, too.
+        savepoints: savepointed commits whose files it keeps.
+        left: partition paths with files that are still too young to delete; the next clean looks at them again.
+        emptied: partition paths without remaining files; a writer removes their folders between two batches.
     """
 
     policy: str
@@ -38,7 +38,7 @@ class CleanPlan:
 
     @property
     def file_count(self) -> int:
-        """Files it deletes."""
+        """Number of files that it deletes."""
         return sum(map(len, self.files.values()))
 
 
@@ -47,10 +47,9 @@ class CleanMetadata:
     """What a clean did.
 
     Attributes:
-        start_time: its instant.
-        duration_ms: how long it took.
-        plan: what it carried out.
-        deleted: partition path -> names of the files that do not exist any more.
+        start_time: instant time of the clean.
+        plan: the plan that it carried out.
+        deleted: partition path -> names of the files that no longer exist.
         failed: partition path -> names of files that could not be deleted.
     """
 
@@ -109,7 +108,7 @@ def decode_clean_plan(data: bytes, file: str = "") -> CleanPlan:
 
     Args:
         data: the file's bytes.
-        file: its name, for the error.
+        file: name of the file, for the error.
 
     Raises:
         CorruptFileError: when it is damaged.
@@ -146,7 +145,7 @@ def encode_clean_metadata(metadata: CleanMetadata) -> bytes:
             "deletePathPatterns": [*metadata.deleted.get(path, ()), *metadata.failed.get(path, ())],
             "successDeleteFiles": list(metadata.deleted.get(path, ())),
             "failedDeleteFiles": list(metadata.failed.get(path, ())),
-            "isPartitionDeleted": False,  # the folder is a writer's to remove, between two batches
+            "isPartitionDeleted": False,  # a writer removes the folder, between two batches
         }
         for path in sorted({*plan.files, *plan.partitions})
     }
@@ -171,7 +170,7 @@ def decode_clean_metadata(data: bytes, file: str = "") -> CleanMetadata:
 
     Args:
         data: the file's bytes.
-        file: its name, for the error.
+        file: name of the file, for the error.
 
     Raises:
         CorruptFileError: when it is damaged.

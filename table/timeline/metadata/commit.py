@@ -1,8 +1,8 @@
-"""WriteStat and CommitMetadata <-> what ``.commit`` files hold (pure; HoodieCommitMetadata, HoodieWriteStat).
+"""WriteStat and CommitMetadata <-> the contents of ``.commit`` files (pure; HoodieCommitMetadata, HoodieWriteStat).
 
-Timeline layout 1 holds it as JSON. Layout 2 holds it as Avro, with the same names (`avro_commit`).
+In timeline layout 1 they are JSON. In layout 2 they are Avro with the same names (`avro_commit`).
 
-Fields that we do not know survive a round trip, so a commit of a newer Hudi stays what it was.
+Unknown fields survive a round trip, so a commit of a newer Hudi stays unchanged.
 """
 
 import json
@@ -18,16 +18,16 @@ UNKNOWN = "UNKNOWN"
 
 @dataclass(frozen=True, slots=True)
 class WriteStat:
-    """One file that a commit wrote. Field by field HoodieWriteStat, in our spelling.
+    """One file that a commit wrote: the fields of HoodieWriteStat in our spelling.
 
     Attributes:
         file_id: file group, with its ``-0``.
         path: relative to the table.
-        partition_path: as the key of the map.
+        partition_path: the same as the key of the stat's entry in ``partitionToWriteStats``.
         prev_commit: instant of the base file it replaces, or the word ``null``.
         prev_base_file: name of that file, or None.
-        num_writes: rows in the new file, carried over ones included.
-        num_inserts: rows new to the table.
+        num_writes: rows in the new file, including rows carried over.
+        num_inserts: rows that are new to the table.
         num_update_writes: rows that replaced others.
         num_deletes: rows that were deleted.
         file_size_bytes: size of the new file.
@@ -133,7 +133,7 @@ class CommitMetadata:
         operation: ``INSERT``, ``UPSERT``, ``BULK_INSERT`` … (WriteOperationType).
         extra: ``extraMetadata``: the schema, the checkpoint of a stream.
         replaced: partition path to file ids that a replace commit replaces.
-        compacted: true in what a compaction wrote.
+        compacted: whether a compaction wrote the files.
     """
 
     stats: tuple[WriteStat, ...] = ()
@@ -144,7 +144,7 @@ class CommitMetadata:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is known of it: its file has no content."""
+        """Whether nothing is known of the commit, because its file is empty."""
         return self.operation == UNKNOWN and not (self.stats or self.replaced)
 
     @property
@@ -155,11 +155,10 @@ class CommitMetadata:
 
 
 def document_of(metadata: CommitMetadata, *, names_replaced: bool) -> dict[str, Any]:
-    """The fields of a commit in Hudi's spelling, whatever they are encoded in.
+    """The fields of a commit in Hudi's spelling, for either encoding.
 
     Args:
-        metadata: what the commit did.
-        names_replaced: whether the file groups that it replaced are a field.
+        names_replaced: whether the replaced file groups are a field.
     """
     by_path: dict[str, list[dict[str, Any]]] = {}
     for stat in metadata.stats:
@@ -178,17 +177,17 @@ def document_of(metadata: CommitMetadata, *, names_replaced: bool) -> dict[str, 
 def encode_commit(metadata: CommitMetadata) -> bytes:
     """JSON of a completed (or inflight) commit."""
     document = document_of(metadata, names_replaced=bool(metadata.replaced))
-    # Python's encoder that indents takes ten times as long: of thousands of files nobody reads the text
+    # Python's indenting encoder takes ten times as long, and no person reads a commit of thousands of files
     indent = 1 if len(metadata.stats) <= _READABLE_STATS else None
     return json.dumps(document, ensure_ascii=False, indent=indent).encode()
 
 
 def decode_commit(data: bytes, name: str = "commit") -> CommitMetadata:
-    """A commit file's content; an empty one means "nothing is known" (CommitMetadataSerDeV1).
+    """Decodes the content of a commit file; empty content means "nothing is known" (CommitMetadataSerDeV1).
 
     Args:
         data: the file's bytes.
-        name: for the error.
+        name: file name, for the error.
 
     Raises:
         CorruptFileError: when it is not JSON of that form.
@@ -202,7 +201,7 @@ def decode_commit(data: bytes, name: str = "commit") -> CommitMetadata:
 
 
 def commit_of(document: Mapping[str, Any]) -> CommitMetadata:
-    """A commit of its fields in Hudi's spelling, whatever they were encoded in.
+    """A commit from its fields in Hudi's spelling, for either encoding.
 
     Raises:
         TypeError, ValueError, AttributeError: for a field of another type than Hudi writes.

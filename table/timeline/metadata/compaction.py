@@ -14,15 +14,15 @@ _VERSION = 2  # files are named without their folders
 
 @dataclass(frozen=True, slots=True)
 class CompactionOperation:
-    """One slice that a compaction makes a base file of (HoodieCompactionOperation).
+    """One slice that a compaction merges into a base file (HoodieCompactionOperation).
 
     Attributes:
         partition_path: "" in a non-partitioned table.
         file_id: file group.
-        base_instant_time: of the slice.
-        base_file: its name; None where there are log files alone.
+        base_instant_time: base instant of the slice.
+        base_file: name of the base file; None where the slice has only log files.
         log_files: names, oldest first.
-        metrics: what the choice was made by.
+        metrics: the numbers by which the planner chose the slice.
     """
 
     partition_path: str
@@ -38,8 +38,8 @@ class CompactionPlan:
     """What a compaction does (HoodieCompactionPlan).
 
     Attributes:
-        operations: a slice each.
-        is_provisional: whether it counts only once its planner has kept it (`table.transaction.provisional`).
+        operations: one for each slice.
+        is_provisional: whether the plan counts only after its planner has kept it (`table.transaction.provisional`).
         is_ours: whether hudistream planned it, and no other engine.
     """
 
@@ -81,10 +81,10 @@ def decode_compaction_plan(data: bytes, name: str = "") -> CompactionPlan:
 
     Args:
         data: the file's bytes.
-        name: of the file, for the error.
+        name: file name, for the error.
 
     Raises:
-        CorruptFileError: it is no such plan.
+        CorruptFileError: the bytes are not a compaction plan.
     """
     record = decode_record("compaction_plan", data, name)
     extra = record.get("extraMetadata") or {}

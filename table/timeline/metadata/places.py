@@ -1,7 +1,7 @@
 """Partition paths and file names that a record holds, checked before they are joined to the table's address (pure).
 
-Records are written by other engines, too, and by people who edit them. A place outside of the table, or among the files
-of ``.hoodie``, says that the record is damaged.
+Other engines write records, too, and people edit them. A path outside of the table, or below ``.hoodie``, means that
+the record is damaged.
 """
 
 from typing import Any
@@ -10,14 +10,14 @@ from table.storage.interface import METAFOLDER
 
 
 def partition_of(value: Any) -> str:
-    """A partition path as it stands.
+    """Checks a partition path, and returns it unchanged.
 
     Args:
-        value: of the record; "" in a table without partitions.
+        value: from the record; "" in a table without partitions.
 
     Raises:
         TypeError: it is no text.
-        ValueError: it does not lie in the table, or lies below ``.hoodie``.
+        ValueError: it lies outside of the table, or below ``.hoodie``.
     """
     if not isinstance(value, str):
         raise TypeError(f"{value!r} in the place of a partition path")
@@ -27,10 +27,10 @@ def partition_of(value: Any) -> str:
 
 
 def name_of(value: Any) -> str:
-    """A file name, or a file id, as it stands.
+    """Checks a file name or a file id, and returns it unchanged.
 
     Args:
-        value: of the record.
+        value: from the record.
 
     Raises:
         TypeError: it is no text.

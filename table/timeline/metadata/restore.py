@@ -36,7 +36,7 @@ def decode_restore_plan(data: bytes, file: str = "") -> RestorePlan:
 
     Args:
         data: the file's bytes.
-        file: its name, for the error.
+        file: name of the file, for the error.
 
     Raises:
         CorruptFileError: when it is damaged.
@@ -56,8 +56,7 @@ def encode_restore_metadata(
 
     Args:
         start_time: instant of the restore.
-        duration_ms: how long it took.
-        plan: what was undone.
+        plan: the commits that were undone.
         rollbacks: time of an undone commit -> record of its rollback (HoodieRollbackMetadata).
     """
     return encode_record(

@@ -1,4 +1,4 @@
-"""What a rollback is to do and what it did <-> Avro (HoodieRollbackPlan, HoodieRollbackMetadata; pure)."""
+"""Plans and outcomes of rollbacks <-> Avro (HoodieRollbackPlan, HoodieRollbackMetadata; pure)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,9 +15,8 @@ class RollbackRequest:
     """What a rollback deletes in one partition (HoodieRollbackRequest).
 
     Attributes:
-        partition_path: the partition.
         file_id: file group, or "" where it does not matter.
-        latest_base_instant: instant of the slice.
+        latest_base_instant: base instant of the slice.
         files: absolute paths of files to delete.
     """
 
@@ -29,7 +28,7 @@ class RollbackRequest:
 
 @dataclass(frozen=True, slots=True)
 class RollbackPlan:
-    """What is to be undone (HoodieRollbackPlan).
+    """The instant that a rollback undoes, and the files that it deletes (HoodieRollbackPlan).
 
     Attributes:
         instant_time: the failed instant.
@@ -44,13 +43,12 @@ class RollbackPlan:
 
 @dataclass(frozen=True, slots=True)
 class RollbackMetadata:
-    """What was undone (HoodieRollbackMetadata).
+    """What a rollback did (HoodieRollbackMetadata).
 
     Attributes:
         start_time: instant of the rollback.
-        duration_ms: how long it took.
         instant_time: the instant that was undone.
-        action: its action.
+        action: action of the undone instant.
         deleted: partition path to absolute paths of deleted files, and of files that did not exist.
     """
 
@@ -88,10 +86,10 @@ def decode_rollback_plan(data: bytes, file: str = "") -> RollbackPlan:
 
     Args:
         data: the file's bytes.
-        file: its name, for the error.
+        file: name of the file, for the error.
 
     Raises:
-        CorruptFileError: when it is none, or it names log blocks, which only merge-on-read tables have.
+        CorruptFileError: when it is no plan, or names log blocks, which only merge-on-read tables have.
     """
     record = decode_record("rollback_plan", data, file)
     with read_as("rollback_plan", file):
@@ -103,11 +101,11 @@ def decode_rollback_plan(data: bytes, file: str = "") -> RollbackPlan:
 
 
 def decode_named_files(data: bytes, file: str = "") -> tuple[str, tuple[str, ...]]:
-    """The instant that a plan undoes, and the files that it deletes; Hudi's plans name log blocks besides.
+    """The instant that a plan undoes, and the files that it deletes. Hudi's plans may also name log blocks.
 
     Args:
         data: the file's bytes.
-        file: its name, for the error.
+        file: name of the file, for the error.
 
     Raises:
         CorruptFileError: when it is no plan.
@@ -164,7 +162,7 @@ def decode_rollback_metadata(data: bytes, file: str = "") -> RollbackMetadata:
 
     Args:
         data: the file's bytes.
-        file: its name, for the error.
+        file: name of the file, for the error.
 
     Raises:
         CorruptFileError: when it is damaged.

@@ -12,9 +12,9 @@ class SavepointMetadata:
     """What a savepoint holds.
 
     Attributes:
-        user: who made it.
-        made_ms: when.
-        comment: why.
+        user: name of the user who made the savepoint.
+        made_ms: when it was made, in milliseconds since the epoch.
+        comment: why it was made.
         files: partition path -> names of the files that must stay.
     """
 
@@ -46,7 +46,7 @@ def decode_savepoint(data: bytes, file: str = "") -> SavepointMetadata:
 
     Args:
         data: the file's bytes.
-        file: its name, for the error.
+        file: name of the file, for the error.
 
     Raises:
         CorruptFileError: when it is damaged.

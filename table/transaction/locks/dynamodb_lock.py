@@ -24,12 +24,12 @@ class DynamodbLock(PatientLock):
     """The lock of one table in DynamoDB. Its lease is as long as one attempt waits, as with Hudi.
 
     Args:
-        key: of its row.
+        key: key of the lock's row.
         settings: lock table, region, and how long to wait.
-        open_table: begins to talk to DynamoDB.
+        open_table: opens the lock table.
 
     Attributes:
-        owner: this lock object's identity.
+        owner: identity of this lock object.
 
     Raises:
         InvalidConfigError: boto3 is not installed.
@@ -48,12 +48,12 @@ class DynamodbLock(PatientLock):
 
     @property
     def is_shared_between_processes(self) -> bool:
-        """It is."""
+        """True: the lock excludes writers of other processes."""
         return True
 
     @property
     def table(self) -> LockTable:
-        """The lock table; opened when it is needed first."""
+        """The lock table, opened at its first use."""
         with self._mutex:
             if self._table is None:
                 self._table = self._open_table(self.settings, self._key)
@@ -77,7 +77,7 @@ class DynamodbLock(PatientLock):
                         return grip
                 elif row is not None:
                     if watched is None:
-                        deadline.extend(row.lease_ms)  # a lock cannot be taken from its holder sooner
+                        deadline.extend(row.lease_ms)  # the lock cannot be taken from its holder earlier
                     watched = watch(watched, row, now_s)
             except StorageError as error:
                 failure = error
@@ -87,7 +87,7 @@ class DynamodbLock(PatientLock):
                 return None
 
     def describe(self) -> LockState | None:
-        """The writer that holds it or held it last."""
+        """The writer that holds the lock or held it last."""
         row = self.table.read()
         return None if row is None else self._state(row)
 
@@ -100,7 +100,7 @@ class DynamodbLock(PatientLock):
         return LockState(LockProvider.DYNAMODB, self.place, not row.is_released, f"owner {row.owner}", None, None, note)
 
     def break_lock(self) -> LockState | None:
-        """Says in the holder's row that it is free, as its owner would."""
+        """Marks the holder's row as released, as its owner would."""
         row = self.table.read()
         if row is None or row.is_released:
             return None
@@ -114,7 +114,7 @@ class DynamodbGrip(RenewedGrip):
 
     Args:
         lock: the lock that is held.
-        seen: the row that it is taken from; None where there is none.
+        seen: the row that the new row replaces; None if there is none.
     """
 
     def __init__(self, lock: DynamodbLock, seen: LockRow | None) -> None:
@@ -142,7 +142,7 @@ class DynamodbGrip(RenewedGrip):
         return self._table.release(self._row) or (self._find_own() and self._table.release(self._row))
 
     def _find_own(self) -> bool:
-        """Whether the table holds a write of ours whose answer was lost. If so, goes on from that row."""
+        """Whether the table holds a write of this grip whose answer was lost. If so, continues from that row."""
         found = self._table.read()
         if found is None or found.owner != self._new.owner or found.is_released:
             return False

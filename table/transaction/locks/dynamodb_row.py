@@ -30,9 +30,9 @@ class LockRow:
 
     Attributes:
         owner: identity of one lock object in one process.
-        lease_ms: how long it lasts after a renewal, in milliseconds.
-        number: differs with each taking and renewal.
-        is_released: whether its owner let go of it.
+        lease_ms: milliseconds that the lock lasts after a renewal.
+        number: version number, which each taking and each renewal changes.
+        is_released: whether the owner has released the lock.
     """
 
     owner: str
@@ -47,10 +47,10 @@ class LockRow:
 
 
 def decode_row(item: Mapping[str, Any]) -> LockRow:
-    """The inverse of `LockRow.encode`; other attributes are passed over.
+    """The inverse of `LockRow.encode`; other attributes are ignored.
 
     Raises:
-        StorageError: it is not the row of a lock.
+        StorageError: the item is not the row of a lock.
     """
     try:
         return LockRow(
@@ -64,11 +64,11 @@ def decode_row(item: Mapping[str, Any]) -> LockRow:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A row of another writer, and since when it is watched.
+    """A row of another writer, and the time since which it is watched.
 
     Attributes:
-        row: as it was seen first with this version number.
-        since_s: when, by a clock that never goes back; after the answer had come.
+        row: the row as first read with this version number.
+        since_s: time of that read, after the answer had arrived, by a clock that never goes back.
     """
 
     row: LockRow
@@ -76,7 +76,7 @@ class Watched:
 
 
 def watch(watched: Watched | None, row: LockRow, now_s: float) -> Watched:
-    """Goes on watching, or begins anew where the holder gave a sign."""
+    """Continues the watch, or begins it anew if the row's version number changed."""
     if watched is not None and watched.row.number == row.number:
         return watched
     return Watched(row, now_s)
@@ -88,8 +88,8 @@ def may_take(row: LockRow | None, me: str, watched: Watched | None, now_s: float
     Args:
         row: the row in the table; None if no writer ever took the lock.
         me: the owner that asks. It may take its own row, which it left behind if DynamoDB's answer was lost.
-        watched: the row that is watched, and since when.
-        now_s: now, by the same clock.
+        watched: the watched row.
+        now_s: the present time, by the same clock.
     """
     if row is None or row.is_released or row.owner == me:
         return True

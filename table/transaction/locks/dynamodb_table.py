@@ -1,4 +1,4 @@
-"""The lock table in DynamoDB: what a lock asks of it, through boto3."""
+"""The requests of a lock to its table in DynamoDB, through boto3."""
 
 import os
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ _TABLE_EXISTS = "ResourceInUseException"
 
 
 def check_boto3() -> None:
-    """Looks whether boto3 is installed.
+    """Checks that boto3 is installed.
 
     Raises:
-        InvalidConfigError: it is not.
+        InvalidConfigError: boto3 is not installed.
     """
     try:
         import boto3  # noqa: F401, PLC0415 an extra
@@ -34,11 +34,11 @@ def check_boto3() -> None:
 
 
 class LockTable:
-    """One row of the lock table. Credentials are those that boto3 finds.
+    """One row of the lock table. boto3 finds the credentials.
 
     Args:
         settings: table, region, address.
-        key: of the row.
+        key: key of the row.
     """
 
     def __init__(self, settings: LockSettings, key: str) -> None:
@@ -54,7 +54,7 @@ class LockTable:
             )
 
     def ensure(self) -> None:
-        """Makes the table unless it exists, and waits until it can be used.
+        """Creates the table unless it exists, and waits until it can be used.
 
         Raises:
             StorageError: DynamoDB gave no answer or refused, or the table cannot be used within the time it is given.
@@ -101,7 +101,7 @@ class LockTable:
                 return  # another writer was faster
 
     def read(self) -> LockRow | None:
-        """The row, as of now; None where there is none.
+        """The present row; None if there is none.
 
         Raises:
             StorageError: DynamoDB gave no answer or refused, or the row is not that of a lock.
@@ -118,7 +118,7 @@ class LockTable:
         return {KEY: {"S": self._key}}
 
     def take(self, row: LockRow, seen: LockRow | None) -> bool:
-        """Puts a row in the place of the row that was seen. Returns False where the table holds another row by now.
+        """Replaces the row that was seen. Returns False if the table now holds another row.
 
         Raises:
             StorageError: as `renew`.
@@ -146,7 +146,7 @@ class LockTable:
         return self._settled("take the lock", put, row)
 
     def renew(self, held: LockRow, number: str) -> bool:
-        """Gives our row another version number. Returns False where it is not ours any more.
+        """Gives our row another version number. Returns False if the row is no longer ours.
 
         Raises:
             StorageError: DynamoDB gave no answer or refused; nothing was written, as far as can be told.
@@ -155,11 +155,11 @@ class LockTable:
         return self._update("SET #lease = :lease, #number = :new", values, held, replace(held, number=number))
 
     def release(self, held: LockRow) -> bool:
-        """Says in our row that it is free. Returns and raises as `renew`."""
+        """Marks our row as released. Returns and raises as `renew`."""
         return self._update("SET #released = :one", {":one": {"S": "1"}}, held, replace(held, is_released=True))
 
     def _update(self, expression: str, values: dict[str, Any], held: LockRow, then: LockRow) -> bool:
-        # the lock client can renew a released row, too; here that fails, so the holder finds out that it was broken
+        # the lock client can also renew a released row; here that fails, so the holder learns that its lock was broken
         condition = (
             "attribute_exists(#key) AND #number = :number AND #owner = :owner AND attribute_not_exists(#released)"
         )
@@ -177,7 +177,7 @@ class LockTable:
         return self._settled("write the lock", update, then)
 
     def _settled(self, verb: str, write: Any, then: LockRow) -> bool:
-        """Writes. If the answer was lost, or a second attempt of the client got it, reading the row settles it."""
+        """Sends a write. If its answer was lost, or came from a retry of the client, reads the row for the outcome."""
         failure: Exception | None = None
         try:
             write()
@@ -195,7 +195,7 @@ class LockTable:
 
 
 def _used(expression: str) -> dict[str, str]:
-    """The names that an expression uses: DynamoDB refuses others."""
+    """The names that an expression uses, because DynamoDB refuses unused ones."""
     return {short: name for short, name in _NAMES.items() if short in expression}
 
 

@@ -1,9 +1,9 @@
 """A lock that is a file, which only one writer can create (FileSystemBasedLockProvider).
 
-Hudi deletes the file without looking which writer made it: when a client closes, and when a writer finds the file
-expired. On a local disk Hudi also looks whether the file exists before it creates it, and these two calls are not
-atomic. So this lock looks at the file again before anything is made final. It deletes no file that is not its own, or
-that another writer may have replaced.
+Hudi deletes the file without checking which writer created it: when a client closes, and when a writer finds the file
+expired. On a local disk Hudi also checks whether the file exists before it creates it, and these two calls are not
+atomic. So this lock reads the file again before a change becomes final. It deletes only its own file, and only if no
+other writer can have replaced it.
 """
 
 import os
@@ -25,7 +25,7 @@ from table.transaction.locks.patience import Deadline, Grip, PatientLock
 from table.transaction.locks.provider import CLOCK_DRIFT_MS, LockState
 from table.version import VERSION
 
-# StorageSchemes: schemes of which Hudi knows that they create a file only if it is absent
+# schemes that Hudi knows to create a file only if it is absent (StorageSchemes)
 _SCHEMES = ("file", "hdfs", "dfs", "hopsfs", "viewfs")
 _NAME = "lock"
 
@@ -46,10 +46,10 @@ class FoundFile:
 
 
 class LockPath:
-    """Where the file ``lock`` is, and what is done with it.
+    """The path of the file ``lock``, and the operations on it.
 
     Args:
-        settings: the folder, if it is not the table's own, and schemes that are known to be fit.
+        settings: the folder of the file, if it is not the table's own, and further suitable schemes.
 
     Raises:
         InvalidConfigError: the folder's scheme is not known to create a file only if it is absent.
@@ -72,10 +72,10 @@ class LockPath:
             )
 
     def create(self, data: bytes) -> bool:
-        """Creates the file unless it is there.
+        """Creates the file unless it exists.
 
         Raises:
-            StorageError: the store fails; whether the file was created could not be found out.
+            StorageError: the store fails; it is not known whether the file was created.
         """
         try:
             return self._storage.create_exclusive(self._path, data)
@@ -86,7 +86,7 @@ class LockPath:
             return found.data == data
 
     def look(self) -> FoundFile | None:
-        """The file; None where there is none.
+        """The file; None if it does not exist.
 
         Raises:
             StorageError: the store fails.
@@ -103,7 +103,7 @@ class LockPath:
         return next((entry for entry in self._storage.list_dir(self._folder) if entry.name == _NAME), None)
 
     def read(self) -> bytes | None:
-        """What it holds; None where there is none.
+        """The content of the file; None if it does not exist.
 
         Raises:
             StorageError: the store fails.
@@ -114,16 +114,16 @@ class LockPath:
             return None
 
     def break_dead(self, data: bytes) -> bool:
-        """Takes away the file of a dead process of this machine. Of several writers that try it, one succeeds.
+        """Removes the file of a dead process of this machine. Of several writers that try it, one succeeds.
 
-        A rename decides which. If two writers looked at the file and then deleted it, both could succeed, and the
-        second would delete the file that the first had made for itself.
+        A rename decides which writer succeeds. If two writers read the file and then deleted it, both could succeed,
+        and the second would delete the file that the first had created for itself.
 
         Args:
-            data: what the file held when its process was found dead.
+            data: content of the file when its process was found dead.
 
         Returns:
-            Whether this writer took it away.
+            Whether this writer removed the file.
 
         Raises:
             StorageError: the store fails.
@@ -140,7 +140,7 @@ class LockPath:
         try:
             with open(taken, "rb") as file:
                 is_dead = file.read() == data
-            if not is_dead:  # another writer was faster, and this is its own file: it is put back
+            if not is_dead:  # another writer was faster, and this is its new file: it is put back
                 with suppress(FileExistsError):
                     os.link(taken, self.place)
         except OSError as error:
@@ -151,7 +151,7 @@ class LockPath:
         return is_dead
 
     def delete(self) -> None:
-        """Deletes the file, whichever writer made it.
+        """Deletes the file, whichever writer created it.
 
         Raises:
             StorageError: the store fails.
@@ -166,10 +166,10 @@ class FilesystemLock(PatientLock):
     """The file-system lock of one table.
 
     Args:
-        settings: where the file is, when it expires, how often to look.
+        settings: folder of the file, its expiry, and how often to try.
 
     Raises:
-        InvalidConfigError: the scheme is not fit for it.
+        InvalidConfigError: the scheme is not suitable for the lock.
     """
 
     def __init__(self, storage: Storage, settings: LockSettings) -> None:
@@ -179,7 +179,7 @@ class FilesystemLock(PatientLock):
 
     @property
     def is_shared_between_processes(self) -> bool:
-        """It is."""
+        """True: the lock excludes writers of other processes."""
         return True
 
     def _take(self, deadline: Deadline) -> Grip | None:  # noqa: ARG002 Hudi looks once per attempt, too
@@ -191,7 +191,7 @@ class FilesystemLock(PatientLock):
         return None
 
     def _break_dead(self) -> bool:
-        """Takes away a file whose process ran on this machine and does not run any more, as a lease is taken over."""
+        """Removes a file whose process ran on this machine and has ended; a lease is taken over by the same rule."""
         data = self.path.read()
         info = decode_lock_info(data) if data is not None else None
         if data is None or info is None or not is_process_dead(info.machine, info.process):
@@ -213,7 +213,7 @@ class FilesystemLock(PatientLock):
         return True
 
     def describe(self) -> LockState | None:
-        """The writer that made the file, when it did, and when the file expires."""
+        """The writer that created the file, the time of creation, and the time of expiry."""
         found = self.path.look()
         return None if found is None else self._state(found)
 
@@ -247,7 +247,7 @@ class FilesystemGrip:
         lock: the lock that is held.
 
     Attributes:
-        content: of the file while it is ours.
+        content: content of the file while it is ours.
     """
 
     def __init__(self, lock: FilesystemLock) -> None:
@@ -266,15 +266,15 @@ class FilesystemGrip:
 
     @property
     def _may_be_replaced(self) -> bool:
-        """Whether other writers may take the file for one that was left behind."""
+        """Whether other writers may count the file as left behind."""
         expiry_ms = self._lock.expiry_ms
         return expiry_ms > 0 and (clock.monotonic_s() - self._began_s) * 1000 >= expiry_ms - CLOCK_DRIFT_MS
 
     def check(self) -> None:
-        """Looks whether the file is still ours.
+        """Checks that the file is still ours.
 
         Raises:
-            CommitConflictError: it is not, or it is older than its expiry.
+            CommitConflictError: the file is not ours, or is older than its expiry.
             StorageError: the store fails.
         """
         if self._may_be_replaced:
@@ -293,7 +293,7 @@ class FilesystemGrip:
         """Deletes the file if it is ours. A file that may have expired is left to the next writer.
 
         Raises:
-            StorageError: it could not be deleted.
+            StorageError: the file could not be deleted.
         """
         if self._may_be_replaced or self._lock.path.read() != self.content:
             log.warning("lock_was_taken_over", lock=self._lock.place)

@@ -28,5 +28,5 @@ def find_locks(storage: Storage, settings: LockSettings) -> list[SharedLock]:
         try:
             found.append(make_lock(storage, replace(settings, provider=provider)))
         except InvalidConfigError:
-            continue  # Hudi keeps no such lock on this store
+            continue  # Hudi does not support this lock on this store
     return found

@@ -36,21 +36,21 @@ class InProcessLock(PatientLock):
 
     @property
     def is_shared_between_processes(self) -> bool:
-        """It is not."""
+        """False: the lock excludes only threads of this process."""
         return False
 
     def _take(self, deadline: Deadline) -> Grip | None:
         return _Inside(self._of_table) if self._of_table.enter(self.place, deadline) else None
 
     def describe(self) -> LockState | None:
-        """Whether a thread of this process holds it, and since when."""
+        """Whether a thread of this process holds the lock, and since when."""
         since_ms = self._of_table.since_ms
         if since_ms is None:
             return None
         return LockState(LockProvider.IN_PROCESS, self.place, True, "a thread of this process", since_ms)
 
     def break_lock(self) -> LockState | None:
-        """It cannot be broken.
+        """Refuses: this lock cannot be broken.
 
         Raises:
             InvalidConfigError: always.

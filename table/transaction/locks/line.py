@@ -1,7 +1,7 @@
-"""The line in which writers stand for a lock in ZooKeeper (pure; Curator's InterProcessMutex).
+"""The queue of writers that wait for a lock in ZooKeeper (pure; Curator's InterProcessMutex).
 
-Each place is a node that ends with its session. ZooKeeper gives it a number: ``_c_<uuid>-lock-0000000007``. The node
-with the smallest number holds the lock.
+Each waiting writer has a node that ends with its session. ZooKeeper numbers the nodes: ``_c_<uuid>-lock-0000000007``.
+The writer of the node with the smallest number holds the lock.
 """
 
 from collections.abc import Iterable
@@ -10,16 +10,16 @@ _LOCK_NAME = "lock-"
 
 
 def name_in_line(uuid: str) -> str:
-    """The name of a new node, to which ZooKeeper adds the number.
+    """The name of a new node in the queue, to which ZooKeeper adds the number.
 
     Args:
-        uuid: lets the writer that made the node recognize it, if ZooKeeper's answer is lost.
+        uuid: random id by which the writer recognizes its node if ZooKeeper's answer is lost.
     """
     return f"_c_{uuid}-{_LOCK_NAME}"
 
 
 def in_order(nodes: Iterable[str]) -> list[str]:
-    """Nodes in the order of the line (StandardLockInternalsDriver.fixForSorting)."""
+    """Nodes in the order of the queue (StandardLockInternalsDriver.fixForSorting)."""
     return sorted(nodes, key=_after_lock_name)
 
 
@@ -28,10 +28,10 @@ def _after_lock_name(node: str) -> str:
 
 
 def who_is_before(nodes: Iterable[str], mine: str) -> str | None:
-    """The node right before mine; None where mine holds the lock.
+    """The node directly before `mine`; None if `mine` holds the lock.
 
     Raises:
-        KeyError: mine is not in the line.
+        KeyError: `mine` is not in the queue.
     """
     line = in_order(nodes)
     if mine not in line:

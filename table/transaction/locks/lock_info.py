@@ -1,7 +1,7 @@
 """The text of the file of a file-system lock (pure; LockInfo).
 
-Hudi 1.0 and 1.2 write an empty file. Ours names the writer that made it, so that no other writer's file is taken for
-it.
+Hudi 1.0 and 1.2 write an empty file. The file of hudistream names its writer, so that it cannot be mistaken for
+another writer's file.
 """
 
 import json
@@ -10,15 +10,15 @@ from dataclasses import asdict, dataclass, fields
 
 @dataclass(frozen=True, slots=True)
 class LockInfo:
-    """The writer that made a lock file.
+    """The writer that created a lock file.
 
     Attributes:
-        lockCreateTime: when, for people, as Hudi's own field of this name.
-        lockThreadName: name of its thread.
-        lockOwner: identity of one lock in one process.
+        lockCreateTime: time of creation, for display, as in Hudi's field of this name.
+        lockThreadName: name of the writer's thread.
+        lockOwner: identity of one lock object in one process.
         process: number of the process.
-        version: of hudistream.
-        machine: where the process runs, as `table.transaction.lease_record.this_machine` tells it; "" where it cannot.
+        version: version of hudistream.
+        machine: machine of the process (`table.transaction.lease_record.this_machine`); "" if not known.
     """
 
     lockCreateTime: str  # noqa: N815 Hudi's name
@@ -34,7 +34,7 @@ class LockInfo:
 
 
 def decode_lock_info(data: bytes) -> LockInfo | None:
-    """The inverse of `LockInfo.encode`; fields of later versions are ignored. None: the file is of another make."""
+    """The inverse of `LockInfo.encode`; fields of later versions are ignored. None: another engine wrote the file."""
     try:
         document = json.loads(data)
         info = LockInfo(**{name.name: document[name.name] for name in fields(LockInfo) if name.name in document})
@@ -44,7 +44,7 @@ def decode_lock_info(data: bytes) -> LockInfo | None:
 
 
 def describe_lock_info(data: bytes) -> str:
-    """The writer that made a lock file, in words."""
+    """The writer that created a lock file, in words."""
     if not data.strip():
         return "a writer of another engine (the file names nobody)"
     info = decode_lock_info(data)
@@ -59,6 +59,6 @@ def is_expired(modified_ms: int, expiry_ms: int, now_ms: int) -> bool:
     Args:
         modified_ms: modification time of the file.
         expiry_ms: age above which it counts as left behind; 0: never.
-        now_ms: now.
+        now_ms: the present time.
     """
     return expiry_ms > 0 and now_ms - modified_ms > expiry_ms

@@ -1,4 +1,4 @@
-"""The lock of a table, as its options say."""
+"""Makes the lock of a table that its options select."""
 
 from table.config.properties import parse_properties
 from table.errors import InvalidConfigError
@@ -19,11 +19,11 @@ def make_lock(storage: Storage, settings: LockSettings, table_name: str = "") ->
     """The lock of a table. It connects to its provider only when it is taken.
 
     Args:
-        settings: the lock's provider, and how long to wait for it. Without a provider it is a lock in this process.
-        table_name: the table's, where a key in ZooKeeper or DynamoDB is to follow from it; "" reads it from the table.
+        settings: the lock's provider, and how long to wait. Without a provider the lock works within this process.
+        table_name: name of the table, from which the key in ZooKeeper or DynamoDB may follow; "": read from the table.
 
     Raises:
-        InvalidConfigError: the provider cannot keep the lock of this table; names the way out.
+        InvalidConfigError: the provider cannot keep the lock of this table; says what to do instead.
         StorageError: the table's name could not be read.
     """
     provider = settings.provider or LockProvider.IN_PROCESS
@@ -55,7 +55,7 @@ def _name_of(storage: Storage, given: str, key: str) -> str:
     """The table's name.
 
     Raises:
-        InvalidConfigError: no name was given, and there is no table yet.
+        InvalidConfigError: no name was given, and the table does not exist yet.
     """
     if given:
         return given
@@ -71,7 +71,7 @@ def _name_of(storage: Storage, given: str, key: str) -> str:
 
 
 def _storage_lock(storage: Storage, settings: LockSettings) -> SharedLock:
-    """On S3, Hudi's lock; on a local disk a lock among writers of hudistream, because Hudi has no client for it.
+    """The storage-based lock: on S3 Hudi's, on a local disk one for hudistream's writers, as Hudi has no client for it.
 
     Raises:
         InvalidConfigError: the store cannot replace a file on the condition that no other writer has replaced it.

@@ -18,7 +18,7 @@ class Grip(HeldLock, Protocol):
     """A lock that was taken and is to be released."""
 
     def release(self) -> None:
-        """Releases the lock. A lock that was lost is no error.
+        """Releases the lock. A lost lock is not an error.
 
         Raises:
             StorageError: it is not known whether other writers can take the lock now.
@@ -37,15 +37,15 @@ class Deadline:
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left; 0 or less: none."""
+        """Seconds until the deadline; 0 or less: it has passed."""
         return self._at_s - clock.monotonic_s()
 
     def extend(self, wait_ms: int) -> None:
-        """Moves the moment so many milliseconds away."""
+        """Moves the deadline `wait_ms` milliseconds further away."""
         self._at_s += wait_ms / 1000
 
     def pause(self, seconds: float) -> bool:
-        """Waits so many seconds, or until the deadline if it is sooner. Returns whether time is left."""
+        """Waits `seconds` seconds, or until the deadline if it is earlier. Returns whether time is left."""
         if self.left_s <= 0:
             return False
         clock.sleep_s(min(seconds, self.left_s))
@@ -53,7 +53,7 @@ class Deadline:
 
 
 class PatientLock(ABC):
-    """The waiting that all locks have in common.
+    """Waits for a lock; the base class of all locks.
 
     Args:
         place: where the lock is kept, for messages.
@@ -66,7 +66,7 @@ class PatientLock(ABC):
 
     @abstractmethod
     def _take(self, deadline: Deadline) -> Grip | None:
-        """One attempt. None: another writer holds the lock. A StorageError is an attempt that failed."""
+        """Tries once to take the lock. None: another writer holds it. A StorageError counts as a failed attempt."""
 
     @abstractmethod
     def describe(self) -> LockState | None:
@@ -91,7 +91,7 @@ class PatientLock(ABC):
             self._gate.leave()
 
     def _pass_gate(self, started_s: float) -> None:
-        """Threads that share this object stand in line here, before the lock itself is asked for."""
+        """Makes threads that share this object wait for each other, before one of them asks for the lock itself."""
         for number in range(self.settings.attempts_more + 1):
             if number:
                 clock.sleep_s(self.settings.pause_ms / 1000)
@@ -162,10 +162,10 @@ class Gate:
         self.since_ms: int | None = None
 
     def enter(self, place: str, deadline: Deadline) -> bool:
-        """Waits until the gate is free. Returns whether this thread is in.
+        """Waits until the gate is free. Returns whether this thread has entered.
 
         Raises:
-            BrokenInvariantError: it is in already.
+            BrokenInvariantError: this thread has entered already.
         """
         me = threads.current_thread()
         while True:

@@ -1,4 +1,4 @@
-"""A lock that lasts for a time after each renewal, while it is held."""
+"""A held lock that expires unless it is renewed."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,12 +16,12 @@ log = get_logger("hudistream.lock")
 
 
 class RenewedGrip(ABC):
-    """A lock that a thread of its own renews. It is trusted for its validity, less the difference of two clocks.
+    """A held lock that its own thread renews. It is trusted for its validity, less the bound of clock drift.
 
     Args:
         place: where the lock is kept, for messages.
         describe: tells the state of the lock, for messages.
-        validity_ms: milliseconds that it lasts after a renewal.
+        validity_ms: milliseconds that the lock lasts after a renewal.
         renewal_s: seconds between two renewals.
     """
 
@@ -37,10 +37,10 @@ class RenewedGrip(ABC):
 
     @abstractmethod
     def _write_renewal(self) -> bool:
-        """Writes a new validity. Returns False where another writer has the lock.
+        """Writes a new validity. Returns False if another writer has the lock.
 
         Raises:
-            StorageError: it could not be written, as far as can be told.
+            StorageError: the validity was not written, as far as is known.
         """
 
     @abstractmethod
@@ -48,11 +48,11 @@ class RenewedGrip(ABC):
         """Writes that the lock is free. Returns and raises as `_write_renewal`."""
 
     def _has_ended(self) -> bool:
-        """Whether the validity that was written last has ended, by a clock that other writers look at."""
+        """Whether the last written validity has ended, by the clock that other writers use."""
         return False
 
     def start(self) -> None:
-        """Renews from now on, in a thread that does nothing else."""
+        """Starts the thread that renews the lock."""
         threads.start_thread(self._keep, "hudistream-lock", daemon=True)
 
     def _keep(self) -> None:
@@ -65,10 +65,10 @@ class RenewedGrip(ABC):
                 log.warning("lock_not_renewed", lock=self._place, error=repr(error))
 
     def renew(self) -> bool:
-        """Lets the validity begin anew. Returns False where another writer has the lock.
+        """Begins a new validity. Returns False if another writer has the lock.
 
         Raises:
-            StorageError: that could not be written, as far as can be told.
+            StorageError: the validity was not written, as far as is known.
         """
         with self._mutex:
             return self._renew()
@@ -78,16 +78,16 @@ class RenewedGrip(ABC):
         if not self._write_renewal():
             self._is_lost = True
             return False
-        # counted from before the request, by a clock that never goes back
+        # counted from the time before the request, by a clock that never goes back
         self._trusted_until_s = started_s + (self._validity_ms - CLOCK_DRIFT_MS) / 1000
         return True
 
     def check(self) -> None:
-        """Renews the lock, so that the caller goes on with a whole validity before it.
+        """Renews the lock, so that the caller has a whole validity left.
 
         Raises:
             CommitConflictError: the lock was taken over, or its validity has passed.
-            StorageError: the lock could not be renewed, as far as can be told.
+            StorageError: the lock was not renewed, as far as is known.
         """
         with self._mutex:
             if self._is_lost or not self._renew():
@@ -110,7 +110,7 @@ class RenewedGrip(ABC):
         """Writes that the lock is free.
 
         Raises:
-            StorageError: that could not be written: other writers wait until the validity has passed.
+            StorageError: the release could not be written: other writers wait until the validity has passed.
         """
         self._stopped.set()
         with self._mutex:

@@ -1,8 +1,8 @@
-"""A lock that is one object of the table's own store (StorageBasedLockProvider, S3StorageLockClient).
+"""A lock that is one object in the table's own store (StorageBasedLockProvider, S3StorageLockClient).
 
 Requests: two to take it, one to renew, check or release it. When a lock object takes it for the first time, two more
-requests test that the server heeds conditions. If an answer was lost, or if the client made a second attempt by itself,
-the answer says nothing; then the object is read, and its content decides.
+requests test that the server heeds conditions. If an answer was lost, or if the client retried the request by itself,
+the answer does not show the outcome. Then the object is read, and its content decides.
 """
 
 from table import clock
@@ -21,7 +21,7 @@ _NO_VERSION = '"00000000000000000000000000000000"'  # in the form of an ETag
 
 
 class LockFile:
-    """The object, as the store has it.
+    """The object on the store.
 
     Args:
         timeout_s: seconds after which an answer no longer counts.
@@ -31,7 +31,7 @@ class LockFile:
         self._storage, self._timeout_s = storage, timeout_s
 
     def read(self) -> VersionedFile | None:
-        """What it holds; None where it does not exist.
+        """The content of the object; None if it does not exist.
 
         Raises:
             StorageError: the store fails.
@@ -39,13 +39,13 @@ class LockFile:
         return self._storage.read_versioned(LOCK_PATH, self._timeout_s)
 
     def replace(self, record: LockRecord, version: str | None) -> str | None:
-        """Replaces it if it still has that version.
+        """Replaces the object if it still has that version.
 
         Returns:
-            The new version; None where another writer has replaced it.
+            The new version; None if another writer has replaced the object.
 
         Raises:
-            StorageError: nothing was replaced, as far as can be told.
+            StorageError: the object was not replaced, as far as is known.
         """
         data = record.encode()
         failure: StorageError | None = None
@@ -63,7 +63,9 @@ class LockFile:
         return None
 
     def check_conditions(self, record: LockRecord) -> None:
-        """Tests that the store refuses a write whose condition does not hold. Writes the record that it holds anyway.
+        """Tests that the store refuses a write whose condition does not hold.
+
+        The test writes the record that the object already holds.
 
         Raises:
             InvalidConfigError: the store ignores conditions: several writers could take the lock at the same time.
@@ -83,11 +85,11 @@ class StorageLock(PatientLock):
     """The storage-based lock of one table.
 
     Args:
-        storage: the table's; has versions.
+        storage: the table's store, which must have versions.
         settings: validity, renewals, and how long to wait.
 
     Attributes:
-        owner: this lock object's identity.
+        owner: identity of this lock object.
     """
 
     def __init__(self, storage: Storage, settings: LockSettings) -> None:
@@ -98,7 +100,7 @@ class StorageLock(PatientLock):
 
     @property
     def is_shared_between_processes(self) -> bool:
-        """It is."""
+        """True: the lock excludes writers of other processes."""
         return True
 
     def _take(self, deadline: Deadline) -> Grip | None:
@@ -137,7 +139,7 @@ class StorageLock(PatientLock):
         return grip
 
     def describe(self) -> LockState | None:
-        """Who holds it, and until when."""
+        """The holder of the lock, and the end of its validity."""
         found = self.file.read()
         if found is None:
             return None
@@ -174,10 +176,10 @@ class StorageGrip(RenewedGrip):
 
     Args:
         lock: the lock that is held.
-        version: of the object that the lock is taken from; None where there is none.
+        version: version of the object that the new record replaces; None if there is no object.
 
     Attributes:
-        record: the record that was written last.
+        record: the last written record.
     """
 
     def __init__(self, lock: StorageLock, version: str | None) -> None:
@@ -203,7 +205,7 @@ class StorageGrip(RenewedGrip):
         return True
 
     def _own_version(self) -> str | None:
-        """The version of the object, if it holds a write of ours whose answer was lost."""
+        """The object's version, if it holds a record that this grip wrote and whose answer was lost."""
         found = self._file.read()
         if found is None:
             return None

@@ -5,7 +5,7 @@
     .hoodie/.locks/table_lock.json      {"expired":false,"validUntil":1795343212345,"owner":"…"}
 
 The file is never deleted. A writer that takes, renews or releases the lock replaces the file, on the condition that it
-is still the version that the writer has read. ``expired`` is true once the lock was released.
+still has the version that the writer has read. ``expired`` is true once the lock was released.
 """
 
 import json
@@ -23,8 +23,8 @@ class LockRecord:
     """The holder of a lock, and the end of its validity (StorageLockData).
 
     Attributes:
-        expired: whether it was released.
-        valid_until_ms: until when it is valid unless it is renewed, in milliseconds since the epoch.
+        expired: whether the lock was released.
+        valid_until_ms: end of validity without a renewal, in milliseconds since the epoch.
         owner: identity of one lock object in one process.
     """
 
@@ -38,15 +38,15 @@ class LockRecord:
         return json.dumps(document, separators=(",", ":")).encode()
 
     def released(self) -> "LockRecord":
-        """The same lock after its release."""
+        """The record of the same lock after its release."""
         return replace(self, expired=True)
 
 
 def decode_record(data: bytes) -> LockRecord:
-    """The inverse of `LockRecord.encode`; unknown fields are passed over.
+    """The inverse of `LockRecord.encode`; unknown fields are ignored.
 
     Raises:
-        StorageError: it is not the record of a lock.
+        StorageError: the bytes are not the record of a lock.
     """
     try:
         document = json.loads(data)
@@ -65,14 +65,14 @@ def _unreadable(data: bytes) -> StorageError:
 
 
 def free_from_ms(record: LockRecord | None, me: str) -> int:
-    """From when on a writer may take a lock, in milliseconds since the epoch.
+    """The time from which a writer may take a lock, in milliseconds since the epoch.
 
     Args:
         record: the record on the store; None if no writer ever took the lock.
         me: the owner that asks. It may take its own record, which it left behind if the store's answer was lost.
 
     Returns:
-        0 where it is free; else the first millisecond that is certainly past the record's validity, whatever the
+        0 if the lock is free; else the first millisecond that is certainly past the record's validity, whatever the
         difference between two clocks.
     """
     if record is None or record.expired or record.owner == me:
@@ -81,10 +81,10 @@ def free_from_ms(record: LockRecord | None, me: str) -> int:
 
 
 def is_trusted(valid_until_ms: int, now_ms: int) -> bool:
-    """Whether the owner of a lock may still rely on it: no machine's clock says that its validity has ended.
+    """Whether the owner of a lock may still rely on it: its validity has not ended by any machine's clock.
 
     Args:
         valid_until_ms: the validity that the owner wrote.
-        now_ms: by the owner's clock.
+        now_ms: the present time by the owner's clock.
     """
     return now_ms < valid_until_ms - CLOCK_DRIFT_MS

@@ -15,7 +15,7 @@ def hash_of_address(base_path: str) -> str:
     """The hash of a table's address as Hudi spells it in the names of locks (HashID.generateXXHashAsString).
 
     Args:
-        base_path: as the writers are given it; ``s3a:`` counts as ``s3:``.
+        base_path: address as the writers' options give it; ``s3a:`` counts as ``s3:``.
 
     Returns:
         16 hexadecimal digits in upper case.
@@ -25,11 +25,11 @@ def hash_of_address(base_path: str) -> str:
 
 
 def xxh64(data: bytes, seed: int = 0) -> int:
-    """XXH64 of some bytes.
+    """The XXH64 hash of some bytes.
 
     Args:
         data: the bytes.
-        seed: 64 bits.
+        seed: number of 64 bits.
     """
     done = 0
     if len(data) >= 32:
@@ -49,7 +49,7 @@ def xxh64(data: bytes, seed: int = 0) -> int:
 
 
 def _finish(total: int, rest: bytes) -> int:
-    """Takes in the bytes that make no whole stripe."""
+    """Mixes in the bytes behind the last whole stripe."""
     at = 0
     while len(rest) - at >= 8:
         (word,) = struct.unpack_from("<Q", rest, at)

@@ -1,7 +1,7 @@
 """A lock in ZooKeeper (ZookeeperBasedLockProvider, Curator's InterProcessMutex).
 
-ZooKeeper takes the lock from a writer of which it has heard nothing for the session's time-out. It tells the writer
-when it hears of it again.
+ZooKeeper takes the lock from a writer from which it received no message for the session's time-out. The writer learns
+of it when it reaches ZooKeeper again.
 """
 
 import os
@@ -23,10 +23,10 @@ log = get_logger("hudistream.lock")
 
 
 class ZookeeperLock(PatientLock):
-    """The lock of one table in ZooKeeper. The session begins with the first hold, and stays.
+    """The lock of one table in ZooKeeper. The session begins with the first hold, and stays open.
 
     Args:
-        path: node of the lock.
+        path: path of the lock's node.
         settings: servers, time-outs, and how long to wait.
         open_session: begins a session.
 
@@ -49,7 +49,7 @@ class ZookeeperLock(PatientLock):
 
     @property
     def is_shared_between_processes(self) -> bool:
-        """It is."""
+        """True: the lock excludes writers of other processes."""
         return True
 
     def _connected(self) -> ZookeeperSession:
@@ -66,7 +66,7 @@ class ZookeeperLock(PatientLock):
             session.close()
 
     def forget(self, session: ZookeeperSession) -> None:
-        """Ends a session that failed. That also ends a node that was made although ZooKeeper's answer was lost."""
+        """Ends a failed session. This also deletes a node that was created although ZooKeeper's answer was lost."""
         with self._mutex:
             if self._session is session:
                 self._session = None
@@ -101,7 +101,7 @@ class ZookeeperLock(PatientLock):
             changed.wait(min(deadline.left_s, _LOOKS_AGAIN_S))
 
     def describe(self) -> LockState | None:
-        """The writer that is first in the line, and since when it is there."""
+        """The writer of the first node in the queue, and since when the node exists."""
         found = self._first()
         return None if found is None else self._state(found[1])
 
@@ -129,7 +129,7 @@ class ZookeeperLock(PatientLock):
         )
 
     def break_lock(self) -> LockState | None:
-        """Deletes the node that is first in the line."""
+        """Deletes the first node in the queue."""
         found = self._first()
         if found is None:
             return None
@@ -140,7 +140,7 @@ class ZookeeperLock(PatientLock):
 
 
 def _about_us() -> bytes:
-    """For people who look at the node; Curator writes an address there."""
+    """Data of the node, for operators who look at it; Curator writes an address there."""
     return f"hudistream {VERSION}, process {os.getpid()}".encode()
 
 
@@ -149,8 +149,8 @@ class ZookeeperGrip:
 
     Args:
         lock: the lock that is held.
-        session: the session with which it ends.
-        node: its place in the line.
+        session: the session with which the lock ends.
+        node: name of this writer's node in the queue.
     """
 
     def __init__(self, lock: ZookeeperLock, session: ZookeeperSession, node: str) -> None:
@@ -160,7 +160,7 @@ class ZookeeperGrip:
         self._is_lost = False
 
     def check(self) -> None:
-        """Looks whether our node exists: then no other node is before it in the line.
+        """Checks that our node exists: then no other node is before it in the queue.
 
         Raises:
             CommitConflictError: the session has ended, or the node was deleted.
@@ -177,7 +177,7 @@ class ZookeeperGrip:
             )
 
     def release(self) -> None:
-        """Leaves the line.
+        """Deletes our node, which releases the lock.
 
         Raises:
             StorageError: ZooKeeper gave no answer; the session is ended.

@@ -1,4 +1,4 @@
-"""A session with ZooKeeper: what a lock asks of it, through kazoo."""
+"""The requests of a lock in a ZooKeeper session, through kazoo."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,10 +17,10 @@ class FoundNode:
     """A node as it was at one moment.
 
     Attributes:
-        data: its content.
-        created_ms: when it was made, by ZooKeeper's clock.
-        session: the session with which it ends.
-        version: of its content.
+        data: content of the node.
+        created_ms: time of creation, in milliseconds by ZooKeeper's clock.
+        session: number of the session with which the node ends.
+        version: version of the content.
     """
 
     data: bytes
@@ -30,10 +30,10 @@ class FoundNode:
 
 
 def check_kazoo() -> None:
-    """Looks whether kazoo is installed.
+    """Checks that kazoo is installed.
 
     Raises:
-        InvalidConfigError: it is not.
+        InvalidConfigError: kazoo is not installed.
     """
     try:
         import kazoo.client  # noqa: F401, PLC0415 an extra
@@ -44,13 +44,13 @@ def check_kazoo() -> None:
 
 
 class ZookeeperSession:
-    """A session that ends with `close`, or when ZooKeeper has not heard of it for the session's time-out.
+    """A session that ends with `close`, or when ZooKeeper received no message for the session's time-out.
 
     Args:
         settings: servers, time-outs, and how often to try to connect.
 
     Raises:
-        StorageError: there is no connection within the time that the settings give it.
+        StorageError: no connection was made within the time that the settings allow.
     """
 
     def __init__(self, settings: LockSettings) -> None:
@@ -70,16 +70,16 @@ class ZookeeperSession:
 
     @property
     def number(self) -> int:
-        """ZooKeeper's number of this session; 0 where the session has ended."""
+        """ZooKeeper's number of this session; 0 if the session has ended."""
         known = self._client.client_id
         return int(known[0]) if known is not None else 0
 
     def _ask(self, what: str, path: str, **given: Any) -> Any:
-        """One request. A client without connection would wait for ever."""
+        """Sends one request, with a time-out: a client without a connection would wait for ever."""
         return getattr(self._client, f"{what}_async")(path, **given).get(timeout=self._timeout_s)
 
     def _ask_again(self, what: str, path: str, **given: Any) -> Any:
-        """A request that may be repeated: a connection that was lost is made anew by itself."""
+        """Sends a request that may be repeated; the client restores a lost connection by itself."""
         from kazoo.exceptions import ConnectionClosedError, ConnectionLoss  # noqa: PLC0415 an extra
 
         until_s = clock.monotonic_s() + self._timeout_s
@@ -92,7 +92,7 @@ class ZookeeperSession:
             clock.sleep_s(_ASKS_AGAIN_S)
 
     def ensure(self, path: str) -> None:
-        """Makes a node and those above it, unless they exist.
+        """Creates a node and its parents, unless they exist.
 
         Raises:
             StorageError: ZooKeeper gave no answer, or refused.
@@ -101,7 +101,7 @@ class ZookeeperSession:
             self._ask_again("ensure_path", path)
 
     def join_line(self, path: str, name: str, data: bytes) -> str:
-        """Makes a node that ends with this session, below another one. Returns its name with its number.
+        """Creates a node below `path` that ends with this session. Returns its name with its number.
 
         Raises:
             StorageError: ZooKeeper gave no answer, or refused; the node may exist until the session ends.
@@ -111,7 +111,7 @@ class ZookeeperSession:
         return str(made).rpartition("/")[2]
 
     def line(self, path: str) -> list[str]:
-        """Names of the nodes below one, in no order; none where it does not exist.
+        """Names of the nodes below `path`, in no order; none if `path` does not exist.
 
         Raises:
             StorageError: ZooKeeper gave no answer, or refused.
@@ -134,7 +134,7 @@ class ZookeeperSession:
             return self._ask_again("exists", path, watch=lambda _event: changed()) is not None
 
     def look(self, path: str) -> FoundNode | None:
-        """A node as the leader has it; None where there is none, or this session has expired.
+        """A node as the leader has it; None if the node does not exist, or this session has expired.
 
         Raises:
             StorageError: ZooKeeper gave no answer, or refused.
@@ -154,7 +154,7 @@ class ZookeeperSession:
         return FoundNode(bytes(data or b""), int(stat.ctime), int(stat.ephemeralOwner), int(stat.version))
 
     def delete(self, path: str) -> bool:
-        """Deletes a node. Returns False where there was none.
+        """Deletes a node. Returns False if it did not exist.
 
         Raises:
             StorageError: ZooKeeper gave no answer, or refused.
@@ -169,7 +169,7 @@ class ZookeeperSession:
         return True
 
     def close(self) -> None:
-        """Ends the session, and the nodes with it. Without a connection ZooKeeper does so after the time-out."""
+        """Ends the session and its nodes. Without a connection ZooKeeper ends them after the time-out."""
         with suppress(Exception):  # whatever a client that lost its connection raises
             self._client.stop()
             self._client.close()

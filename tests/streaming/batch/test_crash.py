@@ -72,7 +72,7 @@ def check_one(first, tmp_path, number, after, recovery_fuse=None, **options):
 
 
 @pytest.mark.parametrize("operation", ["insert", "upsert"])
-@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
+@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
 def test_files_that_are_written_at_the_same_time_are_whole_or_absent(first, tmp_path, operation, step):
     options = {"hoodie.datasource.write.operation": operation, "store": AtOnce}
     calls = calls_of(first, tmp_path, **options)

@@ -155,13 +155,14 @@ def test_what_does_not_fit_is_refused_by_name(spark, tmp_path):
         router_of(tmp_path / "6", tables={"x": {"hoodie.nonsense": "1"}})
 
 
-@pytest.mark.parametrize(
-    "name", [None, "", "..", ".", "a/b", "a\\b", "_hidden", ".hoodie", " a", "a ", "a.", "x" * 256, "a\n"]
-)
-def test_a_name_that_cannot_be_a_folder_is_a_bad_row(spark, tmp_path, name):
+BAD_NAMES = [None, "", "..", ".", "a/b", "a\\b", "_hidden", ".hoodie", " a", "a ", "a.", "x" * 256, "a\n"]
+
+
+def test_rows_whose_name_cannot_be_a_folder_are_bad_rows(spark, tmp_path):
     router = router_of(tmp_path)
-    with pytest.raises(InvalidRecordError, match="1 rows of batch 0 name no table"):
-        router(frame(spark, [(1, "good", 1, "a", 1), (2, name, 1, "a", 1)]), 0)
+    rows = [(1, "good", 1, "a", 1), *((2, name, 1, "a", 1) for name in BAD_NAMES)]
+    with pytest.raises(InvalidRecordError, match=f"{len(BAD_NAMES)} rows of batch 0 name no table"):
+        router(frame(spark, rows), 0)
     assert [entry for entry in os.listdir(tmp_path) if entry != hudi_router.OWN_FOLDER] == []
 
 

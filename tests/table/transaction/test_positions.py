@@ -29,7 +29,6 @@ from table.transaction.positions import (
     position_of,
 )
 
-pytestmark = pytest.mark.pure
 LOG = 'v1\n{"batchWatermarkMs":0,"batchTimestampMs":1,"conf":{}}\n{"t":{"1":7,"0":5}}\n-\n{"logOffset":3}'
 OFFSETS = st.dictionaries(
     st.from_regex(r"[a-z][a-z0-9._-]{0,9}", fullmatch=True),

@@ -101,7 +101,7 @@ def expected(*ranges):
 def test_changes_of_a_database_survive_processes_that_are_killed(broker, tmp_path, capsys):
     table, checkpoint, rng = str(tmp_path / "t"), str(tmp_path / "c"), random.Random()
     make_topic(broker, "shop.public.orders")
-    events, live = changes(60_000, 4000, seed=5)
+    events, live = changes(8000 * max(KILLS, 5), 4000, seed=5)  # more than is read between two kills
     send(broker, "shop.public.orders", events)
     command = example(broker, "shop.public.orders", table, checkpoint)
     for kill in range(KILLS):

@@ -232,6 +232,8 @@ class HudiRouter:
 
     def _hold(self, opened: Batch) -> None:
         """Takes the root: two routers would take turns at the same tables."""
+        if not self._lease.is_held:
+            self._waiting = None  # another router may have written what waited
         try:
             self._lease.hold(WriterIdentity(_LEASE_NAME, opened.query_id, self._lease.owner))
         except TableHeldError as error:

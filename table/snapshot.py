@@ -163,7 +163,7 @@ class Snapshot:
         Args:
             narrow: as of `Listing.walk`.
         """
-        for path, entries in self.listing.walk() if narrow is None else self.listing.walk(narrow):
+        for path, entries in self.listing.walk(narrow):
             yield path, self._group(path, entries)
 
     def _group(self, partition_path: str, entries: Iterable[FileInfo]) -> tuple[FileGroup, ...]:

@@ -14,11 +14,14 @@ from dataclasses import dataclass, replace
 
 from streaming.router.split import STAGED_FOLDER, Piece
 from table import clock
-from table.errors import CorruptFileError
+from table.errors import CorruptFileError, StorageError
+from table.log import get_logger
 from table.storage.interface import Storage, join
 
 ASIDE_FOLDER = "aside"
 _VERSION = 1
+
+log = get_logger("hudistream.router")
 
 
 @dataclass(frozen=True)
@@ -114,10 +117,16 @@ def forget(storage: Storage, waiting: Waiting) -> None:
 
 
 def delete_files(storage: Storage, pieces: Sequence[Piece]) -> None:
-    """Deletes the files of pieces."""
+    """Deletes the files of pieces whose rows are written.
+
+    What the store does not delete is swept when a router starts: the rows must not count as failed because of it.
+    """
     for piece in pieces:
         if piece.file is not None:
-            storage.delete(piece.file)
+            try:
+                storage.delete(piece.file)
+            except StorageError as error:
+                log.warning("staged_file_left", file=piece.file, error=str(error))
 
 
 def sweep_staged(storage: Storage, waiting: Iterable[Waiting]) -> None:

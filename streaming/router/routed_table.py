@@ -47,7 +47,8 @@ class RoutedTable(TableSink):
         """
         with self._one_batch(), self._watched(batch.batch_id):
             summary = self._write_batch(batch, None)
-        self._known = self.known_columns() | frozenset(columns.schema.names)
+        if self._known is not None:
+            self._known |= frozenset(columns.schema.names)
         return summary
 
     def belong_to(self, gate: threads.Gate, is_over: Callable[[WriterIdentity], bool]) -> None:

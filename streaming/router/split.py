@@ -6,6 +6,7 @@ folder, which the writers of its table read.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,7 @@ import pyarrow.compute as pc
 from streaming.router.table_names import find_valid
 from table import clock
 from table.columns.conform import conform
+from table.errors import StorageError
 from table.storage.interface import OutputFile, Storage, join
 
 NAME_COLUMN = "_hudistream_table"
@@ -85,8 +87,15 @@ class Splitter:
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yields a row of `PIECE_SCHEMA` for each table."""
-        for batch in batches:
-            self._add(batch)
+        try:
+            for batch in batches:
+                self._add(batch)
+            yield from self._results()
+        except BaseException:
+            self._abandon()
+            raise
+
+    def _results(self) -> Iterator[pa.RecordBatch]:
         inline = 0
         for name, heap in self._heaps.items():
             data = None
@@ -96,7 +105,9 @@ class Splitter:
             else:
                 self._flush(heap)
                 heap.writer.close()
-                heap.output.close()  # type: ignore[union-attr]  # opened by the flush
+                assert heap.output is not None  # opened by the flush
+                heap.output.close()
+                heap.output = None
             filled = json.dumps(sorted(heap.filled))
             row = {
                 "name": name,
@@ -110,6 +121,13 @@ class Splitter:
             yield pa.RecordBatch.from_arrays(
                 [pa.array([value], kind) for value, kind in zip(row.values(), kinds, strict=True)], names=list(row)
             )
+
+    def _abandon(self) -> None:
+        """Drops open files, so that an object store keeps no part of an upload."""
+        for heap in self._heaps.values():
+            if heap.file is not None and heap.output is not None:
+                with suppress(StorageError):
+                    self._storage.discard(heap.file, None, heap.output)
 
     def _add(self, batch: pa.RecordBatch) -> None:
         names = batch.column(NAME_COLUMN)

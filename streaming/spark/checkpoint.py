@@ -8,7 +8,7 @@ from table.errors import InvalidConfigError, StorageError
 from table.log import get_logger
 from table.storage.interface import Storage
 from table.storage.opening import open_storage
-from table.transaction.positions import Positions, decode_initial_offsets, decode_offset_log
+from table.transaction.positions import Positions, decode_initial_offsets, decode_offset_log, kafka_offsets
 
 log = get_logger("hudistream.sink")
 
@@ -69,9 +69,11 @@ class QueryCheckpoint:
             return None
         try:
             read = (self._storage.read(f"sources/{number}/0") for number in range(len(end)))
-            return tuple(decode_initial_offsets(content) for content in read)
+            begun = tuple(decode_initial_offsets(content) for content in read)
         except (FileNotFoundError, StorageError, ValueError):
             return None
+        # other sources keep something else in that file, such as the names of their files
+        return begun if all(kafka_offsets(position) is not None for position in begun) else None
 
     def _tell(self, name: str, error: Exception) -> None:
         if not self._is_told:

@@ -157,7 +157,7 @@ def already_committed(
     """Whether a batch must be written or was committed before. No batch is skipped or written twice without notice.
 
     Another query has another checkpoint. Its batch is accepted with any number if its sources start at the positions
-    after the last batch.
+    after the last batch. Once that has happened, batch ids of different queries cannot be compared any more.
 
     Args:
         last: the last batch of this sink; None: any first id is accepted.
@@ -168,7 +168,7 @@ def already_committed(
 
     Raises:
         BatchOrderError: the sources of another query start at other positions; or their positions are not known, and
-            the id is not above the last one.
+            the id is not above the last one, or the ids cannot be compared.
     """
     if last is None:
         return Verdict.WRITE
@@ -186,7 +186,7 @@ def already_committed(
                 "these rows are to be written, give the sink another "
                 "hoodie.datasource.write.streaming.checkpoint.identifier"
             )
-    if batch_id > last.batch_id:
+    if batch_id > last.batch_id and (same_query or not last.epoch):
         return Verdict.WRITE
     if same_query and batch_id == last.batch_id:
         return Verdict.SKIP
@@ -196,8 +196,9 @@ def already_committed(
         else f"that batch came from another query ({last.query_id if last.recorded else 'not recorded'}), "
         f"this one is {query_id}: a new checkpoint, or another stream"
     )
+    relation = "cannot be compared with" if batch_id > last.batch_id else "is not above"
     raise BatchOrderError(
-        f"batch {batch_id} of sink {sink_id!r} is not above batch {last.batch_id}, which is committed: {reason}. "
+        f"batch {batch_id} of sink {sink_id!r} {relation} batch {last.batch_id}, which is committed: {reason}. "
         "Either start the stream from the checkpoint that wrote the table, or, if these rows are new to it, give the "
         "sink another hoodie.datasource.write.streaming.checkpoint.identifier. Where both queries name their "
         "checkpoint in hudistream.checkpoint.location, a new one goes on where the last one ended"

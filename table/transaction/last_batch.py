@@ -2,7 +2,7 @@
 
 from table.snapshot import Snapshot
 from table.timeline.archived_timeline import read_archived_commits
-from table.transaction.checkpoint import OUR_KEY, CommittedBatch, checkpoints_of_commit, merge_checkpoints
+from table.transaction.checkpoint import CommittedBatch, checkpoints_of_commit, merge_checkpoints
 from table.transaction.positions import Positions, decode_streamer
 
 
@@ -26,10 +26,9 @@ def find_last_batches(snapshot: Snapshot) -> dict[str, CommittedBatch]:
         CorruptFileError: a commit or the archive is damaged.
     """
     active = _load_active(snapshot)
-    found = snapshot.commits.find_each(snapshot.timeline.completed_writes)
-    if any(commit is not None and OUR_KEY in commit.extra for _, commit in found):
-        return active
-    return merge_checkpoints([_load_archived(snapshot), active])
+    # a commit of Hudi's own sink names that sink alone
+    is_complete = any(batch.recorded for batch in active.values())
+    return active if is_complete else merge_checkpoints([_load_archived(snapshot), active])
 
 
 def find_streamer_positions(snapshot: Snapshot) -> Positions:

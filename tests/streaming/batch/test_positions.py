@@ -84,6 +84,8 @@ def test_the_query_that_was_replaced_does_not_come_back(path):
     write(engine, 0, range(20, 30), "b", 20, 30)
     with pytest.raises(BatchOrderError, match="would be written a second time"):
         write(engine, 2, range(20, 30), "a", 20, 30)
+    with pytest.raises(BatchOrderError, match="cannot be compared"):
+        engine.write(2, rows(range(20, 30)))  # of the query `q`, which does not tell its checkpoint
     assert len(read_table(path)) == 30
 
 

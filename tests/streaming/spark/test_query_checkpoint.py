@@ -53,6 +53,9 @@ def test_where_a_query_began_is_the_end_of_the_batch_before_or_what_the_sources_
     checkpoint = QueryCheckpoint(str(tmp_path), {})
     assert checkpoint.load_start(0) is None  # the source does not tell
     (tmp_path / "sources" / "0" / "0").write_bytes(b'\0v1\n{"t":{"0":2}}')
+    (tmp_path / "sources" / "0" / "0").write_text('v1\n{"path":"file:///in/1","timestamp":1,"batchId":0}')
+    assert checkpoint.load_start(0) is None  # a file source keeps its files there
+    (tmp_path / "sources" / "0" / "0").write_bytes(b'\0v1\n{"t":{"0":2}}')
     positions = checkpoint.positions_of(0)
     assert (positions.load_start(), positions.load_end()) == (('{"t":{"0":2}}',), ('{"t":{"0":5}}',))
     assert checkpoint.positions_of(1).load_start() == ('{"t":{"0":5}}',)

@@ -14,7 +14,15 @@ from streaming import hudi_router
 from streaming.router import split
 from streaming.router.aside import ASIDE_FOLDER
 from streaming.router.routed_table import RoutedTable
-from table.errors import BatchRefusedError, CommitConflictError, HudiError, SchemaMismatchError, TableHeldError
+from table.errors import (
+    BatchRefusedError,
+    CommitConflictError,
+    HudiError,
+    SchemaMismatchError,
+    StorageError,
+    TableHeldError,
+)
+from table.storage.local import LocalStorage
 
 KEYS = {"key": "id", "order_by": "ts"}
 COLUMNS = "id bigint, name string, ts bigint, a string, b bigint"
@@ -321,7 +329,6 @@ def test_files_of_a_batch_that_was_cut_off_are_swept(spark, tmp_path):
 
 
 def test_two_routers_below_one_folder_are_refused(spark, tmp_path):
-    from table.storage.local import LocalStorage
     from table.transaction.heartbeat import WriterIdentity
     from table.transaction.lease import Lease
 
@@ -334,6 +341,45 @@ def test_two_routers_below_one_folder_are_refused(spark, tmp_path):
     other.release()
     router(frame(spark, [(1, "x", 1, "a", 1)]), 0)
     assert ids(tmp_path, "x") == [1]
+
+
+def test_a_file_that_cannot_be_deleted_does_not_make_written_rows_fail(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(split, "_INLINE_BYTES", 0)
+    delete = LocalStorage._delete
+
+    def refuse(storage, path):
+        if path.endswith(".arrow"):
+            raise StorageError("the store refuses")
+        return delete(storage, path)
+
+    router = router_of(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalStorage, "_delete", refuse)
+        router(frame(spark, [(0, "x", 1, "a", 1)]), 0)
+        router(frame(spark, [(1, "x", 1, "a", 1)]), 1)
+    assert router.failing == {}
+    assert ids(tmp_path, "x") == [0, 1]
+    router.stop()
+    router(frame(spark, [(2, "x", 1, "a", 1)]), 2)  # takes the folder anew, and sweeps it
+    assert own_files(tmp_path) == []
+
+
+def test_a_router_that_takes_the_folder_again_looks_what_waits_now(spark, tmp_path, monkeypatch):
+    patient(monkeypatch)
+    refuses = Refuses()
+    router = router_of(tmp_path, validators=[refuses])
+    router(frame(spark, [(0, "x", 0, "a", 1)]), 0)
+    refuses.names = {"x"}
+    router(frame(spark, [(1, "x", 1, "a", 1)]), 1)
+    assert list(router.failing) == ["x"]
+    router.stop()
+    other = router_of(tmp_path)
+    other(frame(spark, [(2, "x", 2, "a", 1)]), 2)
+    other.stop()
+    refuses.names = set()
+    router(frame(spark, [(3, "x", 3, "a", 1)]), 3)
+    assert router.failing == {}
+    assert ids(tmp_path, "x") == [0, 1, 2, 3]
 
 
 def test_a_router_that_was_taken_over_sets_nothing_aside(spark, tmp_path, monkeypatch):

@@ -176,6 +176,10 @@ def test_a_later_epoch_is_later_whatever_its_batch_id():
         (CommittedBatch(57, "q", positions=(at(p0=5),)), 57, "q", (at(p0=1),), Verdict.SKIP),
         (CommittedBatch(57, "q", positions=(at(p0=5),)), 58, "q", (at(p0=1),), Verdict.WRITE),
         (None, 0, "q", (at(p0=1),), Verdict.WRITE),
+        # after a query went on, ids of different queries say nothing: the replaced query is not let in by its number
+        (CommittedBatch(0, "r", positions=(at(p0=5),), epoch=1), 58, "q", None, "cannot be compared with batch 0"),
+        (CommittedBatch(0, "r", epoch=1), 58, "q", None, "cannot be compared with batch 0"),
+        (CommittedBatch(0, "r", epoch=1), 1, "r", None, Verdict.WRITE),
     ],
 )
 def test_another_query_is_let_in_by_its_positions_alone(last, batch_id, query_id, start, verdict):

@@ -18,7 +18,7 @@ help:
 	@echo "make profile   where the time of a steady batch goes (a minute; WORKLOAD=A)"
 	@echo "make soak      2,000 batches, or BATCHES=…: does anything grow? (a quarter of an hour; TABLE_TYPE=mor: with log files)"
 	@echo "make torture   an hour of simulated worlds, then real processes that are killed and stopped (MINUTES=60, CHAOS_MINUTES=10)"
-	@echo "make places    tests with real components, started for them (PLACE=catalogs, kafka or router)"
+	@echo "make places    tests with real components, started for them (PLACE=catalogs, kafka, router or stores; STORE=azure)"
 	@echo "make setup     make .venv (the others do it by themselves)"
 
 setup: $(STAMP)
@@ -67,7 +67,9 @@ test-all: lint
 
 # with real components, which the tests start and stop
 PLACE ?= catalogs
+EXTRAS_stores := gcs,azure
 places: setup
+	$(if $(EXTRAS_$(PLACE)),$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[$(EXTRAS_$(PLACE))]')
 	$(RUN) $(BIN)/python -m pytest -p no:xdist -m places tests/places/test_$(PLACE).py
 
 # the least versions that pyproject.toml promises, on a Python that still has them (3.10 or 3.11)

@@ -226,7 +226,7 @@ class HudiRouter:
         if self._engine is None:
             from streaming.spark.engine import SparkEngine  # noqa: PLC0415 pyspark is needed with the first batch
 
-            self._engine = SparkEngine(self._options, self._storage_options)
+            self._engine = SparkEngine(self._options, self._storage_options, self._storage)
             self._lease.is_over = self._engine.is_over
         return self._engine
 

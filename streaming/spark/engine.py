@@ -18,6 +18,7 @@ from streaming.spark.spread import spread_over
 from streaming.spark.workers import SparkWorkers
 from table.errors import InvalidConfigError
 from table.options.write_options import WriteOptions
+from table.storage.interface import Storage
 from table.transaction.heartbeat import WriterIdentity
 
 
@@ -27,10 +28,11 @@ class SparkEngine:
     Args:
         options: of the sink.
         storage_options: what fsspec's file system gets (keys, endpoint), for the query's checkpoint.
+        storage: of the table, or of the root of the tables.
     """
 
-    def __init__(self, options: WriteOptions, storage_options: Mapping[str, Any]) -> None:
-        self._options = options
+    def __init__(self, options: WriteOptions, storage_options: Mapping[str, Any], storage: Storage) -> None:
+        self._options, self._storage = options, storage
         location = options.sink.checkpoint_location
         self._checkpoint = None if location is None else QueryCheckpoint(location, storage_options)
         self._environment: Environment | None = None
@@ -99,6 +101,6 @@ class SparkEngine:
         self._spark = rows.sparkSession
         check_session(self._spark)
         if self._environment is None or anew or (of_stream and not self._asked_in_stream):
-            self._environment = load_environment(self._spark, self._options)
+            self._environment = load_environment(self._spark, self._options, self._storage)
             self._asked_in_stream = of_stream
         return self._environment

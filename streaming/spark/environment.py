@@ -4,19 +4,25 @@ Loaded once per process, in one small job of the first batch.
 """
 
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
+from streaming.spark.carried import DIFFERS, LACKS, by_value
+from streaming.spark.worker_failure import diagnose_worker
 from streaming.spark.workers import QUERY_ID_PROPERTY
+from table import clock
+from table.config.table_config import PROPERTIES_FILE
 from table.errors import InvalidConfigError
+from table.log import get_logger
 from table.options.write_options import WriteOptions
+from table.storage.interface import Storage
 from table.version import VERSION
 
+log = get_logger("hudistream.sink")
 # setting -> default where it is not set; Spark checks the type of settings that it declares
 _ASKED = {
     "spark.sql.shuffle.partitions": "200",
@@ -25,6 +31,7 @@ _ASKED = {
     "spark.dynamicAllocation.enabled": "",
     "spark.dynamicAllocation.maxExecutors": "",
 }
+_CLOCK_TOLERANCE_S = 60.0
 _PROBED_ROWS = 4096  # more than the number of tasks that run at once
 
 
@@ -85,16 +92,31 @@ def is_query_over(spark: SparkSession, query_id: str | None) -> bool:
     return query_id is not None and query_id not in {query.id for query in spark.streams.active}
 
 
-def load_environment(spark: SparkSession, options: WriteOptions) -> Environment:
+def load_environment(spark: SparkSession, options: WriteOptions, storage: Storage) -> Environment:
     """Asks the workers, in one job of as many tasks as the application runs at once.
 
+    Args:
+        spark: the session, classic or Connect.
+        options: of the sink.
+        storage: the table's. Each worker looks for the table.
+
     Raises:
-        InvalidConfigError: workers lack pyarrow or this package, or have another version of it. Names a host.
+        InvalidConfigError: workers lack pyarrow or this package, have another version of it, cannot reach the store, or
+            do not see the table that the driver sees. Names a host.
+        StorageError: the driver cannot reach the store.
     """
-    answers = _probe(spark)
-    problem = find_unfit(answers, VERSION)
+    is_there, asked_s = storage.exists(PROPERTIES_FILE), clock.now_ms() / 1000
+    answers = _probe(spark, storage)
+    problem = find_unfit(answers, VERSION, storage.base_uri if is_there else None)
     if problem is not None:
         raise InvalidConfigError(problem)
+    for host, off_s in clocks_off(answers, asked_s, clock.now_ms() / 1000).items():
+        log.warning(
+            "clock_of_a_worker_is_off",
+            host=host,
+            seconds=off_s,
+            reason="stores refuse requests whose time is off by 15 minutes; the table is timed by the driver's clock",
+        )
     conf = {name: spark.conf.get(name, default) for name, default in _ASKED.items()}
     parallelism = choose_parallelism(conf, options.tasks.insert_parallelism, len(answers))
     return Environment(answers[0].get("query_id"), parallelism)
@@ -123,82 +145,100 @@ def choose_parallelism(conf: Mapping[str, Any], configured: int | None, slots: i
     return max(1, min(max(slots, wanted), partitions))
 
 
-def find_unfit(answers: Sequence[Mapping[str, Any]], version: str) -> str | None:
+def find_unfit(answers: Sequence[Mapping[str, Any]], version: str, seen: str | None = None) -> str | None:
     """A message about a worker that cannot write a batch, with a remedy; None: all workers can (pure).
 
     Args:
-        answers: for each task of the probe: host, version of Python, and version of hudistream or the missing module.
+        answers: for each task of the probe: host, version of Python, and version of hudistream or the missing module;
+            ``sees``, whether the worker sees the table, or ``store``, the store's error.
         version: the version of hudistream on the driver.
+        seen: the address of the table, if the driver sees it.
     """
     for answer in answers:
-        where = f"the Python {answer['python']} of Spark's worker on {answer['host']}"
+        node = {"python": answer["python"], "host": answer["host"]}
         if "missing" in answer:
-            return (
-                f"{where} lacks the module {answer['missing']!r}: install hudistream[spark] on every node, send a "
-                "packed environment along (spark-submit --archives), or point PYSPARK_PYTHON (spark.pyspark.python) to "
-                "a Python that has it; nothing was written"
-            )
+            return LACKS.format(module=answer["missing"], **node)
         if answer["hudistream"] != version:
+            return DIFFERS.format(found=answer["hudistream"], version=version, **node)
+        if "store" in answer:
             return (
-                f"{where} has hudistream {answer['hudistream']}, and the driver has {version}: install the same "
-                "version on every node; nothing was written"
+                f"Spark's worker on {answer['host']} cannot reach the table's store, and the driver can: "
+                f"{answer['store']}; nothing was written"
+            )
+        if seen is not None and not answer.get("sees", True):
+            return (
+                f"Spark's worker on {answer['host']} does not see the table {seen!r}, and the driver does: the table "
+                "of a cluster lies in a folder that all nodes share, or in an object store; nothing was written"
             )
     return None
 
 
-def _probe(spark: SparkSession) -> list[dict[str, Any]]:
+def clocks_off(answers: Sequence[Mapping[str, Any]], asked_s: float, answered_s: float) -> dict[str, float]:
+    """Seconds by which the clocks of hosts are ahead of the driver's, or behind if negative (pure).
+
+    Args:
+        answers: for each task: ``host`` and ``now``, its time in seconds since 1970.
+        asked_s: the driver's time before the question.
+        answered_s: its time after the last answer.
+
+    Returns:
+        Host -> seconds, of hosts whose clock is off by more than a minute.
+    """
+    off = {}
+    for answer in answers:
+        ahead = max(answer.get("now", asked_s) - answered_s, 0) or min(answer.get("now", asked_s) - asked_s, 0)
+        if abs(ahead) > _CLOCK_TOLERANCE_S:
+            off[answer["host"]] = round(ahead, 1)
+    return off
+
+
+def _probe(spark: SparkSession, storage: Storage) -> list[dict[str, Any]]:
+    ask = F.udf(_make_question(storage), "string", useArrow=False)  # a node without pyarrow answers, too
     try:
-        rows = spark.range(_PROBED_ROWS).mapInArrow(_make_question(), "facts string").collect()
+        rows = spark.range(_PROBED_ROWS).select(ask("id").alias("facts")).collect()
     except Exception as error:
         diagnosis = diagnose_worker(str(error))
         if diagnosis is None:
             raise
         raise InvalidConfigError(diagnosis) from error
-    return [json.loads(row.facts) for row in rows]
+    return [json.loads(row.facts) for row in rows if row.facts is not None]
 
 
-def diagnose_worker(message: str) -> str | None:
-    """A message about a module that a worker lacks, from its failure; None where the failure names none (pure)."""
-    missing = re.search(r"(?:No module named|ModuleNotFoundError:)[^'\"]*['\"]([A-Za-z_]+)", message)
-    if missing is None and "PyArrow" in message:
-        name = "pyarrow"
-    elif missing is None:
-        return None
-    else:
-        name = missing[1]
-    return (
-        f"Spark's Python workers lack the module {name!r}: install hudistream[spark] there, or point PYSPARK_PYTHON "
-        "(spark.pyspark.python) to a Python that has it; nothing was written"
-    )
+def _make_question(storage: Storage) -> Callable[[int], str | None]:
+    """The function that answers for each task at its first row. It is nested, so Spark pickles it by value."""
+    query_id_property, sent, looked_for = QUERY_ID_PROPERTY, by_value(storage), PROPERTIES_FILE
+    answered: list[int] = []
 
-
-def _make_question() -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function that the probe runs in each task. It is nested, so Spark pickles it by value, not by import."""
-    query_id_property = QUERY_ID_PROPERTY
-
-    def look_around(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def look_around(number: int) -> str | None:
+        if answered:
+            return None
+        answered.append(number)
         import json  # noqa: PLC0415
+        import pickle  # noqa: PLC0415
         import platform  # noqa: PLC0415
         import socket  # noqa: PLC0415
 
-        import pyarrow as pa  # noqa: PLC0415
         from pyspark import TaskContext  # noqa: PLC0415
 
         context = TaskContext.get()
-        facts = {
+        facts: dict[str, object] = {
             "host": socket.gethostname(),
             "python": platform.python_version(),
             "query_id": context.getLocalProperty(query_id_property) if context is not None else None,
         }
         try:
             import streaming.task.append  # noqa: F401, PLC0415
+            from table import clock  # noqa: PLC0415
+            from table.errors import HudiError  # noqa: PLC0415
             from table.version import VERSION  # noqa: PLC0415
 
             facts["hudistream"] = VERSION
+            facts["now"] = clock.now_ms() / 1000
+            facts["sees"] = pickle.loads(sent).exists(looked_for)  # noqa: S301 of the driver
         except ImportError as error:
             facts["missing"] = error.name or str(error)
-        for _ in batches:
-            pass
-        yield pa.RecordBatch.from_pydict({"facts": [json.dumps(facts)]})
+        except (HudiError, OSError) as error:
+            facts["store"] = str(error)[:500]
+        return json.dumps(facts)
 
     return look_around

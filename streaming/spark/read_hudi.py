@@ -3,10 +3,12 @@
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from pyspark.sql import DataFrame, SparkSession
 
 from streaming.spark.conditions import spark_condition
+from streaming.spark.hadoop_settings import hadoop_settings
 from streaming.spark.questions import plan_of, scan_of
 from streaming.spark.scan_frame import FrameMaker, log
 from table.options.read_options import ReadOptions, parse_read_options
@@ -38,7 +40,8 @@ def read_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but 
     Args:
         spark: the session, classic or Connect.
         path: the table.
-        storage_options: for fsspec, which lists the files; Spark reads with its own settings.
+        storage_options: for fsspec, which lists the files. For S3 Spark's reader gets its keys and its endpoint from
+            them, too; else, and where they leave something open, from Spark's own settings.
         as_of: an instant time, an ISO time, a date or a datetime; None means the newest snapshot. A time without a zone
             is in the table's zone.
         since: read rows that commits after this instant wrote, the latest row of each key; ``"earliest"``: of all
@@ -65,4 +68,5 @@ def read_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but 
         log.info("option_without_effect", key=key, value=shown_value(key, (options or {})[key]), reason=reason)
     table = HudiTable.open(path, storage_options)
     plan = plan_of(scan_of(table, parsed.options, columns, where), parsed.options)
-    return FrameMaker(spark, plan, spark_condition(where, plan.changes, plan.schema)).make()
+    settings = hadoop_settings(urlsplit(os.fspath(path)).scheme, storage_options or {})
+    return FrameMaker(spark, plan, spark_condition(where, plan.changes, plan.schema), settings).make()

@@ -5,7 +5,7 @@ Spark has no connector for the store, Python reads all slices.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, reduce
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from streaming.spark.carried import carried
 from streaming.spark.partition_columns import (
     are_told_by_folders,
     column_that_is_the_path,
@@ -44,11 +45,13 @@ class FrameMaker:
         plan: of the scan.
         condition: the plan's condition as a Spark column; None where only Arrow can evaluate it. Python then reads the
             files.
+        settings: of Hadoop's client for the store, for this reader alone.
     """
 
     spark: SparkSession
     plan: ScanPlan
     condition: Column | None
+    settings: Mapping[str, str]
 
     def make(self) -> DataFrame:
         """The rows, with the columns wanted in order."""
@@ -90,7 +93,7 @@ class FrameMaker:
         told = column_that_is_the_path(config, schema, folders)
         if told is not None and PARTITION_PATH not in schema.names:
             schema = schema.append(pa.field(PARTITION_PATH, pa.string()))
-        reader = self.spark.read.schema(to_spark_ddl(schema))
+        reader = self.spark.read.schema(to_spark_ddl(schema)).options(**self.settings)
         if are_told_by_folders(config, self.plan.schema, folders):
             reader = reader.option("basePath", storage.base_uri)
         else:
@@ -106,7 +109,7 @@ class FrameMaker:
     def _read_by_python(self, slices: Sequence[FileSlice]) -> DataFrame:
         parcels = pack_splits([ScanSplit.of(self.plan, found) for found in slices])
         sent = self.spark.createDataFrame([(parcel,) for parcel in parcels], "parcel BINARY")
-        return sent.repartition(len(parcels)).mapInArrow(read_parcels, to_spark_ddl(self.plan.shown))
+        return sent.repartition(len(parcels)).mapInArrow(carried(read_parcels), to_spark_ddl(self.plan.shown))
 
     def _shown(self, rows: DataFrame, nulls: frozenset[str]) -> DataFrame:
         texts = text_columns(self.plan.context.table.config)

@@ -5,15 +5,16 @@ from functools import partial
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.errors import PythonException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from streaming.router.split import NAME_COLUMN, PIECE_SCHEMA, Piece, Splitter, decode_piece
 from streaming.router.table_rows import Columns
+from streaming.spark.carried import carried
+from streaming.spark.worker_failure import failure_of
 from streaming.spark.workers import QUERY_ID_PROPERTY
-from streaming.task.failure import read_failure, told_to_the_driver
+from streaming.task.failure import told_to_the_driver
 from table.errors import InvalidConfigError
 from table.storage.interface import Storage
 
@@ -40,9 +41,11 @@ def split_frame(rows: DataFrame, table: Chooser, splitter: Splitter) -> tuple[li
     name = F.col(f"`{table}`") if isinstance(table, str) else table(rows)
     named = rows.select("*", name.cast("string").alias(NAME_COLUMN))
     try:
-        found = named.mapInArrow(partial(_split_on_worker, splitter), f"{PIECE_SCHEMA}, query_id string").collect()
+        found = named.mapInArrow(
+            carried(partial(_split_on_worker, splitter)), f"{PIECE_SCHEMA}, query_id string"
+        ).collect()
     except Exception as error:
-        failed = read_failure(str(error), "", from_python=isinstance(error, PythonException))
+        failed = failure_of(error)
         if failed is None:
             raise
         raise failed from error
@@ -61,7 +64,7 @@ def frame_of(spark: SparkSession, storage: Storage, pieces: Sequence[Piece], col
     """A DataFrame of one table's rows, which are in files."""
     files = [piece.file for piece in pieces]
     listed = spark.createDataFrame([(file,) for file in files], "file string").repartition(len(files))
-    return listed.mapInArrow(partial(_read_on_worker, storage, columns), from_arrow_schema(columns.schema))
+    return listed.mapInArrow(carried(partial(_read_on_worker, storage, columns)), from_arrow_schema(columns.schema))
 
 
 def _read_on_worker(storage: Storage, columns: Columns, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

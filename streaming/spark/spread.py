@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
-from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from streaming.plan.task_result import TaskResult, decode_result
-from streaming.task.failure import read_failure, told_to_the_driver
+from streaming.spark.carried import carried
+from streaming.spark.worker_failure import failure_of
+from streaming.task.failure import told_to_the_driver
 from table.errors import TaskFailedError
 from table.services.service import Piece, Spread
 from table.timeline.metadata.commit import WriteStat
@@ -34,10 +35,9 @@ def spread_over(session: SparkSession, parallelism: int) -> Spread:
 def _run(session: SparkSession, most: int, piece: Piece, count: int) -> Sequence[WriteStat]:
     numbers = session.range(0, count, 1, max(1, min(count, most)))
     try:
-        rows = numbers.mapInArrow(partial(_do_on_worker, piece), "number bigint, result string").collect()
+        rows = numbers.mapInArrow(carried(partial(_do_on_worker, piece)), "number bigint, result string").collect()
     except Exception as error:
-        failed = read_failure(str(error), "", from_python=isinstance(error, PythonException))
-        raise failed or TaskFailedError(str(error).splitlines()[0]) from error
+        raise failure_of(error) or TaskFailedError(str(error).splitlines()[0]) from error
     results = {row.number: decode_result(row.result) for row in rows}
     return [results[number].stats[0] for number in range(count)]
 

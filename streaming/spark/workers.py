@@ -13,7 +13,6 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.errors import PythonException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -23,9 +22,11 @@ from streaming.plan.columns import SLOT_COLUMN, TASK_COLUMN
 from streaming.plan.routes import Routes, task_values
 from streaming.plan.task_plan import Pipeline, TaskPlan
 from streaming.plan.task_result import TaskResult, decode_result
+from streaming.spark.carried import carried
 from streaming.spark.schema import to_arrow_schema
+from streaming.spark.worker_failure import failure_of
 from streaming.spark.zipped_library import forget_finders
-from streaming.task.failure import read_failure, told_to_the_driver
+from streaming.task.failure import told_to_the_driver
 from streaming.task.route_rows import tasks_of
 from streaming.task.run import run_task
 from streaming.task.tag import tag_rows
@@ -70,7 +71,7 @@ class SparkWorkers:
         try:
             rows = written.collect()
         except Exception as error:
-            failed = read_failure(str(error), plan.context.instant_time, from_python=isinstance(error, PythonException))
+            failed = failure_of(error, plan.context.instant_time)
             if failed is None:
                 raise
             raise failed from error
@@ -119,14 +120,14 @@ def _tagged_upsert(rows: DataFrame, keys: KeyExpressions, plan: TaskPlan) -> Dat
     else:
         rows = _dropped(_at_slots(rows, keys, plan, key_column), _task_column(plan))
     schema = from_arrow_schema(plan.tagged_schema).add(TASK_COLUMN, IntegerType())
-    tagged = rows.mapInArrow(partial(_tag_on_worker, plan, key_column), schema)
+    tagged = rows.mapInArrow(carried(partial(_tag_on_worker, plan, key_column)), schema)
     if plan.routes.tasks > 1:
         tagged = tagged.repartition(plan.routes.tasks, TASK_COLUMN)
     return _written(_dropped(tagged, [TASK_COLUMN]), plan, None)
 
 
 def _written(rows: DataFrame, plan: TaskPlan, key_column: str | None) -> DataFrame:
-    return rows.mapInArrow(partial(_write_on_worker, plan, key_column), RESULT)
+    return rows.mapInArrow(carried(partial(_write_on_worker, plan, key_column)), RESULT)
 
 
 def _columns(keys: KeyExpressions, plan: TaskPlan, key_column: str | None) -> list[str]:

@@ -14,7 +14,7 @@ from table.failures import describe
 MARK = "hudistream-task-failure "
 MOST_CHARACTERS = 500  # of a message that is not ours, such as Spark's
 
-_PLACE = ("instant_time", "partition_path", "file_group")
+PLACE = ("instant_time", "partition_path", "file_group")
 _TRACEBACK = "Traceback (most recent call last)"
 _LAST_FAILURE = "most recent failure: "
 _ABORTED = "Job aborted due to stage failure"
@@ -41,7 +41,7 @@ def encode_failure(error: Exception) -> str:
     """The error as a message for people, followed by one line of JSON in ASCII for `read_failure`."""
     message = error.args[0] if isinstance(error, HudiError) and error.args else describe(error)
     facts = {"class": type(error).__name__, "message": str(message)}
-    place = {name: getattr(error, name, None) for name in _PLACE}
+    place = {name: getattr(error, name, None) for name in PLACE}
     return f"{error} {MARK}{json.dumps({**facts, **place})}"
 
 
@@ -64,7 +64,7 @@ def read_failure(text: str, instant_time: str, *, from_python: bool) -> HudiErro
         failed: HudiError = TaskFailedError(_gist(text))
     else:
         failed = _class_of(facts["class"])(facts["message"])
-        for name in _PLACE:
+        for name in PLACE:
             setattr(failed, name, facts[name])
     failed.instant_time = failed.instant_time or instant_time
     return failed
@@ -77,7 +77,7 @@ def _find_facts(text: str) -> dict[str, str | None] | None:
             facts, _ = decoder.raw_decode(text, at + len(MARK))
         except ValueError:
             facts = None
-        if isinstance(facts, dict) and {"class", "message", *_PLACE} <= set(facts):
+        if isinstance(facts, dict) and {"class", "message", *PLACE} <= set(facts):
             return facts
         at = text.find(MARK, at + 1)
     return None

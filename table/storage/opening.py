@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+import fsspec
+
 from table.errors import InvalidConfigError
 from table.secret_names import is_secret
 from table.storage.interface import Storage
@@ -20,7 +22,8 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
 
     Args:
         path: ``/data/t``, ``data/t``, ``file:///data/t``, ``s3a://bucket/t``, ``gs://…``.
-        options: options of fsspec's file system (keys, endpoints); not used for local paths.
+        options: options of fsspec's file system (keys, endpoints); not used for local paths. What they leave open comes
+            from fsspec's configuration (``~/.config/fsspec``, ``FSSPEC_S3_KEY``), which tasks on other nodes get along.
 
     Raises:
         InvalidConfigError: when the path is empty, or no installed backend opens its scheme.
@@ -34,8 +37,9 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
         return LocalStorage(os.path.abspath(local))
     _check_no_secrets(text)
     protocol = _SCHEMES.get(scheme, scheme)
+    given = {**fsspec.config.conf.get(protocol, {}), **(options or {})}
     try:
-        fs = open_backend(protocol, options or {})
+        fs = open_backend(protocol, given)
     except (ValueError, ImportError) as error:
         raise InvalidConfigError(
             f"nothing here can open {text!r}: {error}; install the fsspec backend of the scheme {scheme!r}"
@@ -43,7 +47,7 @@ def open_storage(path: str | os.PathLike[str], options: Mapping[str, Any] | None
     root = fs._strip_protocol(  # noqa: SLF001
         text.replace(f"{scheme}://", f"{protocol}://", 1)
     ).rstrip("/")
-    return FsspecStorage(text.rstrip("/"), protocol, root, dict(options or {}))
+    return FsspecStorage(text.rstrip("/"), protocol, root, given)
 
 
 def _check_no_secrets(text: str) -> None:

@@ -11,7 +11,7 @@ memory      ``pipe_file(mode="create")``                                     non
 """
 
 import errno
-import inspect
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
@@ -33,20 +33,21 @@ from table.storage.interface import (
     OutputFile,
     Stage,
     Storage,
-    failed,
     join,
     stay_inside,
 )
+from table.storage.reach import code_of, reach_of, why_refused
 from table.storage.s3_copy import MIN_PART_BYTES, S3Upload, abort_upload, begin_upload, delete_objects, read_blocks
 from table.storage.s3_listing import list_entries, read_object
-from table.storage.s3_versions import code_of, get_version, put_version
+from table.storage.s3_versions import get_version, put_version
 from table.storage.versions import REQUEST_TIMEOUT_S, VersionedFile
 from table.version import SIGN
 
 _CONFLICT_RETRIES = 5
 _LISTINGS_AT_ONCE = 16
 _S3 = ("s3", "s3a")
-_PROVEN: set[tuple[str, str]] = set()  # protocol and root of tables whose backend refuses to overwrite
+_CREATES = ("create", "write")
+_PROVEN: set[tuple[str, str]] = set()  # backend and bucket where a second creation of a file was seen to fail
 
 
 def open_backend(protocol: str, options: Mapping[str, Any]) -> Any:
@@ -63,29 +64,6 @@ def open_backend(protocol: str, options: Mapping[str, Any]) -> Any:
         ValueError, ImportError: no installed backend opens the protocol.
     """
     return fsspec.filesystem(protocol, **{**options, "use_listings_cache": False})
-
-
-@contextmanager
-def _told(verb: str, path: str) -> Iterator[None]:
-    """Turns every error of the backend into one of hudistream: errors of botocore and aiohttp are not OSErrors.
-
-    Raises:
-        FileNotFoundError, FileExistsError: unchanged, because they are answers.
-        StorageError: for every other error.
-    """
-    try:
-        yield
-    except FileNotFoundError as error:
-        if code_of(error) == "NoSuchBucket":
-            raise StorageError(
-                f"could not {verb} {path!r}: there is no such bucket ({error}): create it, or correct the table's "
-                "address"
-            ) from error
-        raise
-    except (FileExistsError, HudiError):
-        raise
-    except Exception as error:
-        raise failed(verb, path, error) from error
 
 
 @dataclass(frozen=True)
@@ -115,8 +93,36 @@ class FsspecStorage(Storage):
     def _is_s3(self) -> bool:
         return self.protocol in _S3
 
+    @contextmanager
+    def _told(self, verb: str, path: str) -> Iterator[None]:
+        """Turns every error of the backend into one of hudistream: errors of botocore and aiohttp are not OSErrors.
+
+        Raises:
+            FileNotFoundError, FileExistsError: unchanged, because they are answers; but a file that is created lacks
+                nothing but its bucket.
+            StorageError: for every other error; it names the bucket, the endpoint and the identity.
+        """
+        try:
+            yield
+        except FileNotFoundError as error:
+            if verb in _CREATES or code_of(error) == "NoSuchBucket":
+                raise self._failed(verb, path, error) from error
+            raise
+        except (FileExistsError, HudiError):
+            raise
+        except Exception as error:
+            raise self._failed(verb, path, error) from error
+
+    def _failed(self, verb: str, path: str, error: Exception) -> StorageError:
+        reach = reach_of(self.protocol, self.root, self.options, os.environ)
+        told = " ".join(str(error).split()) or type(error).__name__
+        why = why_refused(error)
+        return StorageError(
+            f"could not {verb} {path!r}{f' in {reach}' if reach else ''}: {f'{why} ({told})' if why else told}"
+        )
+
     def read(self, path: str) -> bytes:  # noqa: D102
-        with _told("read", path):
+        with self._told("read", path):
             return (
                 read_object(self._fs, self._full(path)) if self._is_s3 else bytes(self._fs.cat_file(self._full(path)))
             )
@@ -124,7 +130,7 @@ class FsspecStorage(Storage):
     def list_dir(self, path: str) -> list[FileInfo]:  # noqa: D102
         fs, full = self._fs, self._full(path)
         try:
-            with _told("list", path):
+            with self._told("list", path):
                 entries = list_entries(fs, full) if self._is_s3 else fs.ls(full, detail=True)
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -139,7 +145,7 @@ class FsspecStorage(Storage):
     def list_tree(self, path: str) -> dict[str, FileInfo]:  # noqa: D102
         fs, full = self._fs, self._full(path)
         try:
-            with _told("list", path):
+            with self._told("list", path):
                 if self._is_s3:
                     entries = {entry["name"]: entry for entry in list_entries(fs, full, deep=True)}
                 else:
@@ -155,24 +161,23 @@ class FsspecStorage(Storage):
         return found
 
     def exists(self, path: str) -> bool:  # noqa: D102
-        with _told("look for", path):
+        with self._told("look for", path):
             return bool(self._fs.exists(self._full(path)))
 
     def create_exclusive(self, path: str, data: bytes, *, durable: bool = False) -> bool:  # noqa: ARG002, D102
         self._prove_exclusive()
         for _ in range(_CONFLICT_RETRIES):
             try:
-                with _told("create", path):
+                with self._told("create", path):
                     self._fs.pipe_file(self._full(path), data, mode="create")
             except FileExistsError:
                 return False
             except StorageError as error:
-                # s3fs raises EINVAL for "precondition failed", and S3 answers 409 while two requests race
-                cause = error.__cause__
-                if getattr(cause, "errno", None) == errno.EINVAL or "PreconditionFailed" in str(cause):
+                # S3 answers 409 while two requests race
+                if _is_unmet(error):
                     if self.exists(path):
                         return False
-                elif "ConditionalRequestConflict" not in str(cause):
+                elif "ConditionalRequestConflict" not in str(error.__cause__):
                     raise
                 clock.sleep_s(0.1)
             else:
@@ -180,44 +185,53 @@ class FsspecStorage(Storage):
         raise StorageError(f"could not create {path!r}: the store kept answering that requests collide")
 
     def _prove_exclusive(self) -> None:
-        """Refuses a backend that overwrites files, before the first file is created: all commits rely on creation.
+        """Refuses a store that overwrites files, before the first file is created: all commits rely on creation.
 
-        A backend whose signature has the mode is accepted. A backend that takes any argument (adlfs) is tried once per
-        process and table: it must refuse to create a file a second time.
+        The store is tried, once per process and bucket: it must refuse to create a file a second time. A client knows
+        the condition, and a store that speaks S3 may still ignore it. Tasks rely on the process that planned them.
 
         Raises:
-            InvalidConfigError: names the backend.
+            InvalidConfigError: names the store.
             StorageError: the store fails.
         """
-        if (self.protocol, self.root) in _PROVEN:
-            return
-        fs = self._fs
-        if "mode" not in inspect.signature(getattr(fs, "_pipe_file", None) or fs.pipe_file).parameters:
+        if self._place not in _PROVEN:
             self._try_twice(join(OWN_FOLDER, f"probe-{clock.fresh_uuid()}"))
-        _PROVEN.add((self.protocol, self.root))
+            _PROVEN.add(self._place)
+
+    @property
+    def _place(self) -> tuple[str, str]:
+        return self._fs._fs_token, self.root.strip("/").partition("/")[0]  # noqa: SLF001 of protocol and options
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = (self.base_uri, self.protocol, self.root, self.options)
+        return _sent_along, (*given, self._place in _PROVEN)
 
     def _try_twice(self, path: str) -> None:
         full, is_exclusive = self._full(path), False
         try:
-            with _told("create", path):
+            with self._told("create", path):
                 self._fs.pipe_file(full, SIGN, mode="create")
                 self._fs.pipe_file(full, SIGN, mode="create")
         except FileExistsError:
             is_exclusive = True
         except StorageError as error:
-            if not isinstance(error.__cause__, TypeError):  # the backend does not know the argument
+            is_exclusive = _is_unmet(error)
+            if not is_exclusive and not isinstance(
+                error.__cause__, TypeError
+            ):  # the backend does not know the argument
                 raise
         finally:
             with suppress(Exception):
                 self._fs.rm_file(full)
         if not is_exclusive:
             raise InvalidConfigError(
-                f"the fsspec backend of {self.protocol!r} cannot create a file only if it is absent (it overwrites, or "
-                "knows no mode): install a version of 2024.12 or later"
+                f"the store of {self.base_uri!r} cannot create a file only if it is absent: of two creations the "
+                f"second overwrote the first, or the fsspec backend of {self.protocol!r} knows no condition; install a "
+                "backend of 2024.12 or later, and for S3 use a store that honours If-None-Match"
             )
 
     def put(self, path: str, data: bytes) -> None:  # noqa: D102
-        with _told("write", path):
+        with self._told("write", path):
             self._fs.pipe_file(self._full(path), data)
 
     @property
@@ -227,7 +241,7 @@ class FsspecStorage(Storage):
     def read_versioned(self, path: str, timeout_s: float = REQUEST_TIMEOUT_S) -> VersionedFile | None:  # noqa: D102
         if not self._is_s3:
             return super().read_versioned(path, timeout_s)
-        with _told("read", path):
+        with self._told("read", path):
             return get_version(self._fs, self._full(path), timeout_s)
 
     def replace_if(  # noqa: D102
@@ -235,12 +249,12 @@ class FsspecStorage(Storage):
     ) -> str | None:
         if not self._is_s3:
             return super().replace_if(path, data, version, timeout_s)
-        with _told("replace", path):
+        with self._told("replace", path):
             return put_version(self._fs, self._full(path), data, version, timeout_s)
 
     def _delete(self, path: str) -> bool:
         try:
-            with _told("delete", path):
+            with self._told("delete", path):
                 self._fs.rm_file(self._full(path))
         except FileNotFoundError:
             return False
@@ -278,7 +292,7 @@ class FsspecStorage(Storage):
         """Does nothing: object stores have no folders."""
 
     def open_input(self, path: str, size: int | None = None) -> pa.NativeFile:  # noqa: D102
-        with _told("open", path):
+        with self._told("open", path):
             full = self._full(path)
             if not (self._is_s3 and size):
                 return pa.PythonFile(self._fs.open(full, "rb"), mode="r")
@@ -299,16 +313,16 @@ class FsspecStorage(Storage):
     def stage(self, instant_time: str, path: str) -> Stage:  # noqa: D102
         if not self._is_s3:
             return Stage(instant_time)
-        with _told("begin", path):
+        with self._told("begin", path):
             return Stage(instant_time, begin_upload(self._fs, self._full(path)))
 
     def revoke(self, path: str, ticket: str) -> None:  # noqa: D102
         if ticket:
-            with _told("abort the upload of", path):
+            with self._told("abort the upload of", path):
                 abort_upload(self._fs, self._full(path), ticket)
 
     def open_output(self, path: str, stage: Stage | None = None) -> OutputFile:  # noqa: D102
-        with _told("create", path):
+        with self._told("create", path):
             if stage is not None and stage.ticket:
                 return S3Upload(self._fs, self._full(path), stage.ticket)
             return self._fs.open(self._full(path), "wb")  # type: ignore[no-any-return]
@@ -324,12 +338,12 @@ class FsspecStorage(Storage):
             with suppress(StorageError):
                 self.discard(path, stage, sink)
             if isinstance(error, FileNotFoundError):
-                raise failed("copy", source, error) from error
+                raise self._failed("copy", source, error) from error
             raise
         return sink
 
     def _copy_pieces(self, source: str, pieces: Sequence[ByteRange], sink: OutputFile) -> None:
-        with _told("copy", source):
+        with self._told("copy", source):
             if isinstance(sink, S3Upload) and sum(piece.length for piece in pieces) >= MIN_PART_BYTES:
                 sink.copy_from(self._full(source), pieces)
                 return
@@ -339,7 +353,7 @@ class FsspecStorage(Storage):
 
     def publish(self, path: str, stage: Stage, output: OutputFile) -> None:  # noqa: ARG002, D102
         if isinstance(output, S3Upload):
-            with _told("publish", path):
+            with self._told("publish", path):
                 output.complete()
 
     def discard(self, path: str, stage: Stage | None, output: OutputFile) -> None:  # noqa: ARG002, D102
@@ -350,10 +364,28 @@ class FsspecStorage(Storage):
                 output.closed = True  # otherwise the garbage collector uploads its bytes, in any thread
                 output.discard()
         except Exception as error:
-            raise failed("abort the upload of", path, error) from error
+            raise self._failed("abort the upload of", path, error) from error
 
     def sync(self, path: str) -> None:
         """Does nothing: an object is durable once it exists."""
+
+
+def _is_unmet(error: StorageError) -> bool:
+    """Whether the store refused to create a file that exists: s3fs raises EINVAL for "precondition failed"."""
+    return getattr(error.__cause__, "errno", None) == errno.EINVAL or "PreconditionFailed" in str(error.__cause__)
+
+
+def _sent_along(
+    base_uri: str,
+    protocol: str,
+    root: str,
+    options: Mapping[str, Any],
+    is_proven: bool,  # noqa: FBT001 as __reduce__ gives it
+) -> FsspecStorage:
+    storage = FsspecStorage(base_uri, protocol, root, options)
+    if is_proven:
+        _PROVEN.add(storage._place)  # noqa: SLF001 its own
+    return storage
 
 
 def _info(name: str, entry: Mapping[str, Any]) -> FileInfo:

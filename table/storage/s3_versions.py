@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from table.errors import InvalidConfigError
+from table.storage.reach import code_of
 from table.storage.versions import VersionedFile
 
 _CHANGED = "PreconditionFailed"  # 412
@@ -98,13 +99,3 @@ def _in_loop(fs: Any, request: Callable[[], Coroutine[Any, Any, Answer]], timeou
     except FSTimeoutError as error:
         raise OSError(errno.ETIMEDOUT, f"no answer within {timeout_s:g} s") from error
     return answer
-
-
-def code_of(error: BaseException | None) -> str:
-    """S3's code of an error; "" if S3 did not answer."""
-    while error is not None:
-        response = getattr(error, "response", None)
-        if isinstance(response, dict):
-            return str(response.get("Error", {}).get("Code", ""))
-        error = error.__cause__
-    return ""

@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+import uuid
 
 import pytest
 from oracles import hudi_rs
@@ -15,7 +16,7 @@ from streaming.spark.environment import (
     Environment,
     check_session,
     choose_parallelism,
-    diagnose_worker,
+    clocks_off,
     find_unfit,
     load_environment,
 )
@@ -31,6 +32,7 @@ from table import (
 )
 from table.hudi_table import HudiTable
 from table.storage.local import LocalStorage
+from table.storage.opening import open_storage
 from table.timeline.instant import Action
 
 pytestmark = pytest.mark.spark
@@ -318,7 +320,7 @@ def test_parallelism_is_what_the_application_has(conf, configured, slots, expect
 
 
 def test_the_application_is_asked_for_its_slots_without_settings(spark):
-    environment = load_environment(spark, WriteOptions())
+    environment = load_environment(spark, WriteOptions(), open_storage(f"memory://{uuid.uuid4()}/t"))
     assert environment == Environment(None, spark.sparkContext.defaultParallelism)
 
 
@@ -334,18 +336,28 @@ FIT = {"host": "a", "python": "3.11.7", "hudistream": "1", "query_id": None}
             [FIT, {"host": "c", "python": "3.9.1", "missing": "streaming"}],
             "the Python 3.9.1 of Spark's worker on c lacks the module 'streaming': install",
         ),
+        (
+            [FIT, {**FIT, "host": "d", "store": "no answer"}],
+            "worker on d cannot reach the table's store",
+        ),
+        ([{**FIT, "sees": True}, {**FIT, "host": "e", "sees": False}], "worker on e does not see the table '/t'"),
     ],
 )
 def test_one_worker_that_is_unfit_is_named_by_its_host(answers, said):
-    found = find_unfit(answers, "1")
+    found = find_unfit(answers, "1", "/t")
     assert found is None if said is None else said in found
 
 
-def test_workers_that_cannot_work_are_diagnosed():
-    assert "'pyarrow'" in diagnose_worker("ModuleNotFoundError: No module named 'pyarrow'")
-    assert "'streaming'" in diagnose_worker("ModuleNotFoundError: No module named 'streaming.task.append'")
-    assert "'pyarrow'" in diagnose_worker("PyArrow >= 4.0.0 must be installed")
-    assert diagnose_worker("out of memory") is None
+def test_a_table_that_is_not_there_yet_is_seen_by_nobody():
+    assert find_unfit([{**FIT, "sees": False}], "1", None) is None
+
+
+def test_clocks_are_off_beyond_what_asking_took():
+    answers = [
+        {"host": "a", "now": 1000.0}, {"host": "b", "now": 1095.0}, {"host": "c", "now": 4630.0},
+        {"host": "d", "now": -2600.0}, {"host": "e"},
+    ]  # fmt: skip
+    assert clocks_off(answers, 1000.0, 1030.0) == {"b": 65.0, "c": 3600.0, "d": -3600.0}
 
 
 def test_workers_without_pyarrow_are_diagnosed_before_anything_is_requested(tmp_path):
@@ -366,7 +378,7 @@ def test_workers_without_pyarrow_are_diagnosed_before_anything_is_requested(tmp_
         [sys.executable, str(script)], env=env, capture_output=True, text=True, check=False, timeout=120
     )
     said = done.stdout
-    assert "SAID InvalidConfigError Spark's Python workers lack the module" in said, done.stderr[-2000:]
+    assert "lacks the module 'pyarrow'" in said, done.stderr[-2000:]
     assert not (tmp_path / "t").exists()
 
 

@@ -51,7 +51,7 @@ def _registered():
         fsspec.register_implementation(each.protocol, each, clobber=True)
 
 
-def test_a_backend_that_keeps_the_mode_is_tried_once_for_each_table():
+def test_a_backend_that_keeps_the_mode_is_tried_once_for_each_bucket():
     before = TakesAnything.creations
     for name in "ab":
         assert open_storage("anything://bucket/kept").create_exclusive(f".hoodie/{name}", b"x")

@@ -74,7 +74,10 @@ def test_a_bucket_that_is_not_there_is_named_by_an_error_of_ours(s3):
         lambda: read_table("s3://nowhere/t", storage_options=s3),
         lambda: HudiTable.open("s3://nowhere/t", s3),
     ):
-        with pytest.raises(StorageError, match="there is no such bucket .*: create it, or correct the table's address"):
+        with pytest.raises(
+            StorageError,
+            match="in bucket 'nowhere' at http.* as access key test: there is no such bucket: create it",
+        ):
             act()
 
 

@@ -11,7 +11,7 @@ from needs import require
 from s3_server import s3_options
 
 from streaming import HudiSink
-from table import StorageError, archive, clean, read_table
+from table import InvalidConfigError, StorageError, archive, clean, read_table
 from table.clock import parse_instant_time
 from table.hudi_table import HudiTable
 from table.options.groups import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
@@ -50,6 +50,20 @@ def test_only_one_of_two_puts_creates_an_object_empty_ones_too(s3):
     assert storage.read("raced") == str(won[0]).encode()
     assert {entry.name for entry in storage.list_dir("")} == {"full", "empty", "raced"}
     assert all(entry.modified_ms > 0 for entry in storage.list_dir(""))
+
+
+def test_a_server_that_ignores_the_condition_is_refused_before_anything_is_created(s3, monkeypatch):
+    storage = open_storage("s3a://lake/ignored", {**s3, "default_block_size": 7 << 20})  # an instance of its own
+    inner = type(storage._fs)._call_s3
+
+    async def forgetful(self, method, *given, **named):
+        named.pop("IfNoneMatch", None)
+        return await inner(self, method, *given, **named)
+
+    monkeypatch.setattr(type(storage._fs), "_call_s3", forgetful)
+    with pytest.raises(InvalidConfigError, match="honours If-None-Match"):
+        storage.create_exclusive("a", b"1")
+    assert storage.list_tree("") == {}
 
 
 def test_what_another_process_wrote_is_seen_whatever_was_listed_before(s3):

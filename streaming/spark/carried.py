@@ -1,0 +1,73 @@
+"""Functions as tasks get them: each looks first whether its node has what it needs.
+
+The first batch asks all workers that are there (`streaming.spark.environment`). A node that comes later, or one whose
+slots were busy then, is asked by the tasks themselves. A function of this package is pickled by its name, so a node
+without the package fails before the function can say anything. Therefore the function travels as bytes, within one that
+Spark pickles by value.
+"""
+
+import io
+import json
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyspark import cloudpickle
+
+from streaming.task.failure import MARK, PLACE
+from table.version import VERSION
+
+_REMEDY = (
+    "install hudistream[spark] on every node, send a packed environment along (spark-submit --archives), or point "
+    "PYSPARK_PYTHON (spark.pyspark.python) to a Python that has it; nothing became visible"
+)
+LACKS = "the Python {python} of Spark's worker on {host} lacks the module {module!r}: " + _REMEDY
+LACKS_SOMEWHERE = "the Python of a worker of Spark{where} lacks the module {module!r}: " + _REMEDY
+DIFFERS = (
+    "the Python {python} of Spark's worker on {host} has hudistream {found}, and the driver has {version}: install the "
+    "same version on every node; nothing became visible"
+)
+
+ArrowTask = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+def carried(task: ArrowTask) -> ArrowTask:
+    """The function that `mapInArrow` gets.
+
+    Args:
+        task: a function of this package, or a partial of one.
+
+    Returns:
+        A function that raises an error, which `streaming.task.failure.read_failure` reads on the driver, where the node
+        lacks a module of this package or has another version of it; and that else does what `task` does.
+    """
+    sent, version, mark, places = by_value(task), VERSION, MARK, PLACE
+    lacks, differs = LACKS, DIFFERS
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import platform  # noqa: PLC0415 Spark pickles this function by value: it takes no import along
+        import socket  # noqa: PLC0415
+
+        node = {"python": platform.python_version(), "host": socket.gethostname()}
+        said = ""
+        try:
+            from table.version import VERSION as found  # noqa: N811, PLC0415 the node's
+
+            work = pickle.loads(sent)  # noqa: S301 of the driver
+            if found != version:
+                said = differs.format(found=found, version=version, **node)
+        except ImportError as error:
+            said = lacks.format(module=error.name or str(error), **node)
+        if said:
+            facts = {"class": "InvalidConfigError", "message": said, **dict.fromkeys(places)}
+            raise RuntimeError(f"{said} {mark}{json.dumps(facts)}")
+        yield from work(batches)
+
+    return run
+
+
+def by_value(thing: object) -> bytes:
+    """What Spark would send of a function or a value: nested functions whole, others by their names."""
+    written = io.BytesIO()
+    cloudpickle.CloudPickler(written).dump(thing)  # type: ignore[attr-defined,no-untyped-call]
+    return written.getvalue()

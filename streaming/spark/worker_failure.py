@@ -1,0 +1,48 @@
+"""The error of a Spark job as one of hudistream (pure)."""
+
+import re
+
+from pyspark.errors import PythonException
+
+from streaming.spark.carried import LACKS_SOMEWHERE
+from streaming.task.failure import read_failure
+from table.errors import HudiError, InvalidConfigError, TaskFailedError
+
+_MODULE = re.compile(r"(?:No module named|ModuleNotFoundError:)[^'\"]*['\"]([A-Za-z_][\w.]*)")
+_HOST = re.compile(r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \(([^\s()]+) executor")
+
+
+def failure_of(error: Exception, instant_time: str = "") -> HudiError | None:
+    """The error that made a Spark job fail.
+
+    Args:
+        error: Spark's.
+        instant_time: the commit whose job failed.
+
+    Returns:
+        The error as a task raised it. An `InvalidConfigError` where a worker lacks a module. A `TaskFailedError` where
+        a task failed for another reason. None where no task failed: the job was cancelled, or it could not be planned.
+    """
+    text = str(error)
+    failed = read_failure(text, instant_time, from_python=isinstance(error, PythonException))
+    if isinstance(failed, TaskFailedError):
+        diagnosis = diagnose_worker(text)
+        if diagnosis is not None:
+            unfit = InvalidConfigError(diagnosis)
+            unfit.instant_time = failed.instant_time
+            return unfit
+    return failed
+
+
+def diagnose_worker(message: str) -> str | None:
+    """A message about a module that a worker lacks, from Spark's; None where Spark's names none.
+
+    Args:
+        message: of the exception with which a job failed.
+    """
+    missing = _MODULE.search(message)
+    if missing is None and "PyArrow" not in message:
+        return None
+    module = "pyarrow" if missing is None else missing[1].partition(".")[0]
+    host = _HOST.search(message)
+    return LACKS_SOMEWHERE.format(module=module, where="" if host is None else f" on {host[1]}")

@@ -1,0 +1,150 @@
+"""Which store a table lies in, and as whom it is asked: words for the errors of a store (pure).
+
+A store answers "403" or "no such container" and names neither the bucket nor the account. One of three things is wrong:
+the table's address, the endpoint, or the credentials. The error names all three.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_S3, _AZURE, _GCS = ("s3", "s3a"), ("abfs", "az", "adl"), ("gs", "gcs")
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound", "InvalidBucketName", "FilesystemNotFound")
+_DENIED = (
+    "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken",
+    "TokenRefreshRequired", "AuthenticationFailed", "AuthorizationFailure", "AuthorizationPermissionMismatch",
+    "InvalidAuthenticationInfo",
+)  # fmt: skip
+_DENIED_STATUS = (401, 403)
+_ELSEWHERE = ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraintException")
+_NO_IDENTITY = ("NoCredentialsError", "PartialCredentialsError", "DefaultCredentialsError", "ClientAuthenticationError")
+_NO_ANSWER = (
+    "EndpointConnectionError", "ConnectTimeoutError", "ClientConnectorError", "ClientConnectorDNSError",
+    "ServiceRequestError", "ConnectionRefusedError", "ConnectionError",
+)  # fmt: skip
+_SHOWN = 4  # letters of a key's identifier on either side
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How a table's store is reached.
+
+    Attributes:
+        bucket: or container.
+        endpoint: the address of the store.
+        identity: as whom it is asked; no secret.
+    """
+
+    bucket: str
+    endpoint: str
+    identity: str
+
+    def __str__(self) -> str:
+        return f"bucket {self.bucket!r} at {self.endpoint} as {self.identity}"
+
+
+def reach_of(protocol: str, root: str, options: Mapping[str, Any], environment: Mapping[str, str]) -> Reach | None:
+    """How a store is reached (pure); None for a backend of which nothing is known.
+
+    Args:
+        protocol: fsspec's name of the backend.
+        root: the table's address without its scheme.
+        options: what fsspec's file system gets.
+        environment: the variables of the process, from which the clients take what the options leave open.
+    """
+    bucket = root.strip("/").partition("/")[0]
+    if protocol in _S3:
+        return Reach(bucket, *_s3(options, environment))
+    if protocol in _AZURE:
+        return Reach(bucket, *_azure(options, environment))
+    if protocol in _GCS:
+        return Reach(bucket, *_gcs(options, environment))
+    return None
+
+
+def why_refused(error: BaseException) -> str | None:
+    """What the store's answer means, with the way out (pure); None: it may be anything.
+
+    Args:
+        error: the client's, with its causes; a file that is not there only if it was to be created.
+    """
+    causes = tuple(_causes(error))
+    codes = {code_of(error), *(str(getattr(cause, "error_code", "")) for cause in causes)}
+    kinds = {kind.__name__ for cause in causes for kind in type(cause).__mro__}
+    status = {getattr(cause, "status_code", None) or getattr(cause, "code", None) for cause in causes}
+    text = str(error).lower()
+    if codes & set(_NO_BUCKET) or "bucket does not exist" in text or isinstance(error, FileNotFoundError):
+        return "there is no such bucket: create it, or correct the table's address"
+    if codes & set(_ELSEWHERE):
+        return "the bucket lies in another region: name it, for S3 with client_kwargs={'region_name': …} or AWS_REGION"
+    if kinds & set(_NO_IDENTITY) and not status & set(_DENIED_STATUS):
+        return "no credentials were found: give storage_options, or set the store's environment variables"
+    if codes & set(_DENIED) or status & set(_DENIED_STATUS) or "PermissionError" in kinds:
+        return "the store denies access: correct the credentials, or grant this identity the rights to read and write"
+    if kinds & set(_NO_ANSWER):
+        return "nothing answers there: correct the endpoint, or wait until the store is back"
+    return None
+
+
+def code_of(error: BaseException | None) -> str:
+    """S3's code of an error; "" if S3 did not answer."""
+    while error is not None:
+        response = getattr(error, "response", None)
+        if isinstance(response, dict):
+            return str(response.get("Error", {}).get("Code", ""))
+        error = error.__cause__
+    return ""
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _shortened(identifier: str) -> str:
+    if len(identifier) <= 2 * _SHOWN:
+        return identifier
+    return f"{identifier[:_SHOWN]}…{identifier[-_SHOWN:]}"
+
+
+def _s3(options: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[str, str]:
+    client = {**(options.get("client_kwargs") or {})}
+    region = client.get("region_name") or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    endpoint = (
+        options.get("endpoint_url")
+        or client.get("endpoint_url")
+        or environment.get("AWS_ENDPOINT_URL_S3")
+        or environment.get("AWS_ENDPOINT_URL")
+        or f"AWS {region or '(no region set)'}"
+    )
+    key = options.get("key") or client.get("aws_access_key_id") or environment.get("AWS_ACCESS_KEY_ID")
+    profile = options.get("profile") or environment.get("AWS_PROFILE")
+    if options.get("anon"):
+        return endpoint, "nobody (anon)"
+    if key:
+        return endpoint, f"access key {_shortened(str(key))}"
+    return endpoint, f"profile {profile}" if profile else "the credentials of this machine"
+
+
+def _azure(options: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[str, str]:
+    text = options.get("connection_string") or environment.get("AZURE_STORAGE_CONNECTION_STRING") or ""
+    parts = dict(part.split("=", 1) for part in str(text).split(";") if "=" in part)
+    account = options.get("account_name") or parts.get("AccountName") or environment.get("AZURE_STORAGE_ACCOUNT_NAME")
+    endpoint = options.get("account_host") or parts.get("BlobEndpoint")
+    if not endpoint:
+        endpoint = f"https://{account}.blob.core.windows.net" if account else "Azure (no account named)"
+    if options.get("client_id") or environment.get("AZURE_STORAGE_CLIENT_ID"):
+        return str(endpoint), f"client {options.get('client_id') or environment['AZURE_STORAGE_CLIENT_ID']}"
+    return str(endpoint), f"account {account}" if account else "the credentials of this machine"
+
+
+def _gcs(options: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[str, str]:
+    endpoint = (
+        options.get("endpoint_url") or environment.get("STORAGE_EMULATOR_HOST") or "https://storage.googleapis.com"
+    )
+    token = options.get("token") or environment.get("GOOGLE_APPLICATION_CREDENTIALS")
+    if token == "anon":  # noqa: S105 gcsfs' word for no credentials
+        return str(endpoint), "nobody (anon)"
+    names = isinstance(token, str) and token.endswith(".json")
+    return str(endpoint), f"the key file {token}" if names else "the credentials of this machine"

@@ -97,6 +97,7 @@ bench: setup
 	$(RUN) $(BIN)/python benchmarks/compaction_beside.py
 	$(RUN) $(BIN)/python benchmarks/several_writers.py
 	$(RUN) $(BIN)/python benchmarks/files.py
+	$(RUN) $(BIN)/python benchmarks/clustering.py
 
 # driver by phase, processes, workers by part; workloads are those of benchmarks/workloads.py
 WORKLOAD ?= A

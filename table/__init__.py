@@ -25,6 +25,7 @@ from table.errors import (
 )
 from table.options.catalog_settings import CatalogSettings
 from table.options.choices import IndexType
+from table.options.clustering_settings import ClusteringSettings
 from table.options.groups import (
     ArchiveSettings,
     BaseFileSettings,
@@ -59,6 +60,8 @@ from table.services.archival.archival import archive
 from table.services.check.check import check
 from table.services.check.finding import CheckReport, Finding
 from table.services.clean.clean import clean
+from table.services.clustering.clustering import ClusteringOutcome
+from table.services.clustering.command import cluster
 from table.services.compaction.compaction import compact
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
@@ -77,6 +80,8 @@ __all__ = [
     "CatalogSettings",
     "CheckReport",
     "CleanSettings",
+    "ClusteringOutcome",
+    "ClusteringSettings",
     "CommitConflictError",
     "CommitOutcomeUnknownError",
     "CompactionSettings",
@@ -118,6 +123,7 @@ __all__ = [
     "archive",
     "check",
     "clean",
+    "cluster",
     "compact",
     "create_savepoint",
     "create_table",

@@ -20,6 +20,7 @@ from table.inspect.checkpoints import load_checkpoints
 from table.inspect.contents import load_files, load_history, load_partitions
 from table.inspect.health import Health, load_health
 from table.options.catalog_settings import CatalogSettings, ManifestFor
+from table.options.clustering_settings import ClusteringSettings
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
 from table.options.values import OneOf
 from table.options.write_options import WriteOptions
@@ -33,6 +34,8 @@ from table.services.archival.archival import ArchivalOutcome, archive
 from table.services.check.check import check
 from table.services.check.finding import CheckReport
 from table.services.clean.clean import clean
+from table.services.clustering.clustering import ClusteringOutcome
+from table.services.clustering.command import cluster
 from table.services.compaction.compaction import compact
 from table.services.conversion.convert import convert_table
 from table.services.rollback.undo_commit import roll_back
@@ -253,6 +256,33 @@ class HudiTable(hudi_table.HudiTable):
         """Folds log files into base files as a sink does by default: `hudistream.compact`. Returns instant times."""
         done = compact(self, settings or CompactionSettings(), base_file or WriteOptions().file_settings)
         return tuple(instant.time for instant in done)
+
+    def cluster(
+        self,
+        sort: str | Sequence[str] | None = None,
+        layout: str = "linear",
+        *,
+        partitions: Sequence[str] = (),
+        settings: ClusteringSettings | None = None,
+        base_file: BaseFileSettings | None = None,
+        shared: bool = False,
+    ) -> ClusteringOutcome | None:
+        """Puts small files together and rows where queries look: `hudistream.cluster`.
+
+        Args:
+            sort: columns by which the rows of a partition path are sorted; none: small files are put together.
+            layout: the order of several columns: ``linear``, ``z-order`` or ``hilbert``.
+            partitions: these partition paths alone; none: all.
+            settings: the rest, such as the sizes of files.
+            base_file: how base files are encoded.
+            shared: whether other writers write the table meanwhile, in the mode of several writers.
+
+        Returns:
+            What was done; None where nothing would change.
+        """
+        given: dict[str, Any] = {"sort_columns": sort or (), "layout": layout, "partitions": tuple(partitions)}
+        chosen = replace(settings or ClusteringSettings(), **given)
+        return cluster(self, chosen, base_file or WriteOptions().file_settings, shared=shared)
 
     def archive(
         self,

@@ -12,6 +12,7 @@ from streaming.batch.agreement import Agreement, agree
 from streaming.batch.bad_rows import check_bad_rows
 from streaming.batch.exactly_once import Turn, check_name, find_turn
 from streaming.batch.failed_batch import BatchProgress
+from streaming.batch.inline_clustering import cluster_if_due
 from streaming.batch.ledger import BatchLedger
 from streaming.batch.marker_cleanup import MarkerCleanup
 from streaming.batch.opening import TableOpener, without_metadata_table
@@ -20,14 +21,14 @@ from streaming.batch.profile_cache import ProfileCache, tell_small_files
 from streaming.batch.progress import Progress
 from streaming.batch.quarantine import encode_extra, finish_quarantine, now_us, publish
 from streaming.batch.recovery import Recovery
-from streaming.batch.replaced import list_replaced
+from streaming.batch.replaced import find_leaving, list_replaced
 from streaming.batch.services import TableServices
 from streaming.batch.summary import BatchSummary, PhaseClock, logged, summarize
 from streaming.batch.workers import Batch, Workers
 from streaming.batch.write_apart import write_apart
 from streaming.plan.plan_tasks import Scene, looks_everywhere, plan_tasks, remembered_below
 from streaming.plan.quarantine import Quarantine
-from streaming.plan.replacement import action_of, existing_paths, matching_paths
+from streaming.plan.replacement import action_of
 from streaming.plan.task_plan import LogPlan, TaskPlan
 from streaming.plan.task_result import TaskResult, sum_results
 from streaming.plan.write_profile import WriteProfile
@@ -41,7 +42,6 @@ from table.errors import (
     TimelineMovedError,
 )
 from table.hudi_table import HudiTable
-from table.keys.keygen import KeyExpressions
 from table.log import get_logger
 from table.options.choices import TableType
 from table.options.write_options import WriteOptions
@@ -221,6 +221,10 @@ class MicroBatchWriter:
         self._advice.note(self.table, result.stats)
         upkeep_errors = self._after_commit(job, result)
         self.services.after_commit(snapshot, batch.spread)
+        clustered, failed = cluster_if_due(table, options, turn.identity, self.lease, batch.spread)
+        if clustered is not None:
+            self._forget_profiles()  # other files are small now
+        upkeep_errors += failed
         timing.end("after")
         summary = summarize(self.table, batch.batch_id, job.pending.time, result, timing, upkeep_errors)
         return logged(replace(summary, schema_changes=job.agreed.schema_changes))
@@ -281,7 +285,7 @@ class MicroBatchWriter:
         identity = turn.identity
         columns, profiles = batch.workers.schema, self._profiles_for(options)
         agreed = agree(options, snapshot, columns, profiles)  # raises the errors of the batch before any request
-        leaving = _find_leaving(options, snapshot, agreed.keys, batch.workers)
+        leaving = find_leaving(options, snapshot, agreed.keys, batch.workers)
         operation = options.effective_operation
         action = action_of(operation, snapshot.config.table_type)
         pending = begin_commit(snapshot, operation.hudi_name, identity, self.lease, action)
@@ -384,15 +388,3 @@ class MicroBatchWriter:
             log.warning("upkeep_failed", table=self.table, instant_time=time, error=str(error))
             return (str(error),)
         return ()
-
-
-def _find_leaving(
-    options: WriteOptions, snapshot: Snapshot, keys: KeyExpressions, workers: Workers
-) -> tuple[str, ...] | None:
-    """Partition paths that are to be deleted; None where rows are written."""
-    if not options.effective_operation.removes_partitions:
-        return None
-    patterns, existing = options.overwrite.partitions_to_delete, snapshot.list_partition_paths()
-    if patterns:
-        return matching_paths(patterns, existing)
-    return existing_paths(workers.list_partition_paths(keys), existing)

@@ -1,8 +1,13 @@
-"""Lists the file groups that a batch replaces."""
+"""Lists the file groups that a batch replaces, and the partition paths that it deletes."""
 
 from collections.abc import Iterable, Mapping
 
+from streaming.batch.workers import Workers
+from streaming.plan.replacement import existing_paths, matching_paths
+from table.keys.keygen import KeyExpressions
 from table.options.operation import Operation
+from table.options.write_options import WriteOptions
+from table.snapshot import Snapshot
 from table.view.file_group import CommittedInstants
 from table.view.file_system_view import list_latest_slices
 from table.view.listing import Listing
@@ -22,3 +27,22 @@ def list_replaced(
     chosen = listing.list_partition_paths() if operation.overwrites_table else sorted(set(paths))
     live = {path: list_latest_slices(listing, path, committed) for path in chosen}
     return {path: tuple(found.file_id for found in slices) for path, slices in live.items() if slices}
+
+
+def find_leaving(
+    options: WriteOptions, snapshot: Snapshot, keys: KeyExpressions, workers: Workers
+) -> tuple[str, ...] | None:
+    """Partition paths that are to be deleted; None where rows are written.
+
+    Args:
+        options: of the batch.
+        snapshot: the table.
+        keys: of its rows.
+        workers: list the partition paths of the rows.
+    """
+    if not options.effective_operation.removes_partitions:
+        return None
+    patterns, existing = options.overwrite.partitions_to_delete, snapshot.list_partition_paths()
+    if patterns:
+        return matching_paths(patterns, existing)
+    return existing_paths(workers.list_partition_paths(keys), existing)

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from streaming.plan.columns import SLOT_COLUMN
-from streaming.task.spilled_run import SpilledRun
 from table.columns.memory_size import rows_bytes
+from table.columns.spilled_run import SpilledRun
 from table.files.bloom.key_hashes import hash_keys
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 

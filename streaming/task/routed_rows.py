@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from streaming.task.spilled_run import SpilledRun
 from table.columns.memory_size import rows_bytes
+from table.columns.spilled_run import SpilledRun
 
 Positions = npt.NDArray[np.int64]
 

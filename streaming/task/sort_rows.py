@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from streaming.plan.columns import SLOT_COLUMN
 from streaming.plan.task_plan import TaskPlan
 from streaming.task.grouping import LOTS, Numbered, group_rows
-from streaming.task.spilled_run import SpilledRun
 from table.columns.memory_size import rows_bytes
+from table.columns.spilled_run import SpilledRun
 from table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 
 Positions = npt.NDArray[np.int64]

@@ -30,13 +30,7 @@ def add_command(
         examples: whole command lines, for its help.
         run: carries it out and returns the exit code.
     """
-    command = commands.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog="\n  ".join(["examples:" if len(examples) > 1 else "example:", *examples]),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    command = add_example(commands, name, summary, examples)
     command.add_argument("path", metavar="PATH", help="the table: a folder or an address (s3://bucket/table)")
     command.add_argument(
         "--storage-option",
@@ -51,6 +45,19 @@ def add_command(
     add_verbose(command, default=argparse.SUPPRESS)  # another default would undo a -v before the command
     command.set_defaults(run=run)
     return command
+
+
+def add_example(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str, summary: str, examples: Sequence[str]
+) -> argparse.ArgumentParser:
+    """Declares a command without arguments; as `add_command`."""
+    return commands.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog="\n  ".join(["examples:" if len(examples) > 1 else "example:", *examples]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def add_verbose(parser: argparse.ArgumentParser, default: Any = False) -> None:  # noqa: FBT002 argparse's own word

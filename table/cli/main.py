@@ -2,15 +2,32 @@
 
 import argparse
 import logging
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from table.cli import bad_rows, catalogs, checkpoint, health, lock, query, report, show, upkeep, versions
+from table.cli import bad_rows, catalogs, checkpoint, health, lock, options, query, report, show, upkeep, versions
 from table.cli.arguments import add_verbose
 from table.cli.output import OutputClosedError, UsageError, complain, drop_output
 from table.errors import HudiError
 from table.log import logging_to_stderr
 from table.version import VERSION
 
+GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "look": ("show", "health", "watch", "history", "files", "schema", "explain", "report", "doctor", "check"),
+        "query": ("query", "changes", "bad-rows", "checkpoint"),
+        "keep up": ("clean", "compact", "cluster", "archive"),
+        "undo, protect": ("rollback", "savepoint", "lock"),
+        "share": ("sync", "ddl", "manifest", "upgrade", "downgrade"),
+        "help": ("options",),
+    }
+)
+_PURPOSE = (
+    "Examine and maintain Hudi tables, without Spark. Results go to standard output,\n"
+    "warnings and errors to standard error."
+)
+_NAME_WIDTH = 11
 USAGE = 2
 OUTPUT_CLOSED = 141  # exit code that a shell reports for a program ended by SIGPIPE
 
@@ -19,13 +36,15 @@ def build_parser() -> argparse.ArgumentParser:
     """Every command and its arguments."""
     parser = argparse.ArgumentParser(
         prog="hudistream",
-        description="Examine and maintain Hudi tables, without Spark. Results go to standard output, warnings and "
-        "errors to standard error.",
+        usage="hudistream [-h] [--version] [-v] COMMAND ...",
         epilog="hudistream COMMAND --help shows examples",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"hudistream {VERSION}")
     add_verbose(parser)
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, prog="hudistream", help=argparse.SUPPRESS
+    )
     show.add_commands(commands)
     health.add_commands(commands)
     query.add_commands(commands)
@@ -36,7 +55,25 @@ def build_parser() -> argparse.ArgumentParser:
     report.add_commands(commands)
     bad_rows.add_commands(commands)
     lock.add_commands(commands)
+    options.add_commands(commands)
+    summaries = {name: command.description or "" for name, command in commands.choices.items()}
+    parser.description = f"{_PURPOSE}\n\n{describe_groups(summaries)}"
     return parser
+
+
+def describe_groups(summaries: Mapping[str, str]) -> str:
+    """The commands by what a person wants, each with its purpose, in 80 columns (pure).
+
+    Args:
+        summaries: command -> its purpose, as a sentence.
+    """
+    lines = []
+    for purpose, names in GROUPS.items():
+        lines.append(f"{purpose}:")
+        for name in names:
+            head = f"  {name:<{_NAME_WIDTH}}"
+            lines += textwrap.wrap(summaries[name], 80, initial_indent=head, subsequent_indent=" " * len(head))
+    return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -2,16 +2,20 @@
 
 import argparse
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from table.cli.arguments import add_command, add_format, add_options, load_options, open_table
 from table.cli.file_lists import explanation_json, explanation_lines, fates_json, fates_lines
 from table.cli.output import UsageError, plural, say, say_json
 from table.inspect.explain import explain_batch, explain_files
+from table.inspect.words import size_text
 from table.services.archival.archival import archive
 from table.services.check.check import DEFAULT_SAMPLE, check
 from table.services.check.finding import CheckReport, Finding, Repair
 from table.services.clean.clean import clean, schedule_clean
 from table.services.clean.judgement import judge_files
+from table.services.clustering.clustering import ClusteringOutcome
+from table.services.clustering.command import cluster, execute_planned
 from table.services.compaction.compaction import compact, request_compaction
 from table.services.rollback.dead_writes import roll_back_dead_writes
 from table.services.rollback.undo_commit import roll_back
@@ -26,6 +30,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     """Declares the commands."""
     _add_clean(commands)
     _add_compact(commands)
+    _add_cluster(commands)
     archiver = add_command(
         commands,
         "archive",
@@ -79,6 +84,24 @@ def _add_compact(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     which = compacter.add_mutually_exclusive_group()
     which.add_argument("--schedule-only", action="store_true", help="request one; somebody else carries it out")
     which.add_argument("--execute", action="store_true", help="carry out what was requested; request nothing")
+
+
+def _add_cluster(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    clusterer = add_command(
+        commands,
+        "cluster",
+        "rewrite small files and unsorted rows, so that rows lie where queries look",
+        [
+            "hudistream cluster /data/lake/events --sort customer,day",
+            "hudistream cluster /data/lake/events --sort lat,lon --layout hilbert --partition p=2026-01-31",
+        ],
+        _cluster,
+    )
+    add_options(clusterer)
+    clusterer.add_argument("--execute", action="store_true", help="carry out what another engine planned; plan nothing")
+    clusterer.add_argument("--sort", metavar="COLUMNS", help="separated by commas; without them small files are joined")
+    clusterer.add_argument("--layout", choices=["linear", "z-order", "hilbert"], help="the order of several columns")
+    clusterer.add_argument("--partition", metavar="PATH", action="append", help="this one alone; can be repeated")
 
 
 def _add_savepoint(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -185,6 +208,30 @@ def _compact(given: argparse.Namespace) -> int:
     done = compact(table, options.compaction, options.file_settings, schedules=not given.execute)
     say([f"compaction {instant.time} completed" for instant in done] or ["nothing to compact"])
     return 0
+
+
+def _cluster(given: argparse.Namespace) -> int:
+    table, options = open_table(given), load_options(given)
+    chosen = {
+        "sort_columns": given.sort,
+        "layout": given.layout,
+        "partitions": ",".join(given.partition) if given.partition else None,
+    }
+    settings = replace(options.clustering, **{name: value for name, value in chosen.items() if value is not None})
+    if given.execute:
+        found = execute_planned(table, settings, options.file_settings, options.heartbeat)
+    else:
+        shared = options.concurrency.is_shared
+        done = cluster(table, settings, options.file_settings, options.heartbeat, shared=shared)
+        found = [] if done is None else [done]
+    say([_clustered(one) for one in found] or ["nothing to cluster"])
+    return 0
+
+
+def _clustered(done: ClusteringOutcome) -> str:
+    before, rows = plural(done.files_before, "file group"), plural(done.rows, "row")
+    after = f"{before} became {done.files_after}, {rows}, {size_text(done.bytes_written)}"
+    return f"clustering {done.instant_time}: {after}"
 
 
 def _count(groups: Iterable[Sequence[str]]) -> int:

@@ -1,6 +1,6 @@
 """The bucket index: the hash of a key determines its file group (BucketIdentifier, HoodieSimpleBucketIndex; pure)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from table.files.bloom.key_hashes import same_length_blocks
 
 _DIGITS = 8
+_MOST_BUCKETS = 100_000
 
 
 def bucket_numbers(keys: pa.Array, buckets: int, hash_fields: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -80,6 +81,17 @@ def bucket_of_file_id(file_id: str) -> int | None:
     """The bucket of a file group, from the digits at the start of its id; None where it does not start with digits."""
     head = file_id[:_DIGITS]
     return int(head) if len(head) == _DIGITS and head.isascii() and head.isdigit() else None
+
+
+def are_buckets(file_ids: Iterable[str]) -> bool:
+    """Whether these file groups are buckets: all ids begin with the number of a bucket, and none is a mere chance.
+
+    Args:
+        file_ids: of a table, or of a partition path. One id in forty without a bucket begins with eight digits; one in
+            50,000 does so with three zeros.
+    """
+    numbers = [bucket_of_file_id(file_id) for file_id in file_ids]
+    return bool(numbers) and all(number is not None and number < _MOST_BUCKETS for number in numbers)
 
 
 def bucket_file_id(bucket: int, fresh_id: str) -> str:

@@ -168,6 +168,26 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.compaction.daybased.target.partitions": HonouredKey("compaction.days"),
         "compaction.tasks": HonouredKey("compaction.tasks"),
         "hudistream.compaction.executors.from.mb": HonouredKey("compaction.executors_from_mb"),
+        "hoodie.clustering.inline": HonouredKey("clustering.inline"),
+        "hoodie.clustering.inline.max.commits": HonouredKey("clustering.max_commits"),
+        "clustering.plan.strategy.small.file.limit": HonouredKey(
+            "clustering.small_file_bytes", Size(_MB, _MB), "Only files below this size are candidates, in MB."
+        ),
+        "hoodie.layout.optimize.strategy": HonouredKey("clustering.layout"),
+        "hoodie.clustering.plan.partition.filter.mode": HonouredKey("clustering.partition_filter"),
+        "hoodie.clustering.plan.strategy.sort.columns": HonouredKey("clustering.sort_columns"),
+        "hoodie.clustering.plan.strategy.small.file.limit": HonouredKey("clustering.small_file_bytes"),
+        "hoodie.clustering.plan.strategy.target.file.max.bytes": HonouredKey("clustering.target_bytes"),
+        "hoodie.clustering.plan.strategy.max.bytes.per.group": HonouredKey("clustering.group_bytes"),
+        "hoodie.clustering.plan.strategy.max.num.groups": HonouredKey("clustering.most_groups"),
+        "hoodie.clustering.plan.strategy.single.group.clustering.enabled": HonouredKey("clustering.takes_single"),
+        "hoodie.clustering.plan.strategy.daybased.lookback.partitions": HonouredKey("clustering.days"),
+        "hoodie.clustering.plan.strategy.daybased.skipfromlatest.partitions": HonouredKey("clustering.days_skipped"),
+        "hoodie.clustering.plan.strategy.cluster.begin.partition": HonouredKey("clustering.first_partition"),
+        "hoodie.clustering.plan.strategy.cluster.end.partition": HonouredKey("clustering.last_partition"),
+        "hoodie.clustering.plan.strategy.partition.regex.pattern": HonouredKey("clustering.partition_pattern"),
+        "hoodie.clustering.plan.strategy.partition.selected": HonouredKey("clustering.partitions"),
+        "hudistream.clustering.executors.from.mb": HonouredKey("clustering.executors_from_mb"),
         "hoodie.write.concurrency.mode": HonouredKey("concurrency.mode"),
         "hoodie.clean.failed.writes.policy": HonouredKey("concurrency.failed_writes"),
         "hoodie.write.num.retries.on.conflict.failures": HonouredKey("concurrency.retries"),
@@ -285,9 +305,25 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         ),
         "write.buffer.sort.enabled": (("false",), "upserts and inserts are not sorted within a file"),
         "compaction.sequence": (("FIFO",), "compactions are carried out in the order of their requests"),
-        "hoodie.clustering.schedule.inline": (("false",), "clustering does not run here"),
-        "hoodie.clustering.inline": (("false",), "clustering does not run here"),
-        "hoodie.clustering.async.enabled": (("false",), "clustering does not run here"),
+        "hoodie.clustering.schedule.inline": (
+            ("false",),
+            "one is planned and carried out in one turn: hoodie.clustering.inline=true, or `hudistream cluster`",
+        ),
+        "hoodie.clustering.async.enabled": (
+            ("false",),
+            (
+                "a stream clusters between its batches: set hoodie.clustering.inline=true; or run `hudistream cluster` "
+                "beside a stream with hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL"
+            ),
+        ),
+        "hoodie.clustering.plan.strategy.class": (
+            ("org.apache.hudi.client.clustering.plan.strategy.SparkSizeBasedClusteringPlanStrategy",),
+            "files are chosen by size; choose partition paths by hoodie.clustering.plan.partition.filter.mode",
+        ),
+        "hoodie.clustering.execution.strategy.class": (
+            ("org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy",),
+            "the rows of a group are sorted, and split by size",
+        ),
         "hoodie.partition.ttl.inline": (("false",), "partitions do not expire here"),
         "hoodie.metaserver.enabled": (("false",), "the timeline is files"),
         "hoodie.table.service.manager.enabled": (("false",), "table services run here"),
@@ -316,6 +352,11 @@ REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
 )
 
 # other spellings: older, newer, those of the table's properties, Flink's
+_FLINK_TOO = (
+    "sort.columns", "target.file.max.bytes", "max.num.groups", "daybased.lookback.partitions",
+    "daybased.skipfromlatest.partitions", "cluster.begin.partition", "cluster.end.partition", "partition.regex.pattern",
+    "partition.selected",
+)  # fmt: skip
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
         **LOCK_ALIASES,
@@ -370,6 +411,8 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "hoodie.datasource.clustering.inline.enable": "hoodie.clustering.inline",
         "hoodie.datasource.clustering.async.enable": "hoodie.clustering.async.enabled",
         "clustering.async.enabled": "hoodie.clustering.async.enabled",
+        "clustering.plan.partition.filter.mode": "hoodie.clustering.plan.partition.filter.mode",
+        **{f"clustering.plan.strategy.{name}": f"hoodie.clustering.plan.strategy.{name}" for name in _FLINK_TOO},
         "hoodie.write.record.merge.strategy.id": "hoodie.record.merge.strategy.id",
         "hoodie.datasource.write.record.merger.strategy": "hoodie.record.merge.strategy.id",
         "hoodie.compaction.record.merger.strategy": "hoodie.record.merge.strategy.id",

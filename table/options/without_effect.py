@@ -135,24 +135,15 @@ _GROUPS = {
         hoodie.clean.allow.multiple hoodie.clean.delete.bootstrap.base.file hoodie.clean.multiple.enabled
         hoodie.cleaner.delete.bootstrap.base.file
     """,
-    "clustering: none runs here": """
-        hoodie.clustering.async.max.commits hoodie.clustering.execution.strategy.class
-        hoodie.clustering.group.read.parallelism hoodie.clustering.inline.max.commits
-        hoodie.clustering.max.parallelism hoodie.clustering.plan.partition.filter.mode
-        hoodie.clustering.plan.strategy.class hoodie.clustering.plan.strategy.cluster.begin.partition
-        hoodie.clustering.plan.strategy.cluster.end.partition
-        hoodie.clustering.plan.strategy.daybased.lookback.partitions
-        hoodie.clustering.plan.strategy.daybased.skipfromlatest.partitions
-        hoodie.clustering.plan.strategy.max.bytes.per.group hoodie.clustering.plan.strategy.max.num.groups
-        hoodie.clustering.plan.strategy.partition.regex.pattern
-        hoodie.clustering.plan.strategy.partition.selected
-        hoodie.clustering.plan.strategy.single.group.clustering.enabled
-        hoodie.clustering.plan.strategy.small.file.limit hoodie.clustering.plan.strategy.sort.columns
-        hoodie.clustering.plan.strategy.target.file.max.bytes
-        hoodie.clustering.rollback.pending.replacecommit.on.conflict
-        hoodie.clustering.updates.strategy hoodie.layout.optimize.build.curve.sample.size
-        hoodie.layout.optimize.curve.build.method hoodie.layout.optimize.data.skipping.enable
-        hoodie.layout.optimize.enable hoodie.layout.optimize.strategy
+    "clustering: one group after another, with no other writer waiting for its end": """
+        hoodie.clustering.async.max.commits hoodie.clustering.group.read.parallelism hoodie.clustering.max.parallelism
+        hoodie.clustering.rollback.pending.replacecommit.on.conflict hoodie.clustering.updates.strategy
+    """,
+    "clustering: a curve runs through the ranks of the values, not through their bits": """
+        hoodie.layout.optimize.build.curve.sample.size hoodie.layout.optimize.curve.build.method
+    """,
+    "switches of Hudi 0.10: the order is on where sort columns are named": """
+        hoodie.layout.optimize.data.skipping.enable hoodie.layout.optimize.enable
     """,
     "the JVM's spillable maps and file index": """
         hoodie.common.diskmap.compression.enabled hoodie.common.spillable.diskmap.type
@@ -312,7 +303,7 @@ WITHOUT_EFFECT_PREFIXES: Mapping[str, str] = MappingProxyType(
         "hoodie.datasource.hive_sync.": "catalog sync: what the JVM's tools add",
         "hoodie.datasource.meta.sync.": "catalog sync: what the JVM's tools add",
         "hoodie.meta.sync.": "catalog sync: what the JVM's tools add",
-        "clustering.plan.": "clustering: none runs here",
+        "clustering.plan.": "clustering: Flink's own classes",
         "hoodie.gcp.bigquery.sync.": "catalog sync: what the JVM's tools add",
         "hoodie.datahub.": "catalog sync: what the JVM's tools add",
         "hoodie.onehouse.": "catalog sync: what the JVM's tools add",

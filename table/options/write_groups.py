@@ -22,6 +22,7 @@ from table.options.choices import (
     TableType,
     resolve_index,
 )
+from table.options.clustering_settings import ClusteringSettings
 from table.options.groups import (
     ArchiveSettings,
     BaseFileSettings,
@@ -359,6 +360,7 @@ GROUPS: Mapping[str, type[Settings]] = MappingProxyType(
         "base_file": BaseFileSettings,
         "log_files": LogFileSettings,
         "compaction": CompactionSettings,
+        "clustering": ClusteringSettings,
         "index": IndexSettings,
         "duplicates": DuplicateSettings,
         "overwrite": OverwriteSettings,

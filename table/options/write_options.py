@@ -23,6 +23,7 @@ from table.errors import InvalidConfigError
 from table.keys.time_partition import parse_time_partition
 from table.options.catalog_settings import CatalogSettings, check_names_catalog
 from table.options.choices import TableType
+from table.options.clustering_settings import ClusteringSettings
 from table.options.groups import (
     ArchiveSettings,
     BaseFileSettings,
@@ -73,6 +74,7 @@ class WriteOptions:
         base_file: how base files are encoded, bloom filters included.
         log_files: how log files of merge-on-read tables are written.
         compaction: when log files are folded into base files.
+        clustering: when rows are put where queries look, and in which order.
         index: how the index looks for keys in the table.
         duplicates: how rows with the same key are treated.
         overwrite: limits of overwriting operations.
@@ -100,6 +102,7 @@ class WriteOptions:
     base_file: BaseFileSettings = field(default_factory=BaseFileSettings)
     log_files: LogFileSettings = field(default_factory=LogFileSettings)
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
+    clustering: ClusteringSettings = field(default_factory=ClusteringSettings)
     index: IndexSettings = field(default_factory=IndexSettings)
     duplicates: DuplicateSettings = field(default_factory=DuplicateSettings)
     overwrite: OverwriteSettings = field(default_factory=OverwriteSettings)

@@ -18,8 +18,9 @@ from table.timeline.metadata.commit import WriteStat
 
 PlanT = TypeVar("PlanT")
 
-Piece = Callable[[int], WriteStat]  # picklable: does the piece of work with this number, and tells of the file it wrote
-Spread = Callable[[Piece, int], Sequence[WriteStat]]  # has so many pieces done on other machines; results in order
+Stats = tuple[WriteStat, ...]
+Piece = Callable[[int], Stats]  # picklable: does the piece of work with this number, and tells of the files it wrote
+Spread = Callable[[Piece, int], Sequence[Stats]]  # has so many pieces done on other machines; results in order
 
 
 class Trigger(Enum):

@@ -50,7 +50,9 @@ COMPLETED_AS = {
 
 WRITE_ACTIONS = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
 # actions whose instants can have an end record
-DECIDED_ACTIONS = WRITE_ACTIONS | {Action.COMPACTION, Action.ROLLBACK, Action.RESTORE, Action.CLEAN, Action.SAVEPOINT}
+DECIDED_ACTIONS = WRITE_ACTIONS | {
+    Action.COMPACTION, Action.CLUSTERING, Action.ROLLBACK, Action.RESTORE, Action.CLEAN, Action.SAVEPOINT,
+}  # fmt: skip
 
 # the only transitions; None: the instant has no file
 ALLOWED_TRANSITIONS: frozenset[tuple[State | None, State | None]] = frozenset(

@@ -38,7 +38,7 @@ from table.timeline.timeline import Timeline
 from table.transaction.came_back import delete_returned
 from table.transaction.commit_facts import (
     PendingCommit,
-    is_clustering,
+    is_foreign_clustering,
     load_facts,
     load_rolled_back_time,
     rollbacks_after,
@@ -67,6 +67,7 @@ def begin_commit(
     identity: WriterIdentity,
     lease: Lease,
     action: Action = Action.COMMIT,
+    request: bytes = b"",
 ) -> PendingCommit:
     """Requests a commit, and moves it to inflight with the writer's name in it.
 
@@ -81,6 +82,7 @@ def begin_commit(
         identity: the writer.
         lease: the writer's hold on the table.
         action: REPLACE_COMMIT for a batch that replaces file groups.
+        request: content of the requested file: the plan of a clustering.
 
     Raises:
         CommitConflictError: another write is pending although this writer holds the table alone, or a later compaction
@@ -94,7 +96,7 @@ def begin_commit(
         with guarded(snapshot.table, Step.BEGIN):
             newest = snapshot.table.load_timeline() if lease.is_shared else snapshot.timeline
             claim.sight = newest.unseen_from
-            instant, now = request_and_list(storage, newest, action, snapshot.config.timezone, claim=claim)
+            instant, now = request_and_list(storage, newest, action, snapshot.config.timezone, request, claim)
             seen = settle_compactions(snapshot.at(now))
             if not lease.is_shared:
                 _check_alone(snapshot.timeline, seen.timeline, instant)
@@ -140,9 +142,9 @@ def _check_compactions(timeline: Timeline, time: str) -> None:
 
 
 def _check_clusterings(before: Timeline, now: Snapshot) -> None:
-    """Refuses to write beside a clustering that was requested since `before`: its plan lacks this commit's files."""
+    """Refuses to write beside a clustering of another engine that was requested since `before`: it lacks our files."""
     for pending in now.timeline.pending_of(Action.REPLACE_COMMIT, Action.CLUSTERING):
-        if before.find(pending.time, pending.action) is None and is_clustering(now, pending):
+        if before.find(pending.time, pending.action) is None and is_foreign_clustering(now, pending):
             raise ActionPendingError(
                 f"the clustering {pending.file_name} was requested while this batch began: let its writer finish it; "
                 "the batch can be run again"
@@ -292,7 +294,7 @@ def _settle_last(table: HudiTable, owner: str) -> Place:
 def _decide_and_complete(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetadata, lease: Lease) -> Instant:
     lease.check()
     action = pending.instant.action
-    content = snapshot.layout.encode_commit(metadata, replaces=action is Action.REPLACE_COMMIT)
+    content = snapshot.layout.encode_commit(metadata, replaces=action in (Action.REPLACE_COMMIT, Action.CLUSTERING))
     completion_time = choose_completion(snapshot, pending.instant)
     wanted = EndRecord(pending.time, action, COMMIT, lease.owner, content, completion_time=completion_time)
     end = decide_end(snapshot.storage, wanted)

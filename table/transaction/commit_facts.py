@@ -10,8 +10,8 @@ from table.snapshot import Snapshot
 from table.storage.interface import Storage, join
 from table.timeline.active_timeline import find_instant
 from table.timeline.instant import Action, Instant, State
-from table.timeline.metadata.avro_record import decode_record
 from table.timeline.metadata.clean import decode_clean_metadata, decode_clean_plan
+from table.timeline.metadata.clustering import is_of_others
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.metadata.rollback import decode_rollback_metadata, decode_rollback_plan
 from table.timeline.timeline import Timeline
@@ -92,28 +92,28 @@ def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetad
 
 
 def _load_scheduled(snapshot: Snapshot, pending: PendingCommit) -> frozenset[str]:
-    """Compactions and clusterings that were requested since a commit began, and are pending."""
+    """Compactions, and clusterings of other engines, that were requested since a commit began, and are pending."""
     timeline, known = snapshot.timeline, {i.time for i in pending.seen.timeline} | {pending.time}
     compactions = timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION)
     found = {i.time for i in compactions if i.time not in known}
     for instant in timeline.pending_of(Action.REPLACE_COMMIT, Action.CLUSTERING):
-        if instant.time not in known and is_clustering(snapshot, instant):
+        if instant.time not in known and is_foreign_clustering(snapshot, instant):
             found.add(instant.time)
     return frozenset(found)
 
 
-def is_clustering(snapshot: Snapshot, instant: Instant) -> bool:
-    """Whether a pending write is a clustering: in timeline layout 1 a replace commit whose request holds a plan.
+def is_foreign_clustering(snapshot: Snapshot, instant: Instant) -> bool:
+    """Whether a pending write is a clustering that another engine planned.
 
-    Requests of overwrites hold no plan, or are empty. In layout 2 a clustering is an action of its own.
+    In timeline layout 1 it is a replace commit whose request holds a plan; requests of overwrites hold no plan, or are
+    empty. In layout 2 a clustering is an action of its own. Our own clusterings are replace commits in both, and they
+    give way to other writers as a batch does: nobody has to wait for their end.
     """
     if instant.action is not Action.REPLACE_COMMIT:
         return instant.action is Action.CLUSTERING
     request = instant.at(State.REQUESTED)
     data = find_instant(snapshot.storage, request) if snapshot.timeline.contains(request) else b""
-    if not data:
-        return False
-    return decode_record("requested_replace", data, request.file_name).get("clusteringPlan") is not None
+    return is_of_others(data or b"", request.file_name)
 
 
 def _is_there(timeline: Timeline, compaction: Instant) -> bool:

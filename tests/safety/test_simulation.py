@@ -57,6 +57,15 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_by_several_writers_at_onc
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
+CLUSTERED = [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 60))]
+
+
+@pytest.mark.parametrize("seed", CLUSTERED)
+def test_nothing_is_lost_doubled_resurrected_or_hidden_by_clusterings(seed):
+    found = worlds.run(seed, worlds.build_clustered)
+    assert found is None, "\n".join([found[0], *found[1][-60:]])
+
+
 # 3: two processes completed one instant, each at its own time; 253: archival left a write behind one that it retired
 LATER = [*range(5), 253, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 60))]
 

@@ -27,7 +27,7 @@ from table.timeline.instant import Action
 from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
-from table.transaction.commit_facts import is_clustering, load_rolled_back_time
+from table.transaction.commit_facts import is_foreign_clustering, load_rolled_back_time
 from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer
 from table.transaction.lease import find_holder
 from table.transaction.lease_record import LeaseRecord, is_dead_here
@@ -302,7 +302,7 @@ def _find_clusterings(snapshot: Snapshot, notes: dict[str, str]) -> frozenset[st
     clusterings: set[str] = set()
     for instant in snapshot.timeline.pending_of(Action.REPLACE_COMMIT):
         with _damage_noted(notes, instant.file_name):
-            if is_clustering(snapshot, instant):
+            if is_foreign_clustering(snapshot, instant):
                 clusterings.add(instant.time)
     return frozenset(clusterings)
 

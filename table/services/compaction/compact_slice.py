@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from table import clock
-from table.errors import StorageError
 from table.files.base.stored_file import StoredBaseFile
 from table.files.base.summary import BaseFileSummary
 from table.files.base.writer import BaseFileWriter
@@ -30,10 +29,10 @@ from table.scan.merge_slice import (
 )
 from table.schema.avro_schema import DELETE_MARKER, RECORD_KEY
 from table.services.compaction.compacted_file import CompactedFile
-from table.storage.interface import join
+from table.services.planned_slice import find_planned_slice
 from table.timeline.metadata.commit import WriteStat
 from table.timeline.metadata.compaction import CompactionOperation
-from table.view.file_group import BaseFile, FileSlice, parse_data_files
+from table.view.file_group import BaseFile, FileSlice
 from table.write.announce import check_still_wanted
 from table.write.context import WriteContext
 from table.write.merge_bucket import Changes, FileMerge
@@ -118,16 +117,15 @@ def _write_anew(
 
 
 def _slice_of(context: WriteContext, operation: CompactionOperation) -> FileSlice:
-    """The planned slice: its files and no others."""
-    path, wanted = operation.partition_path, {*operation.log_files, operation.base_file}
-    entries = [entry for entry in context.storage.list_dir(path) if entry.name in wanted]
-    bases, logs = parse_data_files(path, entries)
-    missing = sorted(name for name in wanted - {entry.name for entry in entries} if name)
-    if missing:
-        raise StorageError(f"{join(path, missing[0])}, which the compaction {context.instant_time} reads, is not there")
-    base: BaseFile | None = bases[0] if bases else None
-    ordered = tuple(sorted(logs, key=lambda log: log.order))
-    return FileSlice(path, operation.file_id, operation.base_instant_time, base, ordered)
+    return find_planned_slice(
+        context.storage,
+        operation.partition_path,
+        operation.file_id,
+        operation.base_instant_time,
+        operation.base_file,
+        operation.log_files,
+        f"the compaction {context.instant_time}",
+    )
 
 
 def _stat_of(file: CompactedFile, found: FileSlice, summary: BaseFileSummary, spent_ms: int) -> WriteStat:

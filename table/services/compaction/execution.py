@@ -19,13 +19,14 @@ from table.schema.avro_schema import relaxed, schema_json, with_meta_columns
 from table.services.compaction.compact_slice import compact_slice
 from table.services.compaction.compacted_file import SAME_IN_ALL_ROWS
 from table.services.compaction.runner import CompactionRunner
+from table.services.service import Stats
 from table.snapshot import Snapshot
 from table.storage.interface import join
 from table.timeline.active_timeline import begin_instant, delete_instant_file, find_instant, read_instant
 from table.timeline.end_record import COMMIT, EndRecord, decide_end, find_end
 from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import name_instant
-from table.timeline.metadata.commit import CommitMetadata, WriteStat
+from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.compaction import CompactionOperation, decode_compaction_plan
 from table.transaction.commit import carry_out_commit, clean_up_commit, delete_strays
 from table.transaction.completion import choose_completion
@@ -159,8 +160,8 @@ def _written(
 
 def _compact_numbered(
     context: WriteContext, reading: SliceReading, operations: tuple[CompactionOperation, ...], number: int
-) -> WriteStat:
-    return compact_slice(context, reading, operations[number], number)
+) -> Stats:
+    return (compact_slice(context, reading, operations[number], number),)
 
 
 def _check_not_undone(table: HudiTable, pending: Instant, end: EndRecord | None) -> None:

@@ -1,6 +1,7 @@
 """Runs the compaction of a plan's slices: in threads of this process, or on other machines if the plan is large."""
 
 from dataclasses import dataclass
+from itertools import chain
 
 from table import threads
 from table.options.groups import CompactionSettings
@@ -53,9 +54,9 @@ class CompactionRunner:
         """
         count = len(plan.operations)
         if self.elsewhere is not None and read_mb(plan) >= self.elsewhere_from_mb:
-            return tuple(self.elsewhere(piece, count))
+            return tuple(chain.from_iterable(self.elsewhere(piece, count)))
         with threads.make_pool(self.tasks, "hudistream-compaction") as pool:
-            return tuple(pool.map(piece, range(count)))
+            return tuple(chain.from_iterable(pool.map(piece, range(count))))
 
 
 def read_mb(plan: CompactionPlan) -> float:

@@ -50,7 +50,7 @@ from table.timeline.metadata.rollback import (
 from table.transaction.came_back import delete_returned
 from table.transaction.checkpoint import batch_of_commit
 from table.transaction.commit import carry_out_commit
-from table.transaction.commit_facts import is_clustering
+from table.transaction.commit_facts import is_foreign_clustering
 from table.transaction.completion import complete_service, completed_past
 from table.transaction.heartbeat import (
     WriterIdentity,
@@ -141,9 +141,10 @@ def _find_alive(
     storage, alive = snapshot.storage, set()
     now_ms = measure_now_ms(storage, identity.owner)
     for instant in snapshot.timeline.pending_of(*WRITES):
-        if is_clustering(snapshot, instant):
+        if is_foreign_clustering(snapshot, instant):
             raise ActionPendingError(
-                f"{instant.file_name} is a pending clustering of another writer: finish it there first"
+                f"{instant.file_name} is a pending clustering of another engine: finish it there first, or with "
+                "`hudistream cluster --execute`"
             )
         writer = find_live_writer(storage, instant.time, heartbeat, now_ms)
         if judge_writer(writer, identity, shared=beside is Beside.MEMBERS) is not Standing.ALIVE:

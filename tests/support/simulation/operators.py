@@ -1,9 +1,11 @@
 """What operators do, and what it means for the truth."""
 
 from table.errors import CommitConflictError, HudiError, InvalidConfigError
+from table.options.clustering_settings import ClusteringSettings
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
 from table.services.archival.archival import archive
 from table.services.clean.clean import clean
+from table.services.clustering.command import cluster
 from table.services.compaction.compaction import compact, request_compaction
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
@@ -78,6 +80,16 @@ def do_withdraw_compaction(operator, table):
     pending = table.load_timeline().pending_of(Action.COMPACTION)
     if pending:
         roll_back(table, pending[0].time)
+
+
+def do_cluster(operator, table):
+    """`hudistream cluster`, while no other writer holds the table."""
+    cluster(table, ClusteringSettings(sort_columns=("v",)), BaseFileSettings())
+
+
+def do_cluster_beside(operator, table):
+    """`hudistream cluster` as one of several writers."""
+    cluster(table, ClusteringSettings(sort_columns=("v",)), BaseFileSettings(), shared=True)
 
 
 def do_restore(operator, table):

@@ -13,12 +13,14 @@ from table.services.archival import archival, retired
 from table.services.archival.plan import Unseen
 from table.services.archival.turn import Turn
 from table.services.clean import clean, judgement, service
+from table.services.clustering import clustering
 from table.services.compaction import compaction
 from table.services.rollback import rollback, undo_checks
 from table.services.savepoint import restore, savepoint
 from table.storage.interface import join
 from table.timeline import active_timeline
 from table.timeline.active_timeline import begin_instant, read_instant
+from table.timeline.metadata.commit import CommitMetadata
 from table.transaction import commit, completion, conflicts, keeper, lease
 from table.transaction.liveness import judge_writer
 from table.write import write_log
@@ -122,7 +124,13 @@ def _complete_now(storage, instant, content, completion_time=None):
     return active_timeline.complete_instant(storage, instant, content, completion_time)
 
 
+def _written_groups(metadata):
+    return frozenset((stat.partition_path, stat.file_id) for stat in metadata.stats)
+
+
 BUILDS = {
+    "17: a clustering is planned from what is there": worlds.build_clustered,
+    "17: what a clustering replaces counts as written": worlds.build_clustered,
     "5: an instant is open before it is requested": worlds.build_crowd,
     "4: a completed file does not come back": worlds.build_crowd,
     "15: archival keeps what a batch has not seen": worlds.build_crowd,
@@ -198,6 +206,8 @@ RULES = {
     "16: the time of completion is decided once": [
         (commit, "complete_instant", _complete_now), (completion, "complete_instant", _complete_now),
     ],
+    "17: a clustering is planned from what is there": [(clustering, "_check_nothing_came", lambda *_: None)],
+    "17: what a clustering replaces counts as written": [(CommitMetadata, "file_groups", property(_written_groups))],
     "14: a forked child is another writer": [(lease.Lease, "refuse_child", lambda _: None)],
     "14: the living are left alone": [
         (rollback, "judge_writer", lambda live, me, **_: judge_writer(live, me)),

@@ -26,7 +26,14 @@ def quiet():
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
-KINDS = ("build", "build_several_writers", "build_merge_on_read", "build_crowd", "build_later_version")
+KINDS = (
+    "build",
+    "build_several_writers",
+    "build_merge_on_read",
+    "build_crowd",
+    "build_later_version",
+    "build_clustered",
+)
 
 
 def run_worlds(first, step, until_s):

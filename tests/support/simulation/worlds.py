@@ -8,7 +8,19 @@ from table.errors import HudiError
 from .actors import PARTITIONS, Backfill, Operator, Reader, Stream
 from .disk import Disk
 from .forked import Forked
-from .operators import COMPACTING, CROWDED, UNDOING, do_restore, do_savepoint, finish_restore, random_jobs
+from .operators import (
+    COMPACTING,
+    CROWDED,
+    UNDOING,
+    do_archive,
+    do_clean,
+    do_cluster,
+    do_cluster_beside,
+    do_restore,
+    do_savepoint,
+    finish_restore,
+    random_jobs,
+)
 from .pinned_reader import PinnedReader
 from .truth import Truth
 from .world import ViolationError, World
@@ -326,6 +338,51 @@ def build_crowd(seed):
             jobs += [do_savepoint, do_restore]
         truth.may_undo |= any(job in UNDOING for job in jobs)
         Operator(world, disk, truth, luck, jobs, finish_restore, name=f"operator{number}")
+    return world, truth
+
+
+def build_clustered(seed):
+    """A world of streams whose file groups are clustered, between their batches and by operators beside them."""
+    world = World(seed)
+    r = world.random
+    disk = Disk(world, r.choice(("folders", "tickets")))
+    truth = Truth(world, disk)
+    luck = choose_luck(world)
+    luck.empties = luck.foreign = 0.0
+    luck.rests = r.choice((0.0, 0.2))
+    luck.most_skew_ms = 400  # a commit waits until the store's clock has reached its time
+    luck.longest_pause_ms = r.choice((2_500, 10_000))
+    world.faults.append(Faults(luck))
+    options = {
+        "hoodie.clustering.inline": r.choice(("true", "false")),
+        "hoodie.clustering.inline.max.commits": r.choice(("1", "2", "3")),
+        "hoodie.clustering.plan.strategy.sort.columns": "v",
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "4",
+        "hoodie.clean.commits.retained": r.choice(("1", "2")),
+        "hoodie.parquet.small.file.limit": r.choice(("0", "104857600")),
+        "hoodie.write.table.version": r.choice(("6", "6", "8")),
+    }
+    several = r.random() < 0.6
+    if several:
+        options["hoodie.write.concurrency.mode"] = "optimistic_concurrency_control"
+        options["hoodie.write.num.retries.on.conflict.failures"] = r.choice(("0", "4"))
+    if r.random() < 0.5:
+        options |= {
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.index.type": r.choice(("BLOOM", "SIMPLE")),
+            "hoodie.compact.inline.max.delta.commits": r.choice(("1", "2", "3")),
+        }
+    upserts = {**options, "hoodie.datasource.write.operation": "upsert"}
+    for owner in "ab"[: 2 if several else 1]:
+        made, given = (upsert_batches, upserts) if r.random() < 0.7 else (insert_batches, options)
+        Stream(world, disk, truth, owner, made(world, owner, r.randrange(6, 18)), luck, given)
+    for number in range(r.randrange(1, 3)):
+        clusters = do_cluster_beside if several else do_cluster
+        jobs = [r.choice((clusters, clusters, do_clean, do_archive)) for _ in range(r.randrange(3, 10))]
+        Operator(world, disk, truth, luck, jobs, finish_restore, name=f"operator{number}")
+    if r.random() < 0.4:
+        Reader(world, disk, 2)
     return world, truth
 
 

@@ -11,9 +11,10 @@ import sys
 
 import pytest
 import structlog
+from command_line import said
 from engine import Engine, rows
 
-from table.cli.main import build_parser, main
+from table.cli.main import GROUPS, build_parser, main
 from table.hudi_table import HudiTable
 from table.inspect.overview import load_overview
 from table.version import VERSION
@@ -70,9 +71,10 @@ MORE_WORDS |= {
 def test_these_are_all_the_commands():
     assert sorted(COMMANDS) == [
         "archive", "bad-rows", "changes",
-        "check", "checkpoint", "clean", "compact", "ddl", "doctor", "downgrade", "explain", "files", "health",
-        "history",
-        "lock break", "lock show", "manifest", "query", "report", "rollback", "savepoint create", "savepoint delete",
+        "check", "checkpoint", "clean", "cluster", "compact", "ddl", "doctor", "downgrade", "explain", "files",
+        "health", "history",
+        "lock break", "lock show", "manifest", "options", "query", "report", "rollback", "savepoint create",
+        "savepoint delete",
         "savepoint list", "savepoint restore", "schema", "show", "sync", "upgrade", "watch",
     ]  # fmt: skip
 
@@ -87,14 +89,54 @@ def test_the_help_of_every_command_has_an_example_that_parses(name):
         build_parser().parse_args(shlex.split(example)[1:])
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS))
-def test_every_command_takes_storage_options_and_verbose(name):
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"options"}))
+def test_every_command_of_a_table_takes_storage_options_and_verbose(name):
     words = [*name.split(), "s3://bucket/t", *MORE_WORDS.get(name, [])]
     given = build_parser().parse_args([*words, "--storage-option", "key=a=b", "--storage-option", "anon=true", "-v"])
     assert given.storage_options == [("key", "a=b"), ("anon", "true")]
     assert given.verbose
     assert build_parser().parse_args(["-v", *words]).verbose
     assert not build_parser().parse_args(words).verbose
+
+
+def test_the_help_groups_all_commands_within_80_columns(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    told = capsys.readouterr().out
+    assert max(map(len, told.splitlines())) <= 80
+    grouped = [name for names in GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted({name.split()[0] for name in COMMANDS})
+    for name in grouped:
+        assert re.search(rf"^  {name} +\w", told, re.MULTILINE), name
+    assert re.search(r"^keep up:$", told, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said_words"),
+    [
+        (["small.file", "clustering"], 0, ["hoodie.clustering.plan.strategy.small.file.limit", "default:", "300"]),
+        (["hoodie.datasource.write.precombine.field"], 0, ["hoodie.datasource.write.precombine.field", "class:"]),
+        (["schedule.inline", "clustering"], 0, ["class:    refused", "accepted: false"]),
+        (["curve.build"], 0, ["without effect"]),
+        (["no.such.word"], 1, ["no option holds no.such.word"]),
+        (["hoodie"], 0, ["more: give another word"]),
+    ],
+)
+def test_an_option_is_explained_by_a_word_of_it(capsys, words, code, said_words):
+    told = said(capsys, "options", *words, code=code)
+    for word in said_words:
+        assert word in told
+    assert all(len(line) <= 80 or " " not in line.strip() for line in told.splitlines())
+
+
+def test_options_as_json(capsys):
+    told = json.loads(said(capsys, "options", "clustering.inline.max", "--format", "json"))
+    (row,) = told["options"]
+    assert (row["key"], row["default"], row["option_class"]) == (
+        "hoodie.clustering.inline.max.commits",
+        "4",
+        "honoured",
+    )
 
 
 def test_storage_options_reach_the_storage(capsys, monkeypatch):

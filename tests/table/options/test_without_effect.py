@@ -84,7 +84,12 @@ REASONS = {
     "properties that the table itself keeps": (r"table\.|bootstrap\.index|timeline\.history", JVM),
     "internal to the JVM writer": (r"bulkinsert\.schema", JVM),
     "cleaning: one clean at a time, and no bootstrap files": (r"clean", some_file(r"\.clean$")),
-    "clustering: none runs here": (r"clustering|layout\.optimize", refused(hoodie__clustering__inline="true")),
+    "clustering: one group after another, with no other writer waiting for its end": (
+        r"clustering", refused(hoodie__clustering__async__enabled="true"),
+    ),
+    "clustering: a curve runs through the ranks of the values, not through their bits": (r"layout\.optimize", JVM),
+    "switches of Hudi 0.10: the order is on where sort columns are named": (r"layout\.optimize", JVM),
+    "clustering: Flink's own classes": (r"clustering\.plan", JVM),
     "the JVM's spillable maps and file index": (r"map|mem|file\.index|holes", JVM),
     "which slices are compacted: by hoodie.compaction.strategy": (
         r"compaction", refused(hoodie__compaction__strategy="x.PartitionRegexBasedCompactionStrategy"),

@@ -1,0 +1,106 @@
+"""When and how file groups are rewritten so that rows lie where queries look (HoodieClusteringConfig)."""
+
+import re
+from dataclasses import dataclass
+
+from table.config.choice import Choice
+from table.errors import InvalidConfigError
+from table.options.numbers import Size, Whole
+from table.options.settings import Settings, option
+from table.options.values import Flag, Names, OneOf, Text
+
+_MB = 1024 * 1024
+MOST_AXES = 8  # columns of a curve: each gets at least eight bits
+
+
+class Layout(Choice):
+    """``hoodie.layout.optimize.strategy``: the order of the rows of several sort columns."""
+
+    LINEAR = "LINEAR"
+    Z_ORDER = "Z_ORDER"
+    HILBERT = "HILBERT"
+
+
+class PartitionFilter(Choice):
+    """``hoodie.clustering.plan.partition.filter.mode``: the partition paths that a plan looks at."""
+
+    NONE = "NONE"
+    RECENT_DAYS = "RECENT_DAYS"
+    SELECTED_PARTITIONS = "SELECTED_PARTITIONS"
+    DAY_ROLLING = "DAY_ROLLING"
+
+
+_LAYOUT = OneOf(Layout, {"z-order": Layout.Z_ORDER, "zorder": Layout.Z_ORDER}, "layout")
+_FILTER = OneOf(PartitionFilter, what="filter of partitions")
+
+
+@dataclass(frozen=True)
+class ClusteringSettings(Settings):
+    """When file groups are clustered, which of them, and in which order their rows lie.
+
+    Attributes:
+        inline: a clustering that is due runs after the commit, before the batch returns.
+        max_commits: commits since the last clustering from which one is due.
+        sort_columns: columns by which the rows of a group are sorted; none: small files are put together, as they are.
+        layout: the order of the rows where there are several sort columns.
+        small_file_bytes: only files below this size are candidates.
+        target_bytes: files are made about so large.
+        group_bytes: bytes of files whose rows are sorted together. What does not fit into memory goes to local disk.
+        most_groups: groups of one plan. A larger table is clustered by several plans.
+        takes_single: whether a file without a partner is rewritten, for its order.
+        partition_filter: which partition paths.
+        days: newest partitions that RECENT_DAYS takes.
+        days_skipped: newest partitions that RECENT_DAYS leaves out first.
+        first_partition: SELECTED_PARTITIONS: the first partition path, by name; None: no bound.
+        last_partition: SELECTED_PARTITIONS: the last one.
+        partition_pattern: a regular expression that partition paths match as a whole.
+        partitions: these partition paths alone.
+        executors_from_mb: MB of files from which a stream's clustering runs on Spark's executors, on at most half of
+            their cores.
+    """
+
+    inline: bool = option(default=False, kind=Flag())
+    max_commits: int = option(4, Whole(1))
+    sort_columns: tuple[str, ...] = option((), Names())
+    layout: Layout = option(Layout.LINEAR, _LAYOUT)
+    small_file_bytes: int = option(300 * _MB, Size(1))
+    target_bytes: int = option(1024 * _MB, Size(1))
+    group_bytes: int = option(2048 * _MB, Size(1))
+    most_groups: int = option(30, Whole(1))
+    takes_single: bool = option(default=True, kind=Flag())
+    partition_filter: PartitionFilter = option(PartitionFilter.NONE, _FILTER)
+    days: int = option(2, Whole(1))
+    days_skipped: int = option(0, Whole(0))
+    first_partition: str | None = option(None, Text())
+    last_partition: str | None = option(None, Text())
+    partition_pattern: str | None = option(None, Text())
+    partitions: tuple[str, ...] = option((), Names("partition paths, separated by commas"))
+    executors_from_mb: int = option(256, Whole(0))
+
+    def _check(self) -> None:
+        """Refuses a pattern that is none, a column named twice, and a curve of too few or too many columns."""
+        if self.partition_pattern is not None:
+            try:
+                re.compile(self.partition_pattern)
+            except re.error as error:
+                raise InvalidConfigError(
+                    "hoodie.clustering.plan.strategy.partition.regex.pattern="
+                    f"{self.partition_pattern!r} is no regular expression: {error}"
+                ) from error
+        twice = sorted({name for name in self.sort_columns if self.sort_columns.count(name) > 1})
+        if twice:
+            raise InvalidConfigError(
+                f"hoodie.clustering.plan.strategy.sort.columns names {', '.join(twice)} twice: name each column once"
+            )
+        if self.layout is not Layout.LINEAR and len(self.sort_columns) > MOST_AXES:
+            raise InvalidConfigError(
+                f"hoodie.layout.optimize.strategy={self.layout} takes at most {MOST_AXES} columns, and "
+                f"hoodie.clustering.plan.strategy.sort.columns names {len(self.sort_columns)}: with more of them none "
+                "would narrow a query"
+            )
+        if self.layout is not Layout.LINEAR and len(self.sort_columns) < 2:
+            raise InvalidConfigError(
+                f"hoodie.layout.optimize.strategy={self.layout} needs two or more columns in "
+                f"hoodie.clustering.plan.strategy.sort.columns, not {', '.join(self.sort_columns) or 'none'}: name "
+                "them, or leave the strategy at LINEAR"
+            )

@@ -1,0 +1,118 @@
+"""The slices of one group -> new base files with their rows in order (MultipleSparkJobExecutionStrategy)."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+
+import pyarrow as pa
+
+from table import clock
+from table.files.base.writer import BaseFileWriter
+from table.files.names import build_write_token, parse_base_file, parse_log_file
+from table.files.partition_metadata import create_partition_metadata
+from table.scan.merge_slice import SliceReading, load_records, merge_records
+from table.services.clustering.sorted_rows import Ordering, SortedRows
+from table.services.compaction.compacted_file import CompactedFile
+from table.services.planned_slice import find_planned_slice
+from table.storage.interface import failed
+from table.timeline.metadata.clustering import ClusteredSlice, ClusteringGroup
+from table.timeline.metadata.commit import WriteStat
+from table.timeline.metadata.compaction import CompactionOperation
+from table.write.announce import check_still_wanted
+from table.write.context import WriteContext
+
+
+def cluster_group(
+    context: WriteContext, reading: SliceReading, ordering: Ordering, group: ClusteringGroup, number: int
+) -> tuple[WriteStat, ...]:
+    """Writes the file groups that replace those of one group. Rows keep their commit times and sequence numbers.
+
+    Args:
+        context: the clustering's.
+        reading: how slices are read: all columns.
+        ordering: of the rows.
+        group: the slices.
+        number: of the group in its plan.
+
+    Returns:
+        The stats of the files: the planned number, or fewer where there are fewer rows.
+
+    Raises:
+        CorruptFileError: a file or a block is damaged.
+        StorageError: the store or the local disk fails, or a planned file is not there.
+    """
+    create_partition_metadata(context.storage, group.partition_path, context.instant_time)
+    token = build_write_token(number, ordering.number, clock.fresh_number(10**9))  # of this attempt
+    try:
+        with closing(SortedRows(_rows_of(context, reading, group.slices), ordering)) as ordered:
+            parts = _split(ordered, -(-ordered.count // group.files) or 1)
+            return tuple(_write_file(context, group.partition_path, part, token) for part in parts)
+    except OSError as error:
+        raise failed("cluster the rows of", group.partition_path, error) from error
+
+
+def _rows_of(context: WriteContext, reading: SliceReading, slices: Iterable[ClusteredSlice]) -> Iterator[pa.Table]:
+    for one in slices:
+        found = find_planned_slice(
+            context.storage,
+            one.partition_path,
+            one.file_id,
+            _base_instant_time(one),
+            one.base_file,
+            one.log_files,
+            f"the clustering {context.instant_time}",
+        )
+        records = load_records(context.storage, found, reading)
+        yield from merge_records(context.storage, found.base_file, records, reading)
+
+
+def _base_instant_time(one: ClusteredSlice) -> str:
+    base = parse_base_file(one.base_file) if one.base_file is not None else None
+    if base is not None:
+        return base.instant_time
+    log = parse_log_file(one.log_files[0]) if one.log_files else None
+    return log.base_instant_time if log is not None else ""
+
+
+def _split(pieces: Iterable[pa.Table], rows_each: int) -> Iterator[Iterator[pa.Table]]:
+    """Rows in turn for files of so many rows. A file's rows are read before the next file is asked for."""
+    rest = iter(pieces)
+    held: pa.Table | None = next(rest, None)
+
+    def of_one_file() -> Iterator[pa.Table]:
+        nonlocal held
+        left = rows_each
+        while held is not None and left:
+            rows, more = held.slice(0, left), held.slice(left)
+            left -= len(rows)
+            held = more if len(more) else next(rest, None)
+            yield rows
+
+    while held is not None:
+        yield of_one_file()
+
+
+def _write_file(context: WriteContext, path: str, pieces: Iterable[pa.Table], token: str) -> WriteStat:
+    started_s = clock.monotonic_s()
+    planned = CompactionOperation(path, f"{clock.fresh_uuid()}-0", context.instant_time, None, ())
+    file = CompactedFile(context, planned, token)
+    writer = BaseFileWriter(
+        context.storage, file.path, file.schema, context.avro_schema, context.settings, announced=file
+    )
+    try:
+        for rows in pieces:
+            writer.write(file.stamp(rows))
+        summary = writer.close()
+    except BaseException:
+        writer.abandon()
+        raise
+    check_still_wanted(context, file.path)
+    return WriteStat(
+        file_id=planned.file_id,
+        path=file.path,
+        partition_path=path,
+        num_writes=summary.rows,
+        num_inserts=summary.rows,
+        total_write_bytes=summary.size_bytes,
+        file_size_bytes=summary.size_bytes,
+        create_ms=round((clock.monotonic_s() - started_s) * 1000),
+    )

@@ -1,0 +1,150 @@
+"""Hudi reads tables that we clustered and writes on in them, and carries out a clustering that we planned."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from oracles import hudi_rs
+from oracles.hudi import JVM
+
+from streaming import ArrowSink
+from table import CommitConflictError, read_table
+from table.hudi_table import HudiTable as Bare
+from table.options.clustering_settings import ClusteringSettings
+from table.options.write_options import WriteOptions
+from table.services.clustering import clustering
+from table.services.clustering.command import execute_planned
+from table.snapshot import Snapshot
+from table.timeline.active_timeline import request_instant
+from table.timeline.instant import Action
+from table.timeline.metadata.clustering import encode_clustering_plan
+from table.user_table import HudiTable
+
+pytestmark = pytest.mark.hudi
+COLUMNS = ["id", "p", "ts", "x"]
+BY_HAND = {
+    "hoodie.table.name": "t",
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+    "hoodie.datasource.compaction.async.enable": "false",
+    "hoodie.parquet.small.file.limit": "0",
+}
+THEIRS = {
+    **JVM,
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "p",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+
+
+def a_batch(numbers, ts):
+    numbers = list(numbers)
+    return pa.table(
+        {
+            "id": [f"k{n}" for n in numbers],
+            "p": [f"p{n % 2}" for n in numbers],
+            "ts": pa.array([ts] * len(numbers), pa.int64()),
+            "x": pa.array([n * 7919 % 1000 for n in numbers], pa.int64()),
+        }
+    )
+
+
+def a_table(path, table_type, version=6):
+    options = {**BY_HAND, "hoodie.datasource.write.table.type": table_type, "hoodie.write.table.version": str(version)}
+    with ArrowSink(path, options, key="id", partition_by="p", order_by="ts") as sink:
+        for number in range(4):
+            sink.write(a_batch(range(number * 40, number * 40 + 80), number), number)
+    return {f"k{n}": min(n // 40, 3) for n in range(200)}
+
+
+def values(rows):
+    listed = rows.to_pylist() if isinstance(rows, pa.Table) else rows
+    found = {row["id"]: row["ts"] for row in listed}
+    assert len(found) == len(listed), "a key is there twice"
+    return found
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_hudi_reads_and_writes_on_in_a_table_that_we_clustered(hudi, tmp_path, utc, table_type):
+    path = str(tmp_path / "t")
+    expected = a_table(path, table_type)
+    assert HudiTable.open(path).cluster("x") is not None
+    assert values(hudi.read(path)) == expected
+    assert values(hudi_rs.read(path)) == expected
+    assert len(hudi.read(path, where="x < 100")) == sum(n * 7919 % 1000 < 100 for n in range(200))
+    theirs = {**THEIRS, "hoodie.datasource.write.table.type": table_type}
+    hudi.write(path, a_batch(range(150, 260), 9), theirs)
+    expected.update({f"k{n}": 9 for n in range(150, 260)})
+    assert values(read_table(path)) == values(hudi.read(path)) == expected
+    assert HudiTable.open(path).cluster("x") is not None
+    assert values(hudi.read(path)) == values(hudi_rs.read(path)) == expected
+    hudi.write(path, a_batch(range(10), 10), {**theirs, "hoodie.datasource.write.operation": "delete"})
+    for n in range(10):
+        del expected[f"k{n}"]
+    assert values(read_table(path)) == values(hudi.read(path)) == expected
+    assert HudiTable.open(path).check().is_sound
+
+
+@pytest.mark.parametrize("version", [8, 9])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_later_versions(partners, tmp_path, utc, version, table_type):
+    path, hudi = str(tmp_path / "t"), partners[version]
+    expected = a_table(path, table_type, version)
+    assert HudiTable.open(path).cluster("x") is not None
+    assert values(hudi.read(path)) == values(hudi_rs.read(path)) == expected
+    theirs = {**THEIRS, "hoodie.datasource.write.table.type": table_type, "hoodie.write.table.version": str(version),
+              "hoodie.metadata.enable": "false"}  # fmt: skip
+    hudi.write(path, a_batch(range(150, 260), 9), theirs)
+    expected.update({f"k{n}": 9 for n in range(150, 260)})
+    assert values(read_table(path)) == values(hudi.read(path)) == expected
+    with ArrowSink(path, BY_HAND, key="id", partition_by="p", order_by="ts") as sink:
+        sink.write(a_batch(range(30), 11), 4)
+    expected.update({f"k{n}": 11 for n in range(30)})
+    assert values(read_table(path)) == values(hudi.read(path)) == expected
+
+
+def test_hudi_carries_out_a_clustering_that_we_planned(hudi, tmp_path, utc):
+    path = str(tmp_path / "t")
+    expected = a_table(path, "COPY_ON_WRITE")
+    snapshot = Snapshot.load(Bare.open(path))
+    plan = clustering.plan_now(snapshot, ClusteringSettings(sort_columns=("x",)))
+    content = encode_clustering_plan(plan, f"file:{path}")
+    pending = request_instant(snapshot.storage, snapshot.timeline, Action.REPLACE_COMMIT, "UTC", content)
+    hudi.sql(f"call run_clustering(path => '{path}', op => 'execute')")
+    done = Bare.open(path).load_timeline().find(pending.time, Action.REPLACE_COMMIT)
+    assert done.is_completed
+    metadata = json.loads((tmp_path / "t" / done.path).read_text())
+    assert metadata["operationType"] == "CLUSTER"
+    assert {path: sorted(ids) for path, ids in metadata["partitionToReplaceFileIds"].items()} == {
+        path: sorted(ids) for path, ids in plan.replaced.items()
+    }
+    assert values(read_table(path)) == values(hudi.read(path)) == expected
+    for name in ("p0", "p1"):
+        stored = HudiTable.open(path).scan(["x"], where=[("p", "=", name)]).to_arrow().column("x").to_pylist()
+        assert stored == sorted(stored)
+
+
+@pytest.mark.parametrize(("version", "table_type"), [(6, "COPY_ON_WRITE"), (8, "COPY_ON_WRITE"), (8, "MERGE_ON_READ")])
+def test_we_carry_out_a_clustering_that_hudi_planned(hudi, tmp_path, utc, version, table_type):
+    path = str(tmp_path / "t")
+    expected = a_table(path, table_type, version)
+    keep = "hoodie.write.auto.upgrade=false,hoodie.metadata.enable=false,hoodie.write.table.version=" + str(version)
+    hudi.sql(f"call run_clustering(path => '{path}', op => 'schedule', order => 'x', options => '{keep}')")
+    blocked = ArrowSink(path, BY_HAND, key="id", partition_by="p", order_by="ts")
+    with pytest.raises(CommitConflictError, match="hudistream cluster --execute"), blocked as sink:
+        sink.write(a_batch(range(9), 7), 4)
+    (done,) = execute_planned(Bare.open(path), ClusteringSettings(), WriteOptions().file_settings)
+    assert done.files_before > done.files_after
+    assert values(read_table(path)) == values(hudi.read(path)) == values(hudi_rs.read(path)) == expected
+    for name in ("p0", "p1"):
+        stored = HudiTable.open(path).scan(["x"], where=[("p", "=", name)]).to_arrow().column("x").to_pylist()
+        assert stored == sorted(stored)
+    with ArrowSink(path, BY_HAND, key="id", partition_by="p", order_by="ts") as sink:
+        sink.write(a_batch(range(9), 7), 4)
+    expected.update({f"k{n}": 7 for n in range(9)})
+    hudi.write(path, a_batch(range(5), 12), {**THEIRS, "hoodie.datasource.write.table.type": table_type,
+               "hoodie.write.table.version": str(version), "hoodie.metadata.enable": "false"})  # fmt: skip
+    expected.update({f"k{n}": 12 for n in range(5)})
+    assert values(read_table(path)) == values(hudi.read(path)) == expected
+    assert HudiTable.open(path).check().is_sound

@@ -1,0 +1,398 @@
+"""Clustering of a table: the rows stay, their places change, and nothing is lost whatever happens meanwhile."""
+
+import shutil
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from engine import Engine, rows
+from faults import FaultyStorage, Fuse, PowerCut, dying_process
+from snapshots import assert_clean
+
+from streaming import ArrowSink
+from streaming.batch import micro_batch
+from table import CommitConflictError, InvalidConfigError, StorageError, UnsupportedTableError, read_table
+from table.hudi_table import HudiTable as Bare
+from table.options.clustering_settings import ClusteringSettings
+from table.options.groups import CompactionSettings
+from table.options.write_options import WriteOptions
+from table.services.clustering import clustering
+from table.services.clustering.command import cluster, execute_planned
+from table.services.compaction.compaction import compact, request_compaction
+from table.snapshot import Snapshot
+from table.storage.local import LocalStorage
+from table.timeline.active_timeline import request_instant
+from table.timeline.instant import Action
+from table.timeline.metadata.clustering import encode_clustering_plan
+from table.user_table import HudiTable
+from table.view.file_system_view import walk_file_groups
+
+TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
+VERSIONS = ["6", "8", "9"]
+BY_HAND = {
+    "hoodie.clean.automatic": "false",
+    "hoodie.archive.automatic": "false",
+    "hoodie.datasource.compaction.async.enable": "false",
+    "hoodie.parquet.small.file.limit": "0",
+}
+META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path"]
+
+
+def a_batch(numbers, ts, deleted=()):
+    numbers = list(numbers)
+    return pa.table(
+        {
+            "id": [f"k{n}" for n in numbers],
+            "p": [f"p{n % 2}" for n in numbers],
+            "ts": pa.array([ts] * len(numbers), pa.int64()),
+            "x": pa.array([n * 7919 % 1000 for n in numbers], pa.int64()),
+            "y": [None if n % 11 == 0 else f"{n * 31 % 97:02d}" for n in numbers],
+            "_hoodie_is_deleted": [n in deleted for n in numbers],
+        }
+    )
+
+
+def a_table(path, table_type="COPY_ON_WRITE", version="6", batches=4, **options):
+    given = {**BY_HAND, "hoodie.datasource.write.table.type": table_type, "hoodie.write.table.version": version}
+    with ArrowSink(path, {**given, **options}, key="id", partition_by="p", order_by="ts") as sink:
+        for number in range(batches):
+            sink.write(a_batch(range(number * 40, number * 40 + 80), number, deleted={number * 40 + 5}), number)
+    return HudiTable.open(path)
+
+
+def contents(path, columns=(*META, "id", "ts", "x", "y")):
+    found = read_table(path).select(list(columns)).to_pylist()
+    assert len({row["id"] for row in found}) == len(found), "a key is there twice"
+    return sorted(found, key=lambda row: row["id"])
+
+
+def groups_with(path, *, logs):
+    snapshot = Snapshot.load(Bare.open(path))
+    walked = walk_file_groups(snapshot.listing, snapshot.slicing)
+    return {
+        (name, group.file_id) for name, groups in walked for group in groups if group.slices[0].log_files or not logs
+    }
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("table_type", TYPES)
+def test_rows_stay_and_files_become_few(tmp_path, table_type, version):
+    path = str(tmp_path / "t")
+    table = a_table(path, table_type, version)
+    before = contents(path)
+    done = table.cluster("x")
+    assert done.files_before > done.files_after == 2
+    assert contents(path) == before
+    for name in ("p0", "p1"):
+        stored = table.scan(["x"], where=[("p", "=", name)]).to_arrow().column("x").to_pylist()
+        assert stored == sorted(stored)
+    table = HudiTable.open(path)
+    assert table.check().is_sound
+    assert table.cluster("x") is None  # in order already
+    first = min(row["_hoodie_commit_time"] for row in before)
+    assert table.scan(["id"], as_of=first).to_arrow().num_rows < len(before)  # the past can still be read
+    commit = table.load_timeline().completed_writes[-1]
+    assert commit.file_name.endswith(".replacecommit")
+    assert not list(table.changes(since=done.instant_time).to_arrow().to_pylist())  # nothing changed for who follows
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("table_type", TYPES)
+def test_batches_go_on_in_clustered_files(tmp_path, table_type, version):
+    path = str(tmp_path / "t")
+    a_table(path, table_type, version).cluster(["x", "y"], "z-order")
+    expected = {row["id"]: row["ts"] for row in contents(path)}
+    options = {**BY_HAND, "hoodie.parquet.small.file.limit": str(100 << 20), "hoodie.clean.automatic": "true",
+               "hoodie.clean.commits.retained": "1", "hudistream.clean.grace.ms": "0"}  # fmt: skip
+    with ArrowSink(path, options, key="id", partition_by="p", order_by="ts") as sink:
+        for number in range(4, 8):
+            gone = {number * 20 + 1}
+            sink.write(a_batch(range(number * 20, number * 20 + 30), number, gone), number)
+            expected.update({f"k{n}": number for n in range(number * 20, number * 20 + 30)})
+            expected.pop(f"k{number * 20 + 1}")
+            assert {row["id"]: row["ts"] for row in contents(path)} == expected
+    assert HudiTable.open(path).check().is_sound
+    assert_clean(path)
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_sorted_table_is_read_in_part(tmp_path, table_type):
+    path = str(tmp_path / "t")
+    table = a_table(path, table_type)
+    settings = ClusteringSettings(target_bytes=2_000)
+
+    def files_read():
+        told = HudiTable.open(path).scan(["x"], where=[("x", "<", 30), ("p", "=", "p0")]).explain()
+        return told.files_read - told.files_pruned_by_statistics
+
+    def found():
+        return HudiTable.open(path).scan(["x"], where=[("x", "<", 30)]).to_arrow().num_rows
+
+    unsorted, expected = files_read(), found()
+    done = table.cluster("x", settings=settings)
+    assert done.files_after > 4
+    assert 1 == files_read() < unsorted
+    assert found() == expected
+
+
+def test_a_stream_clusters_between_its_batches(tmp_path):
+    path = str(tmp_path / "t")
+    options = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "3",
+               "hoodie.clustering.plan.strategy.sort.columns": "x"}  # fmt: skip
+    table = a_table(path, batches=9, **options)
+    found = clustering.find_clusterings(Snapshot.load(Bare.open(path)))
+    assert len(found) == 3
+    assert len(contents(path)) == 9 * 40 + 40 - 9
+    assert table.check().is_sound
+
+
+@pytest.mark.parametrize(("first", "then"), [((), ("x",)), (("y",), ("x",)), (("x", "y"), ("y", "x"))])
+def test_another_order_is_another_clustering(tmp_path, first, then):
+    path = str(tmp_path / "t")
+    table = a_table(path)
+    before = contents(path)
+    assert table.cluster(first) is not None
+    assert table.cluster(first) is None
+    assert table.cluster() is None  # put together already
+    assert table.cluster(then) is not None
+    assert table.cluster(then) is None
+    stored = table.scan(list(then), where=[("p", "=", "p0")]).to_arrow().to_pylist()
+    order = [tuple((row[name] is not None, row[name]) for name in then) for row in stored]
+    assert order == sorted(order)
+    assert contents(path) == before
+
+
+def test_files_are_in_order_although_the_timeline_has_forgotten_who_put_them(tmp_path):
+    path = str(tmp_path / "t")
+    a_table(path).cluster("x")
+    keeps = {**BY_HAND, "hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "1",
+             "hoodie.archive.automatic": "true", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3",
+             "hudistream.clean.grace.ms": "0", "hoodie.clean.async.enabled": "false"}  # fmt: skip
+    with ArrowSink(path, keeps, key="id", partition_by="p", order_by="ts") as sink:
+        for number in range(4, 12):
+            sink.write(a_batch(range(number * 100 + 1, number * 100 + 20, 2), number), number)  # all of p1
+    table = HudiTable.open(path)
+    assert not clustering.find_clusterings(Snapshot.load(Bare.open(path)))
+    assert table.cluster("x", partitions=["p0"]) is None
+    assert table.cluster("x", partitions=["p1"]) is not None
+
+
+def test_a_clustering_that_fails_fails_no_batch(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("table.services.clustering.cluster_group.SortedRows", full)
+    options = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "1",
+               "hoodie.clustering.plan.strategy.sort.columns": "x"}  # fmt: skip
+    table = a_table(path, **options)
+    assert len(contents(path)) == 200 - 4
+    assert table.check().is_sound
+    assert not clustering.find_clusterings(Snapshot.load(Bare.open(path)))
+    with pytest.raises(StorageError, match="No space left"):
+        table.cluster("x")
+
+
+def test_a_table_that_a_stream_holds_is_left_to_it(tmp_path):
+    path = str(tmp_path / "t")
+    a_table(path)
+    with ArrowSink(path, BY_HAND, key="id", partition_by="p", order_by="ts") as sink:
+        sink.write(a_batch(range(10), 9), 9)
+        sink._writer.lease.is_busy = True
+        with pytest.raises(CommitConflictError):
+            HudiTable.open(path).cluster("x")
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "said"),
+    [
+        ({"sort": "nowhere"}, InvalidConfigError, "no column 'nowhere'; it has"),
+        ({"sort": ["x", "y"], "layout": "spiral"}, InvalidConfigError, "spiral"),
+        ({"sort": "x", "layout": "hilbert"}, InvalidConfigError, "two or more columns"),
+        ({"sort": ["x", "x"]}, InvalidConfigError, "names x twice"),
+        ({"sort": [f"c{n}" for n in range(9)], "layout": "z-order"}, InvalidConfigError, "at most 8 columns"),
+        ({"sort": "tags"}, InvalidConfigError, "column 'tags' of type list"),
+        ({"sort": "x", "partitions": ["p7"]}, InvalidConfigError, "no partition path 'p7'; one that it has: 'p0'"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_requested(tmp_path, given, kind, said):
+    path = str(tmp_path / "t")
+    a_table(path)
+    with ArrowSink(path, BY_HAND, key="id", partition_by="p", order_by="ts") as sink:
+        sink.write(a_batch(range(3), 9).append_column("tags", pa.array([["a"]] * 3)), 9)
+    table = HudiTable.open(path)
+    with pytest.raises(kind, match=said):
+        table.cluster(**given)
+    assert not table.load_timeline().completed_of(Action.REPLACE_COMMIT)
+    assert not table.load_timeline().pending
+
+
+def test_buckets_cannot_be_moved(tmp_path):
+    table = a_table(str(tmp_path / "t"), **{"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"})
+    with pytest.raises(UnsupportedTableError, match="bucket index"):
+        table.cluster("x")
+
+
+def run_stopped(path, fuse):
+    storage = FaultyStorage(LocalStorage(path), fuse)
+    bare = replace(Bare.open(path), storage=storage)
+    return cluster(bare, ClusteringSettings(sort_columns=("x",)), WriteOptions().file_settings)
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("version", ["6", "8"])
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
+def test_stopped_at_a_storage_call_it_is_whole_or_absent(tmp_path, table_type, version, step):
+    first = str(tmp_path / "first")
+    a_table(first, table_type, version, batches=2)
+    before = contents(first)
+    counted = Fuse()
+    run_stopped(shutil.copytree(first, str(tmp_path / "count")), counted)
+    assert len(counted.calls) > 30
+    for number in range(1, len(counted.calls) + 1, step):
+        for after in (False, True):
+            path = shutil.copytree(first, str(tmp_path / f"{number}-{after}"))
+            with dying_process(), pytest.raises(PowerCut):
+                run_stopped(path, Fuse(number, after))
+            assert contents(path) == before, f"call {number}: {counted.calls[number - 1]}"
+            with ArrowSink(path, BY_HAND, key="id", partition_by="p", order_by="ts") as sink:
+                sink.write(a_batch([1000], 9), 9)
+            assert [row for row in contents(path) if row["id"] != "k1000"] == before
+            assert HudiTable.open(path).check().is_sound
+            HudiTable.open(path).cluster("x")
+            assert [row for row in contents(path) if row["id"] != "k1000"] == before
+            assert_clean(path)
+
+
+def plan_elsewhere(path, action):
+    """A clustering as another engine plans it, requested and not carried out."""
+    snapshot = Snapshot.load(Bare.open(path))
+    plan = clustering.plan_now(snapshot, ClusteringSettings(sort_columns=("x",)))
+    content = encode_clustering_plan(replace(plan, is_ours=False), f"file:{path}")
+    return request_instant(snapshot.storage, snapshot.timeline, action, "UTC", content)
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("version", ["6", "8"])
+@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
+def test_a_plan_of_another_engine_stopped_at_a_storage_call_is_carried_out_by_the_next(
+    tmp_path, table_type, version, step
+):
+    first = str(tmp_path / "first")
+    a_table(first, table_type, version, batches=2)
+    before = contents(first)
+    planned = plan_elsewhere(first, Action.REPLACE_COMMIT if version == "6" else Action.CLUSTERING)
+
+    def execute(path, fuse=None):
+        storage = LocalStorage(path) if fuse is None else FaultyStorage(LocalStorage(path), fuse)
+        settings = ClusteringSettings(sort_columns=("x",))
+        return execute_planned(replace(Bare.open(path), storage=storage), settings, WriteOptions().file_settings)
+
+    counted = Fuse()
+    assert len(execute(shutil.copytree(first, str(tmp_path / "count")), counted)) == 1
+    for number in range(1, len(counted.calls) + 1, step):
+        for after in (False, True):
+            path = shutil.copytree(first, str(tmp_path / f"{number}-{after}"))
+            with dying_process(), pytest.raises(PowerCut):
+                execute(path, Fuse(number, after))
+            assert contents(path) == before, f"call {number}: {counted.calls[number - 1]}"
+            execute(path)
+            assert contents(path) == before
+            timeline = Bare.open(path).load_timeline()
+            assert timeline.find(planned.time, Action.REPLACE_COMMIT).is_completed
+            with ArrowSink(path, BY_HAND, key="id", partition_by="p", order_by="ts") as sink:
+                sink.write(a_batch([1000], 9), 9)
+            assert [row for row in contents(path) if row["id"] != "k1000"] == before
+            assert HudiTable.open(path).check().is_sound
+            assert_clean(path)
+
+
+SHARED = {
+    **BY_HAND,
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.datasource.write.streaming.checkpoint.identifier": "stream",
+}
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize("version", ["6", "8"])
+@pytest.mark.parametrize("change", ["upsert", "delete", "insert"])
+def test_beside_a_writer_that_is_faster_it_gives_way(tmp_path, monkeypatch, table_type, version, change):
+    """The other writer's batch is committed while the clustering writes its files."""
+    path = str(tmp_path / "t")
+    a_table(path, table_type, version, batches=2, **SHARED)
+    inner, beside = clustering.cluster_group, []
+
+    def slowly(*given):
+        if not beside:
+            beside.append(True)
+            keys = range(500, 520) if change == "insert" else range(10, 20)
+            deleted = set(keys) if change == "delete" else ()
+            with ArrowSink(path, SHARED, key="id", partition_by="p", order_by="ts") as sink:
+                sink.write(a_batch(keys, 7, deleted), 7)
+        return inner(*given)
+
+    monkeypatch.setattr(clustering, "cluster_group", slowly)
+    before = {row["id"]: row["ts"] for row in contents(path)}
+    expected = dict(before)
+    for n in range(500, 520) if change == "insert" else range(10, 20):
+        expected.pop(f"k{n}", None) if change == "delete" else expected.update({f"k{n}": 7})
+    if change == "insert":  # into file groups of its own
+        assert HudiTable.open(path).cluster("x", shared=True) is not None
+    else:
+        with pytest.raises(CommitConflictError, match="while the batch ran"):
+            HudiTable.open(path).cluster("x", shared=True)
+    assert {row["id"]: row["ts"] for row in contents(path)} == expected
+    assert HudiTable.open(path).check().is_sound
+    monkeypatch.undo()
+    assert HudiTable.open(path).cluster("x", shared=True) is not None
+    assert {row["id"]: row["ts"] for row in contents(path)} == expected
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_batch_whose_file_groups_were_clustered_meanwhile_is_written_anew(tmp_path, monkeypatch, table_type):
+    path = str(tmp_path / "t")
+    a_table(path, table_type, batches=2, **SHARED)
+    inner, done = micro_batch.complete_commit, []
+
+    def late(*given):
+        if not done:
+            done.append(HudiTable.open(path).cluster("x", shared=True))
+        return inner(*given)
+
+    monkeypatch.setattr(micro_batch, "complete_commit", late)
+    before = {row["id"]: row["ts"] for row in contents(path)}
+    with ArrowSink(path, SHARED, key="id", partition_by="p", order_by="ts") as sink:
+        sink.write(a_batch(range(10, 20), 7), 7)
+    assert done[0] is not None
+    assert {row["id"]: row["ts"] for row in contents(path)} == {**before, **{f"k{n}": 7 for n in range(10, 20)}}
+    assert HudiTable.open(path).check().is_sound
+
+
+def test_slices_under_a_pending_compaction_are_left_alone(tmp_path):
+    path = str(tmp_path / "t")
+    table = a_table(path, "MERGE_ON_READ")
+    before = contents(path)
+    assert request_compaction(Bare.open(path), CompactionSettings())
+    planned = groups_with(path, logs=True)
+    table.cluster("x")
+    assert planned
+    assert planned <= groups_with(path, logs=False)
+    compact(Bare.open(path), CompactionSettings(), WriteOptions().file_settings)
+    assert contents(path) == before
+    assert table.check().is_sound
+    table.cluster("x")
+    assert contents(path) == before
+
+
+def test_engine_batches_in_one_partition_stay_small(tmp_path):
+    """Many tiny files of plain inserts become one."""
+    path = str(tmp_path / "t")
+    engine = Engine(path, {"hoodie.parquet.small.file.limit": "0"})
+    for number in range(12):
+        engine.write(number, rows(range(number * 3, number * 3 + 3), lambda _: "p"))
+    engine.writer.stop()
+    done = HudiTable.open(path).cluster()
+    assert (done.files_before, done.files_after, done.rows) == (12, 1, 36)
+    assert sorted(read_table(path).column("id").to_pylist()) == sorted(f"k{n}" for n in range(36))

@@ -163,6 +163,11 @@ class TableSink:
         self._tell(summary)
         return summary
 
+    def __repr__(self) -> str:
+        """The table, and what a batch does with it: options may hold secrets."""
+        keys = ",".join(self._options.keys.record_key_fields or ()) or "no key"
+        return f"{type(self).__name__}({self._path!r}, {self._options.effective_operation} by {keys})"
+
     @property
     def _bad_rows_folder(self) -> str:
         return self._options.bad_rows.path or default_folder(self._path)

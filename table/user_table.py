@@ -19,6 +19,7 @@ from table.config.table_config import TableConfig
 from table.inspect.checkpoints import load_checkpoints
 from table.inspect.contents import load_files, load_history, load_partitions
 from table.inspect.health import Health, load_health
+from table.notebook import facts_html
 from table.options.catalog_settings import CatalogSettings, ManifestFor
 from table.options.clustering_settings import ClusteringSettings
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
@@ -313,6 +314,19 @@ class HudiTable(hudi_table.HudiTable):
             return sync_table(self, catalog, settings, everything=everything)
         finally:
             catalog.close()
+
+    def _repr_html_(self) -> str:
+        config = self.config
+        facts = [
+            ("path", self.storage.base_uri),
+            ("name", config.name),
+            ("type", config.table_type),
+            ("version", config.version),
+            ("record key", config.record_key_fields),
+            ("partition fields", config.partition_fields),
+            ("ordering fields", config.ordering_fields),
+        ]
+        return facts_html("HudiTable", [(name, value) for name, value in facts if value])
 
     def __repr__(self) -> str:
         kind = self.config.table_type.lower().replace("_", "-")

@@ -16,17 +16,17 @@ log = get_logger("hudistream.services")
 def cluster_if_due(
     table: HudiTable, options: WriteOptions, identity: WriterIdentity, lease: Lease, spread: Spread | None = None
 ) -> tuple[ClusteringOutcome | None, tuple[str, ...]]:
-    """Clusters the table, if the sink does so and enough commits have come. A failure fails no batch: it is logged.
+    """Clusters the table, if the options say so and enough commits have come. A failure is logged, and fails no batch.
 
     Args:
-        table: of the stream.
-        options: of the sink.
+        table: the table of the stream.
+        options: the options of the sink.
         identity: the writer.
-        lease: its hold on the table.
-        spread: has groups clustered on other machines; None: there are none.
+        lease: the writer's hold on the table.
+        spread: clusters groups on other machines; None: there are no other machines.
 
     Returns:
-        What was done, or None; and what failed, for the batch's summary.
+        What was done, or None; and the errors, for the batch's summary.
     """
     if not (options.clustering.inline and options.services.enabled):
         return None, ()
@@ -35,10 +35,10 @@ def cluster_if_due(
         done = cluster_held(
             table, options.clustering, options.file_settings, lease, identity, only_due=True, elsewhere=elsewhere
         )
-    except CommitConflictError as conflict:  # another writer was faster: after the next commit, then
+    except CommitConflictError as conflict:  # another writer was faster: the next commit tries again
         log.info("clustering_put_off", table=table.storage.base_uri, why=str(conflict))
         return None, ()
-    except Exception as error:  # noqa: BLE001 the batch is committed: whatever fails, it was written
+    except Exception as error:  # noqa: BLE001 the batch is committed: a failure here does not fail it
         log.warning("clustering_failed", table=table.storage.base_uri, error=describe(error))
         return None, (describe(error),)
     return done, ()

@@ -8,13 +8,14 @@ from streaming.plan.write_profile import is_log_file
 from table import clock
 from table.index.key_lookup import LookupCounts
 from table.log import get_logger
+from table.notebook import ShownInNotebooks
 from table.timeline.metadata.commit import total_rows
 
 log = get_logger("hudistream.sink")
 
 
 @dataclass(frozen=True)
-class BatchSummary:
+class BatchSummary(ShownInNotebooks):
     """The outcome and the measurements of a batch.
 
     Attributes:

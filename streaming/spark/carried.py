@@ -1,7 +1,7 @@
-"""Functions as tasks get them: each looks first whether its node has what it needs.
+"""Wraps the functions of tasks: each first checks whether its node has this package.
 
-The first batch asks all workers that are there (`streaming.spark.environment`). A node that comes later, or one whose
-slots were busy then, is asked by the tasks themselves. A function of this package is pickled by its name, so a node
+The first batch asks all workers that are there (`streaming.spark.environment`). A node that joins later, or one whose
+slots were busy then, is checked by the tasks themselves. A function of this package is pickled by its name, so a node
 without the package fails before the function can say anything. Therefore the function travels as bytes, within one that
 Spark pickles by value.
 """
@@ -38,8 +38,8 @@ def carried(task: ArrowTask) -> ArrowTask:
         task: a function of this package, or a partial of one.
 
     Returns:
-        A function that raises an error, which `streaming.task.failure.read_failure` reads on the driver, where the node
-        lacks a module of this package or has another version of it; and that else does what `task` does.
+        A function that does what `task` does. If the node lacks a module of this package, or has another version of it,
+        the function raises an error instead. `streaming.task.failure.read_failure` reads that error on the driver.
     """
     sent, version, mark, places = by_value(task), VERSION, MARK, PLACE
     lacks, differs = LACKS, DIFFERS
@@ -67,7 +67,7 @@ def carried(task: ArrowTask) -> ArrowTask:
 
 
 def by_value(thing: object) -> bytes:
-    """What Spark would send of a function or a value: nested functions whole, others by their names."""
+    """The bytes that Spark would send for a function or a value: nested functions whole, others by their names."""
     written = io.BytesIO()
     cloudpickle.CloudPickler(written).dump(thing)  # type: ignore[attr-defined,no-untyped-call]
     return written.getvalue()

@@ -40,7 +40,7 @@ class Environment:
     """Facts about the Spark application and the query.
 
     Attributes:
-        query_id: the streaming query's, or None outside a stream.
+        query_id: the id of the streaming query; None outside a stream.
         parallelism: the largest number of tasks that write a batch.
     """
 
@@ -97,12 +97,12 @@ def load_environment(spark: SparkSession, options: WriteOptions, storage: Storag
 
     Args:
         spark: the session, classic or Connect.
-        options: of the sink.
-        storage: the table's. Each worker looks for the table.
+        options: the options of the sink.
+        storage: the table's storage. Each worker looks for the table there.
 
     Raises:
         InvalidConfigError: workers lack pyarrow or this package, have another version of it, cannot reach the store, or
-            do not see the table that the driver sees. Names a host.
+            do not see the table that the driver sees. The error names a host.
         StorageError: the driver cannot reach the store.
     """
     is_there, asked_s = storage.exists(PROPERTIES_FILE), clock.now_ms() / 1000
@@ -131,8 +131,8 @@ def choose_parallelism(conf: Mapping[str, Any], configured: int | None, slots: i
         slots: the tasks into which Spark splits a range by default: on a cluster, the cores of the present executors.
 
     Returns:
-        The configured number. Else the slots, or the cores to which the application may grow according to its settings,
-        whichever is more, but at most ``spark.sql.shuffle.partitions``.
+        The configured number, if there is one. Else the greater of two numbers, but at most
+        ``spark.sql.shuffle.partitions``: the slots, and the cores to which the settings let the application grow.
     """
     if configured:
         return configured

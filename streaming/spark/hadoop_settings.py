@@ -1,6 +1,6 @@
 """Settings of Hadoop's S3 client for Spark's own readers, from what fsspec's file system gets (pure).
 
-One place for keys and endpoints: ``storage_options`` of a reader need not be repeated as ``spark.hadoop.fs.s3a.*``.
+So keys and endpoints have one place: a user need not repeat ``storage_options`` as ``spark.hadoop.fs.s3a.*``.
 """
 
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ def hadoop_settings(scheme: str, options: Mapping[str, Any]) -> dict[str, str]:
     """The settings for a DataFrame reader; none for a store other than S3.
 
     Args:
-        scheme: of the table's address.
-        options: of s3fs: ``key``, ``secret``, ``token``, ``anon``, ``endpoint_url``, ``client_kwargs``.
+        scheme: the scheme of the table's address.
+        options: the options of s3fs: ``key``, ``secret``, ``token``, ``anon``, ``endpoint_url``, ``client_kwargs``.
 
     Returns:
-        Keys ``fs.s3a.*`` (Hadoop's class S3AFileSystem). What the options leave open is left to Spark's own settings.
+        Keys ``fs.s3a.*`` (Hadoop's class S3AFileSystem). Spark's own settings give what the options leave out.
     """
     if scheme not in _S3:
         return {}

@@ -1,4 +1,4 @@
-"""The error of a Spark job as one of hudistream (pure)."""
+"""Turns the error of a Spark job into an error of hudistream (pure)."""
 
 import re
 
@@ -16,12 +16,12 @@ def failure_of(error: Exception, instant_time: str = "") -> HudiError | None:
     """The error that made a Spark job fail.
 
     Args:
-        error: Spark's.
+        error: Spark's error.
         instant_time: the commit whose job failed.
 
     Returns:
-        The error as a task raised it. An `InvalidConfigError` where a worker lacks a module. A `TaskFailedError` where
-        a task failed for another reason. None where no task failed: the job was cancelled, or it could not be planned.
+        The error as a task raised it. An `InvalidConfigError` if a worker lacks a module. A `TaskFailedError` if a task
+        failed for another reason. None if no task failed: the job was cancelled, or it could not be planned.
     """
     text = str(error)
     failed = read_failure(text, instant_time, from_python=isinstance(error, PythonException))
@@ -35,10 +35,10 @@ def failure_of(error: Exception, instant_time: str = "") -> HudiError | None:
 
 
 def diagnose_worker(message: str) -> str | None:
-    """A message about a module that a worker lacks, from Spark's; None where Spark's names none.
+    """A message about a module that a worker lacks, made from Spark's message; None if that names no module.
 
     Args:
-        message: of the exception with which a job failed.
+        message: the message of the exception with which a job failed.
     """
     missing = _MODULE.search(message)
     if missing is None and "PyArrow" not in message:

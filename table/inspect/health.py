@@ -7,6 +7,7 @@ from enum import IntEnum
 from table import clock
 from table.hudi_table import HudiTable
 from table.inspect.overview import CommitFigures, read_figures
+from table.notebook import ShownInNotebooks
 from table.options.choices import TableType
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings, HeartbeatSettings
 from table.options.write_groups import SizeSettings
@@ -59,7 +60,7 @@ class Backlog:
 
 
 @dataclass(frozen=True)
-class Health:
+class Health(ShownInNotebooks):
     """The state of a table at one time.
 
     Attributes:
@@ -233,8 +234,8 @@ def _to_look_at(
         yield (
             Verdict.LOOK,
             (
-                f"{facts.small_files} of {facts.live_files} live files are small: fewer partition paths, fewer buckets "
-                "or less frequent batches make larger files"
+                f"{facts.small_files} of {facts.live_files} live files are small: `hudistream cluster` puts those of "
+                "a partition path together; fewer paths, fewer buckets or less frequent batches make larger ones"
             ),
         )
 

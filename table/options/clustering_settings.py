@@ -10,7 +10,7 @@ from table.options.settings import Settings, option
 from table.options.values import Flag, Names, OneOf, Text
 
 _MB = 1024 * 1024
-MOST_AXES = 8  # columns of a curve: each gets at least eight bits
+MOST_AXES = 8  # most columns of a curve: each gets at least eight bits
 
 
 class Layout(Choice):
@@ -40,23 +40,24 @@ class ClusteringSettings(Settings):
 
     Attributes:
         inline: a clustering that is due runs after the commit, before the batch returns.
-        max_commits: commits since the last clustering from which one is due.
-        sort_columns: columns by which the rows of a group are sorted; none: small files are put together, as they are.
-        layout: the order of the rows where there are several sort columns.
+        max_commits: a clustering is due after this many commits since the last one.
+        sort_columns: columns by which the rows of a group are sorted; none: small files are combined, and their rows
+            keep their order.
+        layout: the order of the rows if there are several sort columns.
         small_file_bytes: only files below this size are candidates.
-        target_bytes: files are made about so large.
-        group_bytes: bytes of files whose rows are sorted together. What does not fit into memory goes to local disk.
-        most_groups: groups of one plan. A larger table is clustered by several plans.
-        takes_single: whether a file without a partner is rewritten, for its order.
-        partition_filter: which partition paths.
-        days: newest partitions that RECENT_DAYS takes.
-        days_skipped: newest partitions that RECENT_DAYS leaves out first.
+        target_bytes: approximate size of the new files.
+        group_bytes: bytes of files whose rows are sorted together. Rows that do not fit into memory go to local disk.
+        most_groups: most groups in one plan. A larger table is clustered by several plans.
+        takes_single: whether a file that is alone in its group is rewritten, for the order of its rows.
+        partition_filter: which partition paths a plan looks at.
+        days: number of newest partitions that RECENT_DAYS takes.
+        days_skipped: number of newest partitions that RECENT_DAYS skips before it takes any.
         first_partition: SELECTED_PARTITIONS: the first partition path, by name; None: no bound.
-        last_partition: SELECTED_PARTITIONS: the last one.
-        partition_pattern: a regular expression that partition paths match as a whole.
-        partitions: these partition paths alone.
-        executors_from_mb: MB of files from which a stream's clustering runs on Spark's executors, on at most half of
-            their cores.
+        last_partition: SELECTED_PARTITIONS: the last partition path, by name; None: no bound.
+        partition_pattern: a regular expression that a partition path must match as a whole.
+        partitions: only these partition paths are taken; none: all are.
+        executors_from_mb: a stream's clustering that reads at least this many MB of files runs on Spark's executors, on
+            at most half of their cores.
     """
 
     inline: bool = option(default=False, kind=Flag())
@@ -78,7 +79,7 @@ class ClusteringSettings(Settings):
     executors_from_mb: int = option(256, Whole(0))
 
     def _check(self) -> None:
-        """Refuses a pattern that is none, a column named twice, and a curve of too few or too many columns."""
+        """Refuses an invalid pattern, a column named twice, and a curve of too few or too many columns."""
         if self.partition_pattern is not None:
             try:
                 re.compile(self.partition_pattern)

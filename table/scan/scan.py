@@ -10,6 +10,7 @@ from pyarrow.fs import PyFileSystem
 
 from table.errors import HudiError, InvalidConfigError, UnsupportedTableError
 from table.hudi_table import HudiTable
+from table.notebook import ShownInNotebooks
 from table.scan.arrow_filesystem import arrow_filesystem
 from table.scan.as_of import AsOf, load_changes, load_snapshot
 from table.scan.explain_scan import ScanExplanation, explain_plan
@@ -23,7 +24,7 @@ from table.view.file_group import FileSlice
 
 
 @dataclass(frozen=True, eq=False)
-class Scan:
+class Scan(ShownInNotebooks):
     """Rows of a snapshot, or of a range of commits. Immutable and picklable. Each method that returns rows plans again.
 
     Attributes:

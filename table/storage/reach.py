@@ -1,4 +1,4 @@
-"""Which store a table lies in, and as whom it is asked: words for the errors of a store (pure).
+"""Names the store of a table, and the identity that asks it, for the errors of a store (pure).
 
 A store answers "403" or "no such container" and names neither the bucket nor the account. One of three things is wrong:
 the table's address, the endpoint, or the credentials. The error names all three.
@@ -22,7 +22,7 @@ _NO_ANSWER = (
     "EndpointConnectionError", "ConnectTimeoutError", "ClientConnectorError", "ClientConnectorDNSError",
     "ServiceRequestError", "ConnectionRefusedError", "ConnectionError",
 )  # fmt: skip
-_SHOWN = 4  # letters of a key's identifier on either side
+_SHOWN = 4  # characters of an access key that an error shows at either end
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Reach:
     """How a table's store is reached.
 
     Attributes:
-        bucket: or container.
+        bucket: the bucket or container.
         endpoint: the address of the store.
-        identity: as whom it is asked; no secret.
+        identity: the account, key or profile that asks; it holds no secret.
     """
 
     bucket: str
@@ -44,13 +44,13 @@ class Reach:
 
 
 def reach_of(protocol: str, root: str, options: Mapping[str, Any], environment: Mapping[str, str]) -> Reach | None:
-    """How a store is reached (pure); None for a backend of which nothing is known.
+    """How a store is reached (pure); None for an unknown backend.
 
     Args:
         protocol: fsspec's name of the backend.
         root: the table's address without its scheme.
-        options: what fsspec's file system gets.
-        environment: the variables of the process, from which the clients take what the options leave open.
+        options: the options of fsspec's file system.
+        environment: the variables of the process. From them a client takes the settings that the options leave out.
     """
     bucket = root.strip("/").partition("/")[0]
     if protocol in _S3:
@@ -63,10 +63,11 @@ def reach_of(protocol: str, root: str, options: Mapping[str, Any], environment: 
 
 
 def why_refused(error: BaseException) -> str | None:
-    """What the store's answer means, with the way out (pure); None: it may be anything.
+    """What the store's answer means, and what to do (pure); None: the cause may be anything.
 
     Args:
-        error: the client's, with its causes; a file that is not there only if it was to be created.
+        error: the client's error, with its causes. Give a FileNotFoundError only if the file was to be created, or if
+            the store said that the bucket is missing.
     """
     causes = tuple(_causes(error))
     codes = {code_of(error), *(str(getattr(cause, "error_code", "")) for cause in causes)}

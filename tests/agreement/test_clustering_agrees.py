@@ -21,6 +21,7 @@ from table.timeline.metadata.clustering import encode_clustering_plan
 from table.user_table import HudiTable
 
 pytestmark = pytest.mark.hudi
+SLOW = pytest.mark.slow
 COLUMNS = ["id", "p", "ts", "x"]
 BY_HAND = {
     "hoodie.table.name": "t",
@@ -65,7 +66,7 @@ def values(rows):
     return found
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [pytest.param("COPY_ON_WRITE", marks=SLOW), "MERGE_ON_READ"])
 def test_hudi_reads_and_writes_on_in_a_table_that_we_clustered(hudi, tmp_path, utc, table_type):
     path = str(tmp_path / "t")
     expected = a_table(path, table_type)
@@ -86,8 +87,15 @@ def test_hudi_reads_and_writes_on_in_a_table_that_we_clustered(hudi, tmp_path, u
     assert HudiTable.open(path).check().is_sound
 
 
-@pytest.mark.parametrize("version", [8, 9])
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    ("version", "table_type"),
+    [
+        pytest.param(8, "COPY_ON_WRITE", marks=SLOW),
+        pytest.param(8, "MERGE_ON_READ", marks=SLOW),
+        (9, "COPY_ON_WRITE"),
+        pytest.param(9, "MERGE_ON_READ", marks=SLOW),
+    ],
+)
 def test_later_versions(partners, tmp_path, utc, version, table_type):
     path, hudi = str(tmp_path / "t"), partners[version]
     expected = a_table(path, table_type, version)
@@ -125,7 +133,14 @@ def test_hudi_carries_out_a_clustering_that_we_planned(hudi, tmp_path, utc):
         assert stored == sorted(stored)
 
 
-@pytest.mark.parametrize(("version", "table_type"), [(6, "COPY_ON_WRITE"), (8, "COPY_ON_WRITE"), (8, "MERGE_ON_READ")])
+@pytest.mark.parametrize(
+    ("version", "table_type"),
+    [
+        pytest.param(6, "COPY_ON_WRITE", marks=SLOW),
+        pytest.param(8, "COPY_ON_WRITE", marks=SLOW),
+        (8, "MERGE_ON_READ"),
+    ],
+)
 def test_we_carry_out_a_clustering_that_hudi_planned(hudi, tmp_path, utc, version, table_type):
     path = str(tmp_path / "t")
     expected = a_table(path, table_type, version)

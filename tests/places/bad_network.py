@@ -15,14 +15,14 @@ class BadNetwork:
     """Passes bytes on between clients and a server of this machine, and fails now and then.
 
     Args:
-        port: of the server.
-        share: of the pieces of bytes that something happens to; by turns a request is lost, an answer is lost, the
-            client is told to wait, or all is late.
-        seed: what happens when.
+        port: the port of the server.
+        share: the share of the blocks of bytes that something happens to: a request is lost, an answer is lost, the
+            client is told to wait, or the block is late.
+        seed: decides what happens when.
 
     Attributes:
-        port: at which clients reach the server.
-        happened: what it did, by kind.
+        port: the port at which clients reach the server.
+        happened: how often each kind of failure happened.
         open: whether the network passes anything on.
     """
 
@@ -73,13 +73,13 @@ class BadNetwork:
         return False
 
     def close(self):
-        """No client gets through any more."""
+        """Closes the network: no client gets through any more."""
         self.open = False
         self._listening.close()
 
 
 def with_linger_off(end):
-    """Ends a connection, whatever waits in it."""
+    """Ends a connection, even if bytes wait in it."""
     with suppress(OSError):
         end.shutdown(socket.SHUT_RDWR)
     end.close()
@@ -87,7 +87,7 @@ def with_linger_off(end):
 
 @contextmanager
 def bad_network(port, share=0.02, seed=0):
-    """Yields a network before the server of a port."""
+    """Yields a bad network in front of the server at a port."""
     network = BadNetwork(port, share, seed)
     try:
         yield network

@@ -1,4 +1,4 @@
-"""A Spark standalone cluster of the PySpark wheel: one master and workers, each with a Python of its own."""
+"""A Spark standalone cluster from the PySpark wheel: a master, and workers that each have their own Python."""
 
 import os
 import shutil
@@ -40,7 +40,7 @@ class Cluster:
             self.start_worker(name, python)
 
     def start_worker(self, name, python=None):
-        """Starts a worker, with the Python that it had if none is given, and waits until the master knows it."""
+        """Starts a worker and waits until the master knows it. If no Python is given, it keeps the one it had."""
         if python is not None:
             (self.folder / f"python-of-{name}").write_text(str(python))
         known = self._registered()
@@ -94,12 +94,12 @@ class Cluster:
         """Starts a job with the driver on this machine.
 
         Args:
-            script: of the job.
-            arguments: of the script.
+            script: the script of the job.
+            arguments: the arguments of the script.
             python: path of the Python on the nodes; None: each node's own.
             archives: for ``spark-submit --archives``.
             conf: settings, ``key=value``.
-            log: file for what it prints.
+            log: the file for the output of the job.
         """
         settings = [
             "spark.ui.enabled=false", "spark.driver.bindAddress=127.0.0.1", "spark.driver.host=127.0.0.1",
@@ -137,10 +137,10 @@ class Cluster:
 
 
 def make_environment(folder, *packages):
-    """A virtual environment with these packages; its Python.
+    """Makes a virtual environment with these packages and returns its Python.
 
     Args:
-        folder: that it is made in, unless it is there.
+        folder: the folder of the environment. If it holds one already, that one is used.
         packages: for pip; none: a bare Python.
     """
     python = Path(folder) / "bin" / "python"

@@ -10,7 +10,7 @@ azure       npm                                         Azure Blob Storage (Azur
 gcs         the Go module proxy                         Google Cloud Storage (fake-gcs-server)
 ==========  ==========================================  =====================================================
 
-Tests of a store that is there already: ``STORE_ADDRESS=s3://bucket/folder STORE_OPTIONS='{"key": …}'``.
+To test a store that runs already: ``STORE_ADDRESS=s3://bucket/folder STORE_OPTIONS='{"key": …}'``.
 """
 
 import json
@@ -34,7 +34,7 @@ MODULES = {
 }
 AZURITE = "3.37.0"
 AZURE_ACCOUNT = "devstoreaccount1"
-# the emulator's own, which its documentation names
+# the key of the emulator, from its documentation
 AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 SECRET = "testtest"  # MinIO wants eight letters
 
@@ -44,10 +44,10 @@ class Store:
     """A store that answers.
 
     Attributes:
-        name: of the table above.
-        address: of a folder that is empty.
-        port: of its server on this machine; 0 where the tests do not know it.
-        make_options: what fsspec's file system gets, from the port at which the client reaches the server.
+        name: its name in the table above.
+        address: the address of an empty folder.
+        port: the port of its server on this machine; 0 if the tests do not know it.
+        make_options: makes the options of fsspec's file system from the port at which the client reaches the server.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Store:
 
     @property
     def options(self):
-        """What fsspec's file system gets."""
+        """The options of fsspec's file system."""
         return self.make_options(self.port)
 
     def through(self, port):
@@ -173,7 +173,7 @@ def _fake_gcs(folder):
         "-backend", "memory", "-filesystem-root", str(folder / "data"), "-public-host", f"127.0.0.1:{port}",
         "-external-url", f"http://127.0.0.1:{port}", "-log-level", "warn",
     ]  # fmt: skip
-    # gcsfs takes the times of UTC alone
+    # gcsfs reads times in UTC only
     with _started(command, port, folder, TZ="UTC"):
         fsspec.filesystem("gs", **_gcs(port)).mkdir("lake")
         yield Store("gcs", "gs://lake", port, _gcs)
@@ -183,7 +183,7 @@ STORES = {"moto": _moto, "versitygw": _versitygw, "minio": _minio, "azure": _azu
 
 
 def chosen():
-    """Names of the stores to test: all, or those of the variable STORE; `given` where STORE_ADDRESS names one."""
+    """Names of the stores to test: all, or those of the variable STORE; `given` if STORE_ADDRESS names one."""
     if "STORE_ADDRESS" in os.environ:
         return ["given"]
     return [name.strip() for name in os.environ.get("STORE", ",".join(STORES)).split(",")]
@@ -194,8 +194,8 @@ def serve_store(name, folder):
     """Yields a store that answers.
 
     Args:
-        name: of the table in the module's docstring.
-        folder: for its data and its log.
+        name: a name from the table in the module's docstring, or `given`.
+        folder: the folder for its data and its log.
     """
     if name == "given":
         options = json.loads(os.environ.get("STORE_OPTIONS", "{}"))
@@ -203,7 +203,7 @@ def serve_store(name, folder):
         return
     if name not in STORES:
         raise ValueError(f"STORE={name} is none of {', '.join(STORES)}")
-    # gcsfs asks real buckets what they are, which takes a minute a path where no one answers
+    # gcsfs asks a real bucket for its kind; if nothing answers, that takes a minute per path
     os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
     with STORES[name](folder) as store:
         yield store

@@ -9,16 +9,14 @@ import sys
 import time
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from cluster import Cluster, make_environment
+from cluster_source import JOB, values, write_source
 from stores import INSTALLED
 
-from hudistream import HudiTable, read_table
+from hudistream import HudiTable
 
 pytestmark = [pytest.mark.slow, pytest.mark.places]
-JOB = Path(__file__).with_name("cluster_job.py")
 PROJECT = Path(__file__).parents[2]
 BATCHES, DRIVER_KILLS = int(os.environ.get("BATCHES", "40")), int(os.environ.get("KILLS", "3"))
 # the clock of a node that is an hour ahead, for its Python
@@ -39,33 +37,6 @@ def packed_node():
     again = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--force-reinstall"]
     subprocess.run([python, *again, str(PROJECT)], check=True)
     return python
-
-
-def write_source(folder, batches, rows=400, keys=1500):
-    """Files of one batch each; and what the table holds at the end."""
-    luck, held = random.Random(5), {}
-    folder.mkdir()
-    for number in range(batches):
-        chosen = luck.sample(range(keys), rows)
-        table = pa.table(
-            {
-                "id": [f"k{n}" for n in chosen],
-                "p": [f"p{n % 3}" for n in chosen],
-                "ts": pa.array([number] * rows, pa.int64()),
-                "v": [f"{number}-{n}" for n in chosen],
-            }
-        )
-        held.update({f"k{n}": f"{number}-{n}" for n in chosen})
-        file = folder / f"{number:05d}.parquet"
-        pq.write_table(table, file)
-        os.utime(file, (1e9 + number, 1e9 + number))
-    return held
-
-
-def values(table):
-    found = read_table(table).select(["id", "v"]).to_pylist()
-    assert len({row["id"] for row in found}) == len(found), "a key is there twice"
-    return {row["id"]: row["v"] for row in found}
 
 
 def wait_for_text(log, text, process, patience_s=180, count=1):

@@ -110,6 +110,9 @@ def test_random_batches_with_all_services_equal_their_model(store, path, table_t
             for number, is_gone in zip(numbers, gone, strict=True):
                 held.pop(f"k{number}", None) if is_gone else held.update({f"k{number}": str(batch_id)})
             assert values(path, store.options) == held, batch_id
+    table = HudiTable.open(path, store.options)
+    assert table.cluster("v") is not None
+    assert values(path, store.options) == held
     assert_sound(path, store.options)
     actions = {instant.action.value for instant in HudiTable.open(path, store.options).load_timeline().instants}
     assert "clean" in actions

@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
+from table.notebook import ShownInNotebooks
+
 
 class Severity(str, Enum):
     """How bad a finding is."""
@@ -94,7 +96,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class CheckReport:
+class CheckReport(ShownInNotebooks):
     """What a check found.
 
     Attributes:

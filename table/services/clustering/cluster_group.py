@@ -1,4 +1,4 @@
-"""The slices of one group -> new base files with their rows in order (MultipleSparkJobExecutionStrategy)."""
+"""Rewrites the slices of one group as new base files with their rows in order (MultipleSparkJobExecutionStrategy)."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -27,14 +27,14 @@ def cluster_group(
     """Writes the file groups that replace those of one group. Rows keep their commit times and sequence numbers.
 
     Args:
-        context: the clustering's.
-        reading: how slices are read: all columns.
-        ordering: of the rows.
-        group: the slices.
-        number: of the group in its plan.
+        context: the write context of the clustering's commit.
+        reading: how slices are read; it takes all columns.
+        ordering: the order of the rows.
+        group: the slices to rewrite.
+        number: the group's number in its plan.
 
     Returns:
-        The stats of the files: the planned number, or fewer where there are fewer rows.
+        The stats of the written files: as many files as planned, or fewer if there are too few rows.
 
     Raises:
         CorruptFileError: a file or a block is damaged.
@@ -74,7 +74,7 @@ def _base_instant_time(one: ClusteredSlice) -> str:
 
 
 def _split(pieces: Iterable[pa.Table], rows_each: int) -> Iterator[Iterator[pa.Table]]:
-    """Rows in turn for files of so many rows. A file's rows are read before the next file is asked for."""
+    """Yields the rows of each file: `rows_each`, or the rest. The caller reads these before it asks for the next."""
     rest = iter(pieces)
     held: pa.Table | None = next(rest, None)
 

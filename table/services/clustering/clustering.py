@@ -1,7 +1,8 @@
 """Clusters a table: plan, request, execution and commit in one turn of the process that holds the table.
 
-A clustering is a commit like those of batches: it is found by its heartbeat, undone by its markers if its process dies,
-and it gives way if another writer changed one of its file groups meanwhile. Its request holds the plan in Hudi's form.
+A clustering is a commit like those of batches. Other writers find it by its heartbeat. If its process dies, it is
+undone by its markers. If another writer changed one of its file groups meanwhile, it gives way. Its request holds the
+plan in Hudi's form.
 """
 
 from dataclasses import dataclass, replace
@@ -22,6 +23,7 @@ from table.hudi_table import HudiTable
 from table.index.bucket import are_buckets
 from table.keys.keygen import find_key_column
 from table.log import get_logger
+from table.notebook import ShownInNotebooks
 from table.options.clustering_settings import ClusteringSettings
 from table.options.groups import BaseFileSettings
 from table.scan.merge_slice import SliceReading, rules_of
@@ -53,14 +55,14 @@ log = get_logger("hudistream.clustering")
 
 
 @dataclass(frozen=True)
-class ClusteringOutcome:
+class ClusteringOutcome(ShownInNotebooks):
     """What a clustering did.
 
     Attributes:
-        instant_time: of its commit.
-        files_before: file groups that were replaced.
-        files_after: file groups that replace them.
-        rows: in them.
+        instant_time: the instant time of its commit.
+        files_before: number of file groups that were replaced.
+        files_after: number of file groups that replace them.
+        rows: number of rows in the new files.
         bytes_written: size of the new files.
     """
 
@@ -76,8 +78,8 @@ class Elsewhere:
     """Other machines for the groups of a plan.
 
     Attributes:
-        spread: has groups clustered there; None: there are none.
-        from_mb: a plan that reads at least so many MB is carried out there.
+        spread: clusters groups there; None: there are no other machines.
+        from_mb: a plan that reads at least this many MB is carried out there.
     """
 
     spread: Spread | None = None
@@ -97,21 +99,23 @@ def cluster_held(
     only_due: bool = False,
     elsewhere: Elsewhere = NOWHERE_ELSE,
 ) -> ClusteringOutcome | None:
-    """Clusters what the settings choose. The caller holds the table by this lease, and writes nothing meanwhile.
+    """Clusters the slices that the settings choose.
+
+    The caller holds the table by this lease, and writes nothing meanwhile.
 
     Args:
         settings: which slices, and in which order.
         base_file: how base files are encoded.
         lease: the caller's hold on the table, alone or as one of several writers.
         identity: the caller.
-        only_due: whether nothing is done before enough commits have come since the last clustering.
+        only_due: whether to do nothing until enough commits have come since the last clustering.
         elsewhere: other machines, for a large plan.
 
     Returns:
-        What was done; None where nothing was due, or nothing would change.
+        What was done; None if nothing was due, or if nothing would change.
 
     Raises:
-        UnsupportedTableError: tables of its kind are not clustered.
+        UnsupportedTableError: tables of this kind are not clustered.
         InvalidConfigError: a sort column is not in the table, or has no order.
         CommitConflictError: a write is pending, or another writer changed one of the file groups meanwhile.
     """
@@ -158,13 +162,13 @@ def find_clusterings(snapshot: Snapshot) -> tuple[Instant, ...]:
 
 
 def commits_since(snapshot: Snapshot, clustered: tuple[Instant, ...]) -> int:
-    """Completed writes since the last clustering."""
+    """The number of completed writes since the last clustering."""
     last = max((instant.time for instant in clustered), default="")
     return sum(instant.time > last for instant in snapshot.timeline.completed_writes)
 
 
 def plan_now(snapshot: Snapshot, settings: ClusteringSettings) -> ClusteringPlan:
-    """The plan for a table as it is.
+    """Plans a clustering of the table in the state of the snapshot.
 
     Raises:
         InvalidConfigError: a sort column is not in the table, or has no order.
@@ -214,14 +218,14 @@ def complete(pending: PendingCommit, plan: ClusteringPlan, stats: tuple[WriteSta
     """Makes a clustering visible.
 
     Args:
-        pending: its commit.
+        pending: the clustering's commit.
         plan: what was planned.
-        stats: of the files that were written.
+        stats: the stats of the files that were written.
         lease: the caller's hold on the table.
 
     Raises:
         CommitConflictError: another writer changed one of the file groups meanwhile.
-        CommitOutcomeUnknownError: the store did not say whether it is visible.
+        CommitOutcomeUnknownError: the store did not say whether the commit is visible.
     """
     schema = pending.seen.load_schema()
     assert schema is not None
@@ -239,16 +243,17 @@ def write_groups(
     base_file: BaseFileSettings,
     elsewhere: Elsewhere = NOWHERE_ELSE,
 ) -> tuple[WriteStat, ...]:
-    """Writes the file groups of a plan: one group after another, or on other machines if they are large.
-
-    Returns the stats of the files.
+    """Writes the file groups of a plan: one group after another, or on other machines if the plan is large.
 
     Args:
         pending: the clustering's commit.
         plan: what is rewritten, and by which columns rows are sorted.
-        settings: of them the layout counts: the plan does not say it.
+        settings: only the layout is used, because the plan does not name it.
         base_file: how base files are encoded.
         elsewhere: other machines.
+
+    Returns:
+        The stats of the files.
     """
     snapshot = pending.seen
     schema = snapshot.load_schema()

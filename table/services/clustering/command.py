@@ -1,4 +1,4 @@
-"""Clusters a table for an operator: holds it alone, or joins the writers that share it."""
+"""Clusters a table for an operator: holds the table alone, or joins the writers that share it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,16 +33,16 @@ def cluster(
         settings: which files, and in which order their rows lie.
         base_file: how base files are encoded.
         heartbeat: how long the table is held after the process has died.
-        shared: whether other writers write the table meanwhile, in the mode of several writers: the clustering gives
-            way to them where both change a file group.
+        shared: whether other writers write the table meanwhile, in the mode of several writers. The clustering gives
+            way to a writer that changes one of its file groups.
 
     Returns:
-        What was done; None where nothing would change.
+        What was done; None if nothing would change.
 
     Raises:
         CommitConflictError: a writer holds the table, a write is pending, or another writer changed one of the file
             groups.
-        UnsupportedTableError: tables of its kind are not clustered.
+        UnsupportedTableError: tables of this kind are not clustered.
         InvalidConfigError: a sort column is not in the table, or has no order; the table has no such partition path.
     """
     paths = Snapshot.load(table).list_partition_paths() if settings.partitions else []
@@ -61,18 +61,18 @@ def execute_planned(
     base_file: BaseFileSettings,
     heartbeat: HeartbeatSettings | None = None,
 ) -> list[ClusteringOutcome]:
-    """Carries out the clusterings that another engine planned, and did not: writers wait for their end.
+    """Carries out the clusterings that another engine planned but did not carry out. Writers wait for their end.
 
     The other engine must not carry them out at the same time.
 
     Args:
-        settings: of them the layout alone counts: plans do not say it.
+        settings: only the layout is used, because plans do not name it.
         base_file: how base files are encoded.
         heartbeat: how long the table is held after the process has died.
 
     Raises:
         CommitConflictError: a writer holds the table, or changed one of the file groups.
-        HudiError: one could not be carried out; it can be tried again.
+        HudiError: a clustering could not be carried out; it can be tried again.
     """
     lease = Lease(table.storage, heartbeat or HeartbeatSettings())
     identity = WriterIdentity(_NAME, None, lease.owner)
@@ -85,7 +85,7 @@ def execute_planned(
 
 @contextmanager
 def _held(table: HudiTable, heartbeat: HeartbeatSettings, *, shared: bool) -> Iterator[tuple[Lease, WriterIdentity]]:
-    """Holds the table, alone or as one of several writers, and ends what dead writers left."""
+    """Holds the table, alone or as one of several writers, and ends the writes that dead writers left."""
     lease = (Membership if shared else Lease)(table.storage, heartbeat)
     identity = WriterIdentity(_NAME, None, lease.owner)
     lease.hold(identity)

@@ -1,4 +1,4 @@
-"""Carries out clusterings that another engine planned: its writers, and ours, wait for their end."""
+"""Carries out clusterings that another engine planned. Its writers and ours wait until these clusterings end."""
 
 from contextlib import suppress
 
@@ -39,14 +39,14 @@ def carry_out_planned(
 
     Args:
         snapshot: the table.
-        settings: of them the layout counts: the plan does not say it.
+        settings: only the layout is used, because plans do not name it.
         base_file: how base files are encoded.
         lease: the caller's hold on the table.
         identity: the caller.
 
     Raises:
-        CommitConflictError: one of its file groups was changed meanwhile, or the clustering was undone.
-        HudiError: it could not be carried out; it can be tried again.
+        CommitConflictError: one of the clustering's file groups was changed meanwhile, or the clustering was undone.
+        HudiError: a clustering could not be carried out; it can be tried again.
     """
     return [_carry_out(snapshot, one, settings, base_file, lease, identity) for one in find_planned_elsewhere(snapshot)]
 

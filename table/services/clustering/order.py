@@ -1,8 +1,8 @@
 """The order of the rows of a clustered group: by columns in turn, or along a curve through all of them (pure).
 
-A curve keeps rows near each other that are near in every column, so that a filter on any of them skips files. The
-columns enter it by their rank among the rows of the group, and not by their bits as in Hudi: values that are bunched
-together still fill the curve.
+If two rows are near in every column, a curve keeps them near each other. So a filter on any of the columns skips files.
+A value enters the curve by its rank among the rows of the group, and not by its bits as in Hudi. So values that are
+bunched together still fill the curve.
 """
 
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ def _linear(keys: pa.Table) -> Positions:
 
 
 def _ranks(column: pa.ChunkedArray, name: str) -> Positions:
-    """The rank of each value among the different ones; 0 for null."""
+    """The rank of each value among the distinct values; 0 for null."""
     check_sortable(name, column.type)
     coded = column.combine_chunks().dictionary_encode()
     if isinstance(coded, pa.ChunkedArray):
@@ -80,7 +80,7 @@ def _scaled(ranks: Positions, bits: int) -> _Axis:
 
 
 def _interleaved(axes: Sequence[_Axis], bits: int) -> _Axis:
-    """One number a row: its bits are taken from the axes in turn, the highest first."""
+    """One number per row: its bits are taken from the axes in turn, the highest first."""
     along = np.zeros(len(axes[0]), np.uint64)
     for bit in range(bits - 1, -1, -1):
         for axis in axes:
@@ -89,7 +89,7 @@ def _interleaved(axes: Sequence[_Axis], bits: int) -> _Axis:
 
 
 def _hilbert(axes: Sequence[_Axis], bits: int) -> list[_Axis]:
-    """Places in space -> the bits of their index on the Hilbert curve, one row of them an axis (J. Skilling, 2004)."""
+    """Places in space -> the bits of their index on the Hilbert curve, one array per axis (J. Skilling, 2004)."""
     turned = [axis.copy() for axis in axes]
     bit = 1 << (bits - 1)
     while bit > 1:

@@ -11,16 +11,16 @@ from table.timeline.metadata.clustering import ClusteredSlice, ClusteringGroup, 
 from table.view.file_group import FileSlice
 
 _MB = 1024 * 1024
-_CLUSTERED = 1_000_000_000  # the number of a stage in write tokens, from which on it is one of an order
+_CLUSTERED = 1_000_000_000  # from here on, the number of a stage in a write token stands for an order
 
 
 def choose_partitions(paths: Iterable[str], settings: ClusteringSettings, hour: int = 0) -> list[str]:
     """The partition paths that a plan looks at, in order (ClusteringPlanPartitionFilter).
 
     Args:
-        paths: of the table.
+        paths: the partition paths of the table.
         settings: the filter and its bounds.
-        hour: of the day, in the table's zone: DAY_ROLLING takes one of 24 parts of the partitions.
+        hour: the hour of the day, in the table's time zone. By it DAY_ROLLING takes one of 24 parts of the partitions.
     """
     found = sorted(paths)
     if settings.partitions:
@@ -42,13 +42,13 @@ def choose_partitions(paths: Iterable[str], settings: ClusteringSettings, hour: 
 
 
 def plan_clustering(slices: Iterable[FileSlice], settings: ClusteringSettings) -> ClusteringPlan:
-    """The slices that are rewritten together.
+    """Plans which slices are rewritten together.
 
-    Slices that one clustering of the same order has made, and that nothing was added to, are left alone. Hudi takes
-    them again and again.
+    Slices are left alone if one clustering of the same order made all of them, and nothing was added to them. Hudi
+    rewrites such slices again and again.
 
     Args:
-        slices: the newest of file groups that no pending service is to rewrite.
+        slices: the newest slice of each file group, without file groups that a pending service will rewrite.
         settings: bounds of files and groups, and the order.
     """
     by_path: dict[str, list[FileSlice]] = {}
@@ -91,15 +91,15 @@ def _is_worth_it(members: Sequence[FileSlice], settings: ClusteringSettings) -> 
 def order_number(settings: ClusteringSettings) -> int:
     """The number of an order of rows, for the write tokens of the files that have it.
 
-    So a file says by its name that a clustering has made it, and in which order, for as long as it exists: the timeline
-    forgets. Spark numbers its stages from 0, and never comes that far.
+    So the name of a file says that a clustering has made it, and in which order. The name lasts as long as the file.
+    The timeline forgets. Spark numbers its stages from 0, and never reaches such a number.
     """
     text = f"{settings.layout if len(settings.sort_columns) > 1 else ''}:{','.join(settings.sort_columns)}"
     return _CLUSTERED + zlib.crc32(text.encode()) % _CLUSTERED
 
 
 def _is_in_order(name: BaseFileName, settings: ClusteringSettings) -> bool:
-    """Whether a clustering has made the file, in this order; in any, if files are only to be put together."""
+    """Whether a clustering has made the file in this order. Without sort columns, any order counts."""
     stage = name.write_token.split("-")[1:2]
     number = int(stage[0]) if stage and stage[0].isdigit() else 0
     return number == order_number(settings) or (not settings.sort_columns and number >= _CLUSTERED)

@@ -22,10 +22,10 @@ class Ordering:
     """The order of the rows of a group.
 
     Attributes:
-        columns: sort columns; none: the rows stay as they lie.
-        layout: of several columns.
-        number: of this order, for the names of files (`table.services.clustering.plan.order_number`).
-        memory_bytes: most bytes of rows (Arrow) that are held in memory. The sort columns of all rows are held besides.
+        columns: sort columns; none: the rows keep their order.
+        layout: the order if there are several columns.
+        number: the number of this order, for the names of files (`table.services.clustering.plan.order_number`).
+        memory_bytes: most bytes of rows (Arrow) that are held in memory. The sort columns of all rows come on top.
     """
 
     columns: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class SortedRows:
 
     Args:
         pieces: the rows, all with the same schema.
-        ordering: of them.
+        ordering: the order of the rows.
 
     Attributes:
         count: number of rows.

@@ -19,9 +19,9 @@ class ClusteredSlice:
 
     Attributes:
         partition_path: "" in a non-partitioned table.
-        file_id: file group.
-        base_file: name of the base file; None where the slice has only log files.
-        log_files: names, oldest first.
+        file_id: id of the file group.
+        base_file: name of the base file; None if the slice has only log files.
+        log_files: names of the log files, oldest first.
     """
 
     partition_path: str
@@ -36,7 +36,7 @@ class ClusteringGroup:
 
     Attributes:
         slices: at least one.
-        files: file groups that the rows are distributed to.
+        files: number of file groups to which the rows are distributed.
         metrics: the numbers of the planner.
     """
 
@@ -46,7 +46,7 @@ class ClusteringGroup:
 
     @property
     def partition_path(self) -> str:
-        """Of all slices."""
+        """The partition path of all slices."""
         return self.slices[0].partition_path
 
 
@@ -55,8 +55,8 @@ class ClusteringPlan:
     """What a clustering does (HoodieClusteringPlan).
 
     Attributes:
-        groups: of slices.
-        sort_columns: by which the rows of a group are sorted.
+        groups: groups of slices.
+        sort_columns: columns by which the rows of a group are sorted.
         is_ours: whether hudistream planned it, and no other engine.
     """
 
@@ -78,7 +78,7 @@ def encode_clustering_plan(plan: ClusteringPlan, address: str) -> bytes:
 
     Args:
         plan: the plan.
-        address: the table's: Hudi's plans name files by whole addresses.
+        address: the table's address. Hudi's plans name files by whole addresses.
     """
 
     def whole(path: str, name: str | None) -> str:
@@ -165,7 +165,7 @@ def is_of_others(data: bytes, name: str = "") -> bool:
     """Whether the request of a replace commit holds the plan of a clustering that another engine made.
 
     Args:
-        data: the file's bytes; none: requests of overwrites are empty, or hold no plan.
+        data: the file's bytes. Requests of overwrites are empty, or hold no plan.
         name: file name, for the error.
 
     Raises:

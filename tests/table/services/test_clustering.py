@@ -242,7 +242,7 @@ def run_stopped(path, fuse):
 
 @pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("version", ["6", "8"])
-@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
+@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
 def test_stopped_at_a_storage_call_it_is_whole_or_absent(tmp_path, table_type, version, step):
     first = str(tmp_path / "first")
     a_table(first, table_type, version, batches=2)
@@ -275,7 +275,7 @@ def plan_elsewhere(path, action):
 
 @pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("version", ["6", "8"])
-@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
+@pytest.mark.parametrize("step", [29, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
 def test_a_plan_of_another_engine_stopped_at_a_storage_call_is_carried_out_by_the_next(
     tmp_path, table_type, version, step
 ):

@@ -92,7 +92,7 @@ def test_hudi_reads_and_writes_on_in_a_table_that_we_clustered(hudi, tmp_path, u
     [
         pytest.param(8, "COPY_ON_WRITE", marks=SLOW),
         pytest.param(8, "MERGE_ON_READ", marks=SLOW),
-        (9, "COPY_ON_WRITE"),
+        pytest.param(9, "COPY_ON_WRITE", marks=SLOW),
         pytest.param(9, "MERGE_ON_READ", marks=SLOW),
     ],
 )

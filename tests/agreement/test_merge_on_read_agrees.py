@@ -300,7 +300,7 @@ def test_a_failed_delta_commit_is_rolled_back_by_hudi_as_by_us(partners, tmp_pat
     assert contents(path) == by_hudi(hudi, path)
 
 
-@pytest.mark.parametrize("version", [6, pytest.param(8, marks=pytest.mark.slow), 9])
+@pytest.mark.parametrize("version", [6, *(pytest.param(later, marks=pytest.mark.slow) for later in (8, 9))])
 def test_compactions_are_exchanged(partners, tmp_path, version):
     """What we plan Hudi carries out, what Hudi plans we carry out, and each reads what the other compacted."""
     options = {**options_of(CASES[0], version), "hoodie.datasource.compaction.async.enable": "false"}

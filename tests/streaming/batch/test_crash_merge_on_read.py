@@ -103,7 +103,8 @@ def test_a_delta_commit_stopped_at_every_call_is_whole_or_absent(first, tmp_path
         assert log_files(path) == committed_logs(path)
 
 
-def test_a_rollback_stopped_at_every_call_is_finished_by_the_next_batch(first, tmp_path):
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
+def test_a_rollback_stopped_at_a_call_is_finished_by_the_next_batch(first, tmp_path, step):
     calls = calls_of(first, str(tmp_path / "count"))
     dies_at = next(i for i, call in enumerate(calls, 1) if call.startswith("create") and "/ends/" in call)
     dead = shutil.copytree(first, str(tmp_path / "dead"))
@@ -115,7 +116,7 @@ def test_a_rollback_stopped_at_every_call_is_finished_by_the_next_batch(first, t
     counted = shutil.copytree(dead, str(tmp_path / "counted"))
     build(FaultyStorage(LocalStorage(counted), fuse)).write(2, SECOND)
     ends = max(i for i, call in enumerate(fuse.calls, 1) if ".rollback" in call) + 3
-    for number in range(1, ends + 1):
+    for number in range(1, ends + 1, step):
         for late in (False, True):
             path = shutil.copytree(dead, str(tmp_path / f"{number}-{late}"))
             with pytest.raises(PowerCut):

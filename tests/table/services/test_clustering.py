@@ -96,7 +96,7 @@ def test_rows_stay_and_files_become_few(tmp_path, table_type, version):
     assert not list(table.changes(since=done.instant_time).to_arrow().to_pylist())  # nothing changed for who follows
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", ["6", "9", pytest.param("8", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("table_type", TYPES)
 def test_batches_go_on_in_clustered_files(tmp_path, table_type, version):
     path = str(tmp_path / "t")
@@ -316,7 +316,7 @@ SHARED = {
 
 
 @pytest.mark.parametrize("table_type", TYPES)
-@pytest.mark.parametrize("version", ["6", "8"])
+@pytest.mark.parametrize("version", ["6", pytest.param("8", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("change", ["upsert", "delete", "insert"])
 def test_beside_a_writer_that_is_faster_it_gives_way(tmp_path, monkeypatch, table_type, version, change):
     """The other writer's batch is committed while the clustering writes its files."""

@@ -136,12 +136,13 @@ class Cluster:
         self.stop()
 
 
-def make_environment(folder, *packages):
+def make_environment(folder, *packages, constrained=True):
     """Makes a virtual environment with these packages and returns its Python.
 
     Args:
         folder: the folder of the environment. If it holds one already, that one is used.
         packages: for pip; none: a bare Python.
+        constrained: whether the versions are those of the tests.
     """
     python = Path(folder) / "bin" / "python"
     if not python.exists():
@@ -150,7 +151,8 @@ def make_environment(folder, *packages):
             quiet = ["--quiet", "--disable-pip-version-check"]
             constraints = Path(__file__).parents[2] / "constraints.txt"
             try:
-                pip = [python, "-m", "pip", "install", *quiet, "--constraint", constraints, *packages]
+                bounds = ["--constraint", constraints] if constrained else []
+                pip = [python, "-m", "pip", "install", *quiet, *bounds, *packages]
                 subprocess.run(list(map(str, pip)), check=True)
             except BaseException:
                 shutil.rmtree(folder)

@@ -23,6 +23,7 @@ from table.notebook import facts_html
 from table.options.catalog_settings import CatalogSettings, ManifestFor
 from table.options.clustering_settings import ClusteringSettings
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
+from table.options.lock_settings import LockSettings
 from table.options.values import OneOf
 from table.options.write_options import WriteOptions
 from table.scan.as_of import AsOf
@@ -267,6 +268,7 @@ class HudiTable(hudi_table.HudiTable):
         settings: ClusteringSettings | None = None,
         base_file: BaseFileSettings | None = None,
         shared: bool = False,
+        lock: LockSettings | None = None,
     ) -> ClusteringOutcome | None:
         """Puts small files together and rows where queries look: `hudistream.cluster`.
 
@@ -277,13 +279,14 @@ class HudiTable(hudi_table.HudiTable):
             settings: the rest, such as the sizes of files.
             base_file: how base files are encoded.
             shared: whether other writers write the table meanwhile, in the mode of several writers.
+            lock: the lock that the other writers take.
 
         Returns:
             What was done; None where nothing would change.
         """
         given: dict[str, Any] = {"sort_columns": sort or (), "layout": layout, "partitions": tuple(partitions)}
         chosen = replace(settings or ClusteringSettings(), **given)
-        return cluster(self, chosen, base_file or WriteOptions().file_settings, shared=shared)
+        return cluster(self, chosen, base_file or WriteOptions().file_settings, shared=shared, lock=lock)
 
     def archive(
         self,

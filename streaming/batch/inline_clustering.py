@@ -5,7 +5,8 @@ from table.failures import describe
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.write_options import WriteOptions
-from table.services.clustering.clustering import ClusteringOutcome, Elsewhere, cluster_held
+from table.services.clustering.clustering import ClusteringOutcome, cluster_held
+from table.services.runner import PieceRunner
 from table.services.service import Spread
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import Lease
@@ -31,9 +32,9 @@ def cluster_if_due(
     if not (options.clustering.inline and options.services.enabled):
         return None, ()
     try:
-        elsewhere = Elsewhere(spread, options.clustering.executors_from_mb)
+        runner = PieceRunner(1, spread, options.clustering.executors_from_mb)
         done = cluster_held(
-            table, options.clustering, options.file_settings, lease, identity, only_due=True, elsewhere=elsewhere
+            table, options.clustering, options.file_settings, lease, identity, only_due=True, runner=runner
         )
     except CommitConflictError as conflict:  # another writer was faster: the next commit tries again
         log.info("clustering_put_off", table=table.storage.base_uri, why=str(conflict))

@@ -48,7 +48,7 @@ from table.options.write_options import WriteOptions
 from table.quarantine.place import table_key
 from table.schema.avro_schema import schema_json
 from table.services.rollback.leftovers import delete_before_first_commit
-from table.services.rollback.rollback import end_pending
+from table.services.rollback.rollback import end_own
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.commit_cache import CommitCache
@@ -366,10 +366,7 @@ class MicroBatchWriter:
         self._forget_profiles()
         self.lease.beat_for(None)
         try:
-            now = pending.seen.again()
-            found = now.timeline.find(pending.time, pending.instant.action)
-            if found is not None and not found.is_completed:
-                end_pending(now, found, self.lease.owner)
+            now = end_own(pending, self.lease.owner)
             if self._quarantine is not None:
                 finish_quarantine(self._quarantine, self._table_key(now.table), now.again())
         except HudiError as error:

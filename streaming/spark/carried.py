@@ -6,7 +6,6 @@ without the package fails before the function can say anything. Therefore the fu
 Spark pickles by value.
 """
 
-import io
 import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator
@@ -68,6 +67,5 @@ def carried(task: ArrowTask) -> ArrowTask:
 
 def by_value(thing: object) -> bytes:
     """The bytes that Spark would send for a function or a value: nested functions whole, others by their names."""
-    written = io.BytesIO()
-    cloudpickle.CloudPickler(written).dump(thing)  # type: ignore[attr-defined,no-untyped-call]
-    return written.getvalue()
+    sent: bytes = cloudpickle.dumps(thing)  # type: ignore[attr-defined,no-untyped-call]
+    return sent

@@ -9,6 +9,7 @@ from table.cli.file_lists import explanation_json, explanation_lines, fates_json
 from table.cli.output import UsageError, plural, say, say_json
 from table.inspect.explain import explain_batch, explain_files
 from table.inspect.words import size_text
+from table.options.clustering_settings import LAYOUT, Layout
 from table.services.archival.archival import archive
 from table.services.check.check import DEFAULT_SAMPLE, check
 from table.services.check.finding import CheckReport, Finding, Repair
@@ -212,17 +213,14 @@ def _compact(given: argparse.Namespace) -> int:
 
 def _cluster(given: argparse.Namespace) -> int:
     table, options = open_table(given), load_options(given)
-    chosen = {
-        "sort_columns": given.sort,
-        "layout": given.layout,
-        "partitions": ",".join(given.partition) if given.partition else None,
-    }
-    settings = replace(options.clustering, **{name: value for name, value in chosen.items() if value is not None})
+    base_file, life, lock = options.file_settings, options.heartbeat, options.lock
     if given.execute:
-        found = execute_planned(table, settings, options.file_settings, options.heartbeat)
+        layout = Layout.LINEAR if given.layout is None else LAYOUT.read("--layout", given.layout)
+        found = execute_planned(table, base_file, layout, life, lock=lock)
     else:
-        shared = options.concurrency.is_shared
-        done = cluster(table, settings, options.file_settings, options.heartbeat, shared=shared)
+        chosen = {"sort_columns": given.sort, "layout": given.layout, "partitions": given.partition}
+        settings = replace(options.clustering, **{name: value for name, value in chosen.items() if value is not None})
+        done = cluster(table, settings, base_file, life, shared=options.concurrency.is_shared, lock=lock)
         found = [] if done is None else [done]
     say([_clustered(one) for one in found] or ["nothing to cluster"])
     return 0

@@ -30,7 +30,7 @@ class PartitionFilter(Choice):
     DAY_ROLLING = "DAY_ROLLING"
 
 
-_LAYOUT = OneOf(Layout, {"z-order": Layout.Z_ORDER, "zorder": Layout.Z_ORDER}, "layout")
+LAYOUT = OneOf(Layout, {"z-order": Layout.Z_ORDER, "zorder": Layout.Z_ORDER}, "layout")
 _FILTER = OneOf(PartitionFilter, what="filter of partitions")
 
 
@@ -63,7 +63,7 @@ class ClusteringSettings(Settings):
     inline: bool = option(default=False, kind=Flag())
     max_commits: int = option(4, Whole(1))
     sort_columns: tuple[str, ...] = option((), Names())
-    layout: Layout = option(Layout.LINEAR, _LAYOUT)
+    layout: Layout = option(Layout.LINEAR, LAYOUT)
     small_file_bytes: int = option(300 * _MB, Size(1))
     target_bytes: int = option(1024 * _MB, Size(1))
     group_bytes: int = option(2048 * _MB, Size(1))

@@ -129,6 +129,23 @@ class WriteOptions:
         if self.catalog.enabled:
             check_names_catalog(self.catalog)
         object.__setattr__(self, "archive", checked_retention(self.clean, self.archive, given=given))
+        self._check_clustering()
+
+    def _check_clustering(self) -> None:
+        """Refuses a clustering between batches that cannot be, or would never be due."""
+        if not self.clustering.inline:
+            return
+        if self.index.type.has_buckets:
+            raise InvalidConfigError(
+                f"hoodie.clustering.inline=true and hoodie.index.type={self.index.type}: the key of a row decides in "
+                "which bucket it lies, so that clustering cannot move it; leave one of them out"
+            )
+        most, kept = self.clustering.max_commits, self.archive.min_commits
+        if self.archive.automatic and most > kept:
+            raise InvalidConfigError(
+                f"hoodie.clustering.inline.max.commits={most} is more than archival keeps on the timeline "
+                f"(hoodie.keep.min.commits={kept}), so that none would be due: lower the one or raise the other"
+            )
 
     @property
     def effective_operation(self) -> Operation:

@@ -122,7 +122,7 @@ def _s3(options: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[str
     key = options.get("key") or client.get("aws_access_key_id") or environment.get("AWS_ACCESS_KEY_ID")
     profile = options.get("profile") or environment.get("AWS_PROFILE")
     if options.get("anon"):
-        return endpoint, "nobody (anon)"
+        return endpoint, "an anonymous client"
     if key:
         return endpoint, f"access key {_shortened(str(key))}"
     return endpoint, f"profile {profile}" if profile else "the credentials of this machine"
@@ -146,6 +146,6 @@ def _gcs(options: Mapping[str, Any], environment: Mapping[str, str]) -> tuple[st
     )
     token = options.get("token") or environment.get("GOOGLE_APPLICATION_CREDENTIALS")
     if token == "anon":  # noqa: S105 gcsfs' word for no credentials
-        return str(endpoint), "nobody (anon)"
+        return str(endpoint), "an anonymous client"
     names = isinstance(token, str) and token.endswith(".json")
     return str(endpoint), f"the key file {token}" if names else "the credentials of this machine"

@@ -116,7 +116,7 @@ class FsspecStorage(Storage):
     def _failed(self, verb: str, path: str, error: Exception) -> StorageError:
         reach = reach_of(self.protocol, self.root, self.options, os.environ)
         told = " ".join(str(error).split()) or type(error).__name__
-        why = why_refused(error)
+        why = why_refused(error) if reach else None
         return StorageError(
             f"could not {verb} {path!r}{f' in {reach}' if reach else ''}: {f'{why} ({told})' if why else told}"
         )

@@ -107,7 +107,7 @@ def is_foreign_clustering(snapshot: Snapshot, instant: Instant) -> bool:
 
     In timeline layout 1 it is a replace commit whose request holds a plan; requests of overwrites hold no plan, or are
     empty. In layout 2 a clustering is an action of its own. Our own clusterings are replace commits in both, and they
-    give way to other writers as a batch does: nobody has to wait for their end.
+    give way to other writers as a batch does: no writer waits for their end.
     """
     if instant.action is not Action.REPLACE_COMMIT:
         return instant.action is Action.CLUSTERING

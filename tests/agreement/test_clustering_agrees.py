@@ -4,6 +4,8 @@ import json
 
 import pyarrow as pa
 import pytest
+from clustered_rows import BY_HAND
+from clustered_rows import a_batch as rows_of_any
 from oracles import hudi_rs
 from oracles.hudi import JVM
 
@@ -23,13 +25,7 @@ from table.user_table import HudiTable
 pytestmark = pytest.mark.hudi
 SLOW = pytest.mark.slow
 COLUMNS = ["id", "p", "ts", "x"]
-BY_HAND = {
-    "hoodie.table.name": "t",
-    "hoodie.clean.automatic": "false",
-    "hoodie.archive.automatic": "false",
-    "hoodie.datasource.compaction.async.enable": "false",
-    "hoodie.parquet.small.file.limit": "0",
-}
+OURS = {"hoodie.table.name": "t", **BY_HAND}
 THEIRS = {
     **JVM,
     "hoodie.table.name": "t",
@@ -40,19 +36,11 @@ THEIRS = {
 
 
 def a_batch(numbers, ts):
-    numbers = list(numbers)
-    return pa.table(
-        {
-            "id": [f"k{n}" for n in numbers],
-            "p": [f"p{n % 2}" for n in numbers],
-            "ts": pa.array([ts] * len(numbers), pa.int64()),
-            "x": pa.array([n * 7919 % 1000 for n in numbers], pa.int64()),
-        }
-    )
+    return rows_of_any(numbers, ts).select(COLUMNS)
 
 
 def a_table(path, table_type, version=6):
-    options = {**BY_HAND, "hoodie.datasource.write.table.type": table_type, "hoodie.write.table.version": str(version)}
+    options = {**OURS, "hoodie.datasource.write.table.type": table_type, "hoodie.write.table.version": str(version)}
     with ArrowSink(path, options, key="id", partition_by="p", order_by="ts") as sink:
         for number in range(4):
             sink.write(a_batch(range(number * 40, number * 40 + 80), number), number)
@@ -106,7 +94,7 @@ def test_later_versions(partners, tmp_path, utc, version, table_type):
     hudi.write(path, a_batch(range(150, 260), 9), theirs)
     expected.update({f"k{n}": 9 for n in range(150, 260)})
     assert values(read_table(path)) == values(hudi.read(path)) == expected
-    with ArrowSink(path, BY_HAND, key="id", partition_by="p", order_by="ts") as sink:
+    with ArrowSink(path, OURS, key="id", partition_by="p", order_by="ts") as sink:
         sink.write(a_batch(range(30), 11), 4)
     expected.update({f"k{n}": 11 for n in range(30)})
     assert values(read_table(path)) == values(hudi.read(path)) == expected
@@ -146,16 +134,16 @@ def test_we_carry_out_a_clustering_that_hudi_planned(hudi, tmp_path, utc, versio
     expected = a_table(path, table_type, version)
     keep = "hoodie.write.auto.upgrade=false,hoodie.metadata.enable=false,hoodie.write.table.version=" + str(version)
     hudi.sql(f"call run_clustering(path => '{path}', op => 'schedule', order => 'x', options => '{keep}')")
-    blocked = ArrowSink(path, BY_HAND, key="id", partition_by="p", order_by="ts")
+    blocked = ArrowSink(path, OURS, key="id", partition_by="p", order_by="ts")
     with pytest.raises(CommitConflictError, match="hudistream cluster --execute"), blocked as sink:
         sink.write(a_batch(range(9), 7), 4)
-    (done,) = execute_planned(Bare.open(path), ClusteringSettings(), WriteOptions().file_settings)
+    (done,) = execute_planned(Bare.open(path), WriteOptions().file_settings)
     assert done.files_before > done.files_after
     assert values(read_table(path)) == values(hudi.read(path)) == values(hudi_rs.read(path)) == expected
     for name in ("p0", "p1"):
         stored = HudiTable.open(path).scan(["x"], where=[("p", "=", name)]).to_arrow().column("x").to_pylist()
         assert stored == sorted(stored)
-    with ArrowSink(path, BY_HAND, key="id", partition_by="p", order_by="ts") as sink:
+    with ArrowSink(path, OURS, key="id", partition_by="p", order_by="ts") as sink:
         sink.write(a_batch(range(9), 7), 4)
     expected.update({f"k{n}": 7 for n in range(9)})
     hudi.write(path, a_batch(range(5), 12), {**THEIRS, "hoodie.datasource.write.table.type": table_type,

@@ -56,7 +56,7 @@ class BadNetwork:
         except OSError:
             pass
         for end in (source, sink):
-            with_linger_off(end)
+            end_connection(end)
 
     def _let_through(self, block, source, asks):
         if self._luck.random() >= self.share:
@@ -78,7 +78,7 @@ class BadNetwork:
         self._listening.close()
 
 
-def with_linger_off(end):
+def end_connection(end):
     """Ends a connection, even if bytes wait in it."""
     with suppress(OSError):
         end.shutdown(socket.SHUT_RDWR)

@@ -1,12 +1,11 @@
 """One stream and its reader on each PySpark that is supported, classic and Connect. `VERSIONS=4.2,4.3` chooses."""
 
 import os
-import subprocess
 
 import pytest
 from cluster import make_environment
 from cluster_source import JOB, values, write_source
-from environments import ROOT, surroundings
+from environments import run_program
 from stores import INSTALLED
 from stream import write_batches
 
@@ -32,25 +31,12 @@ def pyspark(request):
     return version, python
 
 
-def run(python, program, *arguments, **environment):
-    done = subprocess.run(
-        [str(python), str(program), *map(str, arguments)],
-        env={**surroundings(str(python), ROOT / "tests" / "support"), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    return done.stdout
-
-
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_stream_of_upserts(pyspark, tmp_path, table_type):
     _, python = pyspark
     held = write_source(tmp_path / "in", 6)
     options = f'{{"hoodie.datasource.write.table.type": "{table_type}", "hoodie.clean.commits.retained": "2"}}'
-    told = run(python, JOB, tmp_path / "in", tmp_path / "t", tmp_path / "c", "0", options)
+    told = run_program(str(python), JOB, tmp_path / "in", tmp_path / "t", tmp_path / "c", "0", options)
     assert told.count("BATCH") == 6
     assert values(tmp_path / "t") == held
     assert HudiTable.open(tmp_path / "t").check().is_sound
@@ -60,8 +46,8 @@ def test_a_stream_under_connect(pyspark, tmp_path):
     version, python = pyspark
     folder, table, checkpoint = (str(tmp_path / name) for name in ("in", "t", "c"))
     write_batches(folder, 3)
-    program = ROOT / "tests" / "support" / "connect_stream.py"
-    told = run(python, program, folder, table, checkpoint, **(CONNECT_OF_35 if version == "3.5" else {}))
+    connects = CONNECT_OF_35 if version == "3.5" else {}
+    told = run_program(str(python), "connect_stream.py", folder, table, checkpoint, **connects)
     said = dict(line.split(" ", 1) for line in told.splitlines() if line.split(" ", 1)[0].isupper())
     assert said["SESSION"].startswith("pyspark.sql.connect")
     assert (said["WRITE"], said["COUNT"], said["WHERE"]) == ("10", "160", "k7 k7 k7 10")

@@ -55,11 +55,11 @@ def surroundings(python, *paths):
     }
 
 
-def run_program(python, program, *arguments):
-    """What a program of tests/support writes to standard output; it has to end well."""
+def run_program(python, program, *arguments, **variables):
+    """What a program of tests/support, or one by its whole path, writes to standard output; it has to end well."""
     done = subprocess.run(
         [python, str(ROOT / "tests" / "support" / program), *map(str, arguments)],
-        env=surroundings(python, ROOT / "tests" / "support"),
+        env={**surroundings(python, ROOT / "tests" / "support"), **variables},
         capture_output=True,
         text=True,
         check=False,

@@ -5,12 +5,11 @@ undone by its markers. If another writer changed one of its file groups meanwhil
 plan in Hudi's form.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 
 from table import clock
-from table.config.writable import check_version_written
+from table.config.writable import check_can_write
 from table.errors import (
     ActionPendingError,
     CommitOutcomeUnknownError,
@@ -21,20 +20,19 @@ from table.errors import (
 )
 from table.hudi_table import HudiTable
 from table.index.bucket import are_buckets
-from table.keys.keygen import find_key_column
 from table.log import get_logger
 from table.notebook import ShownInNotebooks
-from table.options.clustering_settings import ClusteringSettings
+from table.options.clustering_settings import ClusteringSettings, Layout
 from table.options.groups import BaseFileSettings
-from table.scan.merge_slice import SliceReading, rules_of
-from table.schema.avro_schema import relaxed, schema_json, with_meta_columns
+from table.scan.merge_slice import SliceReading
 from table.services.clustering.cluster_group import cluster_group
 from table.services.clustering.order import check_sortable
 from table.services.clustering.plan import choose_partitions, order_number, plan_clustering
 from table.services.clustering.sorted_rows import Ordering
-from table.services.compaction.compacted_file import SAME_IN_ALL_ROWS
-from table.services.rollback.rollback import end_pending
-from table.services.service import Spread, Stats
+from table.services.rewriting import Rewriting
+from table.services.rollback.rollback import end_own
+from table.services.runner import PieceRunner
+from table.services.service import Stats
 from table.snapshot import Snapshot
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.metadata.clustering import ClusteringGroup, ClusteringPlan, encode_clustering_plan
@@ -45,7 +43,7 @@ from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import Lease
 from table.transaction.outcome import LostCommit
 from table.view.file_group import FileSlice
-from table.view.file_system_view import walk_file_groups
+from table.view.file_system_view import list_file_groups, walk_file_groups
 from table.view.pending_compactions import load_compacting
 from table.write.context import WriteContext
 
@@ -73,20 +71,7 @@ class ClusteringOutcome(ShownInNotebooks):
     bytes_written: int
 
 
-@dataclass(frozen=True)
-class Elsewhere:
-    """Other machines for the groups of a plan.
-
-    Attributes:
-        spread: clusters groups there; None: there are no other machines.
-        from_mb: a plan that reads at least this many MB is carried out there.
-    """
-
-    spread: Spread | None = None
-    from_mb: int = 0
-
-
-NOWHERE_ELSE = Elsewhere()
+LOCALLY = PieceRunner()
 
 
 def cluster_held(
@@ -97,7 +82,7 @@ def cluster_held(
     identity: WriterIdentity,
     *,
     only_due: bool = False,
-    elsewhere: Elsewhere = NOWHERE_ELSE,
+    runner: PieceRunner = LOCALLY,
 ) -> ClusteringOutcome | None:
     """Clusters the slices that the settings choose.
 
@@ -109,7 +94,7 @@ def cluster_held(
         lease: the caller's hold on the table, alone or as one of several writers.
         identity: the caller.
         only_due: whether to do nothing until enough commits have come since the last clustering.
-        elsewhere: other machines, for a large plan.
+        runner: runs the groups of the plan.
 
     Returns:
         What was done; None if nothing was due, or if nothing would change.
@@ -119,9 +104,9 @@ def cluster_held(
         InvalidConfigError: a sort column is not in the table, or has no order.
         CommitConflictError: a write is pending, or another writer changed one of the file groups meanwhile.
     """
-    check_version_written(table.config, "cluster")
+    check_can_write(table.config)
     snapshot = Snapshot.load(table)
-    if only_due and commits_since(snapshot, find_clusterings(snapshot)) < settings.max_commits:
+    if only_due and not is_due(snapshot, settings):
         return None
     plan = plan_now(snapshot, settings)
     if not plan.groups:
@@ -133,8 +118,9 @@ def cluster_held(
     lease.beat_for(pending.time, identity, pending.sight)
     try:
         _check_nothing_came(snapshot, pending)
-        stats = write_groups(pending, plan, settings, base_file, elsewhere)
-        complete(pending, plan, stats, lease)
+        rewriting = Rewriting.of(pending.seen, pending.time, base_file, "clustered")
+        stats = write_groups(rewriting, plan, settings.layout, runner)
+        complete(pending, rewriting, plan, stats, lease)
     except CommitOutcomeUnknownError:
         lease.beat_for(None)  # the commit may yet appear: the next writer finds out
         raise
@@ -142,29 +128,23 @@ def cluster_held(
         _undo(pending, lease)
         raise
     lease.beat_for(None)
-    clean_up_commit(table.storage, pending.time, stats)
-    outcome = outcome_of(pending.time, plan, stats)
-    log.info(
-        "clustering_committed",
-        table=table.storage.base_uri,
-        instant_time=outcome.instant_time,
-        files_before=outcome.files_before,
-        files_after=outcome.files_after,
-        rows=outcome.rows,
-    )
-    return outcome
+    return conclude(table, pending.time, plan, stats)
 
 
-def find_clusterings(snapshot: Snapshot) -> tuple[Instant, ...]:
-    """The completed clusterings on the active timeline, oldest first."""
-    replaced = snapshot.timeline.completed_of(Action.REPLACE_COMMIT)
-    return tuple(instant for instant in replaced if snapshot.commits.read(instant).operation == OPERATION)
+def is_due(snapshot: Snapshot, settings: ClusteringSettings) -> bool:
+    """Whether enough commits have come since the last clustering.
+
+    Reads the replace commits among them, and no other.
+    """
+    writes = snapshot.timeline.completed_writes
+    if len(writes) < settings.max_commits:
+        return False
+    newest = writes[-settings.max_commits :]
+    return not any(i.action is Action.REPLACE_COMMIT and _is_clustering(snapshot, i) for i in newest)
 
 
-def commits_since(snapshot: Snapshot, clustered: tuple[Instant, ...]) -> int:
-    """The number of completed writes since the last clustering."""
-    last = max((instant.time for instant in clustered), default="")
-    return sum(instant.time > last for instant in snapshot.timeline.completed_writes)
+def _is_clustering(snapshot: Snapshot, replaced: Instant) -> bool:
+    return snapshot.commits.read(replaced).operation == OPERATION
 
 
 def plan_now(snapshot: Snapshot, settings: ClusteringSettings) -> ClusteringPlan:
@@ -183,22 +163,25 @@ def plan_now(snapshot: Snapshot, settings: ClusteringSettings) -> ClusteringPlan
                 f"{', '.join(names)}"
             )
         check_sortable(name, schema.field(name).type)
-    hour = clock.to_datetime(clock.now_ms(), snapshot.config.timezone).hour
-    paths = choose_partitions(snapshot.list_partition_paths(), settings, hour)
-    return plan_clustering(_candidates(snapshot, frozenset(paths)), settings)
-
-
-def _candidates(snapshot: Snapshot, paths: frozenset[str]) -> list[FileSlice]:
     pending = snapshot.timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION)
     compacting = load_compacting(snapshot.storage, pending)
-    walked = walk_file_groups(snapshot.listing, snapshot.slicing)
-    newest = [group.slices[0] for path, groups in walked if path in paths for group in groups]
-    if are_buckets(one.file_id for one in newest):
+    candidates = [one for one in _slices(snapshot, settings) if (one.partition_path, one.file_id) not in compacting]
+    return plan_clustering(candidates, settings)
+
+
+def _slices(snapshot: Snapshot, settings: ClusteringSettings) -> list[FileSlice]:
+    """The slices that readers see in the partition paths that the settings choose. No folder is listed twice."""
+    named = ((path, list_file_groups(snapshot.listing, path, snapshot.slicing)) for path in settings.partitions)
+    walked = dict(named if settings.partitions else walk_file_groups(snapshot.listing, snapshot.slicing))
+    hour = clock.to_datetime(clock.now_ms(), snapshot.config.timezone).hour
+    chosen = choose_partitions(walked, settings, hour)
+    slices = [group.merged_slice for path in chosen for group in walked[path]]
+    if are_buckets(one.file_id for one in slices):
         raise UnsupportedTableError(
             f"the table {snapshot.config.name!r} has a bucket index: the key of a row decides in which file group it "
             "lies, so that clustering cannot move it"
         )
-    return [one for one in newest if (one.partition_path, one.file_id) not in compacting]
+    return slices
 
 
 def _check_nothing_pending(snapshot: Snapshot) -> None:
@@ -214,11 +197,14 @@ def _check_nothing_came(planned_from: Snapshot, pending: PendingCommit) -> None:
         raise WriteConflictError("commits came while the clustering was planned: it can be run again")
 
 
-def complete(pending: PendingCommit, plan: ClusteringPlan, stats: tuple[WriteStat, ...], lease: Lease) -> None:
+def complete(
+    pending: PendingCommit, rewriting: Rewriting, plan: ClusteringPlan, stats: tuple[WriteStat, ...], lease: Lease
+) -> None:
     """Makes a clustering visible.
 
     Args:
         pending: the clustering's commit.
+        rewriting: how its files were written.
         plan: what was planned.
         stats: the stats of the files that were written.
         lease: the caller's hold on the table.
@@ -227,58 +213,30 @@ def complete(pending: PendingCommit, plan: ClusteringPlan, stats: tuple[WriteSta
         CommitConflictError: another writer changed one of the file groups meanwhile.
         CommitOutcomeUnknownError: the store did not say whether the commit is visible.
     """
-    schema = pending.seen.load_schema()
-    assert schema is not None
-    text = schema_json(schema, pending.seen.config.name)
     written = CommitMetadata(stats, OPERATION, {}, plan.replaced)
-    done = complete_commit(pending, written, text, lambda _now: {}, lease)
+    done = complete_commit(pending, written, rewriting.schema, lambda _now: {}, lease)
     if isinstance(done, LostCommit):
         raise done.error()
 
 
 def write_groups(
-    pending: PendingCommit,
-    plan: ClusteringPlan,
-    settings: ClusteringSettings,
-    base_file: BaseFileSettings,
-    elsewhere: Elsewhere = NOWHERE_ELSE,
+    rewriting: Rewriting, plan: ClusteringPlan, layout: Layout, runner: PieceRunner = LOCALLY
 ) -> tuple[WriteStat, ...]:
-    """Writes the file groups of a plan: one group after another, or on other machines if the plan is large.
+    """Writes the file groups of a plan.
 
     Args:
-        pending: the clustering's commit.
+        rewriting: how rows are read and written.
         plan: what is rewritten, and by which columns rows are sorted.
-        settings: only the layout is used, because the plan does not name it.
-        base_file: how base files are encoded.
-        elsewhere: other machines.
+        layout: the order of several sort columns; the plan does not name it.
+        runner: runs the groups.
 
     Returns:
         The stats of the files.
     """
-    snapshot = pending.seen
-    schema = snapshot.load_schema()
-    if schema is None:
-        raise UnsupportedTableError(f"the table {snapshot.config.name!r} has no schema: it cannot be clustered")
-    stored = with_meta_columns(schema)
-    rules = rules_of(snapshot.config, stored)
-    context = WriteContext(
-        snapshot.storage,
-        pending.time,
-        relaxed(schema),
-        schema_json(stored, snapshot.config.name),
-        base_file,
-        merge=rules,
-        key_column=find_key_column(snapshot.config, schema),
-    )
-    names = tuple(name for name in stored.names if name not in SAME_IN_ALL_ROWS)
-    reading = SliceReading(relaxed(stored), names, rules, snapshot.committed)
-    order = replace(settings, sort_columns=plan.sort_columns)
-    ordering = Ordering(order.sort_columns, order.layout, order_number(order))
-    piece = partial(_cluster_numbered, context, reading, ordering, plan.groups)
-    count, read_mb = len(plan.groups), sum(group.metrics.get("TOTAL_IO_READ_MB", 0.0) for group in plan.groups)
-    if elsewhere.spread is not None and read_mb >= elsewhere.from_mb:
-        return tuple(chain.from_iterable(elsewhere.spread(piece, count)))
-    return tuple(chain.from_iterable(map(piece, range(count))))
+    ordering = Ordering(plan.sort_columns, layout, order_number(plan.sort_columns, layout))
+    piece = partial(_cluster_numbered, rewriting.context, rewriting.reading, ordering, plan.groups)
+    read_mb = sum(group.metrics.get("TOTAL_IO_READ_MB", 0.0) for group in plan.groups)
+    return runner.run(piece, len(plan.groups), read_mb)
 
 
 def _cluster_numbered(
@@ -291,10 +249,7 @@ def _undo(pending: PendingCommit, lease: Lease) -> None:
     """Rolls the clustering back at once. If that fails, the next writer rolls it back."""
     lease.beat_for(None)
     try:
-        now = pending.seen.again()
-        found = now.timeline.find(pending.time, pending.instant.action)
-        if found is not None and not found.is_completed:
-            end_pending(now, found, lease.owner)
+        end_own(pending, lease.owner)
     except HudiError as error:
         log.warning(
             "rollback_left_to_next_batch",
@@ -304,8 +259,24 @@ def _undo(pending: PendingCommit, lease: Lease) -> None:
         )
 
 
-def outcome_of(time: str, plan: ClusteringPlan, stats: tuple[WriteStat, ...]) -> ClusteringOutcome:
-    """What a clustering did."""
+def conclude(table: HudiTable, time: str, plan: ClusteringPlan, stats: tuple[WriteStat, ...]) -> ClusteringOutcome:
+    """Cleans up after a clustering that is visible, and tells of it.
+
+    Args:
+        time: the instant time of its commit.
+        plan: what was planned.
+        stats: the stats of its files.
+    """
+    clean_up_commit(table.storage, time, stats)
     before = sum(len(group.slices) for group in plan.groups)
     rows, size = sum(stat.num_writes for stat in stats), sum(stat.file_size_bytes for stat in stats)
-    return ClusteringOutcome(time, before, len(stats), rows, size)
+    done = ClusteringOutcome(time, before, len(stats), rows, size)
+    log.info(
+        "clustering_committed",
+        table=table.storage.base_uri,
+        instant_time=time,
+        files_before=done.files_before,
+        files_after=done.files_after,
+        rows=done.rows,
+    )
+    return done

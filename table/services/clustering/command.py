@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 from table.errors import InvalidConfigError
 from table.hudi_table import HudiTable
-from table.options.clustering_settings import ClusteringSettings
+from table.options.clustering_settings import ClusteringSettings, Layout
 from table.options.groups import BaseFileSettings, HeartbeatSettings
+from table.options.lock_settings import LockSettings
 from table.services.clustering.clustering import ClusteringOutcome, cluster_held
 from table.services.clustering.execution import carry_out_planned
 from table.services.rollback.rollback import roll_back_failed_writes
@@ -14,6 +16,7 @@ from table.snapshot import Snapshot
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import COMMANDS, Lease
 from table.transaction.liveness import Beside
+from table.transaction.lock import lock_for
 from table.transaction.membership import Membership
 
 _NAME = f"{COMMANDS}cluster"
@@ -26,6 +29,7 @@ def cluster(
     heartbeat: HeartbeatSettings | None = None,
     *,
     shared: bool = False,
+    lock: LockSettings | None = None,
 ) -> ClusteringOutcome | None:
     """Rewrites small files and unsorted rows of a table, so that rows lie where queries look.
 
@@ -35,6 +39,7 @@ def cluster(
         heartbeat: how long the table is held after the process has died.
         shared: whether other writers write the table meanwhile, in the mode of several writers. The clustering gives
             way to a writer that changes one of its file groups.
+        lock: the lock that the other writers take; writers of other makes know no other way to keep apart.
 
     Returns:
         What was done; None if nothing would change.
@@ -45,56 +50,72 @@ def cluster(
         UnsupportedTableError: tables of this kind are not clustered.
         InvalidConfigError: a sort column is not in the table, or has no order; the table has no such partition path.
     """
-    paths = Snapshot.load(table).list_partition_paths() if settings.partitions else []
-    unknown = sorted(set(settings.partitions) - set(paths))
-    if unknown:
-        raise InvalidConfigError(
-            f"the table has no partition path {unknown[0]!r}; one that it has: {min(paths, default='')!r}"
-        )
-    with _held(table, heartbeat or HeartbeatSettings(), shared=shared) as (lease, identity):
-        return cluster_held(table, settings, base_file, lease, identity)
+    for path in settings.partitions:
+        if not table.listing.list_files(path):
+            raise InvalidConfigError(f"the table has no partition path {path!r}: `hudistream show` lists those it has")
+    with _held(table, heartbeat or HeartbeatSettings(), lock, shared=shared) as (held, lease, identity):
+        return cluster_held(held, settings, base_file, lease, identity)
 
 
 def execute_planned(
     table: HudiTable,
-    settings: ClusteringSettings,
     base_file: BaseFileSettings,
+    layout: Layout = Layout.LINEAR,
     heartbeat: HeartbeatSettings | None = None,
+    *,
+    lock: LockSettings | None = None,
 ) -> list[ClusteringOutcome]:
     """Carries out the clusterings that another engine planned but did not carry out. Writers wait for their end.
 
     The other engine must not carry them out at the same time.
 
     Args:
-        settings: only the layout is used, because plans do not name it.
         base_file: how base files are encoded.
+        layout: the order of several sort columns; plans do not name it.
         heartbeat: how long the table is held after the process has died.
+        lock: the lock that the other engine takes.
 
     Raises:
-        CommitConflictError: a writer holds the table, or changed one of the file groups.
+        CommitConflictError: a writer holds the table, a file group was changed since it was planned, or another engine
+            is carrying the clustering out.
         HudiError: a clustering could not be carried out; it can be tried again.
     """
-    lease = Lease(table.storage, heartbeat or HeartbeatSettings())
-    identity = WriterIdentity(_NAME, None, lease.owner)
-    lease.hold(identity)
-    try:
-        return carry_out_planned(Snapshot.load(table), settings, base_file, lease, identity)
-    finally:
-        lease.release()
+    life = heartbeat or HeartbeatSettings()
+    with _locked(table, lock) as locked:
+        lease = Lease(table.storage, life)
+        identity = WriterIdentity(_NAME, None, lease.owner)
+        lease.hold(identity)
+        try:
+            return carry_out_planned(Snapshot.load(locked), layout, base_file, lease, identity, life)
+        finally:
+            lease.release()
 
 
 @contextmanager
-def _held(table: HudiTable, heartbeat: HeartbeatSettings, *, shared: bool) -> Iterator[tuple[Lease, WriterIdentity]]:
+def _held(
+    table: HudiTable, heartbeat: HeartbeatSettings, lock: LockSettings | None, *, shared: bool
+) -> Iterator[tuple[HudiTable, Lease, WriterIdentity]]:
     """Holds the table, alone or as one of several writers, and ends the writes that dead writers left."""
-    lease = (Membership if shared else Lease)(table.storage, heartbeat)
-    identity = WriterIdentity(_NAME, None, lease.owner)
-    lease.hold(identity)
+    with _locked(table, lock) as locked:
+        lease = (Membership if shared else Lease)(table.storage, heartbeat)
+        identity = WriterIdentity(_NAME, None, lease.owner)
+        lease.hold(identity)
+        try:
+            roll_back_failed_writes(locked, identity, heartbeat, beside=lease.beside)
+            if lease.beside is Beside.OTHER_ENGINES:  # the first of the writers that share the table
+                lease.share()
+            lease.wait_for_turn()
+            yield locked, lease, identity
+        finally:
+            lease.end_turn()
+            lease.release()
+
+
+@contextmanager
+def _locked(table: HudiTable, settings: LockSettings | None) -> Iterator[HudiTable]:
+    """The table with the lock that the options name."""
+    lock = lock_for(table.storage, settings or LockSettings())
     try:
-        roll_back_failed_writes(table, identity, heartbeat, beside=lease.beside)
-        if lease.beside is Beside.OTHER_ENGINES:  # the first of the writers that share the table
-            lease.share()
-        lease.wait_for_turn()
-        yield lease, identity
+        yield replace(table, lock=lock)
     finally:
-        lease.end_turn()
-        lease.release()
+        lock.close()

@@ -2,22 +2,23 @@
 
 from contextlib import suppress
 
-from table.errors import CommitOutcomeUnknownError, HudiError, InstantEndedError
-from table.log import get_logger
-from table.options.clustering_settings import ClusteringSettings
-from table.options.groups import BaseFileSettings
-from table.services.clustering.clustering import ClusteringOutcome, complete, outcome_of, write_groups
+from table.config.writable import check_can_write
+from table.errors import CommitOutcomeUnknownError, HudiError, InstantEndedError, TableHeldError, WriteConflictError
+from table.options.clustering_settings import Layout
+from table.options.groups import BaseFileSettings, HeartbeatSettings
+from table.services.clustering.clustering import OPERATION, ClusteringOutcome, complete, conclude, write_groups
+from table.services.rewriting import Rewriting
 from table.snapshot import Snapshot
 from table.timeline.active_timeline import begin_instant, read_instant
 from table.timeline.end_record import find_end
 from table.timeline.instant import Action, Instant, State
-from table.timeline.metadata.clustering import decode_clustering_plan
-from table.transaction.commit import carry_out_commit, clean_up_commit, delete_strays
+from table.timeline.metadata.clustering import ClusteringPlan, decode_clustering_plan
+from table.transaction.commit import carry_out_commit, delete_strays
 from table.transaction.commit_facts import PendingCommit, is_foreign_clustering
-from table.transaction.heartbeat import WriterIdentity, begin_heartbeat, delete_heartbeat
+from table.transaction.heartbeat import WriterIdentity, begin_heartbeat, delete_heartbeat, find_live_writer
 from table.transaction.lease import Lease
-
-log = get_logger("hudistream.clustering")
+from table.transaction.signs import measure_now_ms
+from table.view.file_system_view import list_file_groups
 
 
 def find_planned_elsewhere(snapshot: Snapshot) -> list[Instant]:
@@ -28,33 +29,83 @@ def find_planned_elsewhere(snapshot: Snapshot) -> list[Instant]:
 
 def carry_out_planned(
     snapshot: Snapshot,
-    settings: ClusteringSettings,
+    layout: Layout,
     base_file: BaseFileSettings,
     lease: Lease,
     identity: WriterIdentity,
+    heartbeat: HeartbeatSettings,
 ) -> list[ClusteringOutcome]:
     """Carries out the clusterings that another engine planned, each from its own plan. Can be repeated.
 
-    The caller holds the table, and knows that the other engine does not carry them out at the same time.
+    The caller holds the table alone. The other engine must not carry them out at the same time. A live heartbeat of it
+    is looked for, but an engine may have none.
 
     Args:
         snapshot: the table.
-        settings: only the layout is used, because plans do not name it.
+        layout: the order of several sort columns; plans do not name it.
         base_file: how base files are encoded.
         lease: the caller's hold on the table.
         identity: the caller.
+        heartbeat: when another engine's heartbeat counts as expired.
 
     Raises:
-        CommitConflictError: one of the clustering's file groups was changed meanwhile, or the clustering was undone.
+        CommitConflictError: a file group was changed since it was planned, the clustering was undone, or another engine
+            is carrying it out.
         HudiError: a clustering could not be carried out; it can be tried again.
     """
-    return [_carry_out(snapshot, one, settings, base_file, lease, identity) for one in find_planned_elsewhere(snapshot)]
+    check_can_write(snapshot.config)
+    done = []
+    for planned in find_planned_elsewhere(snapshot):
+        _check_left_alone(snapshot, planned, identity, heartbeat)
+        done.append(_carry_out(snapshot, planned, layout, base_file, lease, identity))
+    return done
+
+
+def _check_left_alone(
+    snapshot: Snapshot, planned: Instant, identity: WriterIdentity, heartbeat: HeartbeatSettings
+) -> None:
+    """Refuses a clustering that another engine carries out now.
+
+    A heartbeat of ours is of a dead attempt: the caller has the lease.
+    """
+    now_ms = measure_now_ms(snapshot.storage, identity.owner)
+    writer = find_live_writer(snapshot.storage, planned.time, heartbeat, now_ms)
+    if writer is not None and writer.sink_id != identity.sink_id:
+        raise TableHeldError(
+            f"the clustering {planned.time} has a live heartbeat: another engine carries it out. Wait for its end, or "
+            f"{heartbeat.expiry_ms / 1000:.0f} s after its process has died"
+        )
+
+
+def _check_not_outdated(seen: Snapshot, plan: ClusteringPlan, time: str) -> None:
+    """Refuses a plan that does not name all that its file groups hold now: the rest would be lost.
+
+    Another engine may let updates through while a clustering is pending (SparkAllowUpdateStrategy).
+
+    Raises:
+        WriteConflictError: names the file group and the way out.
+    """
+    now = {
+        (group.partition_path, group.file_id): group.merged_slice
+        for path in plan.replaced
+        for group in list_file_groups(seen.listing, path, seen.slicing)
+    }
+    for group in plan.groups:
+        for one in group.slices:
+            found = now.get((one.partition_path, one.file_id))
+            base = None if found is None or found.base_file is None else found.base_file.name
+            logs = set() if found is None else {log.name for log in found.log_files}
+            if (base, logs) != (one.base_file, set(one.log_files)):
+                raise WriteConflictError(
+                    f"file group {one.file_id} in {one.partition_path!r} was changed after the clustering {time} was "
+                    f"planned, so that the plan would lose rows: `hudistream rollback PATH {time}`, and plan anew"
+                )
 
 
 def _carry_out(
     snapshot: Snapshot,
     planned: Instant,
-    settings: ClusteringSettings,
+    layout: Layout,
     base_file: BaseFileSettings,
     lease: Lease,
     identity: WriterIdentity,
@@ -67,17 +118,18 @@ def _carry_out(
         if not end.is_commit:
             raise InstantEndedError(f"the clustering {time} was undone")
         carry_out_commit(snapshot.table, end)
-        clean_up_commit(storage, time, end.metadata.stats)
-        return outcome_of(time, plan, end.metadata.stats)
+        return conclude(snapshot.table, time, plan, end.metadata.stats)
     delete_heartbeat(storage, time)  # of an attempt that died
     begin_heartbeat(storage, time, identity, snapshot.timeline.unseen_from)
     storage.open_staging(time)
-    inflight = begin_instant(storage, request)
-    seen = snapshot.again()
-    pending = PendingCommit(inflight, "CLUSTER", seen, sight=seen.timeline.unseen_from)
     try:
-        stats = write_groups(pending, plan, settings, base_file)
-        complete(pending, plan, stats, lease)
+        inflight = begin_instant(storage, request)
+        seen = snapshot.again()
+        _check_not_outdated(seen, plan, time)
+        pending = PendingCommit(inflight, OPERATION, seen, sight=seen.timeline.unseen_from)
+        rewriting = Rewriting.of(seen, time, base_file, "clustered")
+        stats = write_groups(rewriting, plan, layout)
+        complete(pending, rewriting, plan, stats, lease)
     except CommitOutcomeUnknownError:
         raise
     except BaseException:
@@ -86,14 +138,4 @@ def _carry_out(
             delete_strays(storage, time, frozenset())
             delete_heartbeat(storage, time)
         raise
-    clean_up_commit(storage, time, stats)
-    outcome = outcome_of(time, plan, stats)
-    log.info(
-        "clustering_committed",
-        table=storage.base_uri,
-        instant_time=time,
-        files_before=outcome.files_before,
-        files_after=outcome.files_after,
-        rows=outcome.rows,
-    )
-    return outcome
+    return conclude(snapshot.table, time, plan, stats)

@@ -60,9 +60,9 @@ def _linear(keys: pa.Table) -> Positions:
 def _ranks(column: pa.ChunkedArray, name: str) -> Positions:
     """The rank of each value among the distinct values; 0 for null."""
     check_sortable(name, column.type)
-    coded = column.combine_chunks().dictionary_encode()
-    if isinstance(coded, pa.ChunkedArray):
-        coded = coded.combine_chunks()
+    if not len(column):
+        return np.zeros(0, np.int64)
+    coded = column.dictionary_encode().unify_dictionaries().combine_chunks()
     order = pc.sort_indices(coded.dictionary).to_numpy()
     ranks = np.empty(len(order) + 1, np.int64)
     ranks[order] = np.arange(1, len(order) + 1)

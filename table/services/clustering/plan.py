@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 
 from table.files.names import BaseFileName, parse_base_file
-from table.options.clustering_settings import ClusteringSettings, PartitionFilter
+from table.options.clustering_settings import ClusteringSettings, Layout, PartitionFilter
 from table.timeline.metadata.clustering import ClusteredSlice, ClusteringGroup, ClusteringPlan
 from table.view.file_group import FileSlice
 
@@ -88,13 +88,17 @@ def _is_worth_it(members: Sequence[FileSlice], settings: ClusteringSettings) -> 
     return has_logs or len(written) > 1 or not all(name is not None and _is_in_order(name, settings) for name in names)
 
 
-def order_number(settings: ClusteringSettings) -> int:
+def order_number(columns: Sequence[str], layout: Layout) -> int:
     """The number of an order of rows, for the write tokens of the files that have it.
 
     So the name of a file says that a clustering has made it, and in which order. The name lasts as long as the file.
     The timeline forgets. Spark numbers its stages from 0, and never reaches such a number.
+
+    Args:
+        columns: the sort columns.
+        layout: of several columns; of one there is only one order.
     """
-    text = f"{settings.layout if len(settings.sort_columns) > 1 else ''}:{','.join(settings.sort_columns)}"
+    text = f"{layout if len(columns) > 1 else ''}:{','.join(columns)}"
     return _CLUSTERED + zlib.crc32(text.encode()) % _CLUSTERED
 
 
@@ -102,7 +106,9 @@ def _is_in_order(name: BaseFileName, settings: ClusteringSettings) -> bool:
     """Whether a clustering has made the file in this order. Without sort columns, any order counts."""
     stage = name.write_token.split("-")[1:2]
     number = int(stage[0]) if stage and stage[0].isdigit() else 0
-    return number == order_number(settings) or (not settings.sort_columns and number >= _CLUSTERED)
+    if not settings.sort_columns:
+        return number >= _CLUSTERED
+    return number == order_number(settings.sort_columns, settings.layout)
 
 
 def _group_of(members: Sequence[FileSlice], settings: ClusteringSettings) -> ClusteringGroup:

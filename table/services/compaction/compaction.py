@@ -24,7 +24,7 @@ from table.options.groups import BaseFileSettings, CompactionSettings
 from table.services.compaction.due import make_due
 from table.services.compaction.execution import carry_out_compactions
 from table.services.compaction.plan import commits_since_compaction, plan_compaction
-from table.services.compaction.runner import CompactionRunner
+from table.services.compaction.runner import runner_of
 from table.snapshot import Snapshot
 from table.timeline.active_timeline import delete_instant_file, request_and_list
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
@@ -61,7 +61,7 @@ def compact(
     """
     if schedules:
         request_compaction(table, settings)
-    return carry_out_compactions(Snapshot.load(table), base_file, CompactionRunner.of(settings))
+    return carry_out_compactions(Snapshot.load(table), base_file, runner_of(settings))
 
 
 def request_compaction(table: HudiTable, settings: CompactionSettings) -> tuple[Instant, ...]:

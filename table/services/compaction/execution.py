@@ -8,17 +8,16 @@ from functools import partial
 
 from table import clock
 from table.config.writable import check_version_written
-from table.errors import InstantEndedError, UnsupportedTableError
+from table.errors import InstantEndedError
 from table.hudi_table import HudiTable
-from table.keys.keygen import find_key_column
 from table.lock import NO_LOCK
 from table.log import get_logger
 from table.options.groups import BaseFileSettings
-from table.scan.merge_slice import SliceReading, rules_of
-from table.schema.avro_schema import relaxed, schema_json, with_meta_columns
+from table.scan.merge_slice import SliceReading
 from table.services.compaction.compact_slice import compact_slice
-from table.services.compaction.compacted_file import SAME_IN_ALL_ROWS
-from table.services.compaction.runner import CompactionRunner
+from table.services.compaction.runner import read_mb
+from table.services.rewriting import Rewriting
+from table.services.runner import PieceRunner
 from table.services.service import Stats
 from table.snapshot import Snapshot
 from table.storage.interface import join
@@ -34,7 +33,7 @@ from table.transaction.lock import Step, guarded
 from table.transaction.provisional import is_kept
 from table.write.context import WriteContext
 
-LOCALLY = CompactionRunner()
+LOCALLY = PieceRunner()
 _OTHERS_TURN_MS = 3_600_000  # a compaction of another engine that takes longer is taken for dead
 
 log = get_logger("hudistream.compaction")
@@ -43,7 +42,7 @@ log = get_logger("hudistream.compaction")
 def carry_out_compactions(
     snapshot: Snapshot,
     base_file: BaseFileSettings,
-    runner: CompactionRunner = LOCALLY,
+    runner: PieceRunner = LOCALLY,
     *,
     beside_others: bool = False,
 ) -> list[Instant]:
@@ -78,7 +77,7 @@ def _is_left_to_others(table: HudiTable, pending: Instant) -> bool:
 
 
 def execute_compaction(
-    table: HudiTable, pending: Instant, base_file: BaseFileSettings, runner: CompactionRunner = LOCALLY
+    table: HudiTable, pending: Instant, base_file: BaseFileSettings, runner: PieceRunner = LOCALLY
 ) -> Instant:
     """Carries out one compaction. Can be repeated, also by several processes at once.
 
@@ -123,16 +122,12 @@ def _yield_to(snapshot: Snapshot, done: Instant) -> Instant:
     return done
 
 
-def _written(
-    table: HudiTable, pending: Instant, base_file: BaseFileSettings, runner: CompactionRunner
-) -> CommitMetadata:
+def _written(table: HudiTable, pending: Instant, base_file: BaseFileSettings, runner: PieceRunner) -> CommitMetadata:
     """Writes the base files. Returns the metadata of the commit."""
     storage, snapshot = table.storage, Snapshot.load(table)
     request = pending.at(State.REQUESTED)
     plan = decode_compaction_plan(read_instant(storage, request), request.file_name)
-    schema = snapshot.load_schema()
-    if schema is None:
-        raise UnsupportedTableError(f"the table {table.config.name!r} has no schema: it cannot be compacted")
+    rewriting = Rewriting.of(snapshot, pending.time, base_file, "compacted")
     storage.open_staging(pending.time)
     begin_instant(storage, request)
     end = find_end(storage, pending.time, Action.COMPACTION)
@@ -140,22 +135,9 @@ def _written(
     if end is not None:  # another process was faster: readers must not see files of a second attempt beside its own
         storage.fence(pending.time)
         return end.metadata
-    stored = with_meta_columns(schema)
-    rules = rules_of(table.config, stored)
-    context = WriteContext(
-        storage,
-        pending.time,
-        relaxed(schema),
-        schema_json(stored, table.config.name),
-        base_file,
-        merge=rules,
-        key_column=find_key_column(table.config, schema),
-    )
-    names = tuple(name for name in stored.names if name not in SAME_IN_ALL_ROWS)
-    reading = SliceReading(relaxed(stored), names, rules, snapshot.committed)
-    stats = runner.run(plan, partial(_compact_numbered, context, reading, plan.operations))
-    extra = {"schema": schema_json(schema, table.config.name)}
-    return CommitMetadata(stats, "COMPACT", extra, compacted=True)
+    piece = partial(_compact_numbered, rewriting.context, rewriting.reading, plan.operations)
+    stats = runner.run(piece, len(plan.operations), read_mb(plan))
+    return CommitMetadata(stats, "COMPACT", {"schema": rewriting.schema}, compacted=True)
 
 
 def _compact_numbered(

@@ -11,7 +11,7 @@ from table.options.choices import CleanFailure, TableType
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.services.compaction.compaction import schedule_compaction
 from table.services.compaction.execution import carry_out_compactions
-from table.services.compaction.runner import CompactionRunner
+from table.services.compaction.runner import runner_of
 from table.services.service import ServiceOutcome, Spread, Trigger
 from table.snapshot import Snapshot
 from table.timeline.instant import Action
@@ -65,7 +65,7 @@ class CompactionService:
 
     def execute(self, table: HudiTable, plan: Snapshot, spread: Spread | None = None) -> ServiceOutcome:
         """Carries them out: large ones on other machines, if there are any."""
-        runner = CompactionRunner.of(self.settings, spread, beside_batches=not self.settings.inline)
+        runner = runner_of(self.settings, spread, beside_batches=not self.settings.inline)
         is_shared = table.lock is not NO_LOCK
         done = carry_out_compactions(plan, self.base_file, runner, beside_others=is_shared)
         return ServiceOutcome(compactions=len(done))

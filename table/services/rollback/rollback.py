@@ -50,7 +50,7 @@ from table.timeline.metadata.rollback import (
 from table.transaction.came_back import delete_returned
 from table.transaction.checkpoint import batch_of_commit
 from table.transaction.commit import carry_out_commit
-from table.transaction.commit_facts import is_foreign_clustering
+from table.transaction.commit_facts import PendingCommit, is_foreign_clustering
 from table.transaction.completion import complete_service, completed_past
 from table.transaction.heartbeat import (
     WriterIdentity,
@@ -180,6 +180,23 @@ def end_pending(snapshot: Snapshot, instant: Instant, owner: str) -> Instant:
             log.info("commit_carried_out", table=address, instant_time=instant.time, decided_by=end.by)
             return carry_out_commit(snapshot.table, completed_past(snapshot.table.load_timeline(), end))
     return _carry_out_rollback(snapshot, instant, owner)
+
+
+def end_own(pending: PendingCommit, owner: str) -> Snapshot:
+    """Ends a commit that its own writer gives up, unless it has ended. Returns the table as it was looked at.
+
+    Args:
+        pending: the commit.
+        owner: identity of the writer.
+
+    Raises:
+        HudiError: it could not be ended; the next writer ends it.
+    """
+    now = pending.seen.again()
+    found = now.timeline.find(pending.time, pending.instant.action)
+    if found is not None and not found.is_completed:
+        end_pending(now, found, owner)
+    return now
 
 
 def _carry_out_rollback(snapshot: Snapshot, instant: Instant, owner: str) -> Instant:

@@ -6,7 +6,7 @@ import pytest
 
 from table.errors import CorruptFileError, InvalidConfigError
 from table.files.names import BaseFileName
-from table.options.clustering_settings import ClusteringSettings
+from table.options.clustering_settings import ClusteringSettings, Layout
 from table.options.write_options import parse_options
 from table.services.clustering.plan import choose_partitions, order_number, plan_clustering
 from table.storage.interface import FileInfo
@@ -41,7 +41,7 @@ def taken(slices, given):
 
 
 SORTED = {"sort_columns": ("x",)}
-BY_X, BY_Y = (order_number(ClusteringSettings(sort_columns=(name,))) for name in "xy")
+BY_X, BY_Y = (order_number((name,), Layout.LINEAR) for name in "xy")
 
 
 @pytest.mark.parametrize(
@@ -151,6 +151,20 @@ def test_hudis_options_are_read():
     found = parse_options({"hoodie.datasource.write.recordkey.field": "id", **keys}).options.clustering
     assert (found.inline, found.max_commits, found.sort_columns, found.layout) == (True, 7, ("a", "b"), "Z_ORDER")
     assert (found.small_file_bytes, found.partition_filter) == (MB, "RECENT_DAYS")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"hoodie.index.type": "BUCKET"}, "leave one of them out"),
+        ({"hoodie.clustering.inline.max.commits": "50"}, "more than archival keeps"),
+    ],
+)
+def test_a_clustering_between_batches_that_cannot_be_is_refused(given, said):
+    options = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.clustering.inline": "true", **given}
+    with pytest.raises(InvalidConfigError, match=said):
+        parse_options(options)
+    assert parse_options({**options, "hoodie.clustering.inline": "false"})
 
 
 @pytest.mark.parametrize(

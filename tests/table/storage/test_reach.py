@@ -16,7 +16,7 @@ CONNECTION = (
         ("s3", {}, {}, Reach("lake", "AWS (no region set)", "the credentials of this machine")),
         ("s3", {}, {"AWS_REGION": "eu-west-1"}, Reach("lake", "AWS eu-west-1", "the credentials of this machine")),
         ("s3", {"profile": "etl"}, {}, Reach("lake", "AWS (no region set)", "profile etl")),
-        ("s3", {"anon": True}, {}, Reach("lake", "AWS (no region set)", "nobody (anon)")),
+        ("s3", {"anon": True}, {}, Reach("lake", "AWS (no region set)", "an anonymous client")),
         (
             "s3",
             {"key": "AKIAIOSFODNN7EXAMPLE", "secret": "hidden", "client_kwargs": MINIO},

@@ -9,6 +9,8 @@ import pyarrow as pa
 from table.config.table_config import TableConfig
 from table.errors import InvalidConfigError
 from table.hudi_table import HudiTable
+from table.metadata_table.file_lists import lists_files
+from table.metadata_table.metadata_listing import MetadataListing
 from table.options.choices import TableType
 from table.schema.avro_schema import from_avro, without_meta_columns
 from table.storage.interface import FileInfo, Storage
@@ -58,6 +60,7 @@ class Snapshot:
         self.commits = commits if commits is not None else CommitCache(table.storage)
         self._whole = timeline
         self._committed: CommittedInstants | None = None
+        self._listing: Listing | None = None
         self._slicing: CommittedInstants | None = None
         self._retired: dict[str, str] = {}  # completion times of archived writes, filled on demand
 
@@ -95,8 +98,12 @@ class Snapshot:
 
     @property
     def listing(self) -> Listing:
-        """Lists the partitions and data files of the table."""
-        return self.table.listing
+        """Lists the partitions and data files of the table: from its metadata table, if it has one, else the store."""
+        if self._listing is None:
+            writes = (instant.time for instant in self._whole.completed_writes)
+            keeps = lists_files(self.config)
+            self._listing = MetadataListing(self.storage, writes) if keeps else self.table.listing
+        return self._listing
 
     @cached_property
     def cleans(self) -> frozenset[str]:
@@ -155,7 +162,7 @@ class Snapshot:
 
     def list_file_groups(self, partition_path: str) -> tuple[FileGroup, ...]:
         """File groups of one partition, in order of file id."""
-        return self._group(partition_path, self.listing.list_files(partition_path))
+        return self.group_files(partition_path, self.listing.list_files(partition_path))
 
     def walk_file_groups(self, narrow: Narrow | None = None) -> Iterator[tuple[str, tuple[FileGroup, ...]]]:
         """Every partition path with its file groups, in no order; each folder is listed once.
@@ -164,9 +171,9 @@ class Snapshot:
             narrow: as of `Listing.walk`.
         """
         for path, entries in self.listing.walk(narrow):
-            yield path, self._group(path, entries)
+            yield path, self.group_files(path, entries)
 
-    def _group(self, partition_path: str, entries: Iterable[FileInfo]) -> tuple[FileGroup, ...]:
+    def group_files(self, partition_path: str, entries: Iterable[FileInfo]) -> tuple[FileGroup, ...]:
         """File groups of a partition. Reads the archive where the order of archived writes matters (layout 2)."""
         bases, logs = parse_data_files(partition_path, entries)
         unknown = unknown_completions(bases, logs, self.committed) - self._retired.keys()

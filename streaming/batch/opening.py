@@ -12,12 +12,12 @@ from table.errors import InvalidConfigError, SchemaMismatchError, TableNotFoundE
 from table.hudi_table import HudiTable, create_table
 from table.keys.keygen import KeyExpressions, build_key_expressions, check_keys_keep_their_types
 from table.log import get_logger
+from table.metadata_table.drop import drop_metadata_table
 from table.options.choices import TableCreation
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
 from table.schema.avro_schema import check_batch_columns, from_avro, relaxed, schema_json
 from table.schema.evolution import evolve_schema
 from table.services.conversion.convert import convert_table
-from table.services.metadata_table import drop_metadata_table
 from table.storage.interface import Storage
 
 log = get_logger("hudistream.sink")
@@ -128,7 +128,7 @@ def without_metadata_table(table: HudiTable) -> HudiTable:
 
     Hudi's own writers create one by default, so this is checked before every batch.
     """
-    return drop_metadata_table(table) if table.config.metadata_partitions.strip() else table
+    return replace(table, config=drop_metadata_table(table.storage, table.config))
 
 
 def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:

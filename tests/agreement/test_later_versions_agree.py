@@ -50,7 +50,7 @@ def test_batches_in_turns(version, first, partners, tmp_path, utc):
 
 @pytest.mark.parametrize(
     ("version", "index"),
-    [(8, {}), (9, {}), pytest.param(9, BUCKETS, marks=SLOW)],
+    [pytest.param(8, {}, marks=SLOW), (9, {}), pytest.param(9, BUCKETS, marks=SLOW)],
     ids=["8", "9", "9-bucket"],
 )
 def test_log_files_in_turns(version, index, partners, tmp_path, utc):

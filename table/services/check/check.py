@@ -13,6 +13,7 @@ from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.groups import HeartbeatSettings
 from table.services.check.contents import check_contents, choose_files
+from table.services.check.file_lists import check_file_lists, drop_differing
 from table.services.check.finding import CheckReport, Finding, Kind, Repair, found_by_both, in_order
 from table.services.check.judge_files import judge_files
 from table.services.check.judge_timeline import judge_timeline
@@ -48,11 +49,16 @@ def check(table: HudiTable, *, repair: bool = False, sample: int | None = DEFAUL
     settings = HeartbeatSettings()
     holder = find_standing_holder(table.storage, settings)
     if repair:
-        check_can_write(table.config)
+        check_can_write(replace(table.config, metadata_partitions=""))
         with hold_table(table.storage, "hudistream check --repair") as lease:
             look, found = _repair(table, lease, replace(holder, is_alive=False), settings)
+            lists = check_file_lists(table, look.timeline)
+            if lists:
+                drop_differing(table)
+            found = [*found, *(replace(one, repair=Repair.DONE) for one in lists)]
     else:
         look, found = _find(table, holder, settings)
+        found = [*found, *check_file_lists(table, look.timeline)]
     chosen = choose_files(look, sample)
     found = [*found, *_check_contents(table, look, chosen)]
     files = sum(len(folder.paths) for folder in look.folders.values())

@@ -18,6 +18,7 @@ from table.errors import (
 )
 from table.hudi_table import HudiTable
 from table.log import get_logger
+from table.metadata_table.drop import drop_present_metadata_table
 from table.options.groups import CleanSettings
 from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.clean.judgement import PinFacts, find_pinned, load_savepointed, plan_clean
@@ -170,6 +171,7 @@ def execute_clean(snapshot: Snapshot, pending: Instant, settings: CleanSettings)
         log.warning("clean_withdrawn", table=storage.base_uri, instant_time=pending.time)
         return None
     begun = begin_instant(storage, plan_file, encode_clean_plan(plan))
+    drop_present_metadata_table(storage)
     deleted: dict[str, tuple[str, ...]] = {}
     failed: dict[str, tuple[str, ...]] = {}
     why = f"policy {plan.policy}, commits from {plan.earliest[0] if plan.earliest else '-'} retained"

@@ -14,6 +14,7 @@ from table.config.writable import check_version_written
 from table.errors import ActionPendingError, TableNotFoundError, UnsupportedTableError
 from table.hudi_table import HudiTable
 from table.log import get_logger
+from table.metadata_table.drop import drop_metadata_table
 from table.options.choices import CompactionStrategy, TableType
 from table.options.groups import (
     KEEP_LATEST_FILE_VERSIONS,
@@ -27,7 +28,6 @@ from table.services.compaction.compaction import schedule_compaction
 from table.services.compaction.execution import carry_out_compactions
 from table.services.conversion.instants import completion_times, convert_file, files_of_rows, later_files
 from table.services.conversion.properties import change_properties, check_convertible
-from table.services.metadata_table import drop_metadata_table
 from table.services.rollback.rollback import roll_back_failed_writes
 from table.snapshot import Snapshot
 from table.storage.interface import METAFOLDER, Storage, join
@@ -76,8 +76,7 @@ def convert_table(table: HudiTable, to: int, heartbeat: HeartbeatSettings | None
         _delete_remains(table)
         if table.config.version == to:
             return table
-        if table.config.metadata_partitions:
-            table = drop_metadata_table(table)
+        table = replace(table, config=drop_metadata_table(table.storage, table.config))
         before, change = table.config, change_properties(table.config, to)
         target = layout_of(int(change.written["hoodie.timeline.layout.version"]))
         if target.version != table.layout.version:

@@ -213,7 +213,7 @@ def test_a_decided_commit_whose_writer_stopped_is_carried_out_before_the_next_on
 
     carry_out = commit.carry_out_commit
 
-    def pauses(table, end):
+    def pauses(*_, **__):
         raise Paused
 
     monkeypatch.setattr(commit, "carry_out_commit", pauses)

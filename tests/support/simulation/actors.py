@@ -267,7 +267,7 @@ class Stream:
             return  # somebody is in doubt
         path = world.random.choice(PARTITIONS)
         gone = {key for rows in truth.batches for key, (partition, _) in rows.items() if partition == path}
-        settle = truth.open_replacement(gone)
+        settle = truth.open_replacement(gone, engine.process)
         writer = engine.writer
         options = replace(writer._options, operation="delete_partition", overwrite=OverwriteSettings((path,)))
         replacer = MicroBatchWriter(writer._storage, options, "t")

@@ -68,9 +68,9 @@ class Truth:
         self.overlays.pop(owner, None)
         self.check("refused")
 
-    def open_replacement(self, gone):
-        """Keys of everybody may go from now on. Returns what settles it."""
-        replacement = {"gone": gone, "done": None, "undoing": False}
+    def open_replacement(self, gone, process):
+        """Keys of everybody may go from now on, as long as the process lives. Returns what settles it."""
+        replacement = {"gone": gone, "done": None, "undoing": False, "process": process, "unclear": False}
         self.replacements.append(replacement)
 
         def settle(done):
@@ -78,6 +78,8 @@ class Truth:
                 # it may have been undone before its writer was told
                 done = not self._is_seen(key for owner in self.bases for key in self.state(owner) if key in gone)
             if replacement["done"] is None:
+                if replacement["unclear"]:  # keys may have been written again behind it
+                    replacement["gone"] = {key for key in gone if not self._is_seen([key])}
                 self._settle(replacement, done)
                 self.check("replaced" if done else "not replaced")
             elif replacement["done"] not in (done, "either"):
@@ -103,13 +105,19 @@ class Truth:
     def _settle_by_looking(self, newer):
         """Somebody else's batch is there: whatever was in doubt before it is decided.
 
+        What a living process has not begun yet may still come: it may have been paused before it took the table.
+
         A key that a batch in doubt may have written again, behind the replacement, tells nothing when it is seen.
         """
         again = set(newer).union(*self.overlays.values())
         for replacement in list(self.replacements):
             gone = replacement["gone"] - again
             left = [key for owner in self.bases for key in self.state(owner) if key in gone]
-            self._settle(replacement, not self._is_seen(left))
+            is_seen = self._is_seen(left)
+            if not replacement["process"].killed and (is_seen or not left):
+                replacement["unclear"] |= not left
+                continue
+            self._settle(replacement, not is_seen)
             if not left:
                 replacement["done"] = "either"  # nothing shows which
 

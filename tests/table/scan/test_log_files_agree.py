@@ -21,7 +21,7 @@ WRITES = 7
 
 
 @pytest.mark.parametrize(("payload", "blocks"), [
-    (PAYLOADS[0], "avro"), (PAYLOADS[1], "parquet"), (PAYLOADS[2], "avro"),
+    (PAYLOADS[1], "parquet"), (PAYLOADS[2], "avro"), pytest.param(PAYLOADS[0], "avro", marks=pytest.mark.slow),
     *(pytest.param(payload, blocks, marks=pytest.mark.slow)
       for payload, blocks in zip(PAYLOADS, ("parquet", "avro", "parquet"), strict=True)),
 ])  # fmt: skip

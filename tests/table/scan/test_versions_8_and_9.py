@@ -4,6 +4,7 @@ import os
 import pickle
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,11 +18,11 @@ import hudistream
 from table import HudiTable, InvalidConfigError, UnsupportedTableError, clock, read_table
 from table.config.table_config import PROPERTIES_FILE
 from table.files.names import parse_log_file
+from table.metadata_table.drop import drop_metadata_table
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.scan.plan import plan_scan
 from table.schema.avro_schema import META_COLUMNS
 from table.services.compaction.compaction import compact
-from table.services.metadata_table import drop_metadata_table
 from table.timeline.instant import WRITE_ACTIONS, Action
 
 TABLES = sorted(file.stem for file in Path(__file__).parents[2].joinpath("golden").glob("v[89]_*.zip"))
@@ -140,7 +141,9 @@ SERVICES = {
     "delete a savepoint of": lambda table: table.delete_savepoint("20261122113432292"),
     "restore": lambda table: table.restore_to_savepoint("20261122113432292"),
     "check": lambda table: hudistream.check(table, repair=True),
-    "drop the metadata table of": drop_metadata_table,
+    "drop the metadata table of": lambda table: drop_metadata_table(
+        table.storage, replace(table.config, metadata_partitions="files")
+    ),
     "compact": lambda table: compact(table, CompactionSettings(), BaseFileSettings()),
 }
 
@@ -163,11 +166,14 @@ def test_services_refuse_several_ordering_fields_and_touch_nothing(golden, name,
 @pytest.mark.parametrize("name", [name for name in TABLES if name.endswith("compaction_pending")])
 def test_a_compaction_that_hudi_requested_is_carried_out(golden, name):
     path, expected = golden(name)
-    drop_metadata_table(HudiTable.open(path))
     table = HudiTable.open(path)
     [pending] = table.load_timeline().pending_of(Action.COMPACTION)
+    assert table.config.metadata_partitions
     [done] = compact(table, CompactionSettings(), BaseFileSettings(), schedules=False)
     assert (done.time, done.is_completed) == (pending.time, True)
+    table = HudiTable.open(path)
+    assert not table.config.metadata_partitions  # it does not know the new base files
+    assert not os.path.exists(os.path.join(path, ".hoodie", "metadata"))
     logs = [log for found in plan_scan(table).slices for log in found.log_files]
     assert all(log.base_instant_time > done.time for log in logs)
     assert as_expected(rows_of(read_table(path)), name) == as_expected(expected["rows"], name)

@@ -17,7 +17,7 @@ from command_line import said
 from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut, dying_process
 
-from table import CommitConflictError, UnsupportedTableError, check, create_savepoint, read_table
+from table import CommitConflictError, check, create_savepoint, read_table
 from table.files.base.hudi_footer import AVRO_SCHEMA_KEY, BLOOM_KEY, MAX_KEY, MIN_KEY
 from table.files.base.stored_file import StoredBaseFile
 from table.files.bloom.bloom_filter import sized_filter
@@ -28,7 +28,6 @@ from table.services.archival.archival import archive
 from table.services.check import check as check_module
 from table.services.check.finding import Finding, Kind, Repair, Severity, found_by_both
 from table.services.clean.clean import clean
-from table.services.metadata_table import drop_metadata_table
 from table.services.rollback.undo_commit import roll_back
 from table.storage.local import LocalStorage
 from table.timeline.end_record import COMMIT, ROLLBACK, EndRecord, end_path
@@ -509,11 +508,6 @@ GOLDEN = sorted(file.stem for file in Path(__file__).parents[2].joinpath("golden
 @pytest.mark.parametrize("name", GOLDEN)
 def test_tables_that_hudi_wrote(golden, name):
     path, _ = golden(name)
-    if name.startswith(("v8", "v9")):
-        if HudiTable.open(path).config.metadata_partitions:
-            with pytest.raises(UnsupportedTableError, match=r"hoodie.metadata.enable=false"):
-                look(path, repair=True)
-        drop_metadata_table(HudiTable.open(path))
     report = look(path)
     assert {f.severity for f in report.findings} <= {NOTE}
     assert report.files_read > 0

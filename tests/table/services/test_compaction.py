@@ -211,13 +211,18 @@ def on(storage):
 
 
 @pytest.mark.parametrize(
-    "late", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["before the call", "after the call"]
+    ("step", "late"),
+    [
+        pytest.param(2, False, id="before each second call"),
+        pytest.param(1, False, id="before the call", marks=pytest.mark.slow),
+        pytest.param(1, True, id="after the call", marks=pytest.mark.slow),
+    ],
 )
-def test_a_compaction_stopped_at_every_call_is_carried_out_again(path, tmp_path, late):
+def test_a_compaction_stopped_at_a_call_is_carried_out_again(path, tmp_path, step, late):
     counted, fuse = shutil.copytree(path, str(tmp_path / "counted")), Fuse()
     compact(on(FaultyStorage(LocalStorage(counted), fuse)), SETTINGS, FILES)
     calls = list(fuse.calls)
-    for number in range(1, len(calls) + 1):
+    for number in range(1, len(calls) + 1, step):
         mine = shutil.copytree(path, str(tmp_path / f"{number}"))
         try:
             with dying_process():

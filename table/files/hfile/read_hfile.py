@@ -1,0 +1,184 @@
+"""Reads an HFile, written by Hudi or by HBase (pure; HFileReaderImpl of hudi-io).
+
+The index may have several levels, as HBase writes it for large files.
+"""
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from functools import wraps
+from itertools import pairwise
+from typing import Any
+
+from table.errors import CorruptFileError
+from table.files.hfile.blocks import (
+    DATA,
+    INNER_INDEX,
+    LEAF_INDEX,
+    Codec,
+    decode_block,
+    decode_fields,
+    decode_java_varint,
+    decode_varint,
+)
+
+TRAILER_BYTES = 4096
+TRAILER_MAGIC = b'TRABLK"$'
+MAJOR_VERSION = 3
+PROTOBUF_MAGIC = b"PBUF"
+SCHEMA_KEY = b"schema"
+_INFO_AT, _INDEX_AT, _BLOCKS, _ENTRIES, _LEVELS, _CODEC = 1, 2, 5, 7, 8, 12
+_DEEPEST_INDEX = 8
+
+
+def _told_as_damage(function: Any) -> Any:
+    """Wrong bytes show themselves in several errors of Python; callers meet one."""
+
+    @wraps(function)
+    def decode(*arguments: Any) -> Any:
+        try:
+            return function(*arguments)
+        except (struct.error, IndexError, ValueError, TypeError, KeyError) as error:
+            raise CorruptFileError(f"an HFile is damaged: {error}") from error
+
+    return decode
+
+
+class HFile:
+    """An HFile in memory.
+
+    Args:
+        file: the whole file.
+
+    Attributes:
+        info: the file info.
+        entry_count: entries, as the trailer says.
+
+    Raises:
+        CorruptFileError: the file is damaged, or of a version or codec that Hudi does not write.
+    """
+
+    info: Mapping[bytes, bytes]
+    entry_count: int
+
+    def __init__(self, file: bytes | memoryview) -> None:
+        self._file = memoryview(file)
+        self._block: dict[bytes, bytes] = {}
+        self._found_in = -1
+        self._open()
+
+    @_told_as_damage
+    def _open(self) -> None:
+        trailer = bytes(self._file[-TRAILER_BYTES:])
+        if len(trailer) < TRAILER_BYTES or not trailer.startswith(TRAILER_MAGIC) or trailer[-1] != MAJOR_VERSION:
+            raise ValueError(f"its last bytes are no trailer of version {MAJOR_VERSION}")
+        length, at = decode_varint(trailer, len(TRAILER_MAGIC))
+        fields = {number: value for number, value in decode_fields(trailer[at : at + length]) if isinstance(value, int)}
+        self._codec = Codec(fields[_CODEC])
+        self.entry_count = fields.get(_ENTRIES, 0)
+        self.info = _decode_info(decode_block(self._file, fields[_INFO_AT], self._codec).data)
+        self._keys: list[bytes] = []  # the first key of each data block
+        self._offsets: list[int] = []
+        if fields.get(_BLOCKS, 0) and self.entry_count:
+            root = decode_block(self._file, fields[_INDEX_AT], self._codec).data
+            self._add_root(root, fields[_BLOCKS], fields.get(_LEVELS, 1))
+
+    def _add_root(self, root: bytes, count: int, levels: int) -> None:
+        if levels > _DEEPEST_INDEX:
+            raise ValueError(f"an index of {levels} levels")
+        at = 0
+        for _ in range(count):
+            offset, _ = struct.unpack_from(">qi", root, at)
+            length, at = decode_java_varint(root, at + 12)
+            self._add(offset, root[at : at + length], levels)
+            at += length
+
+    def _add(self, offset: int, key: bytes, levels: int) -> None:
+        """Adds a data block, or the blocks below one block of an inner level."""
+        if levels <= 1:
+            self._keys.append(_key_of(key))
+            self._offsets.append(offset)
+            return
+        block = decode_block(self._file, offset, self._codec)
+        if block.magic not in (LEAF_INDEX, INNER_INDEX):
+            raise ValueError(f"the block at byte {offset} is no index")
+        (count,) = struct.unpack_from(">i", block.data)
+        places = struct.unpack_from(f">{count + 1}i", block.data, 4)
+        start = 4 + 4 * (count + 1)
+        for at, end in pairwise(places):
+            (below, _) = struct.unpack_from(">qi", block.data, start + at)
+            self._add(below, block.data[start + at + 12 : start + end], levels - 1)
+
+    @property
+    def schema(self) -> str:
+        """Avro schema of the values.
+
+        Raises:
+            CorruptFileError: the file has none.
+        """
+        if SCHEMA_KEY not in self.info:
+            raise CorruptFileError("an HFile has no schema in its file info")
+        return self.info[SCHEMA_KEY].decode(errors="replace")
+
+    def entries(self) -> Iterator[tuple[bytes, bytes]]:
+        """Keys with values, ascending; one block at a time is unpacked.
+
+        Raises:
+            CorruptFileError: a block is damaged, or the file has fewer or more entries than its trailer says.
+        """
+        found = 0
+        for offset in self._offsets:
+            block = self._read(offset)
+            found += len(block)
+            yield from block
+        if found != self.entry_count:
+            raise CorruptFileError(f"an HFile has {found} entries, and its trailer says {self.entry_count}")
+
+    def find(self, key: bytes) -> bytes | None:
+        """The value of a key, or None; unpacks one block.
+
+        Raises:
+            CorruptFileError: the block is damaged.
+        """
+        at = bisect_right(self._keys, key) - 1
+        if at < 0:
+            return None
+        if at != self._found_in:  # callers that ask for keys in their order unpack each block once
+            self._block, self._found_in = dict(self._read(self._offsets[at])), at
+        return self._block.get(key)
+
+    @_told_as_damage
+    def _read(self, offset: int) -> list[tuple[bytes, bytes]]:
+        block = decode_block(self._file, offset, self._codec)
+        if block.magic != DATA:
+            raise ValueError(f"the block at byte {offset} holds no entries")
+        data, at, entries = block.data, 0, []
+        while at < len(data):
+            key_length, value_length = struct.unpack_from(">ii", data, at)
+            start, end = at + 8 + key_length, at + 8 + key_length + value_length
+            if key_length < 0 or value_length < 0 or end >= len(data) + 1:
+                raise ValueError(f"an entry of {key_length} and {value_length} bytes at byte {at} of a block")
+            entries.append((_key_of(data[at + 8 : start]), data[start:end]))
+            _, at = decode_java_varint(data, end)
+        return entries
+
+
+def _key_of(framed: bytes) -> bytes:
+    (length,) = struct.unpack_from(">H", framed)
+    if length + 2 > len(framed):
+        raise ValueError(f"a key of {length} bytes in {len(framed)}")
+    return framed[2 : 2 + length]
+
+
+def _decode_info(data: bytes) -> dict[bytes, bytes]:
+    if not data.startswith(PROTOBUF_MAGIC):
+        raise ValueError("the file info is no protobuf")
+    length, at = decode_varint(data, len(PROTOBUF_MAGIC))
+    info = {}
+    for number, pair in decode_fields(data[at : at + length]):
+        if number == 1 and isinstance(pair, bytes):
+            entry = dict(decode_fields(pair))
+            key, value = entry.get(1, b""), entry.get(2, b"")
+            if isinstance(key, bytes) and isinstance(value, bytes):
+                info[key] = value
+    return info

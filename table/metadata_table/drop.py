@@ -1,0 +1,50 @@
+"""Drops Hudi's metadata table: if a writer does not update it, it hides rows (HoodieTable.maybeDeleteMetadataTable).
+
+Property first, folder second: a reader that still sees the property finds the folder.
+"""
+
+from table.config.table_config import TableConfig, load_table_config, update_properties
+from table.config.writable import check_version_written
+from table.log import get_logger
+from table.metadata_table.file_lists import METADATA_FOLDER
+from table.storage.interface import Storage
+
+log = get_logger("hudistream.metadata_table")
+
+
+def drop_metadata_table(storage: Storage, config: TableConfig) -> TableConfig:
+    """Removes the metadata table; a JVM writer that wants one builds it anew from a listing.
+
+    Args:
+        storage: of the table.
+        config: its properties.
+
+    Returns:
+        The changed properties; those of the argument if they name no metadata table.
+
+    Raises:
+        UnsupportedTableError: tables of this version and type are not written here.
+        StorageError: when the properties do not read back as written; their backup is then in force.
+    """
+    if not config.metadata_partitions.strip():
+        return config
+    check_version_written(config, "drop the metadata table of")
+    changes = {"hoodie.table.metadata.partitions": "", "hoodie.table.metadata.partitions.inflight": ""}
+    changed = update_properties(storage, changes)
+    storage.delete_metafolder(METADATA_FOLDER)
+    log.warning("metadata_table_dropped", table=storage.base_uri, partitions=config.metadata_partitions)
+    return changed
+
+
+def drop_present_metadata_table(storage: Storage) -> None:
+    """As `drop_metadata_table`, by the properties as they are now: another engine may have made one meanwhile.
+
+    Every action that changes files calls it, between its request and its first change: a metadata table that does not
+    know the change would hide rows, or name files that are gone.
+
+    Raises:
+        UnsupportedTableError, StorageError: as `drop_metadata_table`.
+    """
+    config = load_table_config(storage)
+    if config is not None:
+        drop_metadata_table(storage, config)

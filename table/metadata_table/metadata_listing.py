@@ -1,0 +1,82 @@
+"""The files of a table as its metadata table lists them; the store is asked where that is not possible."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from table.log import get_logger
+from table.metadata_table.file_lists import Failures, FileLists, load_file_lists
+from table.storage.interface import FileInfo, Storage, join
+from table.view.listing import Narrow
+from table.view.store_listing import StorageListing
+
+log = get_logger("hudistream.metadata_table")
+
+
+class MetadataListing:
+    """The listing of a table with a metadata table (HoodieBackedTableMetadata).
+
+    Readers use it. The lists are read at the first question about all partition paths, and kept. Pickled, it becomes
+    the store's listing: a task asks for few folders. Entries from the lists have no modification time.
+
+    Args:
+        storage: of the table.
+        known: times of the writes that the caller has seen completed.
+    """
+
+    def __init__(self, storage: Storage, known: Iterable[str]) -> None:
+        self._store, self._known = StorageListing(storage), tuple(known)
+        self._lists: FileLists | None = None
+        self._asks_store = False
+
+    def __reduce__(self) -> tuple[type[StorageListing], tuple[Storage]]:
+        return StorageListing, (self._store.storage,)
+
+    def _load(self) -> FileLists | None:
+        if self._lists is None and not self._asks_store:
+            storage = self._store.storage
+            try:
+                self._lists = load_file_lists(storage, self._known)
+            except Failures as error:
+                self._asks_store = True
+                log.info("metadata_table_not_used", table=storage.base_uri, why=str(error))
+        return self._lists
+
+    def list_partition_paths(self) -> list[str]:  # noqa: D102 as `Listing`
+        lists = self._load()
+        return lists.partition_paths() if lists is not None else self._store.list_partition_paths()
+
+    def list_files(self, partition_path: str) -> Sequence[FileInfo]:  # noqa: D102
+        lists = self._lists  # not read for one folder: the store answers that with one request
+        return _entries(lists, partition_path) if lists is not None else self._store.list_files(partition_path)
+
+    def walk(self, narrow: Narrow | None = None) -> Iterator[tuple[str, Sequence[FileInfo]]]:  # noqa: D102
+        lists = self._load()
+        if lists is None:
+            yield from self._store.walk(narrow)
+            return
+        paths = lists.partition_paths()
+        for path in paths if narrow is None else narrow_paths(paths, narrow):
+            yield path, _entries(lists, path)
+
+
+def _entries(lists: FileLists, partition_path: str) -> list[FileInfo]:
+    return [FileInfo(name, size, 0, False) for name, size in lists.files(partition_path).items()]
+
+
+def narrow_paths(paths: Sequence[str], narrow: Narrow) -> list[str]:
+    """The partition paths whose folders are left by `narrow` at each level (pure).
+
+    Args:
+        paths: all partition paths.
+        narrow: as of `Listing.walk`: takes the folders of one level.
+    """
+    depth, left = 1, list(paths)
+    while any(path.count("/") >= depth - 1 and path for path in left):
+        folders = {_first_levels(path, depth) for path in left if path and path.count("/") >= depth - 1}
+        kept = set(narrow(sorted(folders)))
+        left = [path for path in left if not path or path.count("/") < depth - 1 or _first_levels(path, depth) in kept]
+        depth += 1
+    return left
+
+
+def _first_levels(path: str, depth: int) -> str:
+    return join(*path.split("/")[:depth])

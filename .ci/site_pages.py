@@ -22,8 +22,8 @@ class _Caught(Exception):  # noqa: N818 it is no error
 
 
 def command_parser() -> argparse.ArgumentParser:
-    """The parser of the `hudistream` command, as `table.cli.main.main` builds it."""
-    from table.cli.main import main
+    """The parser of the `hudistream` command, as `streaming.cli.main.main` builds it."""
+    from streaming.cli.main import main
 
     def catch(parser: argparse.ArgumentParser, *_: Any, **__: Any) -> None:
         raise _Caught(parser)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from table.cli.arguments import add_command, add_format, at_least_one, load_storage_options
 from table.cli.output import say, say_json
@@ -28,11 +29,17 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     told.add_argument("--folder", help="hudistream.bad.rows.path of the sink (default: the table's path and _bad_rows)")
     told.add_argument("--all", action="store_true", help="with the rows that were replayed")
     told.add_argument("--limit", type=at_least_one, default=_SHOWN, metavar="N", help="most of a reason (default: 5)")
+    told.add_argument("--output", metavar="FILE", help="write them all into a Parquet file, to correct and replay them")
     add_format(told)
 
 
 def _bad_rows(given: argparse.Namespace) -> int:
     rows = read_bad_rows(given.path, load_storage_options(given), folder=given.folder, replayed=given.all)
+    if given.output is not None:
+        pq.write_table(rows, given.output)
+        how = f"hudistream replay {given.path} --rows {given.output}"
+        say([f"{len(rows)} bad rows written to {given.output}: correct them there, and write them by `{how}`"])
+        return 0
     counts = Counter(rows.column(REASON).to_pylist())
     shown = {reason: _shown(rows, reason, given.limit) for reason, _ in counts.most_common()}
     if given.format == "json":
@@ -45,7 +52,7 @@ def _bad_rows(given: argparse.Namespace) -> int:
     for reason, count in counts.most_common():
         lines = [[one[BATCH_ID], f"{one[FILE]}:{one[ROW]}", _in_words(one)] for one in shown[reason]]
         say(grid_lines(f"{count} rows: {reason}", ["batch", "place", "row"], lines))
-    say(["read_bad_rows reads them; corrected rows go back with replay of a sink"])
+    say(["--output FILE writes them all; `hudistream replay` takes corrected rows back"])
     return 0
 
 

@@ -3,8 +3,9 @@
 import argparse
 import logging
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 from table.cli import bad_rows, catalogs, checkpoint, health, lock, options, query, report, show, upkeep, versions
 from table.cli.arguments import add_verbose
@@ -32,8 +33,20 @@ USAGE = 2
 OUTPUT_CLOSED = 141  # exit code that a shell reports for a program ended by SIGPIPE
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Every command and its arguments."""
+class MoreCommands(NamedTuple):
+    """Commands of a layer above: what a person wants with them, their names, and what declares them."""
+
+    purpose: str
+    names: tuple[str, ...]
+    add: "Callable[[argparse._SubParsersAction[argparse.ArgumentParser]], None]"
+
+
+def build_parser(more: Sequence[MoreCommands] = ()) -> argparse.ArgumentParser:
+    """Every command and its arguments.
+
+    Args:
+        more: commands besides those of this package.
+    """
     parser = argparse.ArgumentParser(
         prog="hudistream",
         usage="hudistream [-h] [--version] [-v] COMMAND ...",
@@ -56,19 +69,23 @@ def build_parser() -> argparse.ArgumentParser:
     bad_rows.add_commands(commands)
     lock.add_commands(commands)
     options.add_commands(commands)
+    for further in more:
+        further.add(commands)
     summaries = {name: command.description or "" for name, command in commands.choices.items()}
-    parser.description = f"{_PURPOSE}\n\n{describe_groups(summaries)}"
+    groups = {**{further.purpose: further.names for further in more}, **GROUPS}
+    parser.description = f"{_PURPOSE}\n\n{describe_groups(summaries, groups)}"
     return parser
 
 
-def describe_groups(summaries: Mapping[str, str]) -> str:
+def describe_groups(summaries: Mapping[str, str], groups: Mapping[str, tuple[str, ...]]) -> str:
     """The commands by what a person wants, each with its purpose, in 80 columns (pure).
 
     Args:
         summaries: command -> its purpose, as a sentence.
+        groups: what a person wants -> names of commands.
     """
     lines = []
-    for purpose, names in GROUPS.items():
+    for purpose, names in groups.items():
         lines.append(f"{purpose}:")
         for name in names:
             head = f"  {name:<{_NAME_WIDTH}}"
@@ -76,11 +93,12 @@ def describe_groups(summaries: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, more: Sequence[MoreCommands] = ()) -> int:
     """Entry point.
 
     Args:
         arguments: arguments of the command line; None: the arguments of this process.
+        more: commands besides those of this package.
 
     Returns:
         The exit code. 0: success. 1: an error, with the reason on standard error, or a finding of `doctor`, `check` or
@@ -90,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: 2 if the command line is invalid, 0 after ``--help`` and ``--version``.
     """
-    given = build_parser().parse_args(arguments)
+    given = build_parser(more).parse_args(arguments)
     if show.missing is not None:
         complain("the command needs its extra: pip install 'hudistream[cli]'")
         return 1

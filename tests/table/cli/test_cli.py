@@ -14,12 +14,13 @@ import structlog
 from command_line import said
 from engine import Engine, rows
 
-from table.cli.main import GROUPS, build_parser, main
+from streaming.cli.main import MORE, build_parser, main
+from table.cli.main import GROUPS
 from table.hudi_table import HudiTable
 from table.inspect.overview import load_overview
 from table.version import VERSION
 
-RUN = "import sys; from table.cli.main import main; sys.exit(main(sys.argv[1:]))"
+RUN = "import sys; from streaming.cli.main import main; sys.exit(main(sys.argv[1:]))"
 UPSERT = {"hoodie.datasource.write.operation": "upsert"}
 RETAIN = ("--set", "hoodie.clean.commits.retained=1", "--set", "hudistream.clean.grace.ms=0")
 
@@ -65,15 +66,18 @@ MORE_WORDS |= {
     "downgrade": ["--to", "6"],
     "ddl": ["--for", "hive"],
     "manifest": ["--for", "bigquery"],
+    "delete": ["--where", "user=1"],
+    "replay": ["--rows", "rows.parquet"],
 }
 
 
 def test_these_are_all_the_commands():
     assert sorted(COMMANDS) == [
         "archive", "bad-rows", "changes",
-        "check", "checkpoint", "clean", "cluster", "compact", "ddl", "doctor", "downgrade", "explain", "files",
+        "check", "checkpoint", "clean", "cluster", "compact", "ddl", "delete", "doctor",
+        "downgrade", "explain", "files",
         "health", "history",
-        "lock break", "lock show", "manifest", "options", "query", "report", "rollback", "savepoint create",
+        "lock break", "lock show", "manifest", "options", "query", "replay", "report", "rollback", "savepoint create",
         "savepoint delete",
         "savepoint list", "savepoint restore", "schema", "show", "sync", "upgrade", "watch",
     ]  # fmt: skip
@@ -104,7 +108,7 @@ def test_the_help_groups_all_commands_within_80_columns(capsys):
         main(["--help"])
     told = capsys.readouterr().out
     assert max(map(len, told.splitlines())) <= 80
-    grouped = [name for names in GROUPS.values() for name in names]
+    grouped = [name for names in (*GROUPS.values(), *(more.names for more in MORE)) for name in names]
     assert sorted(grouped) == sorted({name.split()[0] for name in COMMANDS})
     for name in grouped:
         assert re.search(rf"^  {name} +\w", told, re.MULTILINE), name

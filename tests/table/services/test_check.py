@@ -573,8 +573,15 @@ def damage(path):
     write_heartbeat(LocalStorage(path), between(path), WriterIdentity("s", "q", "dead"))
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before the call", "after the call"])
-def test_a_repair_stopped_at_any_call_is_finished_by_the_next_one(plain, tmp_path, after):
+@pytest.mark.parametrize(
+    ("after", "step"),
+    [
+        pytest.param(False, 3, id="before each third call"),
+        pytest.param(False, 1, id="before the call", marks=pytest.mark.slow),
+        pytest.param(True, 1, id="after the call"),
+    ],
+)
+def test_a_repair_stopped_at_a_call_is_finished_by_the_next_one(plain, tmp_path, after, step):
     before = key_set(read_table(plain))
     damage(plain)
     later = sorted([*before, *(f"k{number}" for number in range(700, 710))])
@@ -584,7 +591,7 @@ def test_a_repair_stopped_at_any_call_is_finished_by_the_next_one(plain, tmp_pat
     files = base_files(str(tmp_path / "count"))
     assert len(fuse.calls) > 100
     writes = ("create", "_delete", "put", "fence", "remove", "publish", "revoke")
-    for number in [n for n, call in enumerate(fuse.calls, 1) if not after or call.startswith(writes)]:
+    for number in [n for n, call in enumerate(fuse.calls, 1) if not after or call.startswith(writes)][::step]:
         path = str(tmp_path / f"{number}")
         shutil.copytree(plain, path)
         table = HudiTable.open(path)

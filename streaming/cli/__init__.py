@@ -1,0 +1,1 @@
+"""The command `hudistream`: the commands of `table.cli`, and those that write rows."""

@@ -15,6 +15,8 @@ from streaming import metrics as of_process
 from streaming.arrow_sink import ArrowSink
 from streaming.metrics import PrometheusMetrics
 from table.errors import InvalidConfigError
+from table.hudi_table import HudiTable
+from table.snapshot import Snapshot
 
 MONITORING = Path(__file__).parent.parent.parent / "examples" / "monitoring"
 CLEANING = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "1", "hudistream.clean.grace.ms": "0"}
@@ -66,7 +68,10 @@ def test_log_files_are_counted(tmp_path):
     options = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false",
                "hoodie.compact.inline.max.delta.commits": "50"}  # fmt: skip
     write(path, PrometheusMetrics(health_every_s=1e-6), range(3), options, table_type="MERGE_ON_READ")
-    assert value("hudistream_live_log_files", path) == 2
+    # on a busy machine a batch may begin again all the same: what counts is that the metric tells what is there
+    groups = [group for _, found in Snapshot.load(HudiTable.open(path)).walk_file_groups() for group in found]
+    logs = sum(len(group.merged_slice.log_files) for group in groups)
+    assert value("hudistream_live_log_files", path) == logs >= 2
     assert value("hudistream_live_log_bytes", path) > 0
 
 

@@ -91,13 +91,13 @@ def load_file_lists(storage: Storage, known: Iterable[str]) -> FileLists:
     _check_knows(timeline, known)
     committed = committed_instants(timeline, {})
     found = _find_slice(entries, committed)
-    base = HFile(storage.read(join(METAFOLDER, "metadata", found.base_file.path))) if found.base_file else None
+    base = HFile(storage.read(join(METADATA_FOLDER, found.base_file.path))) if found.base_file else None
     logs: dict[str, list[ListRecord]] = {}
     for log in found.log_files:
         for block in _valid_blocks(storage.read(join(METADATA_FOLDER, log.path)), log.path, committed):
             part = HFile(block.content)
             for key, value in part.entries():
-                logs.setdefault(key.decode(), []).append(_decode_record(value, part.schema))
+                logs.setdefault(_decode_key(key), []).append(_decode_record(value, part.schema))
     now = load_table_config(storage)
     if now is None or not lists_files(now) or _list(storage, layout)[1] != entries:
         raise UnsupportedTableError("the metadata table was changed while it was read")
@@ -164,6 +164,13 @@ def _valid_blocks(data: bytes, path: str, committed: CommittedInstants) -> list[
         elif committed.includes_block(time):
             valid.append(block)
     return valid
+
+
+def _decode_key(key: bytes) -> str:
+    try:
+        return key.decode()
+    except UnicodeDecodeError as error:
+        raise CorruptFileError(f"a key of the metadata table is damaged: {error}") from error
 
 
 def _decode_record(value: bytes, schema: str) -> ListRecord:

@@ -25,6 +25,7 @@ class MetadataListing:
     def __init__(self, storage: Storage, known: Iterable[str]) -> None:
         self._store, self._known = StorageListing(storage), tuple(known)
         self._lists: FileLists | None = None
+        self._paths: list[str] = []
         self._asks_store = False
 
     def __reduce__(self) -> tuple[type[StorageListing], tuple[Storage]]:
@@ -35,31 +36,34 @@ class MetadataListing:
             storage = self._store.storage
             try:
                 self._lists = load_file_lists(storage, self._known)
+                self._paths = self._lists.partition_paths()
             except Failures as error:
-                self._asks_store = True
-                log.info("metadata_table_not_used", table=storage.base_uri, why=str(error))
+                self._ask_store(error)
         return self._lists
 
+    def _ask_store(self, error: Exception) -> None:
+        self._lists, self._asks_store = None, True
+        log.info("metadata_table_not_used", table=self._store.storage.base_uri, why=str(error))
+
     def list_partition_paths(self) -> list[str]:  # noqa: D102 as `Listing`
-        lists = self._load()
-        return lists.partition_paths() if lists is not None else self._store.list_partition_paths()
+        return self._paths if self._load() is not None else self._store.list_partition_paths()
 
     def list_files(self, partition_path: str) -> Sequence[FileInfo]:  # noqa: D102
-        lists = self._lists  # not read for one folder: the store answers that with one request
-        return _entries(lists, partition_path) if lists is not None else self._store.list_files(partition_path)
+        if self._lists is not None:  # they are not read for one folder: the store answers that with one request
+            try:
+                sizes = self._lists.files(partition_path)
+            except Failures as error:
+                self._ask_store(error)
+            else:
+                return [FileInfo(name, size, 0, False) for name, size in sizes.items()]
+        return self._store.list_files(partition_path)
 
     def walk(self, narrow: Narrow | None = None) -> Iterator[tuple[str, Sequence[FileInfo]]]:  # noqa: D102
-        lists = self._load()
-        if lists is None:
+        if self._load() is None:
             yield from self._store.walk(narrow)
             return
-        paths = lists.partition_paths()
-        for path in paths if narrow is None else narrow_paths(paths, narrow):
-            yield path, _entries(lists, path)
-
-
-def _entries(lists: FileLists, partition_path: str) -> list[FileInfo]:
-    return [FileInfo(name, size, 0, False) for name, size in lists.files(partition_path).items()]
+        for path in self._paths if narrow is None else narrow_paths(self._paths, narrow):
+            yield path, self.list_files(path)
 
 
 def narrow_paths(paths: Sequence[str], narrow: Narrow) -> list[str]:

@@ -24,7 +24,6 @@ from enum import IntEnum
 from table.errors import CorruptFileError
 
 DATA = b"DATABLK*"
-META = b"METABLKc"
 ROOT_INDEX = b"IDXROOT2"
 LEAF_INDEX = b"IDXLEAF2"
 INNER_INDEX = b"IDXINTE2"

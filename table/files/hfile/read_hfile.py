@@ -13,8 +13,10 @@ from typing import Any
 from table.errors import CorruptFileError
 from table.files.hfile.blocks import (
     DATA,
+    FILE_INFO,
     INNER_INDEX,
     LEAF_INDEX,
+    ROOT_INDEX,
     Codec,
     decode_block,
     decode_fields,
@@ -76,12 +78,17 @@ class HFile:
         fields = {number: value for number, value in decode_fields(trailer[at : at + length]) if isinstance(value, int)}
         self._codec = Codec(fields[_CODEC])
         self.entry_count = fields.get(_ENTRIES, 0)
-        self.info = _decode_info(decode_block(self._file, fields[_INFO_AT], self._codec).data)
+        self.info = _decode_info(self._section(fields[_INFO_AT], FILE_INFO))
         self._keys: list[bytes] = []  # the first key of each data block
         self._offsets: list[int] = []
         if fields.get(_BLOCKS, 0) and self.entry_count:
-            root = decode_block(self._file, fields[_INDEX_AT], self._codec).data
-            self._add_root(root, fields[_BLOCKS], fields.get(_LEVELS, 1))
+            self._add_root(self._section(fields[_INDEX_AT], ROOT_INDEX), fields[_BLOCKS], fields.get(_LEVELS, 1))
+
+    def _section(self, offset: int, magic: bytes) -> bytes:
+        block = decode_block(self._file, offset, self._codec)
+        if block.magic != magic:
+            raise ValueError(f"the block at byte {offset} begins with {block.magic!r}, and should with {magic!r}")
+        return block.data
 
     def _add_root(self, root: bytes, count: int, levels: int) -> None:
         if levels > _DEEPEST_INDEX:

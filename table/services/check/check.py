@@ -11,9 +11,10 @@ from table.config.writable import check_can_write, check_version_written
 from table.errors import CorruptFileError, HudiError
 from table.hudi_table import HudiTable
 from table.log import get_logger
+from table.metadata_table.drop import drop_present_metadata_table
 from table.options.groups import HeartbeatSettings
 from table.services.check.contents import check_contents, choose_files
-from table.services.check.file_lists import check_file_lists, drop_differing
+from table.services.check.file_lists import check_file_lists
 from table.services.check.finding import CheckReport, Finding, Kind, Repair, found_by_both, in_order
 from table.services.check.judge_files import judge_files
 from table.services.check.judge_timeline import judge_timeline
@@ -54,7 +55,7 @@ def check(table: HudiTable, *, repair: bool = False, sample: int | None = DEFAUL
             look, found = _repair(table, lease, replace(holder, is_alive=False), settings)
             lists = check_file_lists(table, look.timeline)
             if lists:
-                drop_differing(table)
+                drop_present_metadata_table(table.storage)
             found = [*found, *(replace(one, repair=Repair.DONE) for one in lists)]
     else:
         look, found = _find(table, holder, settings)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from table.hudi_table import HudiTable
-from table.metadata_table.drop import drop_present_metadata_table
 from table.metadata_table.file_lists import METADATA_FOLDER, Failures, FileLists, lists_files, load_file_lists
 from table.services.check.finding import Finding, Kind, Repair, Severity
 from table.snapshot import Snapshot
@@ -40,11 +39,6 @@ def check_file_lists(table: HudiTable, timeline: Timeline) -> list[Finding]:
         f"{differing[0]}: readers that trust it see other rows"
     )
     return [Finding(Kind.METADATA_TABLE, Severity.ERROR, METADATA_FOLDER, text, Repair.POSSIBLE, advice=_ADVICE)]
-
-
-def drop_differing(table: HudiTable) -> None:
-    """Repairs the finding: drops the metadata table."""
-    drop_present_metadata_table(table.storage)
 
 
 def _find_differing(table: HudiTable, timeline: Timeline, lists: FileLists) -> list[str]:

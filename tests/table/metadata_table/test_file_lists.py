@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from table.config.table_config import update_properties
+from table.errors import CorruptFileError
 from table.hudi_table import HudiTable
 from table.metadata_table.drop import drop_present_metadata_table
 from table.metadata_table.file_lists import METADATA_FOLDER
@@ -90,7 +91,7 @@ def test_a_writer_that_ignored_the_metadata_table_is_noticed(golden):
     assert snapshot.listing._load() is None
 
 
-@pytest.mark.parametrize("damage", ["gone", "cut", "changed", "property"])
+@pytest.mark.parametrize("damage", ["gone", "cut", "changed", "base", "property"])
 def test_where_the_lists_cannot_be_read_the_store_is_asked(golden, damage):
     path, _ = golden("v9_cow_defaults")
     table = HudiTable.open(path)
@@ -99,6 +100,11 @@ def test_where_the_lists_cannot_be_read_the_store_is_asked(golden, damage):
         shutil.rmtree(folder)
     elif damage == "property":  # another writer dropped it since the table was opened
         update_properties(table.storage, {"hoodie.table.metadata.partitions": ""})
+    elif damage == "base":
+        (base,) = folder.glob("*.hfile")
+        data = bytearray(base.read_bytes())
+        data[60] ^= 0xFF  # within the first data block
+        base.write_bytes(data)
     else:
         log = sorted(folder.glob(".files*"))[-1]
         data = bytearray(log.read_bytes())
@@ -141,6 +147,20 @@ def test_a_metadata_table_of_version_6_in_a_table_of_version_8_is_read(golden):
     snapshot = Snapshot.load(HudiTable.open(path))
     assert groups_by(snapshot.listing, snapshot) == groups_by(StorageListing(snapshot.storage), snapshot)
     assert snapshot.listing._load() is not None
+
+
+def test_a_record_that_turns_out_damaged_on_the_way_sends_the_walk_to_the_store(golden):
+    path, _ = golden("v8_cow_partitions")
+    snapshot = Snapshot.load(HudiTable.open(path))
+    lists, asked = snapshot.listing._load(), []
+
+    def files(partition_path):
+        asked.append(partition_path)
+        raise CorruptFileError("damaged")
+
+    lists.files = files
+    assert groups_by(snapshot.listing, snapshot) == groups_by(StorageListing(snapshot.storage), snapshot)
+    assert len(asked) == 1
 
 
 def test_a_listing_that_travels_asks_the_store(golden):

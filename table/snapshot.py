@@ -6,10 +6,10 @@ from functools import cached_property
 
 import pyarrow as pa
 
+from table.config.metadata_indexes import FILES
 from table.config.table_config import TableConfig
 from table.errors import InvalidConfigError
 from table.hudi_table import HudiTable
-from table.metadata_table.file_lists import lists_files
 from table.metadata_table.metadata_listing import MetadataListing
 from table.options.choices import TableType
 from table.schema.avro_schema import from_avro, without_meta_columns
@@ -101,7 +101,7 @@ class Snapshot:
         """Lists the partitions and data files of the table: from its metadata table, if it has one, else the store."""
         if self._listing is None:
             writes = (instant.time for instant in self._whole.completed_writes)
-            keeps = lists_files(self.config)
+            keeps = FILES in self.config.metadata_indexes
             self._listing = MetadataListing(self.storage, writes) if keeps else self.table.listing
         return self._listing
 

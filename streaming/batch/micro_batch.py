@@ -15,7 +15,7 @@ from streaming.batch.failed_batch import BatchProgress
 from streaming.batch.inline_clustering import cluster_if_due
 from streaming.batch.ledger import BatchLedger
 from streaming.batch.marker_cleanup import MarkerCleanup
-from streaming.batch.opening import TableOpener, without_metadata_table
+from streaming.batch.opening import TableOpener, settle_metadata_table
 from streaming.batch.partition_advice import PartitionAdvice
 from streaming.batch.profile_cache import ProfileCache, tell_small_files
 from streaming.batch.progress import Progress
@@ -189,7 +189,7 @@ class MicroBatchWriter:
         self.lease.hold(identity if batch.sink_id is None else replace(identity, query_id=None))
         self.lease.is_busy = True
         try:
-            return self._write_held(without_metadata_table(table), batch, options, identity, timing)
+            return self._write_held(settle_metadata_table(table, options), batch, options, identity, timing)
         finally:
             self.lease.is_busy = False
 

@@ -13,6 +13,8 @@ from table.hudi_table import HudiTable, create_table
 from table.keys.keygen import KeyExpressions, build_key_expressions, check_keys_keep_their_types
 from table.log import get_logger
 from table.metadata_table.drop import drop_metadata_table
+from table.metadata_table.keep import keep_files_alone
+from table.metadata_table.make import make_lists
 from table.options.choices import TableCreation
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
 from table.schema.avro_schema import check_batch_columns, from_avro, relaxed, schema_json
@@ -123,12 +125,23 @@ class TableOpener:
             )
 
 
-def without_metadata_table(table: HudiTable) -> HudiTable:
-    """Drops the metadata table of a table that is written without one: hudistream does not maintain it.
+def settle_metadata_table(table: HudiTable, options: WriteOptions) -> HudiTable:
+    """Drops, keeps or makes the metadata table of a table, before a batch. The writer holds the table.
 
-    Hudi's own writers create one by default, so this is checked before every batch.
+    Hudi's own writers make one by default, so this is looked at before every batch. With several writers none is made:
+    another batch may be under way that does not know of it.
+
+    Raises:
+        UnsupportedTableError: the metadata table has indexes that are not maintained here.
     """
-    return replace(table, config=drop_metadata_table(table.storage, table.config))
+    storage, config, wanted = table.storage, table.config, options.table.metadata_enabled
+    if wanted is False:
+        return replace(table, config=drop_metadata_table(storage, config))
+    if config.metadata_indexes:
+        return replace(table, config=keep_files_alone(storage, config))
+    if wanted and not options.concurrency.is_shared:
+        return replace(table, config=make_lists(storage, config, table.load_timeline(), table.store_listing))
+    return table
 
 
 def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:

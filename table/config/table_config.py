@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from table import clock
 from table.config.merge_mode import PAYLOAD_STRATEGY, MergeMode, merge_mode_of, mode_name
+from table.config.metadata_indexes import indexes_in
 from table.config.properties import format_properties, parse_properties
 from table.errors import CorruptFileError, StorageError, UnsupportedTableError
 from table.storage.interface import METAFOLDER, Storage, join
@@ -162,6 +163,11 @@ class TableConfig:
         if self.version >= MERGER_VERSION:
             found["hoodie.table.format"] = self.table_format
         return found
+
+    @property
+    def metadata_indexes(self) -> frozenset[str]:
+        """The indexes of its metadata table; none where it has no metadata table."""
+        return indexes_in(self.metadata_partitions)
 
     @property
     def ordering_fields(self) -> tuple[str, ...]:

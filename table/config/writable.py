@@ -4,6 +4,7 @@ import os
 
 from table.config.key_generator import KeyGenerator
 from table.config.merge_mode import merge_mode_in
+from table.config.metadata_indexes import check_maintained
 from table.config.table_config import LAYOUTS, NATIVE_FORMAT, TABLE_VERSION, TableConfig
 from table.errors import TableExistsError, UnsupportedTableError
 from table.storage.interface import METAFOLDER, Storage
@@ -65,6 +66,7 @@ def check_can_write(config: TableConfig) -> None:
         UnsupportedTableError: names the property, its value, and the way out.
     """
     check_version_written(config, "write")
+    check_maintained(config.metadata_indexes)
     if config.version != TABLE_VERSION:
         merge_mode_in(config.extra)
     refusals = (
@@ -83,15 +85,6 @@ def check_can_write(config: TableConfig) -> None:
             "base files would lack columns of the schema",
         ),
         (config.cdc_enabled, "hoodie.table.cdc.enabled", "true", "change logs are not written; readers miss rows"),
-        (
-            bool(config.metadata_partitions.strip()),
-            "hoodie.table.metadata.partitions",
-            config.metadata_partitions,
-            (
-                "a metadata table that is not kept up hides rows: give the sink hoodie.metadata.enable=false, and it "
-                "is dropped before anything is written"
-            ),
-        ),
         (
             config.keygen_type not in {*KeyGenerator},
             "hoodie.table.keygenerator.type",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from table import clock
+from table.config.metadata_indexes import STATISTICS
 from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TABLE_VERSION, TableConfig, load_table_config
 from table.config.writable import check_can_write, check_path_is_free
 from table.errors import HudiError
@@ -25,8 +26,11 @@ from table.transaction.lease_record import describe_holder, is_dead_here
 from table.transaction.membership import is_open
 from table.transaction.signs import read_age_ms
 
-_KEEPS_VERSION = ("hoodie.write.table.version=6", "hoodie.write.auto.upgrade=false")
-_NO_METADATA_TABLE = "hoodie.metadata.enable=false"
+# by whether the table is of version 6; a metadata table of its own making is maintained in turns, and dropped beside it
+_JVM_SETTINGS = {
+    True: ("hoodie.write.table.version=6", "hoodie.write.auto.upgrade=false"),
+    False: ("hoodie.write.auto.upgrade=false",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,11 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
     if drops and config.metadata_partitions.strip():
         findings.append(Finding("note", f"the metadata table ({config.metadata_partitions}) will be dropped"))
     findings += _tried(lambda: check_can_write(checked), "its properties fit")
+    if checked.metadata_indexes & STATISTICS:
+        dropped = ", ".join(sorted(checked.metadata_indexes & STATISTICS))
+        findings.append(
+            Finding("note", f"of its metadata table, {dropped} will be dropped, and the lists of files kept")
+        )
     if options is not None:
         findings += _tried(lambda: check_options_agree(options, config), "the options agree with the table")
     if not table.storage.exists(PROPERTIES_FILE):
@@ -185,13 +194,12 @@ def _examine_readers(snapshot: Snapshot, config: TableConfig) -> list[Finding]:
     logs = sum(len(found.log_files) for found in slices)
     behind = f", {logs} of them log files" if logs else ""
     is_first = config.version == TABLE_VERSION
-    settings = (*_KEEPS_VERSION, _NO_METADATA_TABLE) if is_first else (_NO_METADATA_TABLE,)
     readers = "tested readers: Hudi 1.0.2 and hudi-rs 0.5; others that read tables of version 6 should, too"
     if not is_first:
         readers = f"readers of version {config.version} are Hudi 1.x and hudi-rs; other engines read version 6 alone"
     findings = [
         Finding("ok", f"{len(files)} live files{behind}, {sum(file.size_bytes for file in files)} bytes"),
-        Finding("note", f"a JVM writer must set {', '.join(settings)} to share the table"),
+        Finding("note", f"a JVM writer must set {', '.join(_JVM_SETTINGS[is_first])} to share the table"),
         Finding("note", readers),
     ]
     if config.table_type == TableType.MERGE_ON_READ:

@@ -6,7 +6,7 @@ Property first, folder second: a reader that still sees the property finds the f
 from table.config.table_config import TableConfig, load_table_config, update_properties
 from table.config.writable import check_version_written
 from table.log import get_logger
-from table.metadata_table.file_lists import METADATA_FOLDER
+from table.metadata_table.metadata_table import METADATA_FOLDER
 from table.storage.interface import Storage
 
 log = get_logger("hudistream.metadata_table")

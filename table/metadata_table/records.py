@@ -6,9 +6,18 @@ ones of its key, and takes away what it marks as deleted.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 
 ALL_PARTITIONS = "__all_partitions__"
 NO_PARTITION_PATH = "."  # the partition path of a table without partitions
+
+
+class RecordType(IntEnum):
+    """What a record is about (MetadataPartitionType.recordType)."""
+
+    ALL_PARTITIONS = 1
+    FILES = 2
+
 
 _SizesByName = Mapping[str, tuple[int, bool]]
 

@@ -13,9 +13,9 @@ _GROUPS = {
         hoodie.compaction.reverse.log.read
         hoodie.file.group.reader.enabled hoodie.merge.use.record.positions
     """,
-    "the metadata table: none is written": """
+    "the metadata table beyond its lists of files: none of it is written": """
         _hoodie.metadata.ignore.spurious.deletes hoodie.file.listing.parallelism hoodie.metadata.auto.initialize
-        hoodie.metadata.compact.max.delta.commits hoodie.metadata.dir.filter.regex
+        hoodie.metadata.dir.filter.regex
         hoodie.metadata.index.async hoodie.metadata.index.bloom.filter.column.list
         hoodie.metadata.index.bloom.filter.enable hoodie.metadata.index.bloom.filter.file.group.count
         hoodie.metadata.index.bloom.filter.parallelism hoodie.metadata.index.check.timeout.seconds

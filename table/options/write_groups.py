@@ -112,7 +112,9 @@ class TableSettings(Settings):
         archive_folder: folder within ``.hoodie`` for archived instants.
         version: of a new table: 6, 8 or 9; None: 6. A table that exists is continued in the version that it has.
         auto_upgrade: whether a table of an earlier version than `version` is upgraded before the first batch.
-        metadata_enabled: false lets the sink drop the table's metadata table; true is the same as not given.
+        metadata_enabled: true lets the sink make a metadata table with lists of files, if the table has none; false
+            lets it drop the table's metadata table; not given: one that exists is maintained.
+        metadata_delta_commits: delta commits of the metadata table after which its lists are compacted.
         creation: whether a table that is not there is created: ``if_absent`` or ``never``.
         create_schema: schema of a new table, an Avro record as JSON text; None: the first batch has it.
     """
@@ -126,6 +128,7 @@ class TableSettings(Settings):
     version: int | None = option(None, VersionNumber())
     auto_upgrade: bool = option(default=False, kind=Flag())
     metadata_enabled: bool | None = option(None, Flag())
+    metadata_delta_commits: int = option(10, Whole(1))
     creation: TableCreation = option(TableCreation.IF_ABSENT, OneOf(TableCreation, what="value"))
     create_schema: str | None = option(None, AvroSchema())
 

@@ -8,6 +8,7 @@ from table.services.archival.service import ArchivalService
 from table.services.catalog_service import CatalogService
 from table.services.clean.service import CleaningService
 from table.services.compaction.service import CompactionService
+from table.services.lists_service import ListsService
 from table.services.manifest_service import ManifestService
 from table.services.service import TableService
 
@@ -16,8 +17,9 @@ def services_of(options: WriteOptions) -> tuple[TableService[Any], ...]:
     """The services of a sink.
 
     Cleaning comes after compaction: it deletes the log files of older slices. Archival comes after cleaning: it takes
-    replace commits whose replaced files were cleaned. If the services are switched off, the cleaning service only
-    warns. Registration in a catalog comes first: it does not wait for the others, and it is no service of the table.
+    replace commits whose replaced files were cleaned. The metadata table comes last: it has the delta commits of all.
+    If the services are switched off, the cleaning service only warns. Registration in a catalog comes first: it does
+    not wait for the others, and it is no service of the table.
     """
     registers: tuple[TableService[Any], ...] = (CatalogService(options.catalog),) if options.catalog.enabled else ()
     if options.catalog.manifest is not None:
@@ -31,4 +33,5 @@ def services_of(options: WriteOptions) -> tuple[TableService[Any], ...]:
         ),
         CleaningService(options.clean, archives=options.archive.automatic, compacts=options.compaction.executes),
         ArchivalService(options.archive, options.clean, options.compaction),
+        ListsService(options.table.metadata_delta_commits),
     )

@@ -21,7 +21,8 @@ from table.files.markers import delete_markers, list_markers
 from table.files.publication import delete_announced, forget_committed, forget_stray, walk_markers
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.metadata_table.drop import drop_present_metadata_table
+from table.metadata_table.changes import changes_of_commit
+from table.metadata_table.keep import keep_lists
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.active_timeline import (
@@ -305,22 +306,25 @@ def _decide_and_complete(snapshot: Snapshot, pending: PendingCommit, metadata: C
             "not visible and can be run again"
         )
     try:
-        return carry_out_commit(snapshot.table, end, drops=False)  # the properties were compared before the decision
+        return carry_out_commit(
+            snapshot.table, end, looks_for_lists=False
+        )  # the properties were compared before the decision
     except StorageError as error:
         raise CommitOutcomeUnknownError(
             f"instant {pending.time} is to be committed, and was not yet ({error}): the next batch carries it out"
         ) from error
 
 
-def carry_out_commit(table: HudiTable, end: EndRecord, *, drops: bool = True) -> Instant:
+def carry_out_commit(table: HudiTable, end: EndRecord, *, looks_for_lists: bool = True) -> Instant:
     """Carries out an end that says "commit". Can be repeated, also by several processes at once (rule 4).
 
     First the instant is fenced, so that no task can publish another file of it. Then the files that failed attempts
-    left are deleted. Only then the completed file is created. So no stray file ever stands beside a commit.
+    left are deleted. Only then the completed file is created. So no stray file ever stands beside a commit. Before it,
+    the metadata table is told, if the table has one: nothing takes the commit back any more.
 
     Args:
         end: the decision.
-        drops: whether to look for a metadata table that another engine has made meanwhile, and to drop it.
+        looks_for_lists: whether to look for a metadata table that another engine has made meanwhile.
 
     Raises:
         CommitConflictError: another engine rolled the instant back meanwhile.
@@ -332,9 +336,9 @@ def carry_out_commit(table: HudiTable, end: EndRecord, *, drops: bool = True) ->
     begun = name_instant(table.layout, time, end.action, State.INFLIGHT)
     if not storage.exists(begun.path):
         return _find_outcome(table, end)
-    if drops:
-        drop_present_metadata_table(storage)
     wait_until_reached(table, end)
+    if looks_for_lists or table.config.metadata_partitions:
+        keep_lists(storage, time, end.completion_time, changes_of_commit(end.metadata))
     completed = complete_instant(storage, begun, end.content, end.completion_time)
     if not storage.exists(begun.path):
         # since the check another engine rolled the instant back, or archival retired it

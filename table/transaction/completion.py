@@ -11,6 +11,8 @@ from dataclasses import replace
 from table import clock
 from table.errors import CorruptFileError
 from table.hudi_table import HudiTable
+from table.metadata_table.changes import FileChanges
+from table.metadata_table.keep import keep_lists
 from table.snapshot import Snapshot
 from table.timeline.active_timeline import complete_instant
 from table.timeline.end_record import COMMIT, EndRecord, decide_end, end_path
@@ -18,7 +20,9 @@ from table.timeline.instant import Action, Instant
 from table.timeline.timeline import Timeline
 
 
-def complete_service(table: HudiTable, begun: Instant, content: bytes, owner: str) -> Instant:
+def complete_service(
+    table: HudiTable, begun: Instant, content: bytes, owner: str, changes: FileChanges | None = None
+) -> Instant:
     """Moves a clean, a rollback, a restore or a savepoint to completed.
 
     Can be repeated, also by several processes at once.
@@ -27,12 +31,16 @@ def complete_service(table: HudiTable, begun: Instant, content: bytes, owner: st
         begun: the inflight instant.
         content: content of the completed file.
         owner: identity of the process that completes it.
+        changes: the files that it deleted, for the table's metadata table.
 
     Raises:
         CommitOutcomeUnknownError: the store failed, and the outcome could not be read.
         StorageError: another process completed the instant with other content.
     """
-    return complete_instant(table.storage, begun, content, _decide_completion(table, begun, owner))
+    completion_time = _decide_completion(table, begun, owner)
+    if changes is not None:
+        keep_lists(table.storage, begun.time, completion_time, changes)
+    return complete_instant(table.storage, begun, content, completion_time)
 
 
 def choose_completion(snapshot: Snapshot, instant: Instant) -> str | None:

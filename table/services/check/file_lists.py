@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from table.config.metadata_indexes import FILES
 from table.hudi_table import HudiTable
-from table.metadata_table.file_lists import METADATA_FOLDER, Failures, FileLists, lists_files, load_file_lists
+from table.metadata_table.file_lists import Failures, FileLists, load_file_lists
+from table.metadata_table.metadata_table import METADATA_FOLDER
 from table.services.check.finding import Finding, Kind, Repair, Severity
 from table.snapshot import Snapshot
 from table.storage.interface import FileInfo, join
@@ -24,7 +26,7 @@ def check_file_lists(table: HudiTable, timeline: Timeline) -> list[Finding]:
     Raises:
         StorageError: the store fails while data files are listed.
     """
-    if not lists_files(table.config):
+    if FILES not in table.config.metadata_indexes:
         return []
     try:
         lists = load_file_lists(table.storage, (instant.time for instant in timeline.completed_writes))

@@ -18,7 +18,7 @@ from table.errors import (
 )
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.metadata_table.drop import drop_present_metadata_table
+from table.metadata_table.changes import changes_of_clean
 from table.options.groups import CleanSettings
 from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.clean.judgement import PinFacts, find_pinned, load_savepointed, plan_clean
@@ -171,7 +171,6 @@ def execute_clean(snapshot: Snapshot, pending: Instant, settings: CleanSettings)
         log.warning("clean_withdrawn", table=storage.base_uri, instant_time=pending.time)
         return None
     begun = begin_instant(storage, plan_file, encode_clean_plan(plan))
-    drop_present_metadata_table(storage)
     deleted: dict[str, tuple[str, ...]] = {}
     failed: dict[str, tuple[str, ...]] = {}
     why = f"policy {plan.policy}, commits from {plan.earliest[0] if plan.earliest else '-'} retained"
@@ -195,7 +194,8 @@ def execute_clean(snapshot: Snapshot, pending: Instant, settings: CleanSettings)
 
 def _complete(table: HudiTable, begun: Instant, outcome: CleanMetadata) -> None:
     try:
-        complete_service(table, begun, encode_clean_metadata(outcome), clock.fresh_uuid())
+        changes = changes_of_clean(outcome)
+        complete_service(table, begun, encode_clean_metadata(outcome), clock.fresh_uuid(), changes)
     except StorageError:
         # another cleaner carried out the same plan at the same time: it is done either way
         now = table.load_timeline().find(begun.time, Action.CLEAN)

@@ -22,7 +22,7 @@ from table.files.names import parse_log_file
 from table.files.publication import delete_announced, forget_rolled_back, walk_markers
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.metadata_table.drop import drop_present_metadata_table
+from table.metadata_table.keep import drop_lists_with
 from table.options.groups import HeartbeatSettings
 from table.services.rollback.late_files import sweep_late_files
 from table.services.rollback.plan import plan_rollback
@@ -332,7 +332,7 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan, ow
     started_ms = clock.now_ms()
     named = {storage.relative(path): request.partition_path for request in plan.requests for path in request.files}
     begun = begin_instant(storage, rollback)
-    drop_present_metadata_table(storage)
+    drop_lists_with(storage, time)
     storage.fence(time)
     for marker in walk_markers(storage, time):
         if is_of_instant_alone(storage, time, marker):

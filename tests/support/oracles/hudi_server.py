@@ -43,7 +43,22 @@ def start():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    learn_delete_records(spark._jvm)
     return spark
+
+
+def learn_delete_records(jvm):
+    """Has Avro look for the class of delete records now. It keeps the answer.
+
+    The first one to ask may be a thread that does not see the bundle. Then no log with deletes can be read any more.
+    """
+    loader, model = jvm.java.lang.Thread.currentThread().getContextClassLoader(), "org.apache.hudi.avro.model."
+    for name in ("HoodieDeleteRecordList", "HoodieDeleteRecord"):
+        known = jvm.org.apache.avro.specific.SpecificData.getForClass(
+            jvm.java.lang.Class.forName(model + name, True, loader)
+        )
+        found = known.getClass(jvm.org.apache.hudi.avro.model.HoodieDeleteRecord.getClassSchema())
+        assert found.getName() == model + "HoodieDeleteRecord", found
 
 
 def plain(value):

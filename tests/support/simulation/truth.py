@@ -7,6 +7,7 @@ a crash in the middle of it, the table holds the state before it or the state af
 import json
 from collections import Counter, defaultdict
 
+from .lists_reader import check_lists
 from .reader import UnreadableError, read_visible
 
 CALLS_TO_TAKE_BACK = 60  # a look at the inflight file, the timeline and the archive, and the deletion
@@ -216,7 +217,10 @@ class Truth:
         elif path.startswith(".hoodie/.hudistream/lease/"):
             self._check_takeover(path)
         if path.startswith(".hoodie/"):
-            if path.count("/") > 1 or not path.endswith("commit"):
+            is_lists = path.startswith((".hoodie/metadata/", ".hoodie/hoodie.properties"))
+            if is_lists and path.endswith(("deltacommit", ".commit", "properties")):
+                self.check_lists(path)
+            if path.rpartition("/")[0] not in (".hoodie", ".hoodie/timeline") or not path.endswith("commit"):
                 return
             if path in self.disk.files and self._is_begun_no_more(path):
                 self.came_back[path] = (self.world.current.process, CALLS_TO_TAKE_BACK)
@@ -242,6 +246,7 @@ class Truth:
         except UnreadableError as error:
             world.violate(f"after {why}: {error}")
             return
+        self.check_lists(why)
         seen = defaultdict(dict)
         counts = Counter(key for key, _ in rows)
         doubled = [key for key, count in counts.items() if count > 1]
@@ -254,6 +259,14 @@ class Truth:
             if seen[owner] not in self.allowed(owner):
                 world.violate(f"after {why}: owner {owner}: {self._difference(seen[owner], self.allowed(owner))}")
                 return
+
+    def check_lists(self, why):
+        """Compares what a reader sees by the lists of files with what it sees by the store."""
+        if self.world.violation is None and not (self.changing or self.undecided):
+            try:
+                check_lists(self.disk.files)
+            except UnreadableError as error:
+                self.world.violate(f"after {why}: {error}")
 
     @staticmethod
     def _difference(seen, allowed):

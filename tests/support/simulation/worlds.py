@@ -2,11 +2,18 @@
 
 import random
 from dataclasses import dataclass
+from unittest import mock
 
+from engine import OPTIONS
+
+from table import clock
 from table.errors import HudiError
+from table.hudi_table import create_table
+from table.metadata_table.make import make_lists
+from table.options.write_options import new_table_config, parse_options
 
-from .actors import PARTITIONS, Backfill, Operator, Reader, Stream
-from .disk import Disk
+from .actors import BASE, PARTITIONS, Backfill, Operator, Reader, Stream
+from .disk import Disk, SimStorage
 from .forked import Forked
 from .operators import (
     COMPACTING,
@@ -341,6 +348,41 @@ def build_crowd(seed):
     return world, truth
 
 
+def build_slow_begin(seed):
+    """A world of two streams of which one often stands still as its batch begins, for longer than retention.
+
+    It has looked at the timeline, and claims a time. Meanwhile the other one commits, cleans and archives: what the
+    first has looked at is gone when it requests its commit, and so is the record of what became of it.
+    """
+    world = World(seed)
+    r = world.random
+    disk = Disk(world, r.choice(("folders", "tickets")))
+    truth = Truth(world, disk)
+    luck = Luck(world, pause=r.choice((0.005, 0.01)), longest_pause_ms=r.choice((10_000, 30_000)))
+    luck.focus = r.choice((".heartbeat/", "unseen", ".inflight", ".requested"))
+    world.faults.append(Faults(luck, 40))
+    options = {
+        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+        "hoodie.clean.async": "false",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.clean.commits.retained": "1",
+        "hoodie.parquet.small.file.limit": r.choice(("0", "104857600")),
+        "hoodie.datasource.write.operation": "upsert",
+    }
+    if r.random() < 0.5:
+        options |= {
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.index.type": r.choice(("BLOOM", "BUCKET")),
+            "hoodie.bucket.index.num.buckets": "1",
+            "hoodie.compact.inline.max.delta.commits": r.choice(("1", "2")),
+        }
+    for owner in "ab":
+        Stream(world, disk, truth, owner, upsert_batches(world, owner, r.randrange(10, 24)), luck, options)
+    Operator(world, disk, truth, luck, [r.choice(CROWDED) for _ in range(r.randrange(4, 14))], finish_restore)
+    return world, truth
+
+
 def build_clustered(seed):
     """A world of streams whose file groups are clustered, between their batches and by operators beside them."""
     world = World(seed)
@@ -434,6 +476,58 @@ def build_later_version(seed):
         Operator(world, disk, truth, luck, jobs, finish_restore, name=f"operator{number}")
     if not several and r.random() < 0.3:
         Reader(world, disk, 1)
+    return world, truth
+
+
+def build_listed(seed):
+    """A world of a table with a metadata table, in each version: readers may trust the lists of files at any moment.
+
+    The streams make the lists anew where they were dropped. Services and operators tell them of their changes.
+    """
+    world = World(seed)
+    r = world.random
+    disk = Disk(world, r.choice(("folders", "tickets")))
+    truth = Truth(world, disk)
+    luck = choose_luck(world)
+    luck.foreign = 0.0  # the engine that undoes commits beside us knows no metadata table
+    luck.most_skew_ms = 400
+    luck.longest_pause_ms = r.choice((2_500, 10_000))
+    luck.stop_shell = r.choice((0.0, 0.01))
+    world.faults.append(Faults(luck, 20))
+    options = {
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.compact.max.delta.commits": r.choice(("2", "4")),
+        "hoodie.write.table.version": r.choice(("6", "8", "9")),
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "4",
+        "hoodie.clean.commits.retained": r.choice(("1", "2")),
+        "hoodie.parquet.small.file.limit": r.choice(("0", "104857600")),
+        "hoodie.datasource.write.operation": "upsert",
+    }
+    several = r.random() < 0.4
+    luck.empties = 0.0 if several else r.choice((0.0, 0.3))
+    if several:
+        options["hoodie.write.concurrency.mode"] = "optimistic_concurrency_control"
+    if r.random() < 0.5:
+        options |= {
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+            "hoodie.index.type": r.choice(("BLOOM", "BUCKET")),
+            "hoodie.bucket.index.num.buckets": "1",
+            "hoodie.compact.inline.max.delta.commits": r.choice(("1", "2", "3")),
+        }
+    config = new_table_config(parse_options({**OPTIONS, **BASE, **options}).options, "t")
+    with mock.patch.object(clock, "now_ms", return_value=world.now_ms):
+        table = create_table(SimStorage(disk), config)
+        make_lists(table.storage, table.config, table.load_timeline(), table.store_listing)  # several writers make none
+    for owner in "ab"[: 2 if several else 1]:
+        made = upsert_batches if r.random() < 0.7 else insert_batches
+        Stream(world, disk, truth, owner, made(world, owner, r.randrange(8, 20)), luck, options)
+    for number in range(r.randrange(0, 3)):
+        jobs = random_jobs(world) if number == 0 else [r.choice(CROWDED) for _ in range(r.randrange(2, 8))]
+        if number == 0 and not several and r.random() < 0.5:
+            jobs += [do_savepoint, do_restore, do_archive, do_archive]
+        truth.may_undo |= any(job in UNDOING for job in jobs)
+        Operator(world, disk, truth, luck, jobs, finish_restore, name=f"operator{number}")
     return world, truth
 
 

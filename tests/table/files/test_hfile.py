@@ -6,7 +6,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from hfiles import encode_block, encode_field, encode_hfile, encode_java_varint, encode_varint
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from table.files.hfile.blocks import (
     decode_varint,
 )
 from table.files.hfile.read_hfile import TRAILER_BYTES, TRAILER_MAGIC, HFile
+from table.files.hfile.write_hfile import encode_block, encode_field, encode_hfile, encode_java_varint, encode_varint
 from table.files.log.framing import BlockType, scan_blocks
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -41,7 +41,8 @@ def test_a_free_place_and_one_that_is_not(tmp_path):
 @pytest.mark.parametrize(
     ("name", "options", "stop", "note"),
     [
-        ("cow_metadata_table", {}, "hoodie.metadata.enable=false", None),
+        ("cow_metadata_table", {}, None, None),
+        ("v9_cow_indexes", {}, "hoodie.metadata.enable=false", None),
         ("cow_metadata_table", {"hoodie.metadata.enable": "false"}, None, "will be dropped"),
         ("mor_avro_logs", {}, None, "to tell its log files apart"),
         ("mor_compaction_pending", {}, None, "`hudistream compact`, carries it out"),

@@ -10,8 +10,8 @@ from table.config.table_config import update_properties
 from table.errors import CorruptFileError
 from table.hudi_table import HudiTable
 from table.metadata_table.drop import drop_present_metadata_table
-from table.metadata_table.file_lists import METADATA_FOLDER
 from table.metadata_table.metadata_listing import MetadataListing, narrow_paths
+from table.metadata_table.metadata_table import METADATA_FOLDER
 from table.metadata_table.records import ListRecord, combine
 from table.scan.read_table import read_table
 from table.services.check.check import check

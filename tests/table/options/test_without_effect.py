@@ -61,7 +61,9 @@ OWN_PARTS = (
 )
 REASONS = {
     "how the JVM's readers read": (r"read|merge\.type|file\.group\.reader|record\.positions", JVM),
-    "the metadata table: none is written": (r"metadata|file\.listing", no_file(r"\.hoodie/metadata/")),
+    "the metadata table beyond its lists of files: none of it is written": (
+        r"metadata|file\.listing", no_file(r"\.hoodie/metadata/"),
+    ),
     "eventually consistent stores: every one supported is consistent now": (r"consistency", JVM),
     "the JVM writer's own executors, caches, markers and retries": (OWN_PARTS, JVM),
     "rows travel in pieces of Arrow, not through a queue: hudistream.task.memory.bytes bounds what a task holds": (

@@ -4,6 +4,7 @@ import os
 import pickle
 import shutil
 import time
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,13 +17,17 @@ from values import rows_of, tuples
 
 import hudistream
 from table import HudiTable, InvalidConfigError, UnsupportedTableError, clock, read_table
-from table.config.table_config import PROPERTIES_FILE
+from table.config.metadata_indexes import FILES
+from table.config.properties import parse_properties
+from table.config.table_config import PROPERTIES_FILE, config_from_properties
 from table.files.names import parse_log_file
 from table.metadata_table.drop import drop_metadata_table
+from table.metadata_table.file_lists import load_file_lists
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.scan.plan import plan_scan
 from table.schema.avro_schema import META_COLUMNS
 from table.services.compaction.compaction import compact
+from table.snapshot import Snapshot
 from table.timeline.instant import WRITE_ACTIONS, Action
 
 TABLES = sorted(file.stem for file in Path(__file__).parents[2].joinpath("golden").glob("v[89]_*.zip"))
@@ -172,8 +177,11 @@ def test_a_compaction_that_hudi_requested_is_carried_out(golden, name):
     [done] = compact(table, CompactionSettings(), BaseFileSettings(), schedules=False)
     assert (done.time, done.is_completed) == (pending.time, True)
     table = HudiTable.open(path)
-    assert not table.config.metadata_partitions  # it does not know the new base files
-    assert not os.path.exists(os.path.join(path, ".hoodie", "metadata"))
+    assert table.config.metadata_partitions == "files"  # which know the new base files; the statistics do not
+    lists = load_file_lists(table.storage, [done.time])
+    listed = {name for one in lists.partition_paths() for name in lists.files(one) if done.time in name}
+    written = Snapshot.load(table).commits.read(table.load_timeline().find(done.time, Action.COMMIT)).stats
+    assert {stat.path.rpartition("/")[2] for stat in written} <= listed
     logs = [log for found in plan_scan(table).slices for log in found.log_files]
     assert all(log.base_instant_time > done.time for log in logs)
     assert as_expected(rows_of(read_table(path)), name) == as_expected(expected["rows"], name)
@@ -185,7 +193,7 @@ REFUSED = [
     ("v9_cow_nometa", "hoodie.table.ordering.fields=ts,qty", "hoodie.table.ordering.fields=ts,qty"),
     ("v9_cow_nometa", "hoodie.record.merge.mode=CUSTOM", "hoodie.record.merge.mode=CUSTOM"),
     ("v8_cow_nometa", "hoodie.table.cdc.enabled=true", "hoodie.table.cdc.enabled=true"),
-    ("v9_cow_defaults", "", "hoodie.table.metadata.partitions"),
+    ("v9_cow_indexes", "", "hoodie.table.metadata.partitions"),
 ]
 
 
@@ -213,13 +221,22 @@ def as_the_table(path):
     }
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_each_is_continued(golden, name, utc):
-    """An upsert, a delete, a compaction and a clean; the metadata table is dropped first, where there is one."""
+def indexes_of(name):
+    with zipfile.ZipFile(Path(__file__).parents[2] / "golden" / f"{name}.zip") as file:
+        return config_from_properties(parse_properties(file.read(PROPERTIES_FILE))).metadata_indexes
+
+
+CONTINUED = [(name, False) for name in TABLES]
+CONTINUED += [(name, True) for name in TABLES if FILES in indexes_of(name) and "record_index" not in indexes_of(name)]
+
+
+@pytest.mark.parametrize(("name", "keeps"), CONTINUED)
+def test_each_is_continued(golden, name, keeps, utc):
+    """An upsert, a delete, a compaction and a clean; the metadata table is dropped first, or kept."""
     path, _ = golden(name)
     rows = read_table(path).drop_columns(list(META_COLUMNS)).sort_by("id")
     changed = rows.slice(0, 1).set_column(rows.column_names.index("ts"), "ts", pa.array([10**12], pa.int64()))
-    options = {"hoodie.metadata.enable": "false"}
+    options = {"hoodie.metadata.enable": str(keeps).lower()}
     hudistream.write_hudi(path, changed, options=options)
     if len(rows) > 1:
         hudistream.write_hudi(path, rows.slice(1, 1), operation="delete", options=options)
@@ -229,7 +246,15 @@ def test_each_is_continued(golden, name, utc):
         assert not any(found.log_files for found in plan_scan(table).slices)
     table.clean()
     assert table.config.version == int(name[1])
-    assert table.config.metadata_partitions == ""
+    assert table.config.metadata_partitions == ("files" if keeps else "")
+    if keeps:
+        lists = load_file_lists(table.storage, [instant.time for instant in table.load_timeline().completed_writes])
+        found = {one: lists.files(one) for one in lists.partition_paths()}
+        stored = {
+            one: {e.name: e.size_bytes for e in entries if not e.is_dir and "hoodie_partition" not in e.name}
+            for one, entries in table.store_listing.walk()
+        }
+        assert {one: names for one, names in found.items() if names} == {o: n for o, n in stored.items() if n}
     wanted = pa.concat_tables([changed, rows.slice(2)])
     assert rows_of(read_table(path, rows.column_names).sort_by("id")) == rows_of(wanted)
     assert sorted(hudi_rs.read(path)["id"].to_pylist()) == wanted["id"].to_pylist()

@@ -1,0 +1,39 @@
+"""The indexes of a metadata table, and what becomes of them (pure; MetadataPartitionType).
+
+The lists of files are maintained. Statistics are dropped before a write, as Hudi drops an index that the options of a
+writer switch off. Other indexes are refused: a record index that lacks a write lets Hudi write a key twice.
+"""
+
+from table.errors import UnsupportedTableError
+
+FILES = "files"
+STATISTICS = frozenset({"column_stats", "partition_stats"})
+
+
+def indexes_in(metadata_partitions: str) -> frozenset[str]:
+    """The names in ``hoodie.table.metadata.partitions``.
+
+    Args:
+        metadata_partitions: names with commas between them.
+    """
+    return frozenset(name.strip() for name in metadata_partitions.split(",") if name.strip())
+
+
+def check_maintained(indexes: frozenset[str]) -> None:
+    """Refuses a metadata table with indexes that are neither maintained nor dropped here.
+
+    Args:
+        indexes: those of the table; none: it has no metadata table.
+
+    Raises:
+        UnsupportedTableError: names them, and both ways out.
+    """
+    others = sorted(indexes - STATISTICS - {FILES})
+    if others or (indexes and FILES not in indexes):
+        named = ", ".join(others) or "those without files"
+        raise UnsupportedTableError(
+            f"the table has hoodie.table.metadata.partitions={','.join(sorted(indexes))}: of these, {named} cannot be "
+            "maintained here, and Hudi writes and reads wrong rows by an index that lacks a write. Give the sink "
+            "hoodie.metadata.enable=false, and the metadata table is dropped before anything is written; or let Hudi "
+            "drop these indexes (DROP INDEX, or its option for the index set to false in its next write)"
+        )

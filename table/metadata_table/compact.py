@@ -1,0 +1,184 @@
+"""Compacts the lists of files: a base file with all entries takes the place of many log files.
+
+Hudi's writers do so after ten delta commits (hoodie.metadata.compact.max.delta.commits). All that the compaction writes
+follows from its time and from the log files of earlier delta commits. So several processes may carry one out.
+"""
+
+from collections.abc import Mapping
+
+from table import clock
+from table.config.metadata_indexes import FILES
+from table.errors import UnsupportedTableError
+from table.files.hfile.write_hfile import encode_hfile
+from table.files.names import BaseFileName
+from table.log import get_logger
+from table.metadata_table.file_lists import FileLists, read_slice
+from table.metadata_table.metadata_table import FILE_ID, MADE, MetadataTable, find_slice
+from table.metadata_table.record_codec import encode_record, schema_of
+from table.metadata_table.records import ALL_PARTITIONS, ListRecord, RecordType
+from table.storage.interface import FileInfo, Storage, join
+from table.timeline.active_timeline import begin_instant, create_settled, delete_instant_file
+from table.timeline.end_record import find_end
+from table.timeline.instant import DECIDED_ACTIONS, Action, Instant, State
+from table.timeline.layout import name_instant
+from table.timeline.metadata.commit import CommitMetadata, WriteStat
+from table.timeline.metadata.compaction import CompactionOperation, CompactionPlan, encode_compaction_plan
+from table.timeline.timeline import Timeline
+from table.view.file_group import CommittedInstants, FileSlice, committed_instants, parse_data_files
+
+DELTA_COMMITS = 10
+_MOST = 20  # times as many log files: then what hinders the compaction will not go away
+_EXTENSION = ".hfile"
+_TASK = "0-0-0"
+
+log = get_logger("hudistream.metadata_table")
+
+
+def compact_lists(storage: Storage, timeline: Timeline, delta_commits: int = DELTA_COMMITS) -> bool:
+    """Compacts the lists of files if enough delta commits were written since, or finishes what is pending.
+
+    Args:
+        storage: of the table.
+        timeline: of the table, listed before this call.
+        delta_commits: number of log files from which on a compaction is due.
+
+    Returns:
+        Whether a compaction was completed.
+
+    Raises:
+        UnsupportedTableError: a file has a form that is not known here.
+        CorruptFileError: a file is damaged.
+        FileNotFoundError: there is no metadata table, or it was dropped meanwhile.
+        StorageError: the store fails; the next call finishes the compaction.
+    """
+    own = MetadataTable.open(storage)
+    now = own.load_timeline()
+    found = find_slice(own.list_files(), committed_instants(now, {}))
+    pending = next(iter(now.pending_of(Action.COMPACTION)), None)
+    begins = max(found.base_instant_time, MADE + "9")
+    deltas = [one for one in now.completed_of(Action.DELTA_COMMIT) if one.time > begins]
+    if pending is None and min(len(found.log_files), len(deltas)) < delta_commits:
+        return False
+    waits = now.pending_of(Action.DELTA_COMMIT) or _has_decided(storage, timeline) or not _are_final(now, timeline)
+    if waits:
+        if len(found.log_files) > _MOST * delta_commits:
+            raise UnsupportedTableError(f"{len(found.log_files)} log files of the lists could not be compacted")
+        return False
+    pending = pending or _request(own, now, found)
+    return pending is not None and _carry_out(own, own.load_timeline(), pending)
+
+
+def _request(own: MetadataTable, now: Timeline, found: FileSlice) -> Instant | None:
+    """Requests a compaction; None where a delta commit was requested meanwhile, which may not have seen the request."""
+    request = name_instant(own.layout, _choose_time(now), Action.COMPACTION, State.REQUESTED)
+    if now.find(request.time, Action.DELTA_COMMIT) is not None:
+        return None
+    made = own.storage.create_exclusive(request.path, encode_compaction_plan(_plan(found)), durable=True)
+    if made and own.load_timeline().pending_of(Action.DELTA_COMMIT):
+        delete_instant_file(own.storage, request)
+        return None
+    return request
+
+
+def _has_decided(storage: Storage, timeline: Timeline) -> bool:
+    """Whether a pending action has decided its completion time: its delta commit may come, and lie before ours."""
+    ends = (find_end(storage, one.time, one.action) for one in timeline.pending if one.action in DECIDED_ACTIONS)
+    return any(end is not None and end.is_commit for end in ends)
+
+
+def _are_final(own: Timeline, timeline: Timeline) -> bool:
+    """Whether no delta commit can be taken back: the table has completed each of their actions (pure).
+
+    Hudi's writers complete a delta commit first, and may die before the action is complete.
+
+    Args:
+        own: timeline of the metadata table.
+        timeline: of the table, listed earlier.
+    """
+    completed = {instant.time for instant in timeline if instant.is_completed}
+    first = min(completed, default="")
+    times = (one.time for one in own.completed_of(Action.DELTA_COMMIT) if not one.time.startswith(MADE))
+    return all(time in completed or time < first for time in times)
+
+
+def _choose_time(own: Timeline) -> str:
+    """The time of a compaction: just after all that it merges; each later delta commit lies behind it (pure)."""
+    deltas = (one for one in own.completed_of(Action.DELTA_COMMIT) if not one.time.startswith(MADE))
+    last = max(one.completion_time or one.time[:17] for one in deltas)
+    return clock.format_instant_time(clock.parse_instant_time(last) + 1)
+
+
+def _plan(found: FileSlice) -> CompactionPlan:
+    base = found.base_file.name if found.base_file is not None else None
+    logs = tuple(log.name for log in found.log_files)
+    return CompactionPlan((CompactionOperation(FILES, FILE_ID, found.base_instant_time, base, logs),))
+
+
+def _carry_out(own: MetadataTable, now: Timeline, pending: Instant) -> bool:
+    """Writes the base file of a requested compaction, and completes it.
+
+    Args:
+        own: the metadata table.
+        now: its timeline, listed after the request.
+        pending: the compaction.
+    """
+    committed = committed_instants(now, {})
+    entries = [entry for entry in own.list_files() if _is_before(entry, pending.time, committed)]
+    found = find_slice(entries, committed)
+    lists = read_slice(own, found, committed)
+    begun = begin_instant(own.storage, name_instant(own.layout, pending.time, Action.COMPACTION, State.REQUESTED))
+    data = encode_lists(lists, own.config.version)
+    name = str(BaseFileName(FILE_ID, _TASK, pending.time, _EXTENSION))
+    if create_settled(own.storage, join(FILES, name), data) != data:
+        raise UnsupportedTableError(f"the base file {name} of the metadata table has other entries than its log files")
+    stat = WriteStat(
+        FILE_ID, join(FILES, name), FILES, found.base_instant_time, num_writes=len(lists.entries()),
+        total_write_bytes=len(data), file_size_bytes=len(data),
+    )  # fmt: skip
+    at = clock.format_instant_time(clock.parse_instant_time(pending.time) + 1)
+    completed = begun.to(State.COMPLETED, at if own.layout.names.hold_completion else None)
+    content = own.layout.encode_commit(CommitMetadata((stat,), "COMPACT", compacted=True))
+    create_settled(own.storage, completed.path, content)
+    log.info(
+        "metadata_table_compacted", table=own.storage.base_uri, instant_time=pending.time, logs=len(found.log_files)
+    )
+    return True
+
+
+def _is_before(entry: FileInfo, time: str, committed: CommittedInstants) -> bool:
+    """Whether a compaction of that time merges the file (pure)."""
+    bases, logs = parse_data_files(FILES, [entry])
+    if not committed.logs_name_writers:
+        return any(file.instant_time < time for file in bases) or any(log.base_instant_time < time for log in logs)
+    done = [committed.completed_at(log.base_instant_time) for log in logs]
+    return any(file.instant_time < time for file in bases) or any(at is not None and at < time for at in done)
+
+
+def encode_lists(lists: FileLists, version: int) -> bytes:
+    """A base file with all entries of the lists. The same entries give the same bytes.
+
+    Args:
+        lists: what the log files and the older base file say.
+        version: of the metadata table.
+    """
+    records = {
+        key.encode(): encode_record(
+            RecordType.ALL_PARTITIONS if key == ALL_PARTITIONS else RecordType.FILES,
+            ListRecord({name: (size, False) for name, size in sorted(sizes.items())}),
+        )
+        for key, sizes in lists.entries().items()
+        if sizes or key == ALL_PARTITIONS
+    }
+    return encode_base_file(records, version)
+
+
+def encode_base_file(records: Mapping[bytes, bytes], version: int) -> bytes:
+    """A base file of the lists of files.
+
+    Args:
+        records: values by key.
+        version: of the metadata table.
+    """
+    keys = sorted(records)
+    info = {b"minRecordKey": keys[0], b"maxRecordKey": keys[-1], b"bloomFilterTypeCode": b"DYNAMIC_V0"}
+    return encode_hfile(((key, records[key]) for key in keys), schema_of(version), info)

@@ -1,0 +1,93 @@
+"""Upkeep of the metadata table: its own compaction, cleaning and archival, as a service after commits.
+
+It is a table like others, so the same services clean and archive it. It fails no batch: lists that cannot be compacted
+grow, and are dropped before they cost more than a listing of the store.
+"""
+
+from dataclasses import replace
+
+from table.config.metadata_indexes import FILES
+from table.config.table_config import TableConfig
+from table.errors import CorruptFileError, UnsupportedTableError
+from table.hudi_table import HudiTable
+from table.metadata_table.compact import DELTA_COMMITS, compact_lists
+from table.metadata_table.drop import drop_present_metadata_table
+from table.metadata_table.metadata_table import MetadataTable
+from table.options.choices import CleanFailure, CleanPolicy
+from table.options.groups import ArchiveSettings, CleanSettings
+from table.services.archival.archival import archive
+from table.services.clean.clean import clean
+from table.services.service import ServiceOutcome, Spread, Trigger
+from table.snapshot import Snapshot
+
+_CLEAN = CleanSettings(policy=CleanPolicy.KEEP_LATEST_FILE_VERSIONS, versions_retained=3, parallelism=1)
+
+
+class ListsService:
+    """Keeps the lists of files small.
+
+    Args:
+        delta_commits: of the metadata table, from which on a compaction is due.
+    """
+
+    name = "metadata table"
+    plans_between_batches = False
+    on_failure = CleanFailure.WARN
+
+    def __init__(self, delta_commits: int) -> None:
+        self._delta_commits, self._commits = delta_commits, 0
+
+    def trigger(self, config: TableConfig) -> Trigger:
+        """Beside the next batch, after some commits to a table that has a metadata table."""
+        self._commits += FILES in config.metadata_indexes
+        if 2 * self._commits < self._delta_commits:  # each look costs some requests
+            return Trigger.NOT_NOW
+        self._commits = 0
+        return Trigger.BACKGROUND
+
+    def advise(self, snapshot: Snapshot) -> None:
+        """Says nothing."""
+
+    def plan(self, table: HudiTable) -> int | None:  # noqa: ARG002
+        """The number of delta commits that make a compaction due: `execute` looks at the metadata table."""
+        return self._delta_commits
+
+    def execute(self, table: HudiTable, plan: int, spread: Spread | None = None) -> ServiceOutcome:  # noqa: ARG002
+        """Compacts the lists, then cleans and archives the metadata table.
+
+        Raises:
+            StorageError: the store fails.
+            CommitConflictError: another process archives the metadata table.
+        """
+        keep_lists_small(table, plan)
+        return ServiceOutcome()
+
+
+def keep_lists_small(table: HudiTable, delta_commits: int = DELTA_COMMITS) -> bool:
+    """Compacts the lists of files of a table if it is due, then cleans and archives its metadata table.
+
+    Args:
+        table: with a metadata table.
+        delta_commits: number of log files from which on a compaction is due.
+
+    Returns:
+        Whether they were compacted.
+
+    Raises:
+        StorageError: the store fails.
+        CommitConflictError: another process archives the metadata table.
+    """
+    try:
+        if not compact_lists(table.storage, table.load_timeline(), delta_commits):
+            return False
+        own = MetadataTable.open(table.storage)
+    except FileNotFoundError:
+        return False  # it was dropped meanwhile
+    except (UnsupportedTableError, CorruptFileError):
+        drop_present_metadata_table(table.storage)
+        return False
+    # Hudi writes no time zone into its properties: its instants have the times of the table's
+    inner = HudiTable(own.storage, replace(own.config, timezone=table.config.timezone))
+    clean(inner, _CLEAN)
+    archive(inner, ArchiveSettings(), _CLEAN)
+    return True

@@ -1,0 +1,131 @@
+"""A reader of the metadata table: Hudi's rules for the lists of files, on the world's files.
+
+A block counts if its delta commit is completed here and not pending in the table (getValidInstantTimestamps).
+The product decodes the HFiles: it is tested against Hudi's own.
+"""
+
+import re
+from io import BytesIO
+
+from table.files.hfile.read_hfile import HFile
+from table.files.log.framing import Header, scan_blocks
+from table.metadata_table.record_codec import decode_record
+from table.metadata_table.records import ALL_PARTITIONS, combine
+
+from .reader import UnreadableError, needed_files, visible_files
+
+_OWN = ".hoodie/metadata/"
+_INSTANT = re.compile(r"(\d{17,})(?:_(\d{17,}))?\.([a-z]+)(?:\.(requested|inflight))?$")
+_BASE = re.compile(r"^files/files-0000-0_[0-9-]+_(\d+)\.hfile$")
+_LOG = re.compile(r"^files/\.files-0000-0_(\d+)\.log\.(\d+)_([0-9-]+)$")
+_DATA_BASE = re.compile(r"^([a-zA-Z0-9-]+)_[0-9-]+_([0-9]{17})\.parquet$")
+_DATA_LOG = re.compile(r"^\.([a-zA-Z0-9-]+)_([0-9]{17})\.log\.")
+_DECODED = {}
+
+
+def check_lists(files):
+    """Compares what a reader needs by the lists with what it needs by the store.
+
+    Raises:
+        UnreadableError: a file is missing from the lists or from the store, or has another size.
+    """
+    listed = _listed(files)
+    if listed is None:
+        return
+    needed = needed_files(files)
+    for path in needed:
+        if path not in listed:
+            raise UnreadableError(f"{path} is not in the lists of files")
+        if listed[path] != len(files[path][0]):
+            raise UnreadableError(f"{path} has {len(files[path][0])} bytes, and {listed[path]} in the lists of files")
+    meta = {path: held for path, held in files.items() if path.startswith(".hoodie/") or path.endswith("_metadata")}
+    by_lists = {**meta, **{path: files.get(path, (b"", 0)) for path in listed}}
+    strange = set(visible_files(by_lists)) ^ set(visible_files(files))
+    if strange:
+        raise UnreadableError(f"{min(strange)} is visible either by the lists of files or by the store")
+    _check_logs(files, listed)
+
+
+def _check_logs(files, listed):
+    """No log file of a current slice is listed that is gone."""
+    bases = {}
+    for path in visible_files(files):
+        match = _DATA_BASE.match(path.rpartition("/")[2])
+        bases[path.rpartition("/")[0], match[1]] = match[2]
+    done = _completions(files, ".hoodie/")
+    for path in listed:
+        folder, _, name = path.rpartition("/")
+        match = _DATA_LOG.match(name)
+        if match is None or path in files or (folder, match[1]) not in bases:
+            continue
+        at = done.get(match[2], match[2]) if any("/timeline/" in one for one in files) else match[2]
+        if at is not None and at >= bases[folder, match[1]]:
+            raise UnreadableError(f"{path} is in the lists of files, and is not there")
+
+
+def _listed(files):
+    """Path -> size by the lists; None where the table has none."""
+    text = next(
+        (files[p][0] for p in (".hoodie/hoodie.properties", ".hoodie/hoodie.properties.backup") if p in files), b""
+    )
+    if b"hoodie.table.metadata.partitions=files" not in text.replace(b" ", b""):
+        return None
+    own = {path[len(_OWN) :]: held[0] for path, held in files.items() if path.startswith(_OWN)}
+    if ".hoodie/hoodie.properties" not in own:
+        raise UnreadableError("the property names lists of files, and there is no metadata table")
+    named = b"timeline.layout.version=2" in own[".hoodie/hoodie.properties"]
+    done = _completions(own, ".hoodie/")
+    pending = {time for time, at in _completions(files, ".hoodie/").items() if at is None}
+    first = min((time for time, at in done.items() if at), default="")
+
+    def counts(time):
+        return (bool(done.get(time)) or (time < first and time not in done)) and time not in pending
+
+    bases = sorted((m[1], path) for path in own if (m := _BASE.match(path)) and counts(m[1]))
+    base = bases[-1][0] if bases else ""
+    logs = sorted((m[1], int(m[2]), m[3], path) for path in own if (m := _LOG.match(path)))
+    records = {}
+    for key, value in _entries(own[bases[-1][1]], None, counts) if bases else ():
+        records.setdefault(key, []).append(value)
+    for time, _, _, path in logs:
+        if (done.get(time) or time if named else time) >= base:
+            for key, value in _entries(own[path], path, counts):
+                records.setdefault(key, []).append(value)
+    found = {}
+    for name in combine(records.get(ALL_PARTITIONS, ())):
+        folder = "" if name == "." else name
+        for file, size in combine(records.get(name, ())).items():
+            found[f"{folder}/{file}".lstrip("/")] = size
+    return found
+
+
+def _completions(files, folder):
+    """Instant -> completion time ("" where names have none); None: it is pending."""
+    found = {}
+    for path in files:
+        rest = path[len(folder) :].removeprefix("timeline/")
+        if not path.startswith(folder) or "/" in rest or (match := _INSTANT.match(rest)) is None:
+            continue
+        if match[4] or match[3] == "inflight":
+            found.setdefault(match[1], None)
+        else:
+            found[match[1]] = match[2] or match[1]
+    return found
+
+
+def _entries(data, log, counts):
+    if data not in _DECODED:
+        if len(_DECODED) > 2000:
+            _DECODED.clear()
+        parts = []
+        if log is None:
+            parts.append((None, HFile(data)))
+        else:
+            for place in scan_blocks(BytesIO(data)):
+                if place.block.type == 4:
+                    parts.append((place.block.header[Header.INSTANT_TIME], HFile(bytes(place.block.content))))
+        _DECODED[data] = [
+            (time, [(key.decode(), decode_record(value, part.schema)) for key, value in part.entries()])
+            for time, part in parts
+        ]
+    return [entry for time, found in _DECODED[data] if time is None or counts(time) for entry in found]

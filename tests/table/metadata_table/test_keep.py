@@ -1,0 +1,230 @@
+"""The lists of files are kept up by every action, and by none after the fact."""
+
+import os
+from dataclasses import replace
+
+import pytest
+from engine import Engine, key_set, leave_a_dead_batch, rows
+from faults import FaultyStorage, Fuse
+
+from hudistream import write_hudi
+from table import HudiTable as UserTable
+from table import UnsupportedTableError, read_table
+from table.config.table_config import load_table_config
+from table.hudi_table import HudiTable
+from table.metadata_table import keep, make
+from table.metadata_table.changes import FileChanges
+from table.metadata_table.file_lists import load_file_lists
+from table.metadata_table.metadata_table import MetadataTable
+from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
+from table.schema.avro_schema import META_COLUMNS
+from table.services import lists_service
+from table.services.archival.archival import archive
+from table.services.check.check import check
+from table.services.clean.clean import clean
+from table.services.compaction.compaction import compact
+from table.services.lists_service import keep_lists_small
+from table.snapshot import Snapshot
+from table.storage.local import LocalStorage
+from table.timeline.active_timeline import request_instant
+from table.timeline.instant import Action, State
+from table.timeline.layout import name_instant
+from table.view.store_listing import StorageListing
+
+FORMS = [(6, "COPY_ON_WRITE"), (6, "MERGE_ON_READ"), (8, "COPY_ON_WRITE"), (9, "MERGE_ON_READ")]
+
+
+def engine_of(path, version, table_type, **more):
+    return Engine(
+        path,
+        {
+            "hoodie.write.table.version": str(version),
+            "hoodie.datasource.write.table.type": table_type,
+            "hoodie.datasource.write.operation": "upsert",
+            "hoodie.metadata.enable": "true",
+            **more,
+        },
+    )
+
+
+def sizes_by_store(storage):
+    found = {}
+    for path, entries in StorageListing(storage).walk():
+        found[path] = {e.name: e.size_bytes for e in entries if not e.is_dir and not e.name.startswith(".hoodie")}
+    return {path: names for path, names in found.items() if names}
+
+
+def sizes_by_lists(storage):
+    table = HudiTable(storage, load_table_config(storage))
+    known = [instant.time for instant in Snapshot.load(table).timeline.completed_writes]
+    lists = load_file_lists(storage, known)
+    found = {path: lists.files(path) for path in lists.partition_paths()}
+    return {path: names for path, names in found.items() if names}
+
+
+def assert_lists_are_right(path):
+    table = HudiTable.open(path)
+    assert table.config.metadata_partitions == "files"
+    assert sizes_by_lists(table.storage) == sizes_by_store(table.storage)
+    assert check(table).is_sound
+
+
+@pytest.mark.parametrize(("version", "table_type"), FORMS)
+def test_the_lists_follow_batches_cleans_compactions_and_archival(tmp_path, version, table_type):
+    path = str(tmp_path / "t")
+    engine = engine_of(path, version, table_type)
+    for number in range(14):
+        engine.write(number, rows(range(3 * number % 12, 3 * number % 12 + 9), ts=number))
+        assert_lists_are_right(path)
+        table = HudiTable.open(path)
+        if table_type == "MERGE_ON_READ" and number % 4 == 3:
+            compact(table, CompactionSettings(delta_commits=1), BaseFileSettings())
+            assert_lists_are_right(path)
+        if number % 5 == 4:
+            engine.writer.stop()
+            assert clean(table, CleanSettings(commits_retained=1, grace_ms=0))
+            assert_lists_are_right(path)
+            archive(table, ArchiveSettings(min_commits=3, max_commits=4), CleanSettings(commits_retained=1))
+            assert_lists_are_right(path)
+        keep_lists_small(table, delta_commits=4)
+        assert_lists_are_right(path)
+    own = MetadataTable.open(table.storage)
+    assert len([e for e in own.list_files() if e.name.endswith(".hfile")]) > 2
+    assert len(key_set(read_table(path))) == 18
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_the_metadata_table_does_not_grow(tmp_path, version, monkeypatch):
+    path = str(tmp_path / "t")
+    monkeypatch.setattr(lists_service, "_CLEAN", replace(lists_service._CLEAN, grace_ms=0))
+    engine = engine_of(
+        path,
+        version,
+        "COPY_ON_WRITE",
+        **{
+            "hoodie.clean.automatic": "true",
+            "hoodie.archive.automatic": "true",
+            "hoodie.clean.async": "false",
+            "hoodie.clean.commits.retained": "2",
+        },
+    )
+    counts = []
+    for number in range(90):
+        engine.write(number, rows([number % 12], ts=number))
+        engine.writer.services.wait()
+        own = MetadataTable.open(LocalStorage(path))
+        counts.append((len(own.list_files()), len(own.load_timeline().files)))
+    assert_lists_are_right(path)
+    assert max(counts[45:]) <= max(counts[:45])
+
+
+def listed_table(path, version=8):
+    engine = engine_of(path, version, "COPY_ON_WRITE")
+    for number in range(3):
+        engine.write(number, rows(range(number, number + 4), ts=number))
+    engine.writer.stop()
+    return HudiTable.open(path)
+
+
+def partitions(path):
+    return HudiTable.open(path).config.metadata_partitions
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_lists_with_the_files_of_a_commit_that_is_undone_are_dropped(tmp_path, version):
+    path = str(tmp_path / "t")
+    table = listed_table(path, version)
+    UserTable.open(path).roll_back(table.load_timeline().completed_writes[-1].time, force=True)
+    assert partitions(path) == ""
+    assert not (tmp_path / "t/.hoodie/metadata").exists()
+
+
+def test_lists_without_the_files_of_a_dead_batch_are_kept(tmp_path):
+    path = str(tmp_path / "t")
+    listed_table(path)
+    leave_a_dead_batch(engine_of(path, 8, "COPY_ON_WRITE"), 3, rows([99]))
+    Engine(path).write(4, rows([5], ts=9))
+    assert_lists_are_right(path)
+    assert HudiTable.open(path).load_timeline().completed_of(Action.ROLLBACK)
+
+
+def test_no_lists_are_made_beside_an_action_that_begins(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    Engine(path).write(0, rows(range(4)))
+    table, write = HudiTable.open(path), make._write
+
+    def begins(*given):
+        write(*given)
+        request_instant(table.storage, table.load_timeline(), Action.CLEAN, "UTC")
+
+    monkeypatch.setattr(make, "_write", begins)
+    config = make.make_lists(table.storage, table.config, table.load_timeline(), table.store_listing)
+    assert (config.metadata_partitions, partitions(path)) == ("", "")
+    # nor beside one that is pending
+    config = make.make_lists(table.storage, table.config, table.load_timeline(), table.store_listing)
+    assert config.metadata_partitions == ""
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_lists_that_a_compaction_of_them_passed_are_dropped(tmp_path, version, monkeypatch):
+    """It was requested after the delta commit looked for compactions, and may have left it out."""
+    path = str(tmp_path / "t")
+    listed_table(path, version)
+    write = keep._Delta.write
+
+    def passed(delta, changes):
+        write(delta, changes)
+        request = name_instant(delta._own.layout, "20990101000000000", Action.COMPACTION, State.REQUESTED)
+        delta._own.storage.create_exclusive(request.path, b"")
+
+    monkeypatch.setattr(keep._Delta, "write", passed)
+    Engine(path).write(3, rows([5], ts=9))
+    assert partitions(path) == ""
+    assert len(read_table(path)) == 7
+
+
+def test_a_process_that_tells_the_lists_too_late_drops_them(tmp_path):
+    """Others completed the commit, and cleaned its files since: its delta commit would list them again."""
+    path = str(tmp_path / "t")
+    table = listed_table(path)
+    last = table.load_timeline().completed_writes[-1]
+    own = MetadataTable.open(table.storage)
+    for instant in own.load_timeline().files:
+        if instant.time == last.time:  # the metadata table has archived it
+            own.storage.delete_metafile(instant.path)
+    keep.keep_lists(table.storage, last.time, last.completion_time, FileChanges({"p0": {"gone": 1}}))
+    assert partitions(path) == ""
+
+
+def test_statistics_are_dropped_and_the_lists_are_kept(golden, utc, logs):
+    path, _ = golden("v8_cow_defaults")
+    assert partitions(path) == "column_stats,files,partition_stats"
+    rows_before = read_table(path)
+    write_hudi(path, rows_before.drop_columns(list(META_COLUMNS)).slice(0, 1), operation="upsert")
+    assert partitions(path) == "files"
+    assert sorted(os.listdir(f"{path}/.hoodie/metadata")) == [".hoodie", "files"]
+    [told] = [entry for entry in logs if entry["event"] == "metadata_indexes_dropped"]
+    assert (told["log_level"], told["indexes"]) == ("warning", ["column_stats", "partition_stats"])
+
+
+def test_other_indexes_are_refused_by_the_sink_and_dropped_by_services(golden, utc):
+    path, _ = golden("v9_cow_indexes")
+    row = read_table(path).drop_columns(list(META_COLUMNS)).slice(0, 1)
+    with pytest.raises(UnsupportedTableError, match="of these, bloom_filters, record_index cannot be maintained"):
+        write_hudi(path, row, operation="upsert")
+    write_hudi(path, row, operation="upsert", options={"hoodie.metadata.enable": "false"})
+    assert partitions(path) == ""
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_a_batch_makes_at_most_twelve_calls_more(tmp_path, version):
+    counts = []
+    for wanted in ("false", "true"):
+        fuse = Fuse()
+        storage = FaultyStorage(LocalStorage(str(tmp_path / wanted)), fuse)
+        engine = engine_of(storage, version, "COPY_ON_WRITE", **{"hoodie.metadata.enable": wanted})
+        for number in range(4):
+            fuse.calls.clear()
+            engine.write(number, rows(range(4), ts=number))
+        counts.append(len(fuse.calls))
+    assert counts[0] < counts[1] <= counts[0] + 12

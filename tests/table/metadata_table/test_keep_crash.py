@@ -1,0 +1,144 @@
+"""Stopped at every storage call: what readers see by the lists of files is what they see by the store."""
+
+import shutil
+
+import pytest
+from engine import Engine, key_set, rows
+from faults import FaultyStorage, Fuse, PowerCut
+
+from table import read_table
+from table.config.metadata_indexes import FILES
+from table.config.table_config import load_table_config
+from table.hudi_table import HudiTable
+from table.metadata_table.file_lists import load_file_lists
+from table.options.groups import CleanSettings
+from table.services.clean.clean import clean
+from table.services.lists_service import keep_lists_small
+from table.snapshot import Snapshot
+from table.storage.interface import FileInfo
+from table.storage.local import LocalStorage
+from table.view.store_listing import StorageListing
+
+FIRST, SECOND = rows(range(12)), rows(range(6, 18), ts=1, v="second")
+FORMS = [(6, "COPY_ON_WRITE"), (8, "MERGE_ON_READ")]
+CLEAN = CleanSettings(commits_retained=1, grace_ms=0)
+STEP = pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
+
+
+def build(path, version, table_type, fuse=None, **more):
+    storage = LocalStorage(path)
+    options = {
+        "hoodie.write.table.version": str(version),
+        "hoodie.datasource.write.table.type": table_type,
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.metadata.enable": "true",
+        **more,
+    }
+    return Engine(storage if fuse is None else FaultyStorage(storage, fuse), options)
+
+
+def current(snapshot, folders):
+    found = {}
+    for path, entries in folders:
+        for group in snapshot.group_files(path, entries):
+            found[path, group.file_id] = sorted((file.name, file.size_bytes) for file in group.current_files)
+    return found
+
+
+def assert_equal_by_lists(path):
+    """A reader that trusts the lists, whatever they say, sees the files that the store has."""
+    storage = LocalStorage(path)
+    config = load_table_config(storage)
+    snapshot = Snapshot.load(HudiTable(storage, config))
+    by_store = current(snapshot, StorageListing(storage).walk())
+    if FILES in config.metadata_indexes:
+        lists = load_file_lists(storage, ())
+        folders = [
+            (one, [FileInfo(name, size, 0, False) for name, size in lists.files(one).items()])
+            for one in lists.partition_paths()
+        ]
+        assert current(snapshot, folders) == by_store
+    return config.metadata_partitions
+
+
+def stop_at_each(path, tmp_path, step, act, goes_on):
+    """Does `act` on copies of a table, each time stopped at another call, and then `goes_on`."""
+    fuse = Fuse()
+    held = act(shutil.copytree(path, str(tmp_path / "count")), fuse)
+    numbers = range(1, len(fuse.calls) + 1, step)  # without the calls by which an engine ends
+    del held
+    kept = 0
+    for number in numbers:
+        for after in (False, True):
+            copy = shutil.copytree(path, str(tmp_path / f"{number}-{after}"))
+            with pytest.raises(PowerCut):
+                act(copy, Fuse(number, after))
+            assert_equal_by_lists(copy)
+            goes_on(copy)
+            kept += assert_equal_by_lists(copy) == FILES
+            shutil.rmtree(copy)
+    return kept, 2 * len(numbers)
+
+
+def written(engine, batch_id):
+    engine.write(batch_id, SECOND)
+    engine.writer.services.wait()
+    return engine
+
+
+@STEP
+@pytest.mark.parametrize(("version", "table_type"), FORMS)
+def test_a_batch(tmp_path, version, table_type, step):
+    path = str(tmp_path / "t")
+    build(path, version, table_type).write(0, FIRST)
+    both = sorted({*key_set(FIRST), *key_set(SECOND)})
+
+    def goes_on(copy):
+        written(build(copy, version, table_type), 1)
+        assert key_set(read_table(copy)) == both
+
+    kept, of = stop_at_each(
+        path, tmp_path, step, lambda copy, fuse: written(build(copy, version, table_type, fuse), 1), goes_on
+    )
+    assert kept == of
+
+
+@STEP
+@pytest.mark.parametrize(("version", "table_type"), FORMS)
+def test_the_batch_that_makes_the_lists(tmp_path, version, table_type, step):
+    path = str(tmp_path / "t")
+    off = {"hoodie.metadata.enable": "false"}
+    for number in range(2):
+        build(path, version, table_type, **off).write(number, FIRST)
+
+    def goes_on(copy):
+        for number in (2, 3):  # a pending batch is ended first: the lists are made before the batch after it
+            written(build(copy, version, table_type), number)
+
+    kept, of = stop_at_each(
+        path, tmp_path, step, lambda copy, fuse: written(build(copy, version, table_type, fuse), 2), goes_on
+    )
+    assert kept == of
+
+
+@STEP
+@pytest.mark.parametrize(("version", "table_type"), FORMS)
+def test_a_clean_and_a_compaction_of_the_lists(tmp_path, version, table_type, step):
+    path = str(tmp_path / "t")
+    for number in range(5):
+        build(path, version, table_type).write(number, rows(range(number, number + 6), ts=number))
+
+    def act(copy, fuse):
+        storage = FaultyStorage(LocalStorage(copy), fuse)
+        table = HudiTable(storage, load_table_config(LocalStorage(copy)))
+        clean(table, CLEAN)
+        keep_lists_small(table, 4)
+
+    def goes_on(copy):
+        written(build(copy, version, table_type), 5)
+        table = HudiTable.open(copy)
+        clean(table, CLEAN)
+        keep_lists_small(table, 4)
+
+    kept, of = stop_at_each(path, tmp_path, step, act, goes_on)
+    assert kept == of

@@ -16,6 +16,7 @@ _STREAMING = frozenset(
     {
         "ArrowSink",
         "BatchSummary",
+        "Erasure",
         "FailedBatch",
         "HudiRouter",
         "HudiSink",
@@ -27,6 +28,7 @@ _STREAMING = frozenset(
         "Unique",
         "UpkeepSummary",
         "debezium",
+        "erase",
         "read_hudi",
         "starting_offsets",
         "write_hudi",

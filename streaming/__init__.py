@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from streaming.batch.failed_batch import FailedBatch
     from streaming.batch.summary import BatchSummary
     from streaming.batch.upkeep_summary import UpkeepSummary
+    from streaming.erasure import Erasure, erase
     from streaming.hudi_router import HudiRouter, RouterLimits
     from streaming.kafka import starting_offsets
     from streaming.metrics import PrometheusMetrics
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "ArrowSink": "streaming.arrow_sink",
     "BatchSummary": "streaming.batch.summary",
+    "Erasure": "streaming.erasure",
     "FailedBatch": "streaming.batch.failed_batch",
     "HudiRouter": "streaming.hudi_router",
     "HudiSink": "streaming.sink",
@@ -33,6 +35,7 @@ _MODULES = {
     "Unique": "streaming.validators",
     "UpkeepSummary": "streaming.batch.upkeep_summary",
     "debezium": "streaming.spark.debezium",
+    "erase": "streaming.erasure",
     "read_hudi": "streaming.spark.read_hudi",
     "starting_offsets": "streaming.kafka",
     "write_hudi": "streaming.arrow_sink",
@@ -41,6 +44,7 @@ _MODULES = {
 __all__ = [
     "ArrowSink",
     "BatchSummary",
+    "Erasure",
     "FailedBatch",
     "HudiRouter",
     "HudiSink",
@@ -52,6 +56,7 @@ __all__ = [
     "Unique",
     "UpkeepSummary",
     "debezium",
+    "erase",
     "read_hudi",
     "starting_offsets",
     "write_hudi",

@@ -7,7 +7,7 @@ from streaming.cli import writing
 from table.cli import main as table_main
 from table.cli.main import MoreCommands
 
-MORE = (MoreCommands("write rows", ("delete", "replay"), writing.add_commands),)
+MORE = (MoreCommands("write rows", ("delete", "erase", "replay"), writing.add_commands),)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""The commands that write rows, without Spark: delete and replay."""
+"""The commands that write rows, without Spark: delete, erase and replay."""
 
 import argparse
 from pathlib import Path
@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from streaming.arrow_sink import ArrowSink
 from streaming.batch.summary import BatchSummary
+from streaming.erasure import erase
 from table.cli.arguments import add_command, add_options, load_options, load_storage_options, open_table, parse_pair
 from table.cli.output import UsageError, say
 from table.scan.scan import make_scan
@@ -46,6 +47,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     deleting.add_argument("--dry-run", action="store_true", help="only say how many rows would be deleted")
     add_options(deleting)
+    _add_erase(commands)
     replaying = add_command(
         commands,
         "replay",
@@ -62,6 +64,32 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="the corrected rows, with their columns _hudistream_file and _hudistream_row: .parquet, .csv, or .jsonl",
     )
     add_options(replaying)
+
+
+def _add_erase(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    erasing = add_command(
+        commands,
+        "erase",
+        "delete rows for good: clean past them, and say which files still hold them",
+        [
+            "hudistream erase /data/lake/events --where user=4711 --wait 30",
+            "hudistream erase /data/lake/events --keys e17,e18 --set hudistream.clean.grace.ms=0",
+        ],
+        _erase,
+    )
+    erasing.add_argument("--keys", action="append", default=[], metavar="KEY,...", help="record keys; may be repeated")
+    erasing.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        type=parse_pair,
+        metavar="COLUMN=VALUE",
+        help="also the rows that have this value now; may be repeated: all must hold",
+    )
+    erasing.add_argument(
+        "--wait", type=float, default=0.0, metavar="MINUTES", help="wait so long until readers let go of the files"
+    )
+    add_options(erasing)
 
 
 def _sink(given: argparse.Namespace) -> ArrowSink:
@@ -84,6 +112,31 @@ def _delete(given: argparse.Namespace) -> int:
         sink.stop()
     _tell(summary, f"deleted rows: {summary.rows_deleted}")
     return 0
+
+
+def _erase(given: argparse.Namespace) -> int:
+    snapshot = Snapshot.load(open_table(given))
+    schema = snapshot.load_schema() or pa.schema([])
+    where = [(name, "=", _value(schema, name, text)) for name, text in given.where]
+    keys = [key for text in given.keys for key in text.split(",") if key]
+    if not (where or keys):
+        raise UsageError("erase takes --keys or --where")
+    done = erase(
+        given.path,
+        keys,
+        where=where or None,
+        options=load_options(given),
+        storage_options=load_storage_options(given),
+        wait_s=60 * given.wait,
+    )
+    commit = f" (commit {done.instant_time})" if done.instant_time else ""
+    say([f"keys: {done.keys}; deleted rows: {done.deleted}{commit}"])
+    for trace in done.traces:
+        say([f"{trace.path}: {trace.rows} rows, {trace.deletes} deletes: {trace.why}"])
+    if done.bad_rows:
+        say([f"bad rows that were put aside: {done.bad_rows}; `hudistream bad-rows` shows them, delete them by hand"])
+    say(["no file of the table holds these rows any more" if done.is_final else "not final yet: run the command again"])
+    return 0 if done.is_final else 1
 
 
 def _value(schema: pa.Schema, name: str, text: str) -> Any:

@@ -205,7 +205,7 @@ class CleanSettings(Settings):
         commits_retained: commits whose files stay, for KEEP_LATEST_COMMITS.
         versions_retained: versions per file group that stay, for KEEP_LATEST_FILE_VERSIONS.
         hours_retained: hours whose files stay, for KEEP_LATEST_BY_HOURS; in the table's time zone.
-        trigger_commits: a clean is due after this many commits.
+        trigger_commits: a clean is due after this many commits; 0: whether or not there was one.
         incremental: whether only partition paths that changed since the last clean are looked at.
         parallelism: files that are deleted at the same time.
         grace_ms: versions stay so long after the commit that superseded them, in milliseconds, whatever the policy
@@ -224,7 +224,7 @@ class CleanSettings(Settings):
     commits_retained: int = option(10, Whole(1))
     versions_retained: int = option(3, Whole(1))
     hours_retained: int = option(24, Whole(1))
-    trigger_commits: int = option(1, Whole(1))
+    trigger_commits: int = option(1, Whole(0))
     incremental: bool = option(default=True, kind=Flag())
     parallelism: int = option(8, Whole(1))
     grace_ms: int = option(600_000, Whole(0))

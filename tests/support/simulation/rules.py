@@ -150,7 +150,6 @@ BUILDS = {
     "17: what a clustering replaces counts as written": worlds.build_clustered,
     "5: an instant is open before it is requested": worlds.build_crowd,
     "4: a completed file does not come back": worlds.build_crowd,
-    "6: leftovers go, although a rollback names no file": worlds.build_forked,
     "15: archival keeps what a batch has not seen": worlds.build_slow_begin,
     "15: a batch is planned from the timeline behind its request": worlds.build_slow_begin,
     "15: what is retired was read": worlds.build_crowd,
@@ -192,9 +191,6 @@ RULES = {
         (archival, "delete_returned", lambda snapshot: snapshot),
     ],
     "6: leftovers go before the line moves": [
-        (archival, "find_held", lambda *_: frozenset()), (archival, "delete_leftovers", lambda *_: ()),
-    ],
-    "6: leftovers go, although a rollback names no file": [
         (archival, "find_held", lambda *_: frozenset()), (archival, "delete_leftovers", lambda *_: ()),
     ],
     "7: one writer means one": [

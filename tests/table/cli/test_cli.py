@@ -67,6 +67,7 @@ MORE_WORDS |= {
     "ddl": ["--for", "hive"],
     "manifest": ["--for", "bigquery"],
     "delete": ["--where", "user=1"],
+    "erase": ["--where", "user=1"],
     "replay": ["--rows", "rows.parquet"],
 }
 
@@ -75,7 +76,7 @@ def test_these_are_all_the_commands():
     assert sorted(COMMANDS) == [
         "archive", "bad-rows", "changes",
         "check", "checkpoint", "clean", "cluster", "compact", "ddl", "delete", "doctor",
-        "downgrade", "explain", "files",
+        "downgrade", "erase", "explain", "files",
         "health", "history",
         "lock break", "lock show", "manifest", "options", "query", "replay", "report", "rollback", "savepoint create",
         "savepoint delete",

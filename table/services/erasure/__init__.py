@@ -1,0 +1,1 @@
+"""Erasure: where deleted rows still lie, until no file holds them."""

@@ -164,6 +164,7 @@ def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, 
             options.schema.mode,
             fill_missing=options.schema.fill_missing,
             ordering_field=config.ordering_field,
+            numbers_to_text=options.schema.numbers_to_text,
         )
         check_keys_keep_their_types(config, batch, table)
         return evolved

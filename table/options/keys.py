@@ -101,6 +101,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.datasource.write.partitions.to.delete": HonouredKey("overwrite.partitions_to_delete"),
         "hudistream.overwrite.in.stream": HonouredKey("overwrite.in_stream"),
         "hudistream.schema.mode": HonouredKey("schema.mode"),
+        "hudistream.schema.numbers.to.text": HonouredKey("schema.numbers_to_text"),
         "hoodie.datasource.write.reconcile.schema": HonouredKey(
             "schema.mode", Reconciles(), "Whether columns that the batch lacks are null; else they are refused."
         ),

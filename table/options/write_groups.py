@@ -251,12 +251,14 @@ class SchemaSettings(Settings):
         mode: ``strict``: the table's columns; ``add``: new columns are added; ``reconcile``: as ``add``, and columns
             that the batch lacks are null.
         fill_missing: columns that the batch lacks are null, whatever the mode.
+        numbers_to_text: whether a column of numbers becomes text for good if a batch has text there, as in Hudi.
         expected: Avro schema of the rows; a batch with other columns, or columns of another type, is refused. None:
             nothing is expected.
     """
 
     mode: SchemaMode = option(SchemaMode.ADD, OneOf(SchemaMode))
     fill_missing: bool = option(default=False, kind=Flag())
+    numbers_to_text: bool = option(default=False, kind=Flag())
     expected: str | None = option(None, AvroSchema())
 
 

@@ -48,6 +48,7 @@ class _Differences:
 
     fills: bool
     adds: bool
+    numbers_to_text: bool
     found: list[str] = field(default_factory=list)
 
 
@@ -58,6 +59,7 @@ def evolve_schema(
     *,
     fill_missing: bool = False,
     ordering_field: str | None = None,
+    numbers_to_text: bool = False,
 ) -> pa.Schema:
     """The schema of a commit that writes this batch.
 
@@ -67,6 +69,7 @@ def evolve_schema(
         mode: one of `SCHEMA_MODES`.
         fill_missing: whether columns that the batch lacks are null, whatever the mode.
         ordering_field: column that orders records of one key, if there is one. Its numbers never become text.
+        numbers_to_text: whether a column of numbers becomes text for good if the batch has text there.
 
     Returns:
         The table's columns in their order, some of them widened, then the new columns. For a new table, the batch's
@@ -80,7 +83,7 @@ def evolve_schema(
     if table is None:
         return relaxed(batch)
     _check_order_stays(batch, table, ordering_field)
-    differences = _Differences(fill_missing or mode == RECONCILE, mode != STRICT)
+    differences = _Differences(fill_missing or mode == RECONCILE, mode != STRICT, numbers_to_text)
     columns = _merged(list(table), list(batch), "", differences)
     if differences.found:
         raise SchemaMismatchError(
@@ -147,7 +150,15 @@ def _merged_type(table: pa.DataType, batch: pa.DataType, full: str, differences:
         value = _merged_type(table.item_type, batch.item_type, full + ".value", differences)
         return pa.map_(table.key_type, pa.field("value", value, table.item_field.nullable))
     merged = merged_type(table, batch) if differences.adds else None
-    if merged is not None:
+    problem = ""
+    if merged is None:
+        problem = f"column {full!r} is {batch}, the table has {table}"
+    elif pa.types.is_string(merged) and table in _WIDENED_BY and not differences.numbers_to_text:
+        problem = (
+            f"column {full!r} is text, the table has {table}: the column would become text for good; cast it to "
+            f"{table}, or set hudistream.schema.numbers.to.text=true"
+        )
+    if merged is not None and not problem:
         return merged
-    differences.found.append(f"column {full!r} is {batch}, the table has {table}")
+    differences.found.append(problem)
     return table

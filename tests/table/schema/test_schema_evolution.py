@@ -72,7 +72,7 @@ def test_what_a_strict_table_refuses_is_named(columns, message):
     ],
 )
 def test_columns_grow_at_any_depth(table, batch, merged):
-    found = evolve_schema(pa.schema([("x", batch), ("new", TEXT)]), pa.schema([("x", table)]))
+    found = evolve_schema(pa.schema([("x", batch), ("new", TEXT)]), pa.schema([("x", table)]), numbers_to_text=True)
     assert found == pa.schema([("x", merged), ("new", TEXT)])
 
 
@@ -85,8 +85,22 @@ def test_the_ordering_field_never_becomes_text(mode, number, turned):
         evolve_schema(batch, table, mode, ordering_field="ts")
     # columns that order nothing, and other types, are as they were
     if mode != STRICT and merged_type(table.types[0], batch.types[0]) is not None:
-        assert evolve_schema(batch, table, mode).types == [TEXT, TEXT]
-        assert evolve_schema(batch, table, mode, ordering_field="other").types == [TEXT, TEXT]
+        grows = {"numbers_to_text": True}
+        assert evolve_schema(batch, table, mode, **grows).types == [TEXT, TEXT]
+        assert evolve_schema(batch, table, mode, ordering_field="other", **grows).types == [TEXT, TEXT]
+
+
+@pytest.mark.parametrize("mode", [ADD, RECONCILE])
+@pytest.mark.parametrize("number", [I32, I64, F32, F64])
+def test_numbers_become_text_only_on_request(mode, number):
+    batch, table = pa.schema([("n", TEXT)]), pa.schema([("n", number)])
+    with pytest.raises(SchemaMismatchError, match=f"column 'n' is text, the table has {number}.*numbers.to.text=true"):
+        evolve_schema(batch, table, mode)
+    assert evolve_schema(batch, table, mode, numbers_to_text=True) == batch
+    nested = evolve_schema(pa.schema([("x", struct(a=I64))]), pa.schema([("x", struct(a=TEXT))]), mode)
+    assert nested.field("x").type == struct(a=TEXT)  # numbers of a batch still become text where the table has text
+    with pytest.raises(SchemaMismatchError, match=r"column 'x\.a' is text"):
+        evolve_schema(pa.schema([("x", struct(a=TEXT))]), pa.schema([("x", struct(a=number))]), mode)
 
 
 def test_the_ordering_field_may_grow_as_a_number_and_dates_may_become_text():

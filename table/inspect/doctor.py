@@ -84,7 +84,18 @@ def examine(
         findings += _examine_free_place(storage, options)
     else:
         findings += _examine_table(HudiTable(storage, config), options)
-    return Diagnosis(storage.base_uri, tuple(findings))
+    return Diagnosis(storage.base_uri, (*findings, Finding("note", _not_examined(options))))
+
+
+def _not_examined(options: WriteOptions | None) -> str:
+    """What the diagnosis says nothing of (pure)."""
+    left = [
+        "the contents of data files (`hudistream check` reads them)",
+        "Spark and its workers (the first batch asks them)",
+        *([] if options is None else ["the lock, the catalog and the folder of bad rows"]),
+        *(["the options of a sink (--options, --set)"] if options is None else []),
+    ]
+    return "not looked at: " + "; ".join(left)
 
 
 def _examine_free_place(storage: Storage, options: WriteOptions | None) -> list[Finding]:

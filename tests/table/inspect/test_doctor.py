@@ -53,6 +53,7 @@ def test_a_free_place_and_one_that_is_not(tmp_path):
 )
 def test_tables_of_hudi(golden, name, options, stop, note):
     diagnosis = examine(golden(name)[0], parse_options(options).options)
+    assert texts(diagnosis, "note")[-1].startswith("not looked at: the contents of data files")
     assert diagnosis.may_write is (stop is None)
     if stop is not None:
         assert any(stop in text for text in texts(diagnosis, "stop"))

@@ -10,10 +10,12 @@ from engine import OPTIONS, Engine, key_set, rows
 from needs import require
 from s3_server import s3_options
 
-from streaming import HudiSink
+from streaming import ArrowSink, HudiSink
 from table import InvalidConfigError, StorageError, archive, clean, read_table
 from table.clock import parse_instant_time
 from table.hudi_table import HudiTable
+from table.metadata_table.file_lists import load_file_lists
+from table.metadata_table.metadata_table import MetadataTable
 from table.options.groups import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from table.scan.read_plan import read_rows
 from table.scan.scan import make_scan
@@ -350,3 +352,33 @@ def test_delta_commits_and_compaction_on_s3(s3):
         # whole seconds, as they are shown to whoever reads log files
         assert done[name] // 1000 * 1000 >= parse_instant_time(name.partition(".")[0]), name
     assert sum(name.endswith(".commit") for name in done) == 1
+
+
+@pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.slow), 8])
+def test_lists_of_files_are_maintained_on_s3(s3, version):
+    """Made, told by batches, compacted, cleaned and archived; a reader takes them and lists no data folder."""
+    path = f"s3a://lake/lists{version}"
+    options = {
+        "hoodie.metadata.enable": "true",
+        "hoodie.write.table.version": str(version),
+        "hoodie.metadata.compact.max.delta.commits": "3",
+        "hoodie.clean.async": "false",
+        "hoodie.clean.commits.retained": "1",
+        "hudistream.clean.grace.ms": "0",
+    }
+    options |= {"hoodie.datasource.write.operation": "upsert", "hoodie.clean.automatic": "true"}
+    with ArrowSink(path, {**OPTIONS, **options}, s3) as sink:
+        for number in range(9):
+            sink.write(rows(range(number, number + 6), ts=number))
+    table = HudiTable.open(path, s3)
+    assert table.config.metadata_partitions == "files"
+    own = MetadataTable.open(table.storage)
+    assert any("_0-0-0_2" in entry.name for entry in own.list_files() if entry.name.endswith(".hfile"))
+    lists = load_file_lists(table.storage, [instant.time for instant in table.load_timeline().completed_writes])
+    found = {one: lists.files(one) for one in lists.partition_paths()}
+    stored = {
+        one: {e.name: e.size_bytes for e in entries if not e.is_dir and not e.name.startswith(".hoodie")}
+        for one, entries in table.store_listing.walk()
+    }
+    assert found == stored
+    assert len(key_set(read_table(path, storage_options=s3))) == 14

@@ -100,6 +100,13 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
+def troubleshooting_page() -> str:
+    """The errors and what to do, as `hudistream why` prints them."""
+    from table.cli.why import load_page
+
+    return load_page()
+
+
 def options_page() -> str:
     """Every option key, in one of three classes; honoured ones by the group of `WriteOptions` that they fill."""
     from table.options.list_options import OptionClass, list_options
@@ -253,6 +260,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/options.md": options_page,
     "reference/defaults.md": defaults_page,
     "reference/cli.md": cli_page,
+    "guides/troubleshooting.md": troubleshooting_page,
     "reference/benchmarks.md": benchmarks_page,
     "reference/changelog.md": changelog_page,
     f"{DECISIONS}/index.md": decisions_page,

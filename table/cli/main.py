@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from table.cli import bad_rows, catalogs, checkpoint, health, lock, options, query, report, show, upkeep, versions
+from table.cli import bad_rows, catalogs, checkpoint, health, lock, options, query, report, show, upkeep, versions, why
 from table.cli.arguments import add_verbose
 from table.cli.output import OutputClosedError, UsageError, complain, drop_output
 from table.errors import HudiError
@@ -21,7 +21,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "keep up": ("clean", "compact", "cluster", "archive"),
         "undo, protect": ("rollback", "savepoint", "lock"),
         "share": ("sync", "ddl", "manifest", "upgrade", "downgrade"),
-        "help": ("options",),
+        "help": ("options", "why"),
     }
 )
 _PURPOSE = (
@@ -69,6 +69,7 @@ def build_parser(more: Sequence[MoreCommands] = ()) -> argparse.ArgumentParser:
     bad_rows.add_commands(commands)
     lock.add_commands(commands)
     options.add_commands(commands)
+    why.add_commands(commands)
     for further in more:
         further.add(commands)
     summaries = {name: command.description or "" for name, command in commands.choices.items()}

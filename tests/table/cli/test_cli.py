@@ -80,7 +80,7 @@ def test_these_are_all_the_commands():
         "health", "history",
         "lock break", "lock show", "manifest", "options", "query", "replay", "report", "rollback", "savepoint create",
         "savepoint delete",
-        "savepoint list", "savepoint restore", "schema", "show", "sync", "upgrade", "watch",
+        "savepoint list", "savepoint restore", "schema", "show", "sync", "upgrade", "watch", "why",
     ]  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def test_the_help_of_every_command_has_an_example_that_parses(name):
         build_parser().parse_args(shlex.split(example)[1:])
 
 
-@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"options"}))
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"options", "why"}))
 def test_every_command_of_a_table_takes_storage_options_and_verbose(name):
     words = [*name.split(), "s3://bucket/t", *MORE_WORDS.get(name, [])]
     given = build_parser().parse_args([*words, "--storage-option", "key=a=b", "--storage-option", "anon=true", "-v"])

@@ -131,13 +131,17 @@ def test_services_in_turns(version, table_type, partners, tmp_path, utc):
 
 @pytest.mark.parametrize(("before", "after"), [(6, 8), pytest.param(6, 9, marks=SLOW), pytest.param(8, 9, marks=SLOW)])
 @pytest.mark.parametrize("table_type", [pytest.param("COPY_ON_WRITE", marks=SLOW), "MERGE_ON_READ"])
+@pytest.mark.parametrize("keeps", [True, pytest.param(False, marks=SLOW)], ids=["by default", "dropping"])
 def test_a_table_that_hudi_upgrades_under_a_running_stream(
-    before, after, table_type, partners, tmp_path, utc, monkeypatch
+    before, after, table_type, keeps, partners, tmp_path, utc, monkeypatch
 ):
     """A job of Hudi with default options: it upgrades the table and gives it a metadata table; our stream goes on."""
     path, hudi, model = str(tmp_path / "t"), partners[after], Model(10 * before + after)
-    options = {**OURS, "hoodie.write.table.version": str(before), "hoodie.metadata.enable": "false"}
-    options |= {"hoodie.datasource.write.table.type": table_type}
+    options = {**OURS, "hoodie.write.table.version": str(before)}
+    options |= {
+        "hoodie.datasource.write.table.type": table_type,
+        **({} if keeps else {"hoodie.metadata.enable": "false"}),
+    }
     options |= {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "1"}
     stream = Engine(path, options)
     for number in range(3):
@@ -154,7 +158,7 @@ def test_a_table_that_hudi_upgrades_under_a_running_stream(
         stream.writer.services.wait()
         model.check(path, hudi)
     config = HudiTable.open(path).config
-    assert (config.version, config.metadata_partitions) == (after, "")
+    assert (config.version, config.metadata_partitions) == (after, "files" if keeps else "")
     told = [call for call in warn.call_args_list if call.args == ("table_version_changed",)]
     assert [(call.kwargs["before"], call.kwargs["now"]) for call in told] == [(before, after)]
     write_theirs(hudi, path, after, model.draw(), **defaults)

@@ -105,13 +105,14 @@ def test_we_and_hudi_write_in_turns(hudi, utc_session, golden, tmp_path, name):
     assert HudiTable.open(path).load_timeline().pending == ()
 
 
-def test_a_metadata_table_is_refused_then_dropped_and_looked_for_again(hudi, utc_session, golden, tmp_path):
+def test_a_metadata_table_is_kept_then_dropped_and_looked_for_again(hudi, utc_session, golden, tmp_path):
     spark = utc_session
     path, _ = golden("cow_metadata_table")
     rows = spark_rows(spark, new_rows(path, "new"), tmp_path)
-    with pytest.raises(UnsupportedTableError, match=r"hoodie\.metadata\.enable=false"):
-        HudiSink(path, {}).write(rows)
-    assert os.path.isdir(f"{path}/.hoodie/metadata")
+    known = len(hudi.read(path))
+    HudiSink(path, {}, operation="insert").write(rows)
+    assert load_table_config(LocalStorage(path)).metadata_partitions == "files"
+    assert len(hudi.read(path, {"hoodie.metadata.enable": "true"})) == known + 5
     sink = HudiSink(path, {"hoodie.metadata.enable": "false"}, operation="insert")
     sink.write(rows)
     assert not os.path.isdir(f"{path}/.hoodie/metadata")

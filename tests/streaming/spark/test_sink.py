@@ -262,7 +262,7 @@ def test_a_path_that_is_no_place_for_a_table(spark, tmp_path):
 
 
 def test_a_table_that_would_be_harmed_is_refused_by_its_property(spark, golden):
-    path, _ = golden("cow_metadata_table")
+    path, _ = golden("v9_cow_indexes")
     batch = spark.sql("SELECT 'a' id, 'n' name, 1L qty, 1D price, 'eu' region, 1L ts")
     with pytest.raises(UnsupportedTableError, match=r"hoodie\.table\.metadata\.partitions"):
         HudiSink(path, {"hoodie.datasource.write.partitionpath.field": "region"})(batch, 0)

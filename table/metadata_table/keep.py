@@ -54,7 +54,7 @@ def keep_lists(storage: Storage, time: str, completion_time: str | None, changes
         StorageError: the store fails; the end must be carried out again.
     """
     config = load_table_config(storage)
-    if config is None or not config.metadata_indexes or not changes:
+    if config is None or not config.metadata_indexes:
         return
     try:
         keep_files_alone(storage, config)
@@ -148,7 +148,9 @@ class _Delta:
         requested = name_instant(self._own.layout, self._time, Action.DELTA_COMMIT, State.REQUESTED)
         self._own.storage.create_exclusive(requested.path, b"", durable=True)
         begun = begin_instant(self._own.storage, requested)
-        metadata = CommitMetadata((self._write_log(changes),), "UPSERT_PREPPED")
+        # a write without files has a delta commit, too: readers see by it that the lists know the write
+        stats = (self._write_log(changes),) if changes else ()
+        metadata = CommitMetadata(stats, "UPSERT_PREPPED")
         completed = begun.to(State.COMPLETED, self._completion_time)
         # another process may have completed it with a log file of another version: either content is right
         create_settled(self._own.storage, completed.path, self._own.layout.encode_commit(metadata))

@@ -38,7 +38,7 @@ def complete_service(
         StorageError: another process completed the instant with other content.
     """
     completion_time = _decide_completion(table, begun, owner)
-    if changes is not None:
+    if changes:
         keep_lists(table.storage, begun.time, completion_time, changes)
     return complete_instant(table.storage, begun, content, completion_time)
 

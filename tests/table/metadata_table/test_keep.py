@@ -228,3 +228,16 @@ def test_a_batch_makes_at_most_twelve_calls_more(tmp_path, version):
             engine.write(number, rows(range(4), ts=number))
         counts.append(len(fuse.calls))
     assert counts[0] < counts[1] <= counts[0] + 12
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_the_lists_know_writes_that_replace_and_leave_no_file(tmp_path, version):
+    path = str(tmp_path / "t")
+    engine_of(path, version, "COPY_ON_WRITE").write(0, rows(range(12)))
+    for number, operation in enumerate(["insert_overwrite", "delete_partition", "insert_overwrite_table"], 1):
+        more = {"hoodie.datasource.write.operation": operation, "hudistream.overwrite.in.stream": "true"}
+        engine_of(path, version, "COPY_ON_WRITE", **more).write(number, rows(range(number, 12, 3), ts=number))
+        assert_lists_are_right(path)
+        table = HudiTable.open(path)
+        clean(table, CleanSettings(commits_retained=1, grace_ms=0))
+        assert_lists_are_right(path)

@@ -163,6 +163,27 @@ def test_an_actor_that_never_ran_is_not_started_while_its_world_ends():
     assert not late._started
 
 
+# a loss that was reported once -> the rule that ended it, and the worlds and the seed that find it without the rule
+BY_SEED = {
+    "archivals at once": ("15: what is retired was read", worlds.build_crowd, 59),
+    "a process that forks": ("14: a forked child is another writer", worlds.build_forked, 2),
+    "a rollback that names no file": ("6: leftovers go before the line moves", worlds.build, 11),
+    "keys in two file groups": (
+        "15: a batch is planned from the timeline behind its request", worlds.build_slow_begin, 111
+    ),
+    "archivals at once, layout 2": ("15: what is retired was read", worlds.build_later_version, 95),
+    "leftovers, layout 2": ("6: leftovers go before the line moves", worlds.build_later_version, 279),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("loss", BY_SEED)
+def test_a_loss_comes_back_by_its_seed_when_its_rule_is_taken_out(loss):
+    name, build, seed = BY_SEED[loss]
+    assert worlds.run(seed, build) is None
+    with patched(*RULES[name]):
+        assert worlds.run(seed, build) is not None
+
+
 @pytest.mark.parametrize("name", RULES)
 def test_each_rule_can_be_taken_out(name):
     """What is replaced to take a rule out still has the name that the rules know."""

@@ -15,7 +15,7 @@ from streaming.batch.failed_batch import BatchProgress
 from streaming.batch.inline_clustering import cluster_if_due
 from streaming.batch.ledger import BatchLedger
 from streaming.batch.marker_cleanup import MarkerCleanup
-from streaming.batch.opening import TableOpener, settle_metadata_table
+from streaming.batch.opening import TableOpener, settle_metadata_table, with_lists
 from streaming.batch.partition_advice import PartitionAdvice
 from streaming.batch.profile_cache import ProfileCache, tell_small_files
 from streaming.batch.progress import Progress
@@ -206,6 +206,7 @@ class MicroBatchWriter:
             log.info("batch_skipped", table=self.table, batch_id=batch.batch_id, sink_id=identity.sink_id)
             return BatchSummary(self.table, batch.batch_id, None, skipped=True)
         self.progress.is_new = True
+        snapshot = with_lists(snapshot, options)
         job = self._begin(snapshot, batch, options, turn)
         self.progress.instant_time = job.pending.time
         timing.end("prepare")

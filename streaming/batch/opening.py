@@ -20,6 +20,7 @@ from table.options.write_options import WriteOptions, check_options_agree, new_t
 from table.schema.avro_schema import check_batch_columns, from_avro, relaxed, schema_json
 from table.schema.evolution import evolve_schema
 from table.services.conversion.convert import convert_table
+from table.snapshot import Snapshot
 from table.storage.interface import Storage
 
 log = get_logger("hudistream.sink")
@@ -126,22 +127,35 @@ class TableOpener:
 
 
 def settle_metadata_table(table: HudiTable, options: WriteOptions) -> HudiTable:
-    """Drops, keeps or makes the metadata table of a table, before a batch. The writer holds the table.
+    """Drops or keeps the metadata table of a table, before a batch. The writer holds the table.
 
-    Hudi's own writers make one by default, so this is looked at before every batch. With several writers none is made:
-    another batch may be under way that does not know of it.
+    Hudi's own writers make one by default, so this is looked at before every batch.
 
     Raises:
         UnsupportedTableError: the metadata table has indexes that are not maintained here.
     """
-    storage, config, wanted = table.storage, table.config, options.table.metadata_enabled
-    if wanted is False:
-        return replace(table, config=drop_metadata_table(storage, config))
-    if config.metadata_indexes:
-        return replace(table, config=keep_files_alone(storage, config))
-    if wanted and not options.concurrency.is_shared:
-        return replace(table, config=make_lists(storage, config, table.load_timeline(), table.store_listing))
+    if options.table.metadata_enabled is False:
+        return replace(table, config=drop_metadata_table(table.storage, table.config))
+    if table.config.metadata_indexes:
+        return replace(table, config=keep_files_alone(table.storage, table.config))
     return table
+
+
+def with_lists(snapshot: Snapshot, options: WriteOptions) -> Snapshot:
+    """Makes the lists of files of a table that has none, if the options ask for them.
+
+    What failed writes left was deleted before: else the lists would name it. With several writers none are made:
+    another batch may be under way that does not know of them.
+
+    Args:
+        snapshot: the table, after failed writes were rolled back.
+        options: how to write.
+    """
+    table = snapshot.table
+    if not options.table.metadata_enabled or table.config.metadata_indexes or options.concurrency.is_shared:
+        return snapshot
+    config = make_lists(table.storage, table.config, table.load_timeline(), table.store_listing)
+    return Snapshot(replace(table, config=config), snapshot.timeline, commits=snapshot.commits)
 
 
 def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, table: pa.Schema | None) -> pa.Schema:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from table.errors import UnsupportedTableError
 from table.metadata_table.record_codec import encode_record
-from table.metadata_table.records import ALL_PARTITIONS, ListRecord, RecordType, key_of
+from table.metadata_table.records import ALL_PARTITIONS, NO_PARTITION_PATH, ListRecord, RecordType, key_of
 from table.timeline.metadata.clean import CleanMetadata
 from table.timeline.metadata.commit import CommitMetadata
 
@@ -28,7 +29,11 @@ class FileChanges:
         """The keys and values that tell the lists of files about it, ascending by key.
 
         A commit names its partition paths in the record of all partition paths. A clean does not.
+
+        Raises:
+            UnsupportedTableError: see `check_paths`.
         """
+        check_paths({*self.added, *self.deleted})
         records: dict[str, dict[str, tuple[int, bool]]] = {}
         for path, sizes in self.added.items():
             records.setdefault(key_of(path), {}).update({name: (size, False) for name, size in sizes.items()})
@@ -43,6 +48,16 @@ class FileChanges:
             paths = {key_of(path): (0, False) for path in sorted(self.added)}
             values[ALL_PARTITIONS] = encode_record(RecordType.ALL_PARTITIONS, ListRecord(paths))
         return sorted((key.encode(), value) for key, value in values.items())
+
+
+def check_paths(paths: Iterable[str]) -> None:
+    """Refuses a partition path with the name of the record that lists all partition paths (pure).
+
+    Raises:
+        UnsupportedTableError: there is such a path; its files cannot be listed.
+    """
+    if ALL_PARTITIONS in paths or NO_PARTITION_PATH in paths:
+        raise UnsupportedTableError(f"a partition path has the name {ALL_PARTITIONS!r} or {NO_PARTITION_PATH!r}")
 
 
 def changes_of_commit(metadata: CommitMetadata) -> FileChanges:

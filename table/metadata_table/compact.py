@@ -13,7 +13,7 @@ from table.files.hfile.write_hfile import encode_hfile
 from table.files.names import BaseFileName
 from table.log import get_logger
 from table.metadata_table.file_lists import FileLists, read_slice
-from table.metadata_table.metadata_table import FILE_ID, MADE, MetadataTable, find_slice
+from table.metadata_table.metadata_table import FILE_ID, MetadataTable, find_slice, is_making
 from table.metadata_table.record_codec import encode_record, schema_of
 from table.metadata_table.records import ALL_PARTITIONS, ListRecord, RecordType
 from table.storage.interface import FileInfo, Storage, join
@@ -55,8 +55,8 @@ def compact_lists(storage: Storage, timeline: Timeline, delta_commits: int = DEL
     now = own.load_timeline()
     found = find_slice(own.list_files(), committed_instants(now, {}))
     pending = next(iter(now.pending_of(Action.COMPACTION)), None)
-    begins = max(found.base_instant_time, MADE + "9")
-    deltas = [one for one in now.completed_of(Action.DELTA_COMMIT) if one.time > begins]
+    begins = found.base_instant_time
+    deltas = [one for one in now.completed_of(Action.DELTA_COMMIT) if one.time > begins and not is_making(one.time)]
     if pending is None and min(len(found.log_files), len(deltas)) < delta_commits:
         return False
     waits = now.pending_of(Action.DELTA_COMMIT) or _has_decided(storage, timeline) or not _are_final(now, timeline)
@@ -95,15 +95,16 @@ def _are_final(own: Timeline, timeline: Timeline) -> bool:
         own: timeline of the metadata table.
         timeline: of the table, listed earlier.
     """
-    completed = {instant.time for instant in timeline if instant.is_completed}
-    first = min(completed, default="")
-    times = (one.time for one in own.completed_of(Action.DELTA_COMMIT) if not one.time.startswith(MADE))
-    return all(time in completed or time < first for time in times)
+    done = {instant.time for instant in timeline if instant.is_completed}
+    pending = {instant.time for instant in timeline.pending}
+    first = timeline.first_active_time or ""  # of the writes: archival may leave older rollbacks and cleans
+    times = (one.time for one in own.completed_of(Action.DELTA_COMMIT) if not is_making(one.time))
+    return all(time in done or (time < first and time not in pending) for time in times)
 
 
 def _choose_time(own: Timeline) -> str:
     """The time of a compaction: just after all that it merges; each later delta commit lies behind it (pure)."""
-    deltas = (one for one in own.completed_of(Action.DELTA_COMMIT) if not one.time.startswith(MADE))
+    deltas = (one for one in own.completed_of(Action.DELTA_COMMIT) if not is_making(one.time))
     last = max(one.completion_time or one.time[:17] for one in deltas)
     return clock.format_instant_time(clock.parse_instant_time(last) + 1)
 

@@ -12,7 +12,7 @@ from table.config.table_config import load_table_config
 from table.errors import CorruptFileError, StorageError, UnsupportedTableError
 from table.files.hfile.read_hfile import HFile
 from table.files.log.framing import BlockType, Header, LogBlock, Verdict, scan_blocks
-from table.metadata_table.metadata_table import MADE, MetadataTable, find_slice
+from table.metadata_table.metadata_table import MADE, MetadataTable, find_slice, is_making
 from table.metadata_table.record_codec import decode_record
 from table.metadata_table.records import ALL_PARTITIONS, ListRecord, combine, key_of, partition_path_of
 from table.storage.interface import Storage
@@ -133,8 +133,9 @@ def first_known(timeline: Timeline) -> str:
     No writer is at work while the lists are made. So they contain what was requested before they were complete.
     """
     writes = timeline.completed_of(*WRITE_ACTIONS)
-    first = min((one.time for one in writes if not one.time.startswith(MADE)), default="")
-    return first or min((one.completion_time or "" for one in writes if one.time.startswith(MADE)), default="")
+    first = min((one.time for one in writes if not is_making(one.time)), default="")
+    made = (one.completion_time or (one.time if not one.time.startswith(MADE) else "") for one in writes)
+    return first or min(made, default="")
 
 
 def _valid_blocks(data: bytes, path: str, committed: CommittedInstants) -> list[LogBlock]:

@@ -18,10 +18,12 @@ from table.config.table_config import (
     config_from_properties,
     update_properties,
 )
+from table.errors import UnsupportedTableError
 from table.files.log.framing import BlockType, Header, LogBlock, encode_block
 from table.files.names import BaseFileName, LogFileName
 from table.files.partition_metadata import create_partition_metadata
 from table.log import get_logger
+from table.metadata_table.changes import check_paths
 from table.metadata_table.compact import encode_base_file
 from table.metadata_table.drop import drop_metadata_table
 from table.metadata_table.file_lists import EMPTY_DELETE_BLOCK
@@ -61,6 +63,11 @@ def make_lists(storage: Storage, config: TableConfig, timeline: Timeline, listin
     """
     if timeline.pending:
         log.info("metadata_table_not_made", table=storage.base_uri, why=f"{timeline.pending[0].file_name} is pending")
+        return config
+    try:
+        check_paths(listing.list_partition_paths())
+    except UnsupportedTableError as error:
+        log.info("metadata_table_not_made", table=storage.base_uri, why=str(error))
         return config
     storage.delete_metafolder(METADATA_FOLDER)
     committed = committed_instants(timeline, {})

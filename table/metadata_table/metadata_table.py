@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from table.config.metadata_indexes import FILES
 from table.config.properties import parse_properties
-from table.config.table_config import PROPERTIES_FILE, TableConfig, config_from_properties
-from table.errors import UnsupportedTableError
+from table.config.table_config import PROPERTIES_FILE, TableConfig, config_from_properties, is_valid
+from table.errors import CorruptFileError, UnsupportedTableError
 from table.storage.interface import METAFOLDER, FileInfo, Storage, join
 from table.storage.subfolder import Subfolder
 from table.timeline.active_timeline import load_timeline
@@ -23,6 +23,7 @@ from table.view.file_group import (
 
 METADATA_FOLDER = join(METAFOLDER, "metadata")
 FILE_ID = "files-0000-0"  # the only file group of the partition
+_DIGITS = 17
 MADE = "0" * 14  # begins the times of the instants that made the metadata table
 
 
@@ -50,7 +51,13 @@ class MetadataTable:
             CorruptFileError, StorageError: its properties cannot be read.
         """
         own = Subfolder(storage, METADATA_FOLDER)
-        return MetadataTable(own, config_from_properties(parse_properties(own.read(PROPERTIES_FILE))))
+        properties = parse_properties(own.read(PROPERTIES_FILE))
+        if not is_valid(properties):
+            raise CorruptFileError(f"{METADATA_FOLDER}/{PROPERTIES_FILE} is not whole")
+        try:
+            return MetadataTable(own, config_from_properties(properties))
+        except ValueError as error:
+            raise CorruptFileError(f"{METADATA_FOLDER}/{PROPERTIES_FILE} is damaged: {error}") from error
 
     @property
     def layout(self) -> TimelineLayout:
@@ -64,6 +71,14 @@ class MetadataTable:
     def list_files(self) -> list[FileInfo]:
         """The files of the partition ``files``, sorted by name."""
         return sorted((e for e in self.storage.list_dir(FILES) if not e.is_dir), key=lambda entry: entry.name)
+
+
+def is_making(time: str) -> bool:
+    """Whether an instant of that time made the metadata table, or is a service of its own (pure).
+
+    Others have the time of an action of the table. In layout 1 the own ones have three digits more.
+    """
+    return time.startswith(MADE) or len(time) > _DIGITS
 
 
 def find_slice(entries: list[FileInfo], committed: CommittedInstants) -> FileSlice:

@@ -81,13 +81,13 @@ def keep_lists_small(table: HudiTable, delta_commits: int = DELTA_COMMITS) -> bo
         if not compact_lists(table.storage, table.load_timeline(), delta_commits):
             return False
         own = MetadataTable.open(table.storage)
+        # Hudi writes no time zone into its properties: its instants have the times of the table's
+        inner = HudiTable(own.storage, replace(own.config, timezone=table.config.timezone))
+        clean(inner, _CLEAN)
+        archive(inner, ArchiveSettings(), _CLEAN)
     except FileNotFoundError:
         return False  # it was dropped meanwhile
     except (UnsupportedTableError, CorruptFileError):
         drop_present_metadata_table(table.storage)
         return False
-    # Hudi writes no time zone into its properties: its instants have the times of the table's
-    inner = HudiTable(own.storage, replace(own.config, timezone=table.config.timezone))
-    clean(inner, _CLEAN)
-    archive(inner, ArchiveSettings(), _CLEAN)
     return True

@@ -145,7 +145,7 @@ class Timeline:
 
     def completed_file(self, time: str, action: Action) -> Instant:
         """The completed file of an instant: as listed on the timeline, else with only the request time in its name."""
-        wanted = name_instant(self.layout, time, action, State.COMPLETED)
+        wanted = name_instant(self.layout, time, COMPLETED_AS.get(action, action), State.COMPLETED)
         return next((file for file in self.files if file == wanted), wanted)
 
     def contains(self, instant: Instant) -> bool:

@@ -22,6 +22,7 @@ from table.files.publication import delete_announced, forget_committed, forget_s
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.metadata_table.changes import changes_of_commit
+from table.metadata_table.drop import drop_present_metadata_table
 from table.metadata_table.keep import keep_lists
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
@@ -346,10 +347,18 @@ def carry_out_commit(table: HudiTable, end: EndRecord, *, looks_for_lists: bool 
     return completed
 
 
-def delete_strays(storage: Storage, time: str, referenced: frozenset[str]) -> None:
-    """Deletes files that markers announce and the commit does not name (HoodieTable.reconcileAgainstMarkers)."""
+def delete_strays(storage: Storage, time: str, referenced: frozenset[str], *, are_late: bool = False) -> None:
+    """Deletes files that markers announce and the commit does not name (HoodieTable.reconcileAgainstMarkers).
+
+    Args:
+        time: the commit.
+        referenced: the files that it names.
+        are_late: whether the commit has ended: then lists of files that were made since may name the strays.
+    """
     for marker in walk_markers(storage, time):
         if marker.data_file not in referenced:
+            if are_late:
+                drop_present_metadata_table(storage)
             if delete_announced(storage, time, marker):
                 log.warning("stray_file_deleted", table=storage.base_uri, instant_time=time, path=marker.data_file)
             forget_stray(storage, time, marker)

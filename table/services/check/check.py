@@ -22,6 +22,7 @@ from table.services.check.log_contents import check_log_contents, ordering_type
 from table.services.check.look import Holder, Look, find_standing_holder, take_look
 from table.services.check.repair import Problems, end_instants, mend
 from table.snapshot import Snapshot
+from table.storage.interface import METAFOLDER
 from table.transaction.lease import Lease, hold_table
 from table.view.file_group import BaseFile, DataFile, LogFile
 
@@ -93,6 +94,8 @@ def _repair(
     if problems or any(f.repair is Repair.POSSIBLE for f in found):
         look, now = _find(table, holder, settings)
         if not look.unreadable:
+            if any(f.repair is Repair.POSSIBLE and not f.key[1].startswith(METAFOLDER) for f in now):
+                drop_present_metadata_table(table.storage)  # property first: its lists may name what is deleted
             problems |= mend(table, lease, look, now, settings)
         look = take_look(table, Holder(), settings)
         found = settle(found, [*now, *_judge(look)], _judge(look), problems)

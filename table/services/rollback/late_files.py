@@ -30,7 +30,7 @@ def sweep_late_files(snapshot: Snapshot, marked: list[str], staged: list[str], *
         referenced = None if time in pending else find_referenced(snapshot, time)
         if referenced is None:
             continue
-        delete_strays(storage, time, referenced)
+        delete_strays(storage, time, referenced, are_late=True)
         delete_heartbeat(storage, time)
         forget_ended(storage, time, snapshot.config.timezone)
     for instant in snapshot.timeline.completed_writes[-1:]:

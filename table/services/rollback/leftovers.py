@@ -15,6 +15,7 @@ from table.files.names import may_be_of_instant, parse_base_file
 from table.files.publication import is_final, may_publish_late
 from table.hudi_table import HudiTable
 from table.log import get_logger
+from table.metadata_table.drop import drop_present_metadata_table
 from table.options.choices import TableType
 from table.options.groups import CleanSettings
 from table.services.archival.plan import ArchivalPlan
@@ -253,6 +254,7 @@ def delete_before_first_commit(table: HudiTable, time: str) -> tuple[str, ...]:
 def _delete(table: HudiTable, strays: list[str], parallelism: int) -> None:
     if not strays:
         return
+    drop_present_metadata_table(table.storage)  # its lists may name them: who made them listed the store
     with threads.make_pool(parallelism, "hudistream-archival") as pool:
         missed = table.storage.delete_many(strays, pool)
     if missed:

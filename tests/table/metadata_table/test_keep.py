@@ -241,3 +241,57 @@ def test_the_lists_know_writes_that_replace_and_leave_no_file(tmp_path, version)
         table = HudiTable.open(path)
         clean(table, CleanSettings(commits_retained=1, grace_ms=0))
         assert_lists_are_right(path)
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_lists_are_made_when_what_failed_writes_left_is_gone(tmp_path, version):
+    """A late task left a file beside a completed commit: the batch that makes the lists deletes it first."""
+    path = str(tmp_path / "t")
+    engine_of(path, version, "COPY_ON_WRITE", **{"hoodie.metadata.enable": "false"}).write(0, rows(range(6)))
+    [time] = HudiTable.open(path).load_timeline().committed_times
+    folder = tmp_path / "t/p0"
+    late = f"deadbeef-0000-0000-0000-000000000000-0_7-7-7_{time}.parquet"
+    [source] = folder.glob("*.parquet")
+    (folder / late).write_bytes(source.read_bytes())
+    marker = tmp_path / f"t/.hoodie/.temp/{time}/p0/{late}.marker.CREATE"
+    marker.parent.mkdir(parents=True, exist_ok=True)
+    marker.write_bytes(b"")
+    engine_of(path, version, "COPY_ON_WRITE").write(1, rows(range(6), ts=1))
+    assert not (folder / late).exists()
+    assert_lists_are_right(path)
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_a_partition_path_with_the_name_of_the_list_of_paths_has_no_lists(tmp_path, version):
+    path = str(tmp_path / "t")
+    engine_of(path, version, "COPY_ON_WRITE").write(0, rows(range(3)))
+    named = rows(range(3, 5), partition=lambda _: "__all_partitions__")
+    engine_of(path, version, "COPY_ON_WRITE").write(1, named)
+    assert partitions(path) == ""
+    engine_of(path, version, "COPY_ON_WRITE").write(2, rows([7]))
+    assert partitions(path) == ""
+    assert len(read_table(path)) == 6
+
+
+@pytest.mark.parametrize("version", [6, 8])
+def test_lists_that_were_made_late_are_compacted(tmp_path, version):
+    path = str(tmp_path / "t")
+    engine_of(path, version, "COPY_ON_WRITE", **{"hoodie.metadata.enable": "false"}).write(0, rows(range(6)))
+    engine = engine_of(path, version, "COPY_ON_WRITE")
+    for number in range(1, 8):
+        engine.write(number, rows([number], ts=number))
+        keep_lists_small(HudiTable.open(path), delta_commits=4)
+        assert_lists_are_right(path)
+    own = MetadataTable.open(LocalStorage(path))
+    assert len([entry for entry in own.list_files() if entry.name.endswith(".hfile")]) == 2
+
+
+def test_damaged_properties_of_the_metadata_table_stop_no_batch(tmp_path):
+    path = str(tmp_path / "t")
+    listed_table(path)
+    file = tmp_path / "t/.hoodie/metadata/.hoodie/hoodie.properties"
+    file.write_text(file.read_text().replace("layout.version=2", "layout.version=x"))
+    assert len(read_table(path)) == 6
+    Engine(path).write(3, rows([9], ts=9))
+    assert partitions(path) == ""
+    assert len(read_table(path)) == 7

@@ -16,6 +16,7 @@ from table.options.choices import CleanPolicy, TableType
 from table.options.groups import CleanSettings
 from table.options.write_options import WriteOptions, parse_options
 from table.quarantine.read import read_bad_rows
+from table.scan.predicate import Where
 from table.scan.scan import make_scan
 from table.schema.avro_schema import RECORD_KEY
 from table.services.clean.clean import clean
@@ -56,7 +57,7 @@ def erase(
     path: str | os.PathLike[str],
     keys: Sequence[str] | pa.Array = (),
     *,
-    where: Any = None,
+    where: Where | None = None,
     options: Mapping[str, str | None] | WriteOptions | None = None,
     storage_options: Mapping[str, Any] | None = None,
     wait_s: float = 0.0,
@@ -101,7 +102,7 @@ def erase(
     return Erasure(len(wanted), deleted, instant_time, traces, bad_rows)
 
 
-def _find_keys(table: HudiTable, keys: Sequence[str] | pa.Array, where: Any) -> pa.Array:
+def _find_keys(table: HudiTable, keys: Sequence[str] | pa.Array, where: Where | None) -> pa.Array:
     given = pa.array(keys, pa.string()) if not isinstance(keys, pa.Array) else keys.cast(pa.string())
     if where is None:
         return given.unique()

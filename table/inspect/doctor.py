@@ -26,11 +26,8 @@ from table.transaction.lease_record import describe_holder, is_dead_here
 from table.transaction.membership import is_open
 from table.transaction.signs import read_age_ms
 
-# by whether the table is of version 6; a metadata table of its own making is maintained in turns, and dropped beside it
-_JVM_SETTINGS = {
-    True: ("hoodie.write.table.version=6", "hoodie.write.auto.upgrade=false"),
-    False: ("hoodie.write.auto.upgrade=false",),
-}
+_KEEPS_VERSION = ("hoodie.write.table.version=6", "hoodie.write.auto.upgrade=false")
+_AT_ONCE = "a JVM writer that works at the same time must have a lock in common, and set hoodie.metadata.enable=false"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +207,17 @@ def _examine_readers(snapshot: Snapshot, config: TableConfig) -> list[Finding]:
         readers = f"readers of version {config.version} are Hudi 1.x and hudi-rs; other engines read version 6 alone"
     findings = [
         Finding("ok", f"{len(files)} live files{behind}, {sum(file.size_bytes for file in files)} bytes"),
-        Finding("note", f"a JVM writer must set {', '.join(_JVM_SETTINGS[is_first])} to share the table"),
+        *(
+            [Finding("note", f"a JVM writer must set {', '.join(_KEEPS_VERSION)} to share the table")]
+            if is_first
+            else []
+        ),
+        Finding("note", _AT_ONCE),
         Finding("note", readers),
     ]
+    if is_first:
+        text = f"a JVM writer must set {', '.join(_KEEPS_VERSION)} to share the table in its version"
+        findings.append(Finding("note", text))
     if config.table_type == TableType.MERGE_ON_READ:
         text = "a JVM that reads it must run in the zone of its instants (-Duser.timezone), to tell its log files apart"
         findings.append(Finding("note", text))

@@ -12,7 +12,7 @@ from table.errors import UnsupportedTableError
 from table.files.hfile.write_hfile import encode_hfile
 from table.files.names import BaseFileName
 from table.log import get_logger
-from table.metadata_table.file_lists import FileLists, read_slice
+from table.metadata_table.file_lists import read_slice
 from table.metadata_table.metadata_table import FILE_ID, MetadataTable, find_slice, is_making
 from table.metadata_table.record_codec import encode_record, schema_of
 from table.metadata_table.records import ALL_PARTITIONS, ListRecord, RecordType
@@ -126,14 +126,14 @@ def _carry_out(own: MetadataTable, now: Timeline, pending: Instant) -> bool:
     committed = committed_instants(now, {})
     entries = [entry for entry in own.list_files() if _is_before(entry, pending.time, committed)]
     found = find_slice(entries, committed)
-    lists = read_slice(own, found, committed)
+    lists = read_slice(own, found, committed).entries()
     begun = begin_instant(own.storage, name_instant(own.layout, pending.time, Action.COMPACTION, State.REQUESTED))
     data = encode_lists(lists, own.config.version)
     name = str(BaseFileName(FILE_ID, _TASK, pending.time, _EXTENSION))
     if create_settled(own.storage, join(FILES, name), data) != data:
         raise UnsupportedTableError(f"the base file {name} of the metadata table has other entries than its log files")
     stat = WriteStat(
-        FILE_ID, join(FILES, name), FILES, found.base_instant_time, num_writes=len(lists.entries()),
+        FILE_ID, join(FILES, name), FILES, found.base_instant_time, num_writes=len(lists),
         total_write_bytes=len(data), file_size_bytes=len(data),
     )  # fmt: skip
     at = clock.format_instant_time(clock.parse_instant_time(pending.time) + 1)
@@ -155,11 +155,11 @@ def _is_before(entry: FileInfo, time: str, committed: CommittedInstants) -> bool
     return any(file.instant_time < time for file in bases) or any(at is not None and at < time for at in done)
 
 
-def encode_lists(lists: FileLists, version: int) -> bytes:
-    """A base file with all entries of the lists. The same entries give the same bytes.
+def encode_lists(lists: Mapping[str, Mapping[str, int]], version: int) -> bytes:
+    """A base file of the lists of files. The same lists give the same bytes.
 
     Args:
-        lists: what the log files and the older base file say.
+        lists: key of a record -> names with sizes in bytes; `ALL_PARTITIONS` is among the keys.
         version: of the metadata table.
     """
     records = {
@@ -167,19 +167,9 @@ def encode_lists(lists: FileLists, version: int) -> bytes:
             RecordType.ALL_PARTITIONS if key == ALL_PARTITIONS else RecordType.FILES,
             ListRecord({name: (size, False) for name, size in sorted(sizes.items())}),
         )
-        for key, sizes in lists.entries().items()
+        for key, sizes in lists.items()
         if sizes or key == ALL_PARTITIONS
     }
-    return encode_base_file(records, version)
-
-
-def encode_base_file(records: Mapping[bytes, bytes], version: int) -> bytes:
-    """A base file of the lists of files.
-
-    Args:
-        records: values by key.
-        version: of the metadata table.
-    """
     keys = sorted(records)
     info = {b"minRecordKey": keys[0], b"maxRecordKey": keys[-1], b"bloomFilterTypeCode": b"DYNAMIC_V0"}
     return encode_hfile(((key, records[key]) for key in keys), schema_of(version), info)

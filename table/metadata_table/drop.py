@@ -26,7 +26,7 @@ def drop_metadata_table(storage: Storage, config: TableConfig) -> TableConfig:
         UnsupportedTableError: tables of this version and type are not written here.
         StorageError: when the properties do not read back as written; their backup is then in force.
     """
-    if not config.metadata_partitions.strip():
+    if not config.metadata_indexes:
         return config
     check_version_written(config, "drop the metadata table of")
     changes = {"hoodie.table.metadata.partitions": "", "hoodie.table.metadata.partitions.inflight": ""}
@@ -39,8 +39,8 @@ def drop_metadata_table(storage: Storage, config: TableConfig) -> TableConfig:
 def drop_present_metadata_table(storage: Storage) -> None:
     """As `drop_metadata_table`, by the properties as they are now: another engine may have made one meanwhile.
 
-    Every action that changes files calls it, between its request and its first change: a metadata table that does not
-    know the change would hide rows, or name files that are gone.
+    A process calls it before it deletes files that the lists may name and that no action deletes: strays, and what
+    foreign rollbacks left. It also drops lists that cannot be maintained.
 
     Raises:
         UnsupportedTableError, StorageError: as `drop_metadata_table`.

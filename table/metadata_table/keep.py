@@ -134,7 +134,9 @@ class _Delta:
         if self._named and completion_time is None:
             raise UnsupportedTableError("it has a later timeline layout than the table")
         self._found = timeline.find(time, Action.DELTA_COMMIT)
-        self._slice_time = self._completion_time or _slice_of(own, timeline, time)
+        # in layout 1 the names of log files hold their slice, and are counted within it
+        self._entries = [] if self._named else own.list_files()
+        self._slice_time = self._completion_time or _slice_of(self._entries, timeline, time)
 
     def write(self, changes: FileChanges) -> None:
         """Writes log file and instant, unless another process has.
@@ -159,14 +161,15 @@ class _Delta:
         """Writes the log file, or finds it. A file of the same instant with other content stays: both are read."""
         schema = schema_of(self._own.config.version)
         header: dict[int, str] = {Header.INSTANT_TIME: self._time, Header.SCHEMA: schema}
-        data = encode_block(LogBlock(BlockType.HFILE_DATA, header, encode_hfile(changes.encode(), schema)))
+        entries = changes.encode()
+        data = encode_block(LogBlock(BlockType.HFILE_DATA, header, encode_hfile(entries, schema)))
         at = self._time if self._named else self._slice_time
-        first = 1 if self._named else _first_version(self._own.list_files(), self._time, at)
+        first = 1 if self._named else _first_version(self._entries, self._time, at)
         token = log_write_token(_TASK, self._time, has_deletes=True)
         for version in range(first, first + _TRIES):
             name = str(LogFileName(FILE_ID, at, version, token))
             if create_settled(self._own.storage, join(FILES, name), data) == data:
-                return _stat(name, self._slice_time, changes, len(data))
+                return _stat(name, self._slice_time, len(entries), len(data))
         raise UnsupportedTableError(f"{_TRIES} log files of {self._time} were written by others")
 
     def check(self, timeline: Timeline) -> None:
@@ -177,7 +180,7 @@ class _Delta:
         action long ago, later delta commits may have deleted what this one adds again.
 
         Args:
-            timeline: of the table, listed after `write`. Whoever completed the action has made this check before.
+            timeline: of the table, listed after `write`. The process that completed the action has made this check.
 
         Raises:
             UnsupportedTableError: names what happened.
@@ -193,9 +196,8 @@ class _Delta:
             raise UnsupportedTableError(f"a compaction passed the delta commit {self._time}")
 
 
-def _slice_of(own: MetadataTable, timeline: Timeline, time: str) -> str:
+def _slice_of(entries: list[FileInfo], timeline: Timeline, time: str) -> str:
     """Layout 1: the slice of the delta commit's log file; where the file exists, the one in its name."""
-    entries = own.list_files()
     written = [name.base_instant_time for name in _logs(entries) if may_be_of_instant(name.write_token, time)]
     return max(written, default="") or newest_base(timeline, entries)
 
@@ -211,8 +213,7 @@ def _logs(entries: list[FileInfo]) -> list[LogFile]:
     return parse_data_files(FILES, entries)[1]
 
 
-def _stat(name: str, base_instant_time: str, changes: FileChanges, size: int) -> WriteStat:
-    count = len(changes.encode())
+def _stat(name: str, base_instant_time: str, count: int, size: int) -> WriteStat:
     return WriteStat(
         FILE_ID,
         join(FILES, name),

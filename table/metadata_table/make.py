@@ -24,12 +24,11 @@ from table.files.names import BaseFileName, LogFileName
 from table.files.partition_metadata import create_partition_metadata
 from table.log import get_logger
 from table.metadata_table.changes import check_paths
-from table.metadata_table.compact import encode_base_file
+from table.metadata_table.compact import encode_lists
 from table.metadata_table.drop import drop_metadata_table
 from table.metadata_table.file_lists import EMPTY_DELETE_BLOCK
 from table.metadata_table.metadata_table import FILE_ID, MADE, METADATA_FOLDER
-from table.metadata_table.record_codec import encode_record
-from table.metadata_table.records import ALL_PARTITIONS, ListRecord, RecordType, key_of
+from table.metadata_table.records import ALL_PARTITIONS, key_of
 from table.storage.interface import FileInfo, Storage, join
 from table.storage.subfolder import Subfolder
 from table.timeline.active_timeline import begin_instant, create_settled, load_timeline
@@ -64,14 +63,14 @@ def make_lists(storage: Storage, config: TableConfig, timeline: Timeline, listin
     if timeline.pending:
         log.info("metadata_table_not_made", table=storage.base_uri, why=f"{timeline.pending[0].file_name} is pending")
         return config
+    committed = committed_instants(timeline, {})
+    files = {path: _visible(path, entries, committed) for path, entries in listing.walk()}
     try:
-        check_paths(listing.list_partition_paths())
+        check_paths(files)
     except UnsupportedTableError as error:
         log.info("metadata_table_not_made", table=storage.base_uri, why=str(error))
         return config
     storage.delete_metafolder(METADATA_FOLDER)
-    committed = committed_instants(timeline, {})
-    files = {path: _visible(path, entries, committed) for path, entries in listing.walk()}
     _write(storage, config, timeline, {path: sizes for path, sizes in files.items() if sizes})
     changed = update_properties(storage, {"hoodie.table.metadata.partitions": FILES})
     now = load_timeline(storage, timeline.layout)
@@ -111,16 +110,13 @@ def _write(storage: Storage, config: TableConfig, timeline: Timeline, files: Map
     begun = begin_instant(own, requested)
     empty = LogBlock(BlockType.DELETE, {Header.INSTANT_TIME: time}, EMPTY_DELETE_BLOCK)
     create_settled(own, join(FILES, str(LogFileName(FILE_ID, time, 1, _TASK))), encode_block(empty))
-    paths = {key_of(path): (0, False) for path in sorted(files)}
-    records = {ALL_PARTITIONS.encode(): encode_record(RecordType.ALL_PARTITIONS, ListRecord(paths))}
-    for path, sizes in files.items():
-        entries = ListRecord({name: (size, False) for name, size in sorted(sizes.items())})
-        records[key_of(path).encode()] = encode_record(RecordType.FILES, entries)
-    data = encode_base_file(records, config.version)
+    lists: dict[str, Mapping[str, int]] = {ALL_PARTITIONS: {key_of(path): 0 for path in files}}
+    lists.update({key_of(path): sizes for path, sizes in files.items()})
+    data = encode_lists(lists, config.version)
     name = str(BaseFileName(FILE_ID, _TASK, time, ".hfile"))
     create_settled(own, join(FILES, name), data)
     stat = WriteStat(
-        FILE_ID, join(FILES, name), FILES, num_writes=len(records), num_inserts=len(records),
+        FILE_ID, join(FILES, name), FILES, num_writes=len(lists), num_inserts=len(lists),
         total_write_bytes=len(data), file_size_bytes=len(data),
     )  # fmt: skip
     at = clock.next_instant_time(timeline.last_time, clock.now_ms(), config.timezone)

@@ -74,9 +74,9 @@ class MetadataTable:
 
 
 def is_making(time: str) -> bool:
-    """Whether an instant of that time made the metadata table, or is a service of its own (pure).
+    """Whether a delta commit of that time made the metadata table (pure).
 
-    Others have the time of an action of the table. In layout 1 the own ones have three digits more.
+    The others have the time of an action of the table. In layout 1 the time of a making one has three digits more.
     """
     return time.startswith(MADE) or len(time) > _DIGITS
 

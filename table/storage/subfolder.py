@@ -14,7 +14,7 @@ from table.storage.versions import REQUEST_TIMEOUT_S, VersionedFile
 class Subfolder(Storage):
     """The files below one folder of another storage.
 
-    It has no fence of its own: who writes there is already alone, or writes what all write.
+    It has no fence of its own. A process that writes there has the table alone, or writes the same bytes as any other.
 
     Args:
         outer: storage of the table.

@@ -307,9 +307,8 @@ def _decide_and_complete(snapshot: Snapshot, pending: PendingCommit, metadata: C
             "not visible and can be run again"
         )
     try:
-        return carry_out_commit(
-            snapshot.table, end, looks_for_lists=False
-        )  # the properties were compared before the decision
+        # the properties were compared before the decision: they say whether there is a metadata table
+        return carry_out_commit(snapshot.table, end, looks_for_lists=False)
     except StorageError as error:
         raise CommitOutcomeUnknownError(
             f"instant {pending.time} is to be committed, and was not yet ({error}): the next batch carries it out"
@@ -338,7 +337,7 @@ def carry_out_commit(table: HudiTable, end: EndRecord, *, looks_for_lists: bool 
     if not storage.exists(begun.path):
         return _find_outcome(table, end)
     wait_until_reached(table, end)
-    if looks_for_lists or table.config.metadata_partitions:
+    if looks_for_lists or table.config.metadata_indexes:
         keep_lists(storage, time, end.completion_time, changes_of_commit(end.metadata))
     completed = complete_instant(storage, begun, end.content, end.completion_time)
     if not storage.exists(begun.path):

@@ -254,7 +254,7 @@ def delete_before_first_commit(table: HudiTable, time: str) -> tuple[str, ...]:
 def _delete(table: HudiTable, strays: list[str], parallelism: int) -> None:
     if not strays:
         return
-    drop_present_metadata_table(table.storage)  # its lists may name them: who made them listed the store
+    drop_present_metadata_table(table.storage)  # its lists may name them: Hudi makes them from a listing of the store
     with threads.make_pool(parallelism, "hudistream-archival") as pool:
         missed = table.storage.delete_many(strays, pool)
     if missed:

@@ -241,12 +241,7 @@ def build_several_writers(seed):
     }
     if r.random() < 0.3:
         luck.most_skew_ms = 400  # a commit waits until the store's clock has reached its time
-        options |= {
-            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-            "hoodie.index.type": r.choice(("BLOOM", "BUCKET")),
-            "hoodie.bucket.index.num.buckets": "1",
-            "hoodie.compact.inline.max.delta.commits": r.choice(("1", "2", "3")),
-        }
+        options |= _draw_logs(r)
     upserts = {**options, "hoodie.datasource.write.operation": "upsert"}
     for owner, share in (("a", 1.0), ("b", 1.0), ("e", 0.4)):
         if r.random() < share:
@@ -289,12 +284,7 @@ def build_forked(seed):
     }
     if r.random() < 0.5:
         luck.by_listing = r.choice((0.3, 1.0))
-        options |= {
-            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-            "hoodie.index.type": r.choice(("BLOOM", "BUCKET")),
-            "hoodie.bucket.index.num.buckets": "1",
-            "hoodie.compact.inline.max.delta.commits": r.choice(("1", "2", "3")),
-        }
+        options |= _draw_logs(r)
     parent = Stream(world, disk, truth, "a", upsert_batches(world, "a", r.randrange(6, 18)), luck, options)
     for owner in "bc"[: r.randrange(1, 3)]:
         Forked(parent, world, disk, truth, owner, upsert_batches(world, owner, r.randrange(4, 14)), luck, options)
@@ -330,12 +320,7 @@ def build_crowd(seed):
         options["hoodie.write.concurrency.mode"] = "optimistic_concurrency_control"
     if r.random() < 0.4:
         luck.by_listing = 0.0 if several else r.choice((0.0, 0.5))
-        options |= {
-            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-            "hoodie.index.type": r.choice(("BLOOM", "BUCKET")),
-            "hoodie.bucket.index.num.buckets": "1",
-            "hoodie.compact.inline.max.delta.commits": r.choice(("1", "2", "3")),
-        }
+        options |= _draw_logs(r)
     for owner in "ab"[: 2 if several else 1]:
         made = upsert_batches if r.random() < 0.7 else insert_batches
         Stream(world, disk, truth, owner, made(world, owner, r.randrange(10, 24)), luck, options)
@@ -371,12 +356,7 @@ def build_slow_begin(seed):
         "hoodie.datasource.write.operation": "upsert",
     }
     if r.random() < 0.5:
-        options |= {
-            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-            "hoodie.index.type": r.choice(("BLOOM", "BUCKET")),
-            "hoodie.bucket.index.num.buckets": "1",
-            "hoodie.compact.inline.max.delta.commits": r.choice(("1", "2")),
-        }
+        options |= _draw_logs(r, ("1", "2"))
     for owner in "ab":
         Stream(world, disk, truth, owner, upsert_batches(world, owner, r.randrange(10, 24)), luck, options)
     Operator(world, disk, truth, luck, [r.choice(CROWDED) for _ in range(r.randrange(4, 14))], finish_restore)
@@ -458,12 +438,7 @@ def build_later_version(seed):
         options["hoodie.write.concurrency.mode"] = "optimistic_concurrency_control"
     upserts = {**options, "hoodie.datasource.write.operation": "upsert"}
     if r.random() < 0.5:
-        logs = {
-            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-            "hoodie.index.type": r.choice(("BLOOM", "BUCKET")),
-            "hoodie.bucket.index.num.buckets": "1",
-            "hoodie.compact.inline.max.delta.commits": r.choice(("1", "2", "3")),
-        }
+        logs = _draw_logs(r)
         options, upserts = {**options, **logs}, {**upserts, **logs}
     for owner in "ab"[: 2 if several else 1]:
         if r.random() < 0.7:
@@ -509,12 +484,7 @@ def build_listed(seed):
     if several:
         options["hoodie.write.concurrency.mode"] = "optimistic_concurrency_control"
     if r.random() < 0.5:
-        options |= {
-            "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-            "hoodie.index.type": r.choice(("BLOOM", "BUCKET")),
-            "hoodie.bucket.index.num.buckets": "1",
-            "hoodie.compact.inline.max.delta.commits": r.choice(("1", "2", "3")),
-        }
+        options |= _draw_logs(r)
     config = new_table_config(parse_options({**OPTIONS, **BASE, **options}).options, "t")
     with mock.patch.object(clock, "now_ms", return_value=world.now_ms):
         table = create_table(SimStorage(disk), config)
@@ -529,6 +499,16 @@ def build_listed(seed):
         truth.may_undo |= any(job in UNDOING for job in jobs)
         Operator(world, disk, truth, luck, jobs, finish_restore, name=f"operator{number}")
     return world, truth
+
+
+def _draw_logs(r, delta_commits=("1", "2", "3")):
+    """Options of a merge-on-read table; the choices of how many delta commits make a compaction due."""
+    return {
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.index.type": r.choice(("BLOOM", "BUCKET")),
+        "hoodie.bucket.index.num.buckets": "1",
+        "hoodie.compact.inline.max.delta.commits": r.choice(delta_commits),
+    }
 
 
 def _choose_cleaning(world, luck):

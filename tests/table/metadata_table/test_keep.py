@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from engine import Engine, key_set, leave_a_dead_batch, rows
@@ -12,6 +13,7 @@ from table import HudiTable as UserTable
 from table import UnsupportedTableError, read_table
 from table.config.table_config import load_table_config
 from table.hudi_table import HudiTable
+from table.metadata_table import compact as compact_module
 from table.metadata_table import keep, make
 from table.metadata_table.changes import FileChanges
 from table.metadata_table.file_lists import load_file_lists
@@ -20,17 +22,21 @@ from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSetting
 from table.schema.avro_schema import META_COLUMNS
 from table.services import lists_service
 from table.services.archival.archival import archive
+from table.services.check import check as check_module
 from table.services.check.check import check
 from table.services.clean.clean import clean
 from table.services.compaction.compaction import compact
 from table.services.lists_service import keep_lists_small
+from table.services.rollback import leftovers
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import request_instant
 from table.timeline.instant import Action, State
-from table.timeline.layout import name_instant
+from table.timeline.layout import LAYOUT_1, name_instant
+from table.timeline.timeline import build_timeline
 from table.view.store_listing import StorageListing
 
+TIMES = [f"2026112600000{n}000" for n in range(10)]
 FORMS = [(6, "COPY_ON_WRITE"), (6, "MERGE_ON_READ"), (8, "COPY_ON_WRITE"), (9, "MERGE_ON_READ")]
 
 
@@ -295,3 +301,59 @@ def test_damaged_properties_of_the_metadata_table_stop_no_batch(tmp_path):
     Engine(path).write(3, rows([9], ts=9))
     assert partitions(path) == ""
     assert len(read_table(path)) == 7
+
+
+def with_a_stray_in_the_lists(path):
+    """Hudi's lists name a file that no commit does: it has the instant of a commit, and lay there as they were made."""
+    table = listed_table(path, 6)
+    time = table.load_timeline().completed_writes[0].time
+    source = next((Path(path) / "p0").glob(f"*_{time}.parquet"))
+    stray = source.with_name(f"deadbeef-0000-0000-0000-000000000000-0_7-7-7_{time}.parquet")
+    stray.write_bytes(source.read_bytes())
+    return table, stray
+
+
+def test_a_repair_drops_the_lists_before_it_deletes_strays(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    table, stray = with_a_stray_in_the_lists(path)
+    seen, mend = [], check_module.mend
+
+    def looked(*given):
+        seen.append((partitions(path), stray.exists()))
+        return mend(*given)
+
+    monkeypatch.setattr(check_module, "mend", looked)
+    check(table, repair=True)
+    assert (seen, stray.exists()) == ([("", True)], False)
+
+
+def test_archival_drops_the_lists_before_it_deletes_strays(tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    table, stray = with_a_stray_in_the_lists(path)
+    seen, delete_many = [], LocalStorage.delete_many
+
+    def looked(storage, paths, pool):
+        seen.append(partitions(path))
+        return delete_many(storage, paths, pool)
+
+    monkeypatch.setattr(LocalStorage, "delete_many", looked)
+    leftovers._delete(table, [f"p0/{stray.name}"], 1)
+    assert (seen, stray.exists()) == ([""], False)
+
+
+@pytest.mark.parametrize(
+    ("actions", "final"),
+    [
+        ([("1", Action.ROLLBACK, "c"), ("5", Action.COMMIT, "c")], True),  # archival leaves rollbacks, and takes writes
+        ([("1", Action.CLEAN, "r"), ("5", Action.COMMIT, "c")], False),  # its delta commit may still be taken back
+        ([("2", Action.COMMIT, "r"), ("5", Action.COMMIT, "c")], False),
+        ([("5", Action.COMMIT, "c")], True),
+        ([("0", Action.COMMIT, "c"), ("5", Action.COMMIT, "c")], False),  # 1 and 2 were undone
+    ],
+)
+def test_delta_commits_are_final_when_their_actions_are_completed_or_archived(actions, final):
+    states = {"c": State.COMPLETED, "r": State.REQUESTED}
+    line = build_timeline(name_instant(LAYOUT_1, TIMES[int(n)], action, states[s]) for n, action, s in actions)
+    own = [name_instant(LAYOUT_1, TIMES[n], Action.DELTA_COMMIT, State.COMPLETED) for n in (1, 2, 5)]
+    own.append(name_instant(LAYOUT_1, TIMES[3] + "010", Action.DELTA_COMMIT, State.COMPLETED))  # made the lists
+    assert compact_module._are_final(build_timeline(own), line) is final

@@ -189,3 +189,10 @@ def test_layout_2_reads_commits_of_layout_1():
     for damaged in (b"Obj\x01 and no more", b"{", b"no Avro"):
         with pytest.raises(CorruptFileError, match="x is not"):
             decode_avro_commit(damaged, "x")
+
+
+@pytest.mark.parametrize("action", [Action.COMPACTION, Action.CLUSTERING, Action.LOG_COMPACTION, Action.COMMIT])
+def test_the_completed_file_of_a_service_is_found_by_the_action_of_its_request(action):
+    """A restore that undoes a compaction of layout 2 left its completed file, whose name has another action."""
+    done = name_instant(LAYOUT_2, T[0], action, State.INFLIGHT).to(State.COMPLETED, T[1])
+    assert build_timeline([done], LAYOUT_2).completed_file(T[0], action).path == done.path

@@ -168,9 +168,6 @@ BY_SEED = {
     "archivals at once": ("15: what is retired was read", worlds.build_crowd, 59),
     "a process that forks": ("14: a forked child is another writer", worlds.build_forked, 2),
     "a rollback that names no file": ("6: leftovers go before the line moves", worlds.build, 11),
-    "keys in two file groups": (
-        "15: a batch is planned from the timeline behind its request", worlds.build_slow_begin, 111
-    ),
     "archivals at once, layout 2": ("15: what is retired was read", worlds.build_later_version, 95),
     "leftovers, layout 2": ("6: leftovers go before the line moves", worlds.build_later_version, 279),
 }  # fmt: skip

@@ -85,7 +85,15 @@ $(DOCS)/.hudistream-setup: pyproject.toml constraints.txt .ci/docs.txt
 	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement .ci/docs.txt ruff --editable '.[cli]'
 	@touch $@
 
-docs: $(DOCS)/.hudistream-setup
+# diagrams, and a search that works from the disk; without npm the pages fetch both when they are looked at
+SCRIPTS := build/site-scripts
+$(SCRIPTS)/.fetched:
+	mkdir -p $(SCRIPTS)
+	if command -v npm >/dev/null; then cd $(SCRIPTS) && npm pack --silent mermaid@11.17.2 iframe-worker@1.0.4 >/dev/null && \
+	  tar xzf mermaid-*.tgz --to-stdout package/dist/mermaid.min.js >mermaid.js && \
+	  tar xzf iframe-worker-*.tgz --to-stdout package/shim/index.js >iframe-worker.js && rm -f *.tgz && touch .fetched; fi
+
+docs: $(DOCS)/.hudistream-setup $(SCRIPTS)/.fetched
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/python -m mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 

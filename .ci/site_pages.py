@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 DECISIONS = "decisions"
+SCRIPTS = ROOT / "build" / "site-scripts"  # `make docs` puts them there
 
 
 class _Caught(Exception):  # noqa: N818 it is no error
@@ -267,9 +268,21 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
+def on_config(config: Any) -> Any:
+    """Takes the scripts that pages need from `SCRIPTS`, so that the site asks no other host."""
+    if (SCRIPTS / "mermaid.js").exists():
+        config.extra_javascript.append("assets/mermaid.js")
+    if (SCRIPTS / "iframe-worker.js").exists():
+        config.extra["polyfills"] = ["assets/iframe-worker.js"]
+    return config
+
+
 def on_files(files: Any, config: Any) -> Any:
-    """Adds the generated pages and the pictures of the benchmarks."""
+    """Adds the generated pages, the pictures of the benchmarks and the scripts."""
     from mkdocs.structure.files import File
+
+    for script in sorted(SCRIPTS.glob("*.js")):
+        files.append(File.generated(config, f"assets/{script.name}", abs_src_path=str(script)))
 
     for uri, make in PAGES.items():
         files.append(File.generated(config, uri, content=make()))

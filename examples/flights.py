@@ -12,6 +12,7 @@ With mor the table is merge-on-read: updates go to log files. Compactions beside
 
 import argparse
 import os
+import re
 import shutil
 import sys
 import sysconfig
@@ -240,7 +241,9 @@ def compare_with_an_independent_reader(table: str, flights: pd.DataFrame) -> boo
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--table-type", choices=("cow", "mor"), default="cow", help="copy-on-write or merge-on-read")
-    has_logs = parser.parse_args().table_type == "mor"
+    parser.add_argument("--record", metavar="FILE", help="an SVG of what is shown at the end")
+    given = parser.parse_args()
+    has_logs = given.table_type == "mor"
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     place = Path(tempfile.gettempdir()) / "hudistream-demo"
     shutil.rmtree(place, ignore_errors=True)
@@ -267,6 +270,9 @@ def main() -> int:
         progress = Progress(live, table, has_logs=has_logs)
         write_stream(spark, arrivals, table, checkpoint, MERGE_ON_READ if has_logs else OPTIONS, progress.watch)
     spark.stop()
+    if given.record:
+        console.record = True
+        console.print(progress.grid())
     summarize(progress, table, len(flights), len(events), time.monotonic() - started)
     if has_logs:
         show_compaction(table, progress)
@@ -280,6 +286,11 @@ def main() -> int:
         "                  with your key and partition columns in options; see `write_stream` in examples/flights.py\n"
         "                  and the README."
     )
+    if given.record:
+        picture = console.export_svg(title="make demo")
+        Path(given.record).write_text(
+            re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)
+        )  # no font of a host
     left = sum(done.rows - done.rows_deleted for done in progress.batches)
     return 0 if equal and left == int(flights.dep_time.notna().sum()) else 1
 

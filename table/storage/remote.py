@@ -273,7 +273,8 @@ class FsspecStorage(Storage):
         elif paths:
             missed = delete_objects(self._fs, [self._full(path) for path in paths])
             if missed:
-                raise StorageError(f"could not delete {min(missed)!r} and {len(missed) - 1} others")
+                more = f" and {len(missed) - 1} more" if len(missed) > 1 else ""
+                raise StorageError(f"could not delete {min(missed)!r}{more}: the store refused, or did not answer")
 
     def remove_empty_dir(self, path: str) -> bool:
         """Removes an empty folder of the memory file system; object stores have no folders."""

@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from engine import Engine, rows
@@ -49,3 +50,63 @@ def test_nothing_of_the_report_overflows(browser, tmp_path, width, kind):
     title = re.search(r"<title>(.*?)</title>", done.stdout)[1]
     wide, window, over = map(int, re.fullmatch(r"wide (\d+) of (\d+), over (\d+)", title).groups())
     assert (wide <= window, over) == (True, 0)
+
+
+SITE = Path(__file__).parents[2] / "build" / "site"
+LOOK_AT_SITE = """<script>
+addEventListener("error", e => document.title = "error " + e.message);
+setTimeout(() => {
+  const own = [...document.querySelectorAll("article *")].filter(e =>
+    !e.closest("pre, .md-typeset__table, .md-typeset__scrollwrap, .highlight, .mermaid, svg, .headerlink"));
+  const wide = own.filter(e => e.getBoundingClientRect().right > innerWidth + 1);
+  const undrawn = document.querySelectorAll("pre.mermaid").length;
+  if (!document.title.startsWith("error"))
+    document.title = "wide " + document.documentElement.scrollWidth + " of " + innerWidth + ", over " + wide.length
+      + ", undrawn " + undrawn;
+}, 3000);
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A copy of the site that `make docs` built, whose pages say in their title how they look."""
+    if not (SITE / "index.html").exists():
+        pytest.fail("there is no site: make docs")
+    shown = tmp_path_factory.mktemp("site") / "site"
+    shutil.copytree(SITE, shown)
+    for page in shown.rglob("*.html"):
+        page.write_text(page.read_text().replace("</body>", LOOK_AT_SITE + "</body>"))
+    return shown
+
+
+@pytest.mark.parametrize("width", [500, 1400])
+def test_nothing_of_the_site_overflows_and_diagrams_are_drawn(browser, site, tmp_path, width):
+    found = {}
+    for page in sorted(site.rglob("*.html")):
+        if "decisions" in page.parts and page.name != "index.html":
+            continue
+        done = subprocess.run(
+            [browser, *QUIET, f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={width},2000",
+             "--virtual-time-budget=8000", "--dump-dom", f"file://{page}"],
+            capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+        found[str(page.relative_to(site))] = re.search(r"<title>(.*?)</title>", done.stdout)[1]
+    assert len(found) > 30
+    assert found["concepts/timeline.html"].endswith("undrawn 0")
+    for page, title in found.items():
+        told = re.fullmatch(r"wide (\d+) of (\d+), over (\d+), undrawn (\d+)", title)
+        assert told, (page, title)
+        wide, window, over, undrawn = map(int, told.groups())
+        assert (wide <= window, over, undrawn) == (True, 0, 0), (page, title)
+
+
+def test_the_site_asks_no_other_host_and_searches_from_the_disk(site):
+    assert (site / "search" / "search_index.js").read_text().startswith("var __index = ")
+    asked = set()
+    for page in site.rglob("*.html"):
+        asked |= {
+            address
+            for address in re.findall(r"""<(?:script|link|img)[^>]+(?:src|href)="(https?://[^"]+)""", page.read_text())
+            if "canonical" not in address
+        }
+    assert asked == set()

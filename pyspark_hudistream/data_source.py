@@ -4,6 +4,7 @@ Spark creates the source, the readers and the rows in separate processes, and pi
 """
 
 from functools import cached_property
+from typing import Any, NoReturn
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -84,3 +85,25 @@ class DefaultSource(DataSource):
                 ) from error
             return StreamReader(asked, schema)
         return LimitedStreamReader(asked, schema)
+
+    def writer(self, *_: Any) -> NoReturn:
+        """Refuses ``df.write.format("hudistream")``: a source's tasks cannot know how files are filled.
+
+        Raises:
+            InvalidConfigError: always; it names `HudiSink`.
+        """
+        raise InvalidConfigError(
+            'format("hudistream") reads tables and writes none: use HudiSink(path, key=…).write(df), with '
+            "operation='insert_overwrite_table' to replace all rows"
+        )
+
+    def streamWriter(self, *_: Any) -> NoReturn:  # noqa: N802 Spark's name
+        """Refuses ``df.writeStream.format("hudistream")``.
+
+        Raises:
+            InvalidConfigError: always; it names `HudiSink`.
+        """
+        raise InvalidConfigError(
+            'format("hudistream") reads tables and writes none: use '
+            "df.writeStream.foreachBatch(HudiSink(path, key=…)).option('checkpointLocation', …).start()"
+        )

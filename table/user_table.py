@@ -48,6 +48,10 @@ from table.storage.interface import Storage
 from table.timeline.metadata.clean import CleanMetadata
 from table.timeline.metadata.restore import RestorePlan
 
+_INTERNAL = frozenset(
+    {"archived_timeline", "layout", "listing", "load_timeline", "lock", "store_listing", "storage"}
+)  # fmt: skip
+
 
 class HudiTable(hudi_table.HudiTable):
     """A table. Immutable and picklable; holds no open file. Every question lists the timeline anew.
@@ -173,22 +177,26 @@ class HudiTable(hudi_table.HudiTable):
         where: Where | None = None,
         as_of: AsOf | None = None,
         limit: int | None = None,
+        *,
+        meta_columns: bool = False,
     ) -> Scan:
         """Rows of a snapshot. Nothing is read until the result is asked for them.
 
         Args:
-            columns: the columns wanted, in order; None means all, the five meta columns first.
+            columns: the columns wanted, in order; None means all.
             where: which rows: a ``pyarrow.compute.Expression``; or tuples ``(column, operator, value)`` that are all
                 true; or a list of such lists of which one is true. Operators: ``= == != < > <= >= in``, ``not in``.
             as_of: an instant time, an ISO time, a date or a datetime; what names no zone is in the table's
                 (``hoodie.table.timeline.timezone``). None means the newest snapshot at the moment of reading.
             limit: most rows.
+            meta_columns: whether all columns means Hudi's five meta columns, too; they come first. `columns` and
+                `where` may name one in any case.
 
         Raises:
             InvalidConfigError: the limit is negative, or `columns` is one text. What needs the table to be known to be
                 wrong is told when rows are asked for.
         """
-        return make_scan(self, columns, where, as_of, limit)
+        return make_scan(self, columns, where, as_of, limit, meta_columns=meta_columns)
 
     def changes(
         self,
@@ -206,7 +214,7 @@ class HudiTable(hudi_table.HudiTable):
             since: exclusive: as `as_of` in `scan`; or ``"earliest"``, or None: from the first commit on. In tables of
                 versions 8 and 9 a time of completion.
             until: inclusive: as `since`. None means as far as every write is completed: `newest_instant`.
-            columns: as in `scan`.
+            columns: the columns wanted, in order; None means all, the five meta columns first.
             where: as in `scan`; it is asked of the latest row.
             limit: as in `scan`.
 
@@ -217,7 +225,8 @@ class HudiTable(hudi_table.HudiTable):
         Raises:
             InvalidConfigError: as in `scan`.
         """
-        return replace(make_scan(self, columns, where, until, limit), since=since if since is not None else EARLIEST)
+        every = make_scan(self, columns, where, until, limit, meta_columns=True)
+        return replace(every, since=since if since is not None else EARLIEST)
 
     @property
     def newest_instant(self) -> str | None:
@@ -229,7 +238,12 @@ class HudiTable(hudi_table.HudiTable):
         return newest_settled(self.load_timeline())
 
     def lookup(
-        self, keys: Sequence[str] | pa.Array, columns: Sequence[str] | None = None, as_of: AsOf | None = None
+        self,
+        keys: Sequence[str] | pa.Array,
+        columns: Sequence[str] | None = None,
+        as_of: AsOf | None = None,
+        *,
+        meta_columns: bool = False,
     ) -> pa.Table:
         """The rows that have one of some record keys. Files that cannot hold one are not read beyond their footers.
 
@@ -237,6 +251,7 @@ class HudiTable(hudi_table.HudiTable):
             keys: record keys, as in ``_hoodie_record_key``; of a key of several fields ``a:1,b:2``.
             columns: as in `scan`.
             as_of: as in `scan`.
+            meta_columns: as in `scan`.
 
         Returns:
             In the order of partition paths, file groups and rows. A key that no row has is left out.
@@ -246,7 +261,7 @@ class HudiTable(hudi_table.HudiTable):
             UnsupportedTableError: the table keeps no record keys, or a slice that is read has log files.
             CorruptFileError, StorageError: a file cannot be decoded or read.
         """
-        return lookup(self, keys, columns, as_of)
+        return lookup(self, keys, columns, as_of, meta_columns=meta_columns)
 
     def clean(self, settings: CleanSettings | None = None, *, due: bool = True) -> list[CleanMetadata]:
         """Deletes file versions that nobody needs any more: `hudistream.clean`, with the default policy for None."""
@@ -317,6 +332,10 @@ class HudiTable(hudi_table.HudiTable):
             return sync_table(self, catalog, settings, everything=everything)
         finally:
             catalog.close()
+
+    def __dir__(self) -> list[str]:
+        """What an editor offers: not what the layers below hand around."""
+        return [name for name in super().__dir__() if name not in _INTERNAL]
 
     def _repr_html_(self) -> str:
         config = self.config

@@ -28,7 +28,7 @@ def scan_of(
             table version.
     """
     if asked.query_type is not QueryType.INCREMENTAL:
-        return table.scan(columns, where, asked.as_of)
+        return table.scan(columns, where, asked.as_of, meta_columns=True)
     if asked.names_hudis_begin and table.config.version >= _INCLUDES_BEGIN:
         raise InvalidConfigError(
             f"{BEGIN}={asked.since}: the table has version {table.config.version}, for which Hudi counts the begin as "

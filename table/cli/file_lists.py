@@ -12,18 +12,26 @@ from table.services.clean.plan import FileFate
 from table.view.file_group import BaseFile, DataFile
 
 
-def fates_lines(partitions: Iterable[PartitionFates]) -> list[str]:
-    """The files that a clean would delete: for each partition path a heading and its files, then a summary."""
+def fates_lines(partitions: Iterable[PartitionFates], *, every: bool = False) -> list[str]:
+    """What a clean would delete: for each partition path a heading and its files, then a summary.
+
+    Args:
+        partitions: all that were judged.
+        every: names the files that stay, too.
+    """
     lines: list[str] = []
     fates: list[FileFate] = []
     for partition in partitions:
+        fates += partition.fates
+        if not every and not partition.deleted:
+            continue
         heading = _heading(partition.partition_path, [fate.file for fate in partition.fates])
         lines.append(f"{heading}; {_deleted([fate.file for fate in partition.deleted])}")
         lines += [
             f"  {'delete' if fate.deleted else 'keep':6}  {_sized(fate.file)}  {fate.file.path}  ({fate.rule})"
             for fate in partition.fates
+            if every or fate.deleted
         ]
-        fates += partition.fates
     gone = [fate.file for fate in fates if fate.deleted]
     seen = size_text(_bytes(fate.file for fate in fates))
     return [
@@ -32,12 +40,16 @@ def fates_lines(partitions: Iterable[PartitionFates]) -> list[str]:
     ]
 
 
-def fates_json(partitions: Iterable[PartitionFates]) -> dict[str, Any]:
-    """The files that a clean would delete: ``files``, then ``summary``."""
+def fates_json(partitions: Iterable[PartitionFates], *, every: bool = False) -> dict[str, Any]:
+    """What a clean would delete: ``files``, then ``summary``; the arguments are those of `fates_lines`."""
     fates = [fate for partition in partitions for fate in partition.fates]
     gone = [fate.file for fate in fates if fate.deleted]
     return {
-        "files": [{**_file_json(fate.file), "deleted": fate.deleted, "rule": fate.rule} for fate in fates],
+        "files": [
+            {**_file_json(fate.file), "deleted": fate.deleted, "rule": fate.rule}
+            for fate in fates
+            if every or fate.deleted
+        ],
         "summary": {
             "files": len(fates),
             "bytes": _bytes(fate.file for fate in fates),

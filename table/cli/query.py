@@ -11,6 +11,7 @@ from table.cli.arguments import add_command, add_format, at_least_one, open_tabl
 from table.cli.output import complain, say, say_json
 from table.cli.show import new_grid, rendered
 from table.inspect.words import size_text
+from table.schema.avro_schema import META_COLUMNS
 
 TABLE_NAME = "t"  # name of the table in a query
 _ROWS = 20
@@ -47,7 +48,11 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         ],
         _query,
     )
-    asked.add_argument("sql", metavar="SQL", help=f"the query; the table is called {TABLE_NAME}")
+    asked.add_argument(
+        "sql",
+        metavar="SQL",
+        help=f"the query; the table is called {TABLE_NAME}. It has the meta columns that the query names",
+    )
     _add_as_of(asked)
     add_format(asked)
     _add_rows(commands)
@@ -125,7 +130,8 @@ def _query(given: argparse.Namespace) -> int:
         complain("query needs the extra duckdb: pip install 'hudistream[duckdb]'")
         return 1
     with duckdb.connect() as connection:
-        open_table(given).scan(as_of=given.as_of).to_duckdb(connection, TABLE_NAME)
+        scan = open_table(given).scan(as_of=given.as_of, meta_columns=any(name in given.sql for name in META_COLUMNS))
+        scan.to_duckdb(connection, TABLE_NAME)
         answer = connection.execute(given.sql)
         names = [column[0] for column in answer.description or ()]
         rows = answer.fetchall() if names else []

@@ -70,6 +70,7 @@ def _add_clean(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     which.add_argument("--dry-run", action="store_true", help="say what would be deleted and why; delete nothing")
     which.add_argument("--schedule-only", action="store_true", help="request a clean if one is due; delete nothing")
     which.add_argument("--execute", action="store_true", help="carry out what was requested; request nothing")
+    cleaner.add_argument("--all", action="store_true", help="with --dry-run: the files that stay, too, and why")
     add_format(cleaner)
 
 
@@ -173,9 +174,9 @@ def _clean(given: argparse.Namespace) -> int:
     if given.dry_run:
         partitions = list(judge_files(table, settings))
         if given.format == "json":
-            say_json({"table": table.storage.base_uri, **fates_json(partitions)})
+            say_json({"table": table.storage.base_uri, **fates_json(partitions, every=given.all)})
         else:
-            say(fates_lines(partitions))
+            say(fates_lines(partitions, every=given.all))
         return 0
     if options.concurrency.is_shared:
         roll_back_dead_writes(table, options.heartbeat)

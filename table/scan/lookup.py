@@ -20,7 +20,12 @@ from table.view.file_group import FileSlice
 
 
 def lookup(
-    table: HudiTable, keys: Sequence[str] | pa.Array, columns: Sequence[str] | None = None, as_of: AsOf | None = None
+    table: HudiTable,
+    keys: Sequence[str] | pa.Array,
+    columns: Sequence[str] | None = None,
+    as_of: AsOf | None = None,
+    *,
+    meta_columns: bool = True,
 ) -> pa.Table:
     """The rows that have one of some record keys.
 
@@ -29,6 +34,7 @@ def lookup(
             twice counts once.
         columns: the columns wanted, in order; None means all.
         as_of: which snapshot; see `table.scan.as_of.load_snapshot`.
+        meta_columns: whether all columns means the five meta columns, too.
 
     Returns:
         Rows in the order of partition paths, file groups and rows. A key without a row is left out. A key has several
@@ -45,7 +51,11 @@ def lookup(
         )
     sought = _as_keys(keys)
     condition = [(RECORD_KEY, "in", sought.to_pylist())]
-    with pinned(table, lambda: plan_scan(table, columns, condition, as_of), DEFAULT_LIFETIME_S) as (plan, _):
+
+    def plan_them() -> ScanPlan:
+        return plan_scan(table, columns, condition, as_of, meta_columns=meta_columns)
+
+    with pinned(table, plan_them, DEFAULT_LIFETIME_S) as (plan, _):
         found = each_at_once(table.storage, lambda one: _rows_in(plan, one, sought), plan.slices)
         return pa.concat_tables([plan.shown.empty_table(), *(rows for tables in found for rows in tables)])
 

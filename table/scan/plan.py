@@ -19,7 +19,7 @@ from table.scan.change_range import ChangeRange
 from table.scan.partition_guarantee import guarantees_below, partition_guarantee
 from table.scan.predicate import Predicate, Where, parse_where, which_may_hold
 from table.scan.read_slice import SliceContext, check_readable, deletion_named
-from table.schema.avro_schema import META_FIELDS, RECORD_KEY, relaxed, with_meta_columns
+from table.schema.avro_schema import META_FIELDS, RECORD_KEY, relaxed, with_meta_columns, without_meta_columns
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.view.file_group import FileSlice
@@ -101,6 +101,7 @@ def plan_scan(
     as_of: AsOf | None = None,
     since: AsOf | None = None,
     *,
+    meta_columns: bool = True,
     lists_all: bool = False,
 ) -> ScanPlan:
     """Plans a scan: reads the timeline, lists folders, and reads footers if the condition names record keys.
@@ -112,6 +113,7 @@ def plan_scan(
         where: which rows; see `table.scan.predicate.parse_where`.
         as_of: which snapshot; see `table.scan.as_of.load_snapshot`.
         since: only rows of later commits, up to `as_of`; see `table.scan.as_of.load_changes`. None means all rows.
+        meta_columns: whether all columns means the five meta columns, too.
         lists_all: lists every folder, so that `Pruning` counts the files in all of them.
 
     Raises:
@@ -126,7 +128,7 @@ def plan_scan(
     else:
         snapshot, changes = load_changes(table, since, as_of)
     stored, schema = load_read_schema(snapshot)
-    names = checked_names(columns, schema)
+    names = checked_names(columns, schema, meta_columns=meta_columns)
     predicate = parse_where(where, schema, key_columns_of(table.config, schema)) if where is not None else None
     slices, pruning = _slices_of(snapshot, schema, predicate, lists_all=lists_all)
     if since is not None:
@@ -152,14 +154,14 @@ def load_read_schema(snapshot: Snapshot) -> tuple[pa.Schema | None, pa.Schema]:
     return stored, relaxed(with_meta_columns(stored) if stored is not None else pa.schema(META_FIELDS))
 
 
-def checked_names(columns: Sequence[str] | None, schema: pa.Schema) -> tuple[str, ...]:
-    """The columns wanted, in order.
+def checked_names(columns: Sequence[str] | None, schema: pa.Schema, *, meta_columns: bool = True) -> tuple[str, ...]:
+    """The columns wanted, in order. None means all, with the five meta columns or without them.
 
     Raises:
         InvalidConfigError: the table has no such column.
     """
     if columns is None:
-        return tuple(schema.names)
+        return tuple(schema.names if meta_columns else without_meta_columns(schema).names)
     if isinstance(columns, str):
         raise InvalidConfigError(f"columns={columns!r}: give a list of names, [{columns!r}]")
     unknown = [name for name in columns if name not in schema.names]

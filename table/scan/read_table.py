@@ -14,17 +14,20 @@ def read_table(
     path: str | os.PathLike[str],
     columns: Sequence[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
+    *,
+    meta_columns: bool = False,
 ) -> pa.Table:
     """The table's latest snapshot, completely in memory. `HudiTable.scan` has more options.
 
     Args:
         path: the table.
-        columns: columns wanted, in order; None for all, the five meta columns first.
+        columns: columns wanted, in order; None for all.
         storage_options: for fsspec.
+        meta_columns: whether all columns means Hudi's five meta columns, too; they come first.
 
     Returns:
         Rows in the order of partition paths, then file groups. A table without commits has the
-        columns of its declared schema, or just the meta columns, and no rows.
+        columns of its declared schema, and no rows.
 
     Raises:
         TableNotFoundError: when there is no table.
@@ -32,4 +35,4 @@ def read_table(
         CorruptFileError: when a file is damaged.
         InvalidConfigError: when a column is not in the table.
     """
-    return make_scan(HudiTable.open(path, storage_options), columns).to_arrow()
+    return make_scan(HudiTable.open(path, storage_options), columns, meta_columns=meta_columns).to_arrow()

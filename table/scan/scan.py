@@ -29,7 +29,7 @@ class Scan(ShownInNotebooks):
 
     Attributes:
         table: the table.
-        columns: the columns wanted, in order; None means all, the five meta columns first.
+        columns: the columns wanted, in order; None means all.
         where: which rows: a ``pyarrow.compute.Expression``; or tuples ``(column, operator, value)``, which all must be
             true; or a list of such lists, of which one must be true. None means all.
         as_of: which snapshot: an instant time, an ISO time, a date or a datetime; None means the newest one at the
@@ -40,6 +40,7 @@ class Scan(ShownInNotebooks):
         pin_s: seconds for which cleaning keeps the files of the snapshot. Reads within one call renew and release the
             pin themselves. Results that outlive the call (`to_dataset`, `to_duckdb`, `splits`) must be read within this
             time. 0: no pin.
+        meta_columns: whether all columns means Hudi's five meta columns, too; they come first.
     """
 
     table: HudiTable
@@ -49,6 +50,7 @@ class Scan(ShownInNotebooks):
     limit: int | None = None
     since: AsOf | None = None
     pin_s: int = DEFAULT_LIFETIME_S
+    meta_columns: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.columns, str):
@@ -70,7 +72,8 @@ class Scan(ShownInNotebooks):
         else:
             snapshot, _ = load_changes(self.table, self.since, self.as_of)
         schema = load_read_schema(snapshot)[1]
-        return pa.schema([schema.field(name) for name in checked_names(self.columns, schema)])
+        names = checked_names(self.columns, schema, meta_columns=self.meta_columns)
+        return pa.schema([schema.field(name) for name in names])
 
     def plan(self) -> ScanPlan:
         """The slices that are read, and what was pruned before a row is read.
@@ -81,7 +84,11 @@ class Scan(ShownInNotebooks):
             InvalidConfigError: a column is not in the table, the condition is not supported, or there is no such
                 snapshot or range; the error names the ones that exist.
         """
-        return plan_scan(self.table, self.columns, self.where, self.as_of, self.since)
+        return self._plan()
+
+    def _plan(self, *, lists_all: bool = False) -> ScanPlan:
+        given = (self.columns, self.where, self.as_of, self.since)
+        return plan_scan(self.table, *given, meta_columns=self.meta_columns, lists_all=lists_all)
 
     def plan_pinned(self) -> ScanPlan:
         """As `plan`. In addition, cleaning keeps the files of the snapshot for `pin_s` seconds.
@@ -90,6 +97,10 @@ class Scan(ShownInNotebooks):
             HudiError: as `plan`.
         """
         return plan_pinned(self.table, self.plan, self.pin_s)[0]
+
+    def __dir__(self) -> list[str]:
+        """What an editor offers: not the plans, which are for engines."""
+        return [name for name in super().__dir__() if name not in {"plan", "plan_pinned"}]
 
     def pinned_for(self, seconds: int) -> "Scan":
         """The same scan with another `pin_s`, for rows that are read long after the call.
@@ -180,10 +191,11 @@ class Scan(ShownInNotebooks):
         Raises:
             HudiError: as `to_arrow`.
         """
+        every = replace(self, columns=None, meta_columns=True)  # a condition may name any column
         try:
-            rows: int = self.to_dataset().count_rows()
+            rows: int = every.to_dataset().count_rows()
         except HudiError:
-            reader = replace(self, columns=self.schema.names[:1]).to_batches()
+            reader = replace(every, columns=every.schema.names[:1]).to_batches()
             rows = sum(batch.num_rows for batch in reader)
         return rows
 
@@ -231,8 +243,7 @@ class Scan(ShownInNotebooks):
 
     def explain(self) -> ScanExplanation:
         """Counts what is read and what is pruned. Reads the footers of the files that are not pruned."""
-        every = plan_scan(self.table, self.columns, self.where, self.as_of, self.since, lists_all=True)
-        return explain_plan(every)
+        return explain_plan(self._plan(lists_all=True))
 
 
 def make_scan(
@@ -241,10 +252,12 @@ def make_scan(
     where: Where | None = None,
     as_of: AsOf | None = None,
     limit: int | None = None,
+    *,
+    meta_columns: bool = False,
 ) -> Scan:
     """A scan; the arguments are the attributes of `Scan`."""
     given = columns if columns is None or isinstance(columns, str) else tuple(columns)
-    return Scan(table, given, where, as_of, limit)  # type: ignore[arg-type] # Scan refuses a string
+    return Scan(table, given, where, as_of, limit, meta_columns=meta_columns)  # type: ignore[arg-type] # Scan refuses a string
 
 
 def _while_pinned(batches: Iterator[pa.RecordBatch], pin: HeldPin) -> Iterator[pa.RecordBatch]:

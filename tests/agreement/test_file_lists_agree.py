@@ -34,14 +34,14 @@ def test_hudi_reads_by_hfiles_that_were_written_here(hudi, golden):
     wanted = keys(hudi.read(path, {"hoodie.metadata.enable": "false"}))
     assert rewrite_lists(path) > 2
     assert keys(hudi.read(path, BY_LISTS)) == wanted
-    assert sorted(read_table(path)["_hoodie_record_key"].to_pylist()) == wanted
+    assert sorted(read_table(path, meta_columns=True)["_hoodie_record_key"].to_pylist()) == wanted
 
     # Hudi did read them: what they leave out is not seen
     left_out = Snapshot.load(HudiTable.open(path)).list_partition_paths()[0]
     rewrite_lists(path, lambda key, entries: {} if key == left_out else entries)
     seen = keys(hudi.read(path, BY_LISTS))
     assert set(seen) < set(wanted)
-    assert sorted(read_table(path)["_hoodie_record_key"].to_pylist()) == seen
+    assert sorted(read_table(path, meta_columns=True)["_hoodie_record_key"].to_pylist()) == seen
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_we_read_by_the_lists_that_hudi_keeps_up(hudi, tmp_path, version, table_
         rows = [{"k": f"k{n}", "ts": batch, "p": f"p{n % 3}"} for n in range(batch, batch + 6)]
         hudi.write(path, rows, options, mode="append" if batch else "overwrite")
         listed.clear()
-        ours = read_table(path)
+        ours = read_table(path, meta_columns=True)
         assert not [folder for folder in listed if folder.startswith("p")]
         assert sorted(ours["_hoodie_record_key"].to_pylist()) == keys(hudi.read(path, BY_LISTS))
         assert check(HudiTable.open(path)).is_sound

@@ -185,7 +185,7 @@ def check_times(hudi, path, rng, late_deletes):
     answered = 0
     for time in chosen:
         try:
-            ours = texts(table.scan(as_of=time).to_arrow().to_pylist())
+            ours = texts(table.scan(as_of=time, meta_columns=True).to_arrow().to_pylist())
         except InvalidConfigError:
             continue  # cleaned
         answered += 1
@@ -197,7 +197,7 @@ def check_times(hudi, path, rng, late_deletes):
             asked["hoodie.datasource.read.end.instanttime"] = until
         ours = table.changes(since, until).to_arrow().to_pylist()
         theirs = hudi.read_by_either(path, asked)
-        current = {*texts(table.scan(as_of=until).to_arrow().to_pylist()), *texts(ours)}
+        current = {*texts(table.scan(as_of=until, meta_columns=True).to_arrow().to_pylist()), *texts(ours)}
         late = {row["id"] for row in theirs if texts([row])[0] not in current}
         assert len(late) < len(theirs) or not theirs
         late |= {row["id"] for row in ours} & late_deletes - {row["id"] for row in theirs}
@@ -264,7 +264,7 @@ def test_hudi_rs_agrees(tmp_path, seed, case):
     engine = Engine(path, {**options_of(case), **compacts}, batch_rows=1000)
     for number in range(6):
         engine.write(number, batch(rng, number, 90, past))
-        assert texts(hudi_rs.read(path).to_pylist()) == texts(read_table(path).to_pylist()), number
+        assert texts(hudi_rs.read(path).to_pylist()) == texts(read_table(path, meta_columns=True).to_pylist()), number
     engine.writer.stop()
     assert HudiTable.open(path).load_timeline().completed_of(Action.COMMIT)
 
@@ -398,7 +398,7 @@ def test_what_comes_back_after_a_delete_is_the_new_row(hudi, tmp_path, index):
     """Before a compaction and after one by Hudi."""
     path = str(tmp_path / "t")
     options = back_after_delete(path, index)
-    assert {row["id"]: (row["v"], row["ts"]) for row in read_table(path).to_pylist()} == {
+    assert {row["id"]: (row["v"], row["ts"]) for row in read_table(path, meta_columns=True).to_pylist()} == {
         "k0": ("new", 1), "k3": ("new", 2),
     }  # fmt: skip
     assert contents(path) == by_hudi(hudi, path)

@@ -33,7 +33,7 @@ def session(request, tmp_path_factory):
 def test_a_table_is_read_through_the_format(session):
     _, path, found = session
     assert found["rows"] == 9
-    assert found["columns"] == read_table(path).column_names
+    assert found["columns"] == read_table(path, meta_columns=True).column_names
     assert sorted(map(tuple, found["some"])) == [("v0", "k1"), ("v0", "k7"), ("v1", "k4")]
     assert found["since"] == found["by_hudis_keys"] == ["k4", "k5"]
     assert found["as_of"] == ["v0"]
@@ -57,6 +57,8 @@ def test_what_does_not_fit_is_refused(session):
     _, _, found = session
     assert "did you mean columns" in found["unknown"]
     assert "for streams" in found["of_streams"]
+    assert "HudiSink(path, key" in found["written"]
+    assert "foreachBatch(HudiSink" in found["stream_written"]
 
 
 def test_filters_skip_files_where_spark_hands_them_over(session):

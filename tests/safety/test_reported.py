@@ -84,7 +84,7 @@ def test_a_rollback_while_a_task_writes_leaves_no_file_that_turns_visible(tmp_pa
     engine = Engine(path)
     engine.write(0, rows(range(3), lambda n: "a"))
     engine.write(1, rows(range(3, 5), lambda n: "a"))
-    assert key_set(read_table(path)) == key_set(rows(range(5)))
+    assert key_set(read_table(path, meta_columns=True)) == key_set(rows(range(5)))
 
 
 def test_a_task_that_is_done_while_its_batch_is_rolled_back_publishes_nothing(tmp_path, monkeypatch):
@@ -119,7 +119,7 @@ def test_a_task_that_is_done_while_its_batch_is_rolled_back_publishes_nothing(tm
     assert late
     assert not [name for name in os.listdir(os.path.join(path, "a")) if name.startswith("late")]
     Engine(path).write(1, rows(range(3, 6), lambda n: "a"))
-    assert key_set(read_table(path)) == key_set(rows(range(6)))
+    assert key_set(read_table(path, meta_columns=True)) == key_set(rows(range(6)))
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_impossible_dates_are_bad_rows_in_every_sql_mode(spark, tmp_path, ansi):
         sink.write(batch)
     finally:
         spark.conf.set("spark.sql.ansi.enabled", before)
-    table = read_table(tmp_path / "t")
+    table = read_table(tmp_path / "t", meta_columns=True)
     assert sorted(table.column("_hoodie_partition_path").to_pylist()) == ["2024/02/29", "2024/12/31"]
     assert sink.last_batch.bad_rows == 6
 
@@ -181,7 +181,7 @@ def test_values_that_cannot_be_a_folders_name_are_bad_rows(tmp_path, value):
     aside = LocalStorage(str(tmp_path / "aside"))
     engine = Engine(str(tmp_path / "t"), {"hudistream.bad.rows": "quarantine"}, aside=aside)
     assert engine.write(0, rows(range(3), lambda n: value if n else "p")).bad_rows == 2
-    assert key_set(read_table(tmp_path / "t")) == ["k0"]
+    assert key_set(read_table(tmp_path / "t", meta_columns=True)) == ["k0"]
 
 
 @spark_test

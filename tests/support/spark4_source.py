@@ -62,6 +62,17 @@ found["types"] = [
 ]
 found["unknown"] = refused(colums="id")
 found["of_streams"] = refused(max_instants_per_batch="1")
+try:
+    whole.write.format("hudistream").mode("append").save(followed)
+    found["written"] = "written"
+except Exception as error:
+    found["written"] = str(error)
+try:
+    endless = spark.readStream.format("rate").load().writeStream.format("hudistream")
+    endless.option("checkpointLocation", f"{checkpoints}_written").start(followed).awaitTermination(60)
+    found["stream_written"] = "written"
+except Exception as error:
+    found["stream_written"] = str(error)
 minor = tuple(map(int, pyspark.__version__.split(".")[:2]))
 if minor >= (4, 1):
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

@@ -57,7 +57,7 @@ def test_the_first_commit_of_a_shared_table_is_empty(tmp_path):
     cache = Snapshot.load(HudiTable.open(tmp_path)).commits
     assert not cache.read(first).stats
     assert cache.read(second).stats
-    assert key_set(read_table(tmp_path)) == key_set(rows(range(3)))
+    assert key_set(read_table(tmp_path, meta_columns=True)) == key_set(rows(range(3)))
 
 
 def test_writers_of_disjoint_partitions_never_conflict(tmp_path):
@@ -66,7 +66,7 @@ def test_writers_of_disjoint_partitions_never_conflict(tmp_path):
     for batch in range(1, 4):
         meanwhile(a, lambda n=batch: b.write(n, rows(range(10, 13), partition=lambda _: "right", ts=n, v=str(n))))
         a.write(batch, rows(range(3), partition=lambda _: "left", ts=batch, v=str(batch)))
-    found = read_table(tmp_path)
+    found = read_table(tmp_path, meta_columns=True)
     assert key_set(found) == key_set(rows([*range(3), *range(10, 13)]))
     assert set(found.column("v").to_pylist()) == {"3"}
 
@@ -76,7 +76,9 @@ def test_an_upsert_that_meets_another_one_is_written_again(tmp_path):
     a.write(0, in_one(range(8)))
     meanwhile(a, lambda: b.write(0, in_one(range(4), ts=5, v="b")))
     a.write(1, in_one(range(4, 8), ts=5, v="a"))
-    values = dict(zip(*(read_table(tmp_path).column(name).to_pylist() for name in ("id", "v")), strict=True))
+    values = dict(
+        zip(*(read_table(tmp_path, meta_columns=True).column(name).to_pylist() for name in ("id", "v")), strict=True)
+    )
     assert values == {f"k{n}": "b" if n < 4 else "a" for n in range(8)}
     assert a.attempts == 3  # the tasks of the second batch ran twice
     a.writer.stop()
@@ -93,9 +95,9 @@ def test_a_conflict_names_the_other_writer(tmp_path):
         a.write(1, in_one(range(4, 8), ts=5, v="a"))
     assert others[0].instant_time in str(met.value)
     assert {path for path, _ in met.value.file_groups} == {"p0"}
-    assert set(read_table(tmp_path).column("v").to_pylist()) == {"b", "v"}
+    assert set(read_table(tmp_path, meta_columns=True).column("v").to_pylist()) == {"b", "v"}
     a.write(1, in_one(range(4, 8), ts=5, v="a"))
-    assert sorted(read_table(tmp_path).column("v").to_pylist()) == ["a"] * 4 + ["b"] * 4
+    assert sorted(read_table(tmp_path, meta_columns=True).column("v").to_pylist()) == ["a"] * 4 + ["b"] * 4
 
 
 def test_inserts_that_lose_their_small_file_are_written_apart_and_no_task_runs_again(tmp_path):
@@ -106,7 +108,7 @@ def test_inserts_that_lose_their_small_file_are_written_apart_and_no_task_runs_a
     before = a.attempts
     meanwhile(a, lambda: b.write(0, in_one(range(20, 25))))
     summary = a.write(1, in_one(range(30, 37)))
-    found = read_table(tmp_path)
+    found = read_table(tmp_path, meta_columns=True)
     assert key_set(found) == key_set(rows([*range(10), *range(20, 25), *range(30, 37)]))
     assert a.attempts == before + 1
     mine = found.filter(pa.compute.equal(found.column("_hoodie_commit_time"), summary.instant_time))
@@ -114,7 +116,7 @@ def test_inserts_that_lose_their_small_file_are_written_apart_and_no_task_runs_a
     assert len(set(found.column("_hoodie_file_name").to_pylist())) == 2
     assert len(set(found.column("_hoodie_commit_seqno").to_pylist())) == len(found)
     a.write(2, in_one(range(40, 43)))
-    assert len(read_table(tmp_path)) == 25
+    assert len(read_table(tmp_path, meta_columns=True)) == 25
     a.writer.stop()
     b.writer.stop()
     assert_clean(str(tmp_path))
@@ -130,7 +132,7 @@ def test_writers_that_know_of_each_other_fill_small_files_of_their_own(tmp_path,
     for batch in range(1, 9):
         meanwhile(a, lambda n=batch: b.write(n, in_one(range(100 * n, 100 * n + 5))))
         a.write(batch, in_one(range(100 * batch + 50, 100 * batch + 55)))
-    found = read_table(tmp_path)
+    found = read_table(tmp_path, meta_columns=True)
     assert len(found) == 90
     # each makes files until one is its own, by an even chance each time
     assert len(set(found.column("_hoodie_file_name").to_pylist())) <= 9
@@ -141,7 +143,7 @@ def test_a_batch_that_another_process_of_the_same_sink_committed_is_not_written_
     a.write(0, rows(range(3)))
     meanwhile(a, lambda: twin.write(1, rows(range(10, 13))))
     assert a.write(1, rows(range(10, 13))).skipped
-    assert key_set(read_table(tmp_path)) == key_set(rows([*range(3), *range(10, 13)]))
+    assert key_set(read_table(tmp_path, meta_columns=True)) == key_set(rows([*range(3), *range(10, 13)]))
 
 
 def test_rows_of_a_reader_are_not_read_twice(tmp_path):
@@ -163,7 +165,7 @@ def test_a_write_outside_of_a_stream_is_written_again_too(tmp_path):
     meanwhile(a, lambda: b.write(1, in_one(range(4), ts=5, v="b")))
     assert a.writer.write(Batch(a.workers(in_one(range(4, 8), ts=5, v="a")), None, None)).instant_time
     assert not a.writer.lease.is_held
-    assert sorted(read_table(tmp_path).column("v").to_pylist()) == ["a"] * 4 + ["b"] * 4
+    assert sorted(read_table(tmp_path, meta_columns=True).column("v").to_pylist()) == ["a"] * 4 + ["b"] * 4
 
 
 def test_a_writer_alone_is_refused_beside_them_and_they_beside_it(tmp_path, monkeypatch):
@@ -201,7 +203,7 @@ def test_what_a_dead_writer_left_is_ended_and_what_a_live_one_writes_is_left_alo
     meanwhile(alive, lambda: third.write(2, rows(range(6, 9))))
     alive.write(0, rows(range(20, 23)))
     assert pending() == []
-    assert key_set(read_table(tmp_path)) == key_set(rows([*range(9), *range(20, 23)]))
+    assert key_set(read_table(tmp_path, meta_columns=True)) == key_set(rows([*range(9), *range(20, 23)]))
 
 
 def test_a_decided_commit_whose_writer_stopped_is_carried_out_before_the_next_one(tmp_path, monkeypatch):
@@ -222,11 +224,11 @@ def test_a_decided_commit_whose_writer_stopped_is_carried_out_before_the_next_on
         a.write(1, in_one(range(2), ts=5, v="a"))
     monkeypatch.setattr(commit, "carry_out_commit", carry_out)
     monkeypatch.setattr("table.clock.sleep_s", lambda _: None)
-    assert set(read_table(tmp_path).column("v").to_pylist()) == {"v"}
+    assert set(read_table(tmp_path, meta_columns=True).column("v").to_pylist()) == {"v"}
     with pytest.raises(CommitConflictError, match="of sink 'a'"):  # it sees what was decided
         b.write(0, in_one(range(4), ts=4, v="b"))
     b.write(0, in_one(range(4), ts=4, v="b"))
-    assert sorted(read_table(tmp_path).column("v").to_pylist()) == ["a", "a", "b", "b"]
+    assert sorted(read_table(tmp_path, meta_columns=True).column("v").to_pylist()) == ["a", "a", "b", "b"]
 
 
 def test_a_lock_that_was_lost_keeps_a_commit_back(tmp_path):
@@ -250,7 +252,7 @@ def test_a_lock_that_was_lost_keeps_a_commit_back(tmp_path):
         a.write(1, rows(range(3, 6)))
     del a.writer.lock._lock.hold
     a.write(1, rows(range(3, 6)))
-    assert len(read_table(tmp_path)) == 6
+    assert len(read_table(tmp_path, meta_columns=True)) == 6
 
 
 @pytest.mark.parametrize(("options", "said"), [
@@ -326,7 +328,7 @@ def test_a_batch_that_took_longer_than_an_archival_reaches_back_is_not_written_t
     go_on(later)
     again = writer(tmp_path, "slow", options)
     assert again.write(0, rows(range(10))).skipped
-    assert len(read_table(tmp_path)) == 10 + 3 * (9 + later)
+    assert len(read_table(tmp_path, meta_columns=True)) == 10 + 3 * (9 + later)
     go_on(6)
     assert len(HudiTable.open(tmp_path).load_timeline().completed_writes) <= 5  # nothing is held for ever
 

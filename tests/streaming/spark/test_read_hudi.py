@@ -120,7 +120,7 @@ def test_a_filter_leaves_folders_out_that_are_named_after_their_column(spark, tm
     frame = read_hudi(spark, path)
     shown = {row.id: row.p for row in frame.collect()}
     assert shown == {f"k{number}": values[number % 7] or None for number in range(14)}
-    assert frame.columns == HudiTable.open(path).scan().schema.names
+    assert frame.columns == HudiTable.open(path).scan(meta_columns=True).schema.names
     for number, value in enumerate(values[:5]):
         one = frame.where(f"p = '{value}'")
         plan = plan_of(one, capsys)

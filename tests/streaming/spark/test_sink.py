@@ -47,7 +47,7 @@ def test_a_stream_becomes_a_table_with_few_files(spark, tmp_path):
     assert sorted(hudi_rs.read(path).column("id").to_pylist()) == expected(0, 300)
     timeline = HudiTable.open(path).load_timeline()
     assert len(timeline.completed_of(Action.COMMIT)) == 6
-    table = read_table(path)
+    table = read_table(path, meta_columns=True)
     assert len(set(table.column("_hoodie_file_name").to_pylist())) == 3
     seqnos = table.column("_hoodie_commit_seqno").to_pylist()
     assert len(seqnos) == 300
@@ -175,14 +175,14 @@ def test_typed_options_and_a_file_uri(spark, tmp_path):
     HudiSink(f"file://{tmp_path}/t", options)(frame(spark, 0, 10), 0)
     assert keys(tmp_path / "t") == expected(0, 10)
     assert HudiTable.open(tmp_path / "t").config.name == "t"
-    assert set(read_table(tmp_path / "t").column("_hoodie_partition_path").to_pylist()) == {""}
+    assert set(read_table(tmp_path / "t", meta_columns=True).column("_hoodie_partition_path").to_pylist()) == {""}
 
 
 def test_null_and_empty_partition_values_go_where_hudi_puts_them(spark, tmp_path):
     path = str(tmp_path / "t")
     rows = spark.createDataFrame([("a", None, 1), ("b", "", 1), ("c", "eu", 1)], "id string, p string, ts bigint")
     HudiSink(path, {**OPTIONS, "hoodie.datasource.write.hive_style_partitioning": "true"})(rows, 0)
-    table = read_table(path).to_pylist()
+    table = read_table(path, meta_columns=True).to_pylist()
     assert {row["id"]: (row["_hoodie_partition_path"], row["p"]) for row in table} == {
         "a": ("p=__HIVE_DEFAULT_PARTITION__", None),
         "b": ("p=__HIVE_DEFAULT_PARTITION__", ""),

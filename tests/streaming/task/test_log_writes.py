@@ -112,7 +112,7 @@ def test_records_name_their_commit_and_file_group(tmp_path):
     path = tmp_path / "t"
     write(path, in_one_path(range(3)), 0)
     summary = write(path, in_one_path(range(1), ts=1), 1)
-    [row] = [row for row in read_table(str(path)).to_pylist() if row["id"] == "k0"]
+    [row] = [row for row in read_table(str(path), meta_columns=True).to_pylist() if row["id"] == "k0"]
     assert row["_hoodie_commit_time"] == summary.instant_time
     assert row["_hoodie_commit_seqno"].startswith(summary.instant_time + "_")
     assert row["_hoodie_file_name"] == log_files(path)[0].file_id
@@ -196,7 +196,7 @@ def test_a_pending_compaction_of_hudi_gets_the_new_log_files(golden, utc):
     path, expected = golden("mor_compaction_pending")
     [compaction] = [i.time for i in HudiTable.open(path).load_timeline().pending]
     new = {row["id"]: {**row, "name": "ours", "ts": 99} for row in expected["rows"][::5]}
-    table = read_table(path)
+    table = read_table(path, meta_columns=True)
     batch = pa.Table.from_pylist(list(new.values()), without_meta_columns(table.schema))
     options = {
         "hoodie.table.name": "mor_compaction_pending",
@@ -209,7 +209,7 @@ def test_a_pending_compaction_of_hudi_gets_the_new_log_files(golden, utc):
     made = [parse_log_file(file.name) for file in set(Path(path).glob("*/.*.log.*")) - before]
     assert {log.base_instant_time for log in made} == {compaction}
     assert {log.version for log in made} == {2}
-    found = {row["id"]: row for row in read_table(path).drop_columns(META_COLUMNS).to_pylist()}
+    found = {row["id"]: row for row in read_table(path, meta_columns=True).drop_columns(META_COLUMNS).to_pylist()}
     assert found == {row["id"]: row for row in expected["rows"]} | new
 
 

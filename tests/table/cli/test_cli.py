@@ -233,20 +233,24 @@ def test_a_damaged_commit_does_not_keep_show_from_the_rest(tmp_path, capsys):
 
 
 def test_a_dry_run_has_a_layout_a_summary_and_json(path, capsys):
-    lines = answered(capsys, "clean", path, "--dry-run", *RETAIN).splitlines()
+    lines = answered(capsys, "clean", path, "--dry-run", "--all", *RETAIN).splitlines()
     headings = [line for line in lines[:-1] if not line.startswith("  ")]
     assert [heading.split(":")[0] for heading in headings] == ["p0", "p1", "p2"]
     assert all("3 files" in heading and "1 would be deleted" in heading for heading in headings)
     files = [line.split(maxsplit=4) for line in lines if line.startswith("  ")]
     assert [verdict for verdict, *_ in files].count("delete") == 3
     assert len(files) == 9
-    told = json.loads(answered(capsys, "clean", path, "--dry-run", "--format", "json", *RETAIN))
+    told = json.loads(answered(capsys, "clean", path, "--dry-run", "--all", "--format", "json", *RETAIN))
     assert [(f["path"], f["deleted"]) for f in told["files"]] == [(f[3], f[0] == "delete") for f in files]
     assert {os.path.getsize(os.path.join(path, f["path"])) == f["size_bytes"] for f in told["files"]} == {True}
     summary = told["summary"]
     assert (summary["files"], summary["files_deleted"]) == (9, 3)
     assert summary["bytes_deleted"] == sum(f["size_bytes"] for f in told["files"] if f["deleted"])
     assert lines[-1].startswith("3 of 9 files would be deleted: ")
+    short = answered(capsys, "clean", path, "--dry-run", *RETAIN).splitlines()
+    assert short == [line for line in lines if not line.startswith("  keep")]
+    told = json.loads(answered(capsys, "clean", path, "--dry-run", "--format", "json", *RETAIN))
+    assert ([f["deleted"] for f in told["files"]], told["summary"]) == ([True] * 3, summary)
 
 
 def test_explain_as_json(path, capsys):

@@ -53,6 +53,16 @@ def test_query_answers(lake, capsys):
     assert "Parser" in said(capsys, "query", path, "selec", code=1)
 
 
+def test_query_shows_meta_columns_that_it_names(lake, capsys):
+    path, *_ = lake
+    plain = json.loads(said(capsys, "query", path, "select * from t limit 1", "--format", "json"))
+    assert not any(name.startswith("_hoodie_") for name in plain["columns"])
+    sql = "select * from t where _hoodie_commit_time > '0' limit 1"
+    asked = json.loads(said(capsys, "query", path, sql, "--format", "json"))
+    assert asked["columns"][0] == "_hoodie_commit_time"
+    assert asked["columns"][5:] == plain["columns"]
+
+
 def test_query_without_duckdb_names_the_extra(lake, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "duckdb", None)
     assert "hudistream[duckdb]" in said(capsys, "query", lake[0], "select 1", code=1)

@@ -33,7 +33,10 @@ def test_clean_says_what_it_would_do_and_does_it(path, capsys):
     assert base_files(path) == before
     named = sorted(line.split()[3] for line in text.splitlines() if line.startswith("  delete"))
     assert "9 of 18 files would be deleted" in text.splitlines()[-1]
-    assert "it is the newest version" in text
+    assert "it is the newest version" not in text
+    assert "it is the newest version" in said(
+        capsys, "clean", path, "--dry-run", "--all", "--set", "clean.retain_commits=2", *NO_GRACE
+    )
     assert "9 files deleted, 0 could not be" in said(
         capsys, "clean", path, "--set", "clean.retain_commits=2", *NO_GRACE
     )

@@ -141,7 +141,7 @@ def test_row_groups_do_not_pile_up(tmp_path, patches, together):
         most = max(most, len(row_groups_of(path)) - total // 10_000)
     assert len(patches) > 10
     assert most < 9, row_groups_of(path)
-    assert len(read_table(path)) == total
+    assert len(read_table(path, meta_columns=True)) == total
 
 
 def test_the_width_of_a_row_is_that_of_stored_rows(tmp_path):
@@ -173,7 +173,7 @@ def test_a_key_can_be_what_orders_records(tmp_path, patches):
         Engine(path, options).write(0, batch, parallelism=1)
         again = batch.set_column(batch.schema.get_field_index("text"), "text", pa.array(["new"] * 400))
         Engine(path, options).write(1, again, parallelism=1)
-        assert comparable(read_table(path)) == comparable(again)
+        assert comparable(read_table(path, meta_columns=True)) == comparable(again)
     assert len(patches) >= 6
 
 
@@ -264,7 +264,7 @@ def test_row_groups_that_only_late_records_meet_are_copied_whole(tmp_path, patch
     assert not any(patches)
     assert len(patches) > 1
     assert summary.rows_updated == 0
-    assert comparable(read_table(path)) == comparable(batch)
+    assert comparable(read_table(path, meta_columns=True)) == comparable(batch)
 
 
 def merge_in_memory(known, batch, payload):
@@ -307,7 +307,7 @@ def change_many_times(path, seed, payload, batches=12):
             delete.write(2 * number + 1, removed, parallelism=1)
             for key in removed.column("id").to_pylist():
                 del known[key]
-        found = read_table(path)
+        found = read_table(path, meta_columns=True)
         expected = pa.Table.from_pylist(list(known.values()), EVERY_TYPE)
         assert comparable(found) == comparable(expected), (seed, number)
         assert found.column("_hoodie_record_key").to_pylist() == found.column("id").to_pylist()
@@ -338,20 +338,20 @@ def test_patched_files_are_read_and_upserted_by_others_and_we_go_on(hudi, tmp_pa
     path, rng = str(tmp_path / "t"), random.Random(5)
     known = change_many_times(path, 5, PAYLOADS[0])
     assert len(patches) > 5
-    wanted = shown(rows_of(read_table(path)))
+    wanted = shown(rows_of(read_table(path, meta_columns=True)))
     assert len(wanted) == len(known)
     assert shown(hudi.read(path)) == wanted
     assert shown(rows_of(hudi_rs.read(path))) == wanted
     some = pa.Table.from_pylist(rng.sample(list(known.values()), 100), EVERY_TYPE)
     hudi.write(path, changed(some, rng, 10**7), {**OPTIONS, **UPSERT, "hoodie.index.type": "BLOOM"})
-    assert len(read_table(path)) == len(known)
+    assert len(read_table(path, meta_columns=True)) == len(known)
     summary = Engine(path, UPSERT).write(2000, changed(some, rng, 2 * 10**7, ["text"]), parallelism=1)
     assert (summary.rows_updated, summary.reencoded) == (100, {"other writer": 1})
     before = len(patches)
     summary = Engine(path, UPSERT).write(2001, changed(some, rng, 3 * 10**7, ["text"]), parallelism=1)
     assert (summary.rows_updated, summary.reencoded) == (100, {})
     assert len(patches) > before
-    assert shown(hudi.read(path)) == shown(rows_of(read_table(path)))
+    assert shown(hudi.read(path)) == shown(rows_of(read_table(path, meta_columns=True)))
 
 
 def test_a_patched_file_in_doubt_is_encoded_anew_under_its_name(tmp_path, patches, monkeypatch, logs):
@@ -366,7 +366,9 @@ def test_a_patched_file_in_doubt_is_encoded_anew_under_its_name(tmp_path, patche
     assert summary.reencoded == {"in doubt: a chunk at 7 begins before 9": 1}
     assert (summary.rows, summary.rows_updated) == (20, 300)
     assert "copied_file_discarded" in [entry["event"] for entry in logs]
-    assert comparable(read_table(path)) == comparable(pa.concat_tables([again, batch.slice(300), more]))
+    assert comparable(read_table(path, meta_columns=True)) == comparable(
+        pa.concat_tables([again, batch.slice(300), more])
+    )
 
 
 def test_what_does_not_fit_is_not_written(tmp_path):
@@ -405,7 +407,7 @@ def test_row_groups_of_another_size_are_merged_whole(tmp_path, patches, block):
     again = changed(batch, rng, 1000, ["text"])
     Engine(path, {**UPSERT, "hoodie.parquet.block.size": block}).write(1, again, parallelism=1)
     assert patches == []
-    assert comparable(read_table(path)) == comparable(again)
+    assert comparable(read_table(path, meta_columns=True)) == comparable(again)
 
 
 @pytest.mark.parametrize(
@@ -461,7 +463,7 @@ def test_large_row_groups_of_which_some_columns_have_dictionaries(tmp_path, patc
         )
         Engine(path, options, batch_rows=5000).write(number, batch, parallelism=1)
         known |= {row["id"]: row for row in batch.to_pylist()}
-        found = read_table(path).select(batch.column_names).to_pylist()
+        found = read_table(path, meta_columns=True).select(batch.column_names).to_pylist()
         assert sorted(found, key=repr) == sorted(known.values(), key=repr)
     assert len(patches) > 5
     assert all("alike" in names and "same" not in names for names in patches)

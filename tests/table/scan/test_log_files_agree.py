@@ -50,7 +50,7 @@ def test_random_histories_read_as_hudi_reads_them(hudi, tmp_path, payload, block
                 if CANNOT_COMPARE not in str(error):
                     raise
                 break
-        ours, theirs = by_key(read_table(path).to_pylist()), by_key(hudi.read_by_either(path))
+        ours, theirs = by_key(read_table(path, meta_columns=True).to_pylist()), by_key(hudi.read_by_either(path))
         differing = [row for row in ours if row not in theirs], [row for row in theirs if row not in ours]
         assert (len(ours), differing) == (len(theirs), ([], [])), (step, what)
         with_logs += any(found.log_files for found in plan_scan(HudiTable.open(path)).slices)
@@ -67,7 +67,7 @@ def test_every_type_is_read_from_blocks_as_hudi_reads_it(hudi, tmp_path, blocks)
         for row in rows:  # lists of the older form of base files hold no nulls
             row["tags"] = [tag or "" for tag in row["tags"] or []]
         hudi.write(path, pa.Table.from_pylist(rows, EVERY_TYPE), options, "append" if ts else "overwrite")
-        assert shown(rows_of(read_table(path))) == shown(hudi.read(path))
+        assert shown(rows_of(read_table(path, meta_columns=True))) == shown(hudi.read(path))
     assert all(found.log_files for found in plan_scan(HudiTable.open(path)).slices)
 
 
@@ -96,6 +96,6 @@ def test_damaged_log_files_have_hudis_outcome(hudi, golden, seed):
         if "CorruptedLogFileException" not in str(error):
             raise
         with pytest.raises(CorruptFileError):
-            read_table(path)
+            read_table(path, meta_columns=True)
     else:
-        assert shown(rows_of(read_table(path))) == theirs
+        assert shown(rows_of(read_table(path, meta_columns=True))) == theirs

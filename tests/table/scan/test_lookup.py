@@ -24,9 +24,9 @@ def lake(tmp_path):
 @pytest.mark.parametrize("numbers", [[], [0], [2999, 3000], [17, 17, 5999, 99999], list(range(0, 6000, 7))])
 def test_the_rows_of_the_keys_are_found_and_no_others(lake, numbers):
     keys = [f"k{number}" for number in numbers]
-    whole = read_table(lake.storage.base_uri)
+    whole = read_table(lake.storage.base_uri, meta_columns=True)
     expected = whole.filter(pc.is_in(whole["_hoodie_record_key"], pa.array(keys, pa.string())))
-    assert lake.lookup(keys).equals(expected)
+    assert lake.lookup(keys, meta_columns=True).equals(expected)
     assert lake.lookup(pa.array(keys, pa.string()), ["v", "id"]).equals(expected.select(["v", "id"]))
 
 
@@ -79,7 +79,7 @@ def test_what_cannot_be_looked_up_is_refused(lake):
 )
 def test_every_row_of_a_golden_table_is_found_by_its_key(golden, name):
     table = HudiTable.open(golden(name)[0])
-    whole = table.scan().to_arrow()
+    whole = table.scan(meta_columns=True).to_arrow()
     found = table.lookup(whole["_hoodie_record_key"])
     assert found.to_pylist() == whole.to_pylist()
 
@@ -94,10 +94,10 @@ def test_rows_of_many_pieces_are_found_and_what_lies_behind_them_is_not_decoded(
             pieces.append(len(piece))
             yield piece
 
-    whole = lake.scan().to_arrow()
+    whole = lake.scan(meta_columns=True).to_arrow()
     keys = whole["_hoodie_record_key"].take(pa.array([0, 99, 100, 101, 350, 2999, 3000]))
     expected = whole.filter(pc.is_in(whole["_hoodie_record_key"], keys.combine_chunks()))
-    assert lake.lookup(keys).equals(expected)
+    assert lake.lookup(keys, meta_columns=True).equals(expected)
     assert (
         lake.lookup(keys, ["v", "_hoodie_record_key", "id"]).to_pylist()
         == expected.select(["v", "_hoodie_record_key", "id"]).to_pylist()

@@ -19,6 +19,7 @@ from table import (
     read_table,
 )
 from table.scan.predicate import with_terms
+from table.schema.avro_schema import META_COLUMNS, without_meta_columns
 from table.storage.local import LocalStorage
 
 UPSERT = {"hoodie.datasource.write.operation": "upsert"}
@@ -63,10 +64,10 @@ CONDITIONS = [
 def test_a_condition_keeps_the_rows_that_filtering_the_whole_table_keeps(lake, where):
     import pyarrow.parquet as pq
 
-    whole = read_table(lake.storage.base_uri)
+    whole = read_table(lake.storage.base_uri, meta_columns=True)
     expression = where if isinstance(where, pc.Expression) else pq.filters_to_expression(where)
     expected = by_key(whole.filter(expression))
-    scan = lake.scan(where=where)
+    scan = lake.scan(where=where, meta_columns=True)
     assert by_key(scan.to_arrow()) == expected
     assert by_key(scan.to_batches().read_all()) == expected
     assert by_key(scan.to_dataset().to_table()) == expected
@@ -77,11 +78,26 @@ def test_a_condition_keeps_the_rows_that_filtering_the_whole_table_keeps(lake, w
     assert sorted(narrow.to_arrow()["id"].to_pylist()) == sorted(row["id"] for row in expected)
 
 
+def test_meta_columns_are_there_if_they_are_asked_for(lake):
+    own = [name for name in lake.schema.names if name not in META_COLUMNS]
+    key = [("_hoodie_record_key", "=", "k7")]
+    for scan in (lake.scan(), lake.scan(where=key)):
+        assert scan.schema.names == scan.to_arrow().column_names == scan.to_batches().schema.names == own
+        assert scan.to_duckdb().sql("select * from t").columns == own
+        assert scan.splits()[0].to_arrow().column_names == own
+    assert lake.scan(where=key).count() == lake.scan(where=key).to_arrow().num_rows == 1
+    assert lake.lookup(["k7"]).column_names == read_table(lake.storage.base_uri).column_names == own
+    every = [*META_COLUMNS, *own]
+    assert lake.scan(meta_columns=True).to_arrow().column_names == lake.changes().to_arrow().column_names == every
+    assert lake.lookup(["k7"], meta_columns=True).column_names == every
+    assert lake.scan(["_hoodie_record_key"], where=key).to_arrow().to_pylist() == [{"_hoodie_record_key": "k7"}]
+
+
 def test_the_whole_scan_is_what_read_table_gives(lake):
     whole = read_table(lake.storage.base_uri)
     assert lake.scan().to_arrow().equals(whole)
     assert lake.scan().to_batches().read_all().equals(whole)
-    assert lake.schema.equals(whole.schema)
+    assert without_meta_columns(lake.schema).equals(whole.schema)
     assert whole["w"].null_count == 40
 
 
@@ -242,7 +258,7 @@ def test_an_empty_table_has_no_rows_in_any_form(tmp_path):
     table = create_table(LocalStorage(str(tmp_path / "t")), TableConfig("t", ("id",)))
     assert isinstance(table, HudiTable)
     assert table.scan().to_arrow().num_rows == table.scan().count() == 0
-    assert table.scan().to_arrow().column_names == table.schema.names
+    assert table.scan().to_arrow().column_names == [name for name in table.schema.names if name not in META_COLUMNS]
     assert table.scan().to_dataset().to_table().num_rows == 0
     assert table.scan().splits() == ()
     assert table.scan().explain().as_of is None

@@ -112,7 +112,7 @@ GOLDEN = ["cow_insert_partitioned", "cow_hive_style_partitions", "cow_timestamp_
 @pytest.mark.parametrize("name", GOLDEN)
 def test_what_a_partition_path_says_is_true_of_its_rows(golden, name):
     table = HudiTable.open(golden(name)[0])
-    whole = table.scan().to_arrow()
+    whole = table.scan(meta_columns=True).to_arrow()
     assert len(whole)
     for path in set(whole["_hoodie_partition_path"].to_pylist()):
         here = whole.filter(pc.field("_hoodie_partition_path") == path)
@@ -122,7 +122,7 @@ def test_what_a_partition_path_says_is_true_of_its_rows(golden, name):
 @pytest.mark.parametrize("name", GOLDEN)
 def test_every_row_of_a_golden_table_is_found_by_each_of_its_values(golden, name):
     table = HudiTable.open(golden(name)[0])
-    whole = table.scan().to_arrow()
+    whole = table.scan(meta_columns=True).to_arrow()
     plain = [f.name for f in table.schema if not pa.types.is_nested(f.type) and not pa.types.is_floating(f.type)]
     for column in plain:
         value = next((v for v in whole[column] if v.is_valid), None)
@@ -131,6 +131,6 @@ def test_every_row_of_a_golden_table_is_found_by_each_of_its_values(golden, name
         where = pc.field(column) == value
         expected = whole.filter(where)
         assert len(expected)
-        found = table.scan(where=where).to_arrow()
+        found = table.scan(where=where, meta_columns=True).to_arrow()
         assert found.num_rows == expected.num_rows, column
         assert sorted(found["_hoodie_record_key"].to_pylist()) == sorted(expected["_hoodie_record_key"].to_pylist())

@@ -25,7 +25,6 @@ from table.metadata_table.drop import drop_metadata_table
 from table.metadata_table.file_lists import load_file_lists
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.scan.plan import plan_scan
-from table.schema.avro_schema import META_COLUMNS
 from table.services.compaction.compaction import compact
 from table.snapshot import Snapshot
 from table.timeline.instant import WRITE_ACTIONS, Action
@@ -64,7 +63,7 @@ def test_the_metadata_table_is_neither_needed_nor_trusted(golden, name):
 @pytest.mark.parametrize("name", TABLES)
 def test_keys_and_conditions_find_what_a_whole_scan_finds(golden, name):
     table = HudiTable.open(golden(name)[0])
-    whole = table.scan().to_arrow()
+    whole = table.scan(meta_columns=True).to_arrow()
     keys = whole["_hoodie_record_key"].to_pylist()
     assert sorted(table.lookup([*keys[::3], "nobody"])["id"].to_pylist()) == sorted(keys[::3])
     for column in ("region", "ts", "_hoodie_record_key", "_hoodie_commit_time"):
@@ -200,7 +199,7 @@ REFUSED = [
 @pytest.mark.parametrize(("name", "said", "refusal"), REFUSED)
 def test_the_writer_refuses_by_name_and_touches_nothing(golden, name, said, refusal):
     path, _ = golden(name)
-    batch = read_table(path).drop_columns(list(META_COLUMNS))
+    batch = read_table(path)
     if said:
         with_property(path, said)
     before = files_of(path)
@@ -234,7 +233,7 @@ CONTINUED += [(name, True) for name in TABLES if FILES in indexes_of(name) and "
 def test_each_is_continued(golden, name, keeps, utc):
     """An upsert, a delete, a compaction and a clean; the metadata table is dropped first, or kept."""
     path, _ = golden(name)
-    rows = read_table(path).drop_columns(list(META_COLUMNS)).sort_by("id")
+    rows = read_table(path).sort_by("id")
     changed = rows.slice(0, 1).set_column(rows.column_names.index("ts"), "ts", pa.array([10**12], pa.int64()))
     options = {"hoodie.metadata.enable": str(keeps).lower()}
     hudistream.write_hudi(path, changed, options=options)
@@ -334,7 +333,7 @@ def test_a_range_ends_with_a_completion(golden, name):
     answered = 0
     for seen, requested in completed_writes(table):
         try:
-            expected = shown_rows(table.scan(as_of=requested))
+            expected = shown_rows(table.scan(as_of=requested, meta_columns=True))
         except InvalidConfigError:
             continue  # cleaned
         answered += 1
@@ -350,5 +349,5 @@ def test_a_range_that_reaches_into_the_history_finds_its_commits_there(golden):
     for since in sorted(completions.values()):
         wanted = {requested for requested, seen in completions.items() if seen > since}
         wanted |= table.load_timeline().committed_times
-        expected = [row for row in shown_rows(table.scan()) if row[1] in wanted]
+        expected = [row for row in shown_rows(table.scan(meta_columns=True)) if row[1] in wanted]
         assert shown_rows(table.changes(since)) == expected

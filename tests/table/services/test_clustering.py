@@ -51,7 +51,7 @@ def a_table(path, table_type="COPY_ON_WRITE", version="6", batches=4, **options)
 
 
 def contents(path, columns=(*META, "id", "ts", "x", "y")):
-    found = read_table(path).select(list(columns)).to_pylist()
+    found = read_table(path, meta_columns=True).select(list(columns)).to_pylist()
     assert len({row["id"] for row in found}) == len(found), "a key is there twice"
     return sorted(found, key=lambda row: row["id"])
 
@@ -509,4 +509,4 @@ def test_engine_batches_in_one_partition_stay_small(tmp_path):
     engine.writer.stop()
     done = HudiTable.open(path).cluster()
     assert (done.files_before, done.files_after, done.rows) == (12, 1, 36)
-    assert sorted(read_table(path).column("id").to_pylist()) == sorted(f"k{n}" for n in range(36))
+    assert sorted(read_table(path, meta_columns=True).column("id").to_pylist()) == sorted(f"k{n}" for n in range(36))

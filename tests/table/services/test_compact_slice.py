@@ -52,7 +52,7 @@ def rows(rng, numbers, most_ts, schema, deleted=0.0):
 
 
 def contents(path):
-    found = HudiTable.open(path).scan().to_arrow().drop_columns(["_hoodie_file_name"]).to_pylist()
+    found = HudiTable.open(path).scan(meta_columns=True).to_arrow().drop_columns(["_hoodie_file_name"]).to_pylist()
     return sorted(repr(row) for row in found)
 
 

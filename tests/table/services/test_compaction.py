@@ -158,9 +158,9 @@ def files_of(path, parse):
 
 
 def test_rows_keep_their_commits_and_a_clean_takes_the_log_files(path):
-    before = read_table(path).drop_columns("_hoodie_file_name").sort_by("id").to_pylist()
+    before = read_table(path, meta_columns=True).drop_columns("_hoodie_file_name").sort_by("id").to_pylist()
     [instant] = compact(HudiTable.open(path), SETTINGS, FILES)
-    now = read_table(path)
+    now = read_table(path, meta_columns=True)
     assert now.drop_columns("_hoodie_file_name").sort_by("id").to_pylist() == before
     assert {parse_base_file(name).instant_time for name in now.column("_hoodie_file_name").to_pylist()} >= {
         instant.time
@@ -298,7 +298,8 @@ def test_a_compaction_that_hudi_planned_is_carried_out(golden, utc):
     [done] = compact(table, SETTINGS, FILES, schedules=False)
     assert done.time == pending.time
     assert {row["id"]: row for row in expected["rows"]} == {
-        row["id"]: {name: row[name] for name in expected["rows"][0]} for row in read_table(path).to_pylist()
+        row["id"]: {name: row[name] for name in expected["rows"][0]}
+        for row in read_table(path, meta_columns=True).to_pylist()
     }
     assert {found.base_instant_time for found in map(parse_log_file, files_of(path, parse_log_file))} > {done.time}
 
@@ -394,7 +395,7 @@ def test_a_compaction_is_requested_beside_a_stream_that_holds_the_table(tmp_path
     assert compact(HudiTable.open(path), SETTINGS, FILES, schedules=False)[0].time == requested.time
     engine.write(5, batches[5])
     engine.writer.stop()
-    assert set(read_table(path).column("v").to_pylist()) == {"5"}
+    assert set(read_table(path, meta_columns=True).column("v").to_pylist()) == {"5"}
     assert check(HudiTable.open(path)).is_sound
 
 

@@ -234,4 +234,4 @@ def test_a_partition_path_with_white_space_is_written_and_its_markers_are_found(
     path = str(tmp_path / "t")
     for batch in range(2):
         Engine(path).write(batch, rows(range(batch, batch + 3), lambda _: partition))
-    assert set(read_table(path).column("_hoodie_partition_path").to_pylist()) == {partition}
+    assert set(read_table(path, meta_columns=True).column("_hoodie_partition_path").to_pylist()) == {partition}

@@ -56,6 +56,7 @@ _looked_s: dict[str, float] = {}  # table -> when its files were looked at, by t
 
 # one process has one set of series, however many sinks report to it
 _series: dict[str, Any] = {}
+_OUTCOMES = ("committed", "empty", "skipped", "failed", "unknown")
 
 
 class PrometheusMetrics:
@@ -84,6 +85,8 @@ class PrometheusMetrics:
     def __call__(self, summary: BatchSummary | FailedBatch) -> None:
         """Adds one batch."""
         series = _load_series()
+        for outcome in _OUTCOMES:  # at 0 from the first batch on: an increase from nothing to 1 is none to Prometheus
+            series["batches"].labels(summary.table, outcome)
         if isinstance(summary, FailedBatch):
             series["batches"].labels(summary.table, "unknown" if summary.outcome_unknown else "failed").inc()
             return

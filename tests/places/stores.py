@@ -17,6 +17,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,15 +66,37 @@ class Store:
         return Store(self.name, self.address, port, self.make_options)
 
 
-def _go_install(name):
-    module, version = MODULES[name]
+def go_install(module, version, is_plain=True):
+    """The path of a program that Go builds from the module proxy; it is built once.
+
+    Args:
+        module: the package of the program.
+        version: of its module.
+        is_plain: whether ``go install`` takes it. It takes no module whose ``go.mod`` replaces others: such a one is
+            built as a dependency of a module of our own.
+    """
+    name = module.rsplit("/", 1)[-1]
     binary = INSTALLED / f"{name}-{version}" / name
     if not binary.exists():
         if shutil.which("go") is None:
             raise RuntimeError(f"{name} is built from {module}@{version}: install Go")
-        path = {**os.environ, "GOBIN": str(binary.parent)}
-        subprocess.run(["go", "install", "-ldflags", "-s -w", f"{module}@{version}"], env=path, check=True)
+        binary.parent.mkdir(parents=True, exist_ok=True)
+        if is_plain:
+            path = {**os.environ, "GOBIN": str(binary.parent)}
+            subprocess.run(["go", "install", "-ldflags", "-s -w", f"{module}@{version}"], env=path, check=True)
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                for words in (
+                    ["mod", "init", "places"],
+                    ["get", f"{module}@{version}"],
+                    ["build", "-ldflags", "-s -w", "-o", str(binary), module],
+                ):
+                    subprocess.run(["go", *words], cwd=folder, check=True)
     return str(binary)
+
+
+def _go_install(name):
+    return go_install(*MODULES[name])
 
 
 def _npm_install(name, version):

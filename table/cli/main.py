@@ -10,6 +10,7 @@ from typing import NamedTuple
 from table.cli import bad_rows, catalogs, checkpoint, health, lock, options, query, report, show, upkeep, versions, why
 from table.cli.arguments import add_verbose
 from table.cli.output import OutputClosedError, UsageError, complain, drop_output
+from table.cli.patience import elapsed_shown
 from table.errors import HudiError
 from table.log import logging_to_stderr
 from table.version import VERSION
@@ -94,6 +95,16 @@ def describe_groups(summaries: Mapping[str, str], groups: Mapping[str, tuple[str
     return "\n".join(lines)
 
 
+def run_patiently(given: argparse.Namespace) -> int:
+    """Runs a command; a person who waits for it sees for how long. `watch` shows itself."""
+    if given.command == "watch":
+        code: int = given.run(given)
+    else:
+        with elapsed_shown(f"hudistream {given.command}"):
+            code = given.run(given)
+    return code
+
+
 def main(arguments: Sequence[str] | None = None, more: Sequence[MoreCommands] = ()) -> int:
     """Entry point.
 
@@ -115,7 +126,7 @@ def main(arguments: Sequence[str] | None = None, more: Sequence[MoreCommands] = 
         return 1
     try:
         with logging_to_stderr(logging.DEBUG if given.verbose else logging.WARNING):
-            code: int = given.run(given)
+            code = run_patiently(given)
     except OutputClosedError:
         drop_output()
         return OUTPUT_CLOSED
@@ -123,7 +134,8 @@ def main(arguments: Sequence[str] | None = None, more: Sequence[MoreCommands] = 
         complain(str(error))
         return USAGE
     except (HudiError, OSError) as error:
-        complain(str(error))
+        code_of_error = f" [hudistream why {type(error).__name__}]" if isinstance(error, HudiError) else ""
+        complain(f"{error}{code_of_error}")
         return 1
     except Exception as error:  # noqa: BLE001 errors of stores (no credentials) have no common base class
         complain(f"{type(error).__name__}: {error}")

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from table.cli.patience import clear_elapsed
+
 
 class UsageError(Exception):
     """A command lacks an argument, or two contradict each other."""
@@ -21,6 +23,7 @@ def say(lines: Iterable[str]) -> None:
     Raises:
         OutputClosedError: the reader has closed standard output.
     """
+    clear_elapsed()
     try:
         for line in lines:
             sys.stdout.write(f"{line}\n")
@@ -40,6 +43,7 @@ def say_json(value: Mapping[str, Any]) -> None:
 
 def complain(text: str) -> None:
     """Writes one line to standard error."""
+    clear_elapsed()
     print(f"hudistream: {text}", file=sys.stderr)  # noqa: T201
 
 

@@ -47,3 +47,8 @@ def test_a_section_or_all_are_printed_in_eighty_columns(capsys, name):
 def test_a_class_that_is_none_is_named(capsys):
     assert main(["why", "TableHoldError"]) == 2
     assert "no error is called 'TableHoldError'; did you mean TableHeldError?" in capsys.readouterr().err
+
+
+def test_an_error_of_a_command_names_what_explains_it(tmp_path, capsys):
+    assert main(["show", str(tmp_path / "nothing")]) == 1
+    assert capsys.readouterr().err.strip().endswith("[hudistream why TableNotFoundError]")

@@ -92,6 +92,7 @@ class TableSink:
         given = _read_options(options, self._path)
         self._options = with_short_names(given, key, partition_by, order_by, operation, table_type, index)
         _tell_unused_ordering(self._options)
+        _tell_unused_logs(self._options)
         self._storage_options = dict(storage_options or {})
         self._validators, self._callbacks = tuple(validators), tuple(callbacks)
         self._on_failure = tuple(on_failure)
@@ -293,4 +294,18 @@ def _tell_unused_ordering(options: WriteOptions) -> None:
             operation="insert",
             reason="insert adds every row, also where the table has its key; upsert keeps one row per key, the one "
             "with the greatest ordering value",
+        )
+
+
+def _tell_unused_logs(options: WriteOptions) -> None:
+    """Logs that the batches of a sink that only inserts make base files, in a merge-on-read table, too."""
+    asked = options.table.table_type is TableType.MERGE_ON_READ
+    inserts = options.operation in (Operation.INSERT, Operation.BULK_INSERT)
+    if asked and inserts and not options.index.type.has_buckets:
+        log.info(
+            "table_type_without_effect",
+            table_type=str(options.table.table_type),
+            operation=str(options.operation),
+            reason="new rows go to base files: only changes of rows go to log files, and an insert changes none; "
+            "COPY_ON_WRITE is read by more engines",
         )

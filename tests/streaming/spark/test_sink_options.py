@@ -38,6 +38,22 @@ def test_a_contradiction_is_refused_when_the_sink_is_made(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("given", "is_told"),
+    [
+        ({"operation": "insert", "table_type": "mor"}, True),
+        ({"operation": "bulk_insert", "table_type": "mor"}, True),
+        ({"operation": "insert", "table_type": "mor", "index": "bucket"}, False),
+        ({"operation": "upsert", "table_type": "mor"}, False),
+        ({"operation": "insert", "table_type": "cow"}, False),
+    ],
+)
+def test_a_merge_on_read_table_that_gets_no_log_files_is_told(tmp_path, given, is_told):
+    with capture_logs() as logs:
+        HudiSink(tmp_path / "t", key="id", **given)
+    assert ("table_type_without_effect" in [line["event"] for line in logs]) == is_told
+
+
+@pytest.mark.parametrize(
     ("options", "told"),
     [
         ({OPERATION: "insert", ORDER: "ts"}, ["ordering_field_without_effect"]),

@@ -12,7 +12,7 @@ from table.timeline.archived_timeline import read_archived_commits
 
 def contents(path, columns=("id", "p", "ts", "v")):
     """The snapshot's rows as sorted tuples of these columns."""
-    found = read_table(path).select(columns).to_pylist()
+    found = read_table(path, list(columns)).to_pylist()
     return sorted(tuple(row.values()) for row in found)
 
 

@@ -80,7 +80,7 @@ def test_what_cannot_be_looked_up_is_refused(lake):
 def test_every_row_of_a_golden_table_is_found_by_its_key(golden, name):
     table = HudiTable.open(golden(name)[0])
     whole = table.scan(meta_columns=True).to_arrow()
-    found = table.lookup(whole["_hoodie_record_key"])
+    found = table.lookup(whole["_hoodie_record_key"], meta_columns=True)
     assert found.to_pylist() == whole.to_pylist()
 
 

@@ -102,16 +102,16 @@ def by_keys(name):
 
 def with_logs():
     return {
-        "hudistream": ours(lambda table, **_: table.scan().to_arrow()),
+        "hudistream": ours(lambda table, **_: table.scan(meta_columns=True).to_arrow()),
         "hudi-rs 0.5": hudi_rs(),
-        "hudistream, streamed": ours(lambda table, **_: table.scan().to_batches()),
+        "hudistream, streamed": ours(lambda table, **_: table.scan(meta_columns=True).to_batches()),
         "hudi-rs 0.5, streamed": hudi_rs(streams=True),
     }
 
 
 CASES = {
     "full scan": ("wide", {
-        "hudistream": ours(lambda table, **_: table.scan().to_arrow()),
+        "hudistream": ours(lambda table, **_: table.scan(meta_columns=True).to_arrow()),
         "pyarrow.dataset": arrow(),
         "hudi-rs 0.5": hudi_rs(),
     }),
@@ -124,7 +124,7 @@ CASES = {
     "1,000 keys anywhere in one of 24 files": ("wide", by_keys("spread")),
     "changes of one commit, 1 of 100 files": ("hundred", {
         "hudistream, changes": ours(lambda table, since, **_: table.changes(since).to_arrow()),
-        "hudistream, snapshot": ours(lambda table, **_: table.scan().to_arrow()),
+        "hudistream, snapshot": ours(lambda table, **_: table.scan(meta_columns=True).to_arrow()),
     }),
     "merge on read, Avro blocks": ("avro", with_logs()),
     "merge on read, Parquet blocks": ("parquet", with_logs()),

@@ -288,9 +288,8 @@ def main() -> int:
     )
     if given.record:
         picture = console.export_svg(title="make demo")
-        Path(given.record).write_text(
-            re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)
-        )  # no font of a host
+        offline = re.sub(r"@font-face \{.*?\}\s*", "", picture, flags=re.DOTALL)  # rich names fonts of a host
+        Path(given.record).write_text(offline)
     left = sum(done.rows - done.rows_deleted for done in progress.batches)
     return 0 if equal and left == int(flights.dep_time.notna().sum()) else 1
 

@@ -92,8 +92,8 @@ class PrometheusMetrics:
             return
         outcome = "skipped" if summary.skipped else "committed" if summary.instant_time else "empty"
         series["batches"].labels(summary.table, outcome).inc()
-        for name in _COUNTERS:
-            series[name].labels(summary.table).inc(getattr(summary, name))
+        for name, (metric, _) in _COUNTERS.items():
+            series[metric].labels(summary.table).inc(getattr(summary, name))
         for name in _LOOKUPS:
             series["lookup"].labels(summary.table, name).inc(getattr(summary.lookup, name))
         if summary.lookup.keys:
@@ -114,8 +114,8 @@ class PrometheusMetrics:
     def after_upkeep(self, summary: UpkeepSummary) -> None:
         """Adds one run of cleaning and archival."""
         series = _load_series()
-        for name in _UPKEEP:
-            series[name].labels(summary.table).inc(getattr(summary, name))
+        for name, (metric, _) in _UPKEEP.items():
+            series[metric].labels(summary.table).inc(getattr(summary, name))
         series["services"].labels(summary.table).inc(summary.error is not None)
         if summary.clean_seconds is not None:
             series["clean_seconds"].labels(summary.table).observe(summary.clean_seconds)
@@ -128,20 +128,21 @@ class PrometheusMetrics:
             return
         _looked_s[address] = now_s
         found, series = load_health(HudiTable.open(address, self._storage_options)), _load_series()
-        for name in _HEALTH:
-            series[name].labels(address).set(getattr(found, name))
-        for name in _BACKLOG:
-            series[name].labels(address).set(getattr(found.backlog, name))
+        for name, (metric, _) in _HEALTH.items():
+            series[metric].labels(address).set(getattr(found, name))
+        for name, (metric, _) in _BACKLOG.items():
+            series[metric].labels(address).set(getattr(found.backlog, name))
 
 
 def _load_series() -> dict[str, Any]:
     if not _series:
         counter, gauge, histogram = prometheus_client.Counter, prometheus_client.Gauge, prometheus_client.Histogram
         _series["batches"] = counter("hudistream_batches_total", "Batches by outcome", ["table", "outcome"])
-        for name, (metric, help_text) in {**_COUNTERS, **_UPKEEP}.items():
-            _series[name] = counter(metric, help_text, ["table"])
-        for name, (metric, help_text) in {**_HEALTH, **_BACKLOG}.items():
-            _series[name] = gauge(metric, help_text, ["table"])
+        # by metric: a batch and the health of a table both have a field `log_files`
+        for metric, help_text in (*_COUNTERS.values(), *_UPKEEP.values()):
+            _series[metric] = counter(metric, help_text, ["table"])
+        for metric, help_text in (*_HEALTH.values(), *_BACKLOG.values()):
+            _series[metric] = gauge(metric, help_text, ["table"])
         _series["last_commit"] = gauge(
             "hudistream_last_commit_timestamp_seconds",
             "When this process committed last, seconds since 1970",

@@ -4,6 +4,7 @@ import argparse
 import logging
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -97,11 +98,9 @@ def describe_groups(summaries: Mapping[str, str], groups: Mapping[str, tuple[str
 
 def run_patiently(given: argparse.Namespace) -> int:
     """Runs a command; a person who waits for it sees for how long. `watch` shows itself."""
-    if given.command == "watch":
+    waits = nullcontext() if given.command == "watch" else elapsed_shown(f"hudistream {given.command}")
+    with waits:
         code: int = given.run(given)
-    else:
-        with elapsed_shown(f"hudistream {given.command}"):
-            code = given.run(given)
     return code
 
 

@@ -8,13 +8,16 @@ from typing import TextIO
 
 from table.threads import make_lock, make_signal, start_thread
 
-FIRST_S = 2.0  # a command that is faster says nothing
+_FIRST_S = 2.0  # a command that is faster says nothing
 _STEP_S = 1.0
 _CLEAR = "\r\x1b[K"
 
 
 class ElapsedLine:
-    """A line at the end of a terminal that counts seconds. Whoever writes to the terminal clears it first.
+    """A line at the end of a terminal that counts seconds.
+
+    The cursor stays at its begin, so that a line of the log overwrites it. `table.cli.output` clears it before a
+    result.
 
     Args:
         stream: the terminal.
@@ -22,7 +25,7 @@ class ElapsedLine:
         first_s: seconds before the line appears.
     """
 
-    def __init__(self, stream: TextIO, title: str, first_s: float = FIRST_S) -> None:
+    def __init__(self, stream: TextIO, title: str, first_s: float) -> None:
         self._stream, self._title, self._first_s = stream, title, first_s
         self._over = make_signal()
         self._turn = make_lock()
@@ -34,7 +37,9 @@ class ElapsedLine:
         wait = self._first_s
         while not self._over.wait(wait):
             with self._turn:
-                self._stream.write(f"{_CLEAR}{self._title} … {time.monotonic() - self._began:.0f} s")
+                if self._over.is_set():  # `stop` came first
+                    return
+                self._stream.write(f"{_CLEAR}{self._title} … {time.monotonic() - self._began:.0f} s\r")
                 self._stream.flush()
                 self._is_shown = True
             wait = _STEP_S
@@ -53,13 +58,13 @@ _line: ElapsedLine | None = None
 
 
 @contextmanager
-def elapsed_shown(title: str) -> Iterator[None]:
+def elapsed_shown(title: str, first_s: float = _FIRST_S) -> Iterator[None]:
     """Shows seconds on standard error while the block runs, until its first output. Only a terminal shows them."""
     global _line  # noqa: PLW0603 one command per process, and its output is told by functions
     if not sys.stderr.isatty():
         yield
         return
-    _line = ElapsedLine(sys.stderr, title)
+    _line = ElapsedLine(sys.stderr, title, first_s)
     thread = start_thread(_line.run, "hudistream-elapsed", daemon=True)
     try:
         yield

@@ -169,6 +169,8 @@ def _sample(text: str) -> int | None:
 
 
 def _clean(given: argparse.Namespace) -> int:
+    if given.all and not given.dry_run:
+        raise UsageError("--all says more of a --dry-run: give both, or neither")
     table, options = open_table(given), load_options(given)
     settings = options.clean
     if given.dry_run:

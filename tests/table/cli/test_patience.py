@@ -1,10 +1,9 @@
-"""Seconds are shown to a person who waits, and to nobody else."""
+"""A command shows its seconds on a terminal, and in no file."""
 
 import io
 import sys
 import time
 
-from table.cli import patience
 from table.cli.output import say
 from table.cli.patience import ElapsedLine, elapsed_shown
 from table.threads import start_thread
@@ -18,9 +17,7 @@ class Terminal(io.StringIO):
 def test_seconds_are_shown_until_there_is_output(monkeypatch, capsys):
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
-    monkeypatch.setattr(patience, "FIRST_S", 0.05)
-    monkeypatch.setattr(ElapsedLine.__init__, "__defaults__", (0.05,))
-    with elapsed_shown("hudistream check"):
+    with elapsed_shown("hudistream check", 0.05):
         time.sleep(0.3)
         assert "hudistream check … 0 s" in shown.getvalue()
         say(["done"])
@@ -42,8 +39,7 @@ def test_a_fast_command_shows_nothing(monkeypatch):
 def test_a_file_gets_no_seconds(monkeypatch):
     shown = io.StringIO()
     monkeypatch.setattr(sys, "stderr", shown)
-    monkeypatch.setattr(ElapsedLine.__init__, "__defaults__", (0.0,))
-    with elapsed_shown("hudistream show"):
+    with elapsed_shown("hudistream show", 0.0):
         time.sleep(0.1)
     assert shown.getvalue() == ""
 
@@ -56,4 +52,14 @@ def test_it_counts_on_and_ends():
     line.stop()
     thread.join(5)
     assert not thread.is_alive()
-    assert [part for part in shown.getvalue().split("\r\x1b[K") if part] == ["x … 0 s", "x … 1 s"]
+    assert [part for part in shown.getvalue().split("\r\x1b[K") if part] == ["x … 0 s\r", "x … 1 s\r"]
+
+
+def test_nothing_is_shown_behind_the_end():
+    shown = Terminal()
+    line = ElapsedLine(shown, "x", 0.0)
+    asked = iter([False, True])
+    line._over.wait = lambda _: next(asked)  # `stop` comes between the look and the line
+    line.stop()
+    line.run()
+    assert shown.getvalue() == ""

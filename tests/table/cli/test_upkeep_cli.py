@@ -44,6 +44,12 @@ def test_clean_says_what_it_would_do_and_does_it(path, capsys):
     assert "nothing to clean" in said(capsys, "clean", path, "--set", "clean.retain_commits=2", *NO_GRACE)
 
 
+def test_all_without_a_dry_run_is_refused_and_nothing_is_deleted(path, capsys):
+    before = base_files(path)
+    assert "--dry-run" in said(capsys, "clean", path, "--all", *NO_GRACE, code=2)
+    assert base_files(path) == before
+
+
 def test_savepoint_rollback_restore_and_archive(path, capsys, tmp_path):
     time = said(capsys, "savepoint", "create", path, "--comment", "x").split()[1]
     assert time in said(capsys, "savepoint", "list", path)

@@ -30,7 +30,7 @@ def policy_of_the_guide():
 
 
 def set_free_actions(address, count):
-    """How many actions moto lets anybody do before it asks for rights."""
+    """Sets how many actions moto carries out before it asks whether the user has the right."""
     request = urllib.request.Request(
         f"{address}/moto-api/reset-auth", count.encode(), {"Content-Type": "text/plain"}, method="POST"
     )

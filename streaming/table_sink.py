@@ -285,12 +285,12 @@ def _read_options(options: Mapping[str, Any] | WriteOptions | None, path: str) -
 
 def _tell_unused_ordering(options: WriteOptions) -> None:
     """Logs that an ordering column has no effect, if the sink only inserts and compares no rows."""
-    duplicates, name = options.duplicates, options.keys.ordering_field
+    duplicates, names = options.duplicates, options.keys.ordering_fields
     compares = duplicates.combine_before_insert or duplicates.drop_on_insert or not duplicates.allow_on_insert
-    if options.operation is Operation.INSERT and name is not None and not compares:
+    if options.operation is Operation.INSERT and names and not compares:
         log.info(
             "ordering_field_without_effect",
-            ordering_field=name,
+            ordering_field=",".join(names),
             operation="insert",
             reason="insert adds every row, also where the table has its key; upsert keeps one row per key, the one "
             "with the greatest ordering value",

@@ -177,7 +177,7 @@ def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, 
             table,
             options.schema.mode,
             fill_missing=options.schema.fill_missing,
-            ordering_field=config.ordering_field,
+            ordering_fields=config.ordering_fields,
             numbers_to_text=options.schema.numbers_to_text,
         )
         check_keys_keep_their_types(config, batch, table)
@@ -220,5 +220,5 @@ def check_expected(expected: str | None, batch: pa.Schema) -> None:
 def build_keys(options: WriteOptions, config: TableConfig, schema: pa.Schema) -> KeyExpressions:
     """Record key and partition path of a batch's rows, as SQL."""
     if options.effective_operation.takes_keys_alone:
-        config = replace(config, ordering_field=None)  # a delete needs only its key
+        config = replace(config, ordering_fields=())  # a delete needs only its key
     return build_key_expressions(config, schema, options.keys.partition_kinds, dict(options.keys.timebased))

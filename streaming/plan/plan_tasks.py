@@ -27,7 +27,7 @@ from table.write.context import WriteContext
 def merge_rules(options: WriteOptions, config: TableConfig) -> MergeRules:
     """How records with the same key are merged, according to the table's properties and the operation."""
     mode = mode_in_force(config.version, config.payload_class, config.extra) or MergeMode.EVENT_TIME
-    return MergeRules(mode, config.ordering_field, deletes_all=options.effective_operation.deletes_all)
+    return MergeRules(mode, config.ordering_fields, deletes_all=options.effective_operation.deletes_all)
 
 
 def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | None:
@@ -132,20 +132,20 @@ def check_ordering(options: WriteOptions, config: TableConfig, schema: pa.Schema
         InvalidConfigError: names the column and its type.
     """
     rules, changes = merge_rules(options, config), plan_changes(options, config)
-    name = rules.ordering_field
     compares = not options.duplicates.allow_on_insert if changes is None else not changes.adds_only
-    if name is None or not compares or rules.deletes_all:
+    if not compares or rules.deletes_all:
         return
-    if name not in schema.names:
-        raise InvalidConfigError(
-            f"hoodie.datasource.write.precombine.field={name}: the table has no such column; it has "
-            f"{', '.join(schema.names)}{did_you_mean(name, schema.names)}"
-        )
-    if not can_order(schema.field(name).type):
-        raise InvalidConfigError(
-            f"hoodie.datasource.write.precombine.field={name}: a column of type {schema.field(name).type} has no order "
-            "that records could follow; use a number, a time or text"
-        )
+    for name in rules.ordering_fields:
+        if name not in schema.names:
+            raise InvalidConfigError(
+                f"hoodie.datasource.write.precombine.field={name}: the table has no such column; it has "
+                f"{', '.join(schema.names)}{did_you_mean(name, schema.names)}"
+            )
+        if not can_order(schema.field(name).type):
+            raise InvalidConfigError(
+                f"hoodie.datasource.write.precombine.field={name}: a column of type {schema.field(name).type} has no "
+                "order that records could follow; use a number, a time or text"
+            )
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,7 @@ class RoutedTable(TableSink):
     def key_columns(self) -> frozenset[str]:
         """Columns that the table always gets: those of key, partition path and order."""
         keys = self._options.keys
-        named = (*(keys.record_key_fields or ()), *(keys.partition_fields or ()), keys.ordering_field or "")
+        named = (*(keys.record_key_fields or ()), *(keys.partition_fields or ()), *(keys.ordering_fields or ()))
         return frozenset(name.partition(".")[0] for name in named)
 
     @property

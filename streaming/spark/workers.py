@@ -172,10 +172,8 @@ def _at_slots(rows: DataFrame, keys: KeyExpressions, plan: TaskPlan, key_column:
 def _order_within_slot(plan: TaskPlan) -> list[str | Column]:
     context = plan.context
     if context.combine_before_insert:
-        newest_last: list[str | Column] = [RECORD_KEY]
-        if context.merge.ordering_field:
-            newest_last.append(F.col(f"`{context.merge.ordering_field}`").asc_nulls_first())
-        return [*newest_last, ARRIVAL_COLUMN]
+        newest_last = [F.col(f"`{name}`").asc_nulls_first() for name in context.merge.ordering_fields]
+        return [RECORD_KEY, *newest_last, ARRIVAL_COLUMN]
     return [ARRIVAL_COLUMN]
 
 

@@ -26,17 +26,15 @@ class BadRows:
     reason: str
 
 
-def explain_nulls(required: Sequence[str], ordering_field: str | None = None) -> dict[str, str]:
+def explain_nulls(required: Sequence[str], ordering_fields: Sequence[str] = ()) -> dict[str, str]:
     """Columns that must not be null -> the reason that is given for a row with a null.
 
     Args:
         required: columns in which the table's schema allows no null.
-        ordering_field: column that orders records of a key; None where it may be null.
+        ordering_fields: columns that order records of a key; none where they may be null.
     """
     reasons = {name: f"column {name} is null where the schema allows none" for name in required}
-    if ordering_field is not None:
-        reasons[ordering_field] = f"the ordering field {ordering_field} is null"
-    return reasons
+    return reasons | {name: f"the ordering field {name} is null" for name in ordering_fields}
 
 
 def find_bad_rows(

@@ -44,13 +44,12 @@ def meets_delete(plan: TaskPlan, file_slice: FileSlice, changes: Changes, *, lea
         StorageError: a log file cannot be read.
     """
     context, rules, incoming = plan.context, plan.context.merge, changes.incoming
-    forgets = may_forget_deletes(rules) and rules.ordering_field in incoming.column_names
+    forgets = may_forget_deletes(rules) and {*rules.ordering_fields} <= {*incoming.column_names}
     are_rows = ~(delete_flags(incoming, rules) | changes.removes)
     leaves_out &= bool(are_rows.any())
     if not forgets and not leaves_out:
         return False
-    is_ordered = rules.ordering_field in context.schema.names
-    ordering = context.schema.field(rules.ordering_field).type if is_ordered else pa.null()
+    ordering = pa.schema([field for field in context.schema if field.name in rules.ordering_fields])
     keys = incoming.column(RECORD_KEY).combine_chunks()
     for deletes in read_slice_deletes(context.storage, file_slice, plan.committed, ordering):
         found = positions_of(pa.chunked_array([deletes.keys]), keys)
@@ -59,8 +58,9 @@ def meets_delete(plan: TaskPlan, file_slice: FileSlice, changes: Changes, *, lea
             return True
         if not forgets:
             continue
-        columns = {rules.ordering_field: deletes.order.take(pa.array(met)), "removes": deletes.removes[met]}
-        if any_behind_delete(incoming, changes.removes, pa.table({"at": found[met], **columns}), rules):
+        ordered = deletes.order.take(pa.array(met))
+        behind = ordered.append_column("at", [found[met]]).append_column("removes", [deletes.removes[met]])
+        if any_behind_delete(incoming, changes.removes, behind, rules):
             return True
     return False
 

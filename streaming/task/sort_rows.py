@@ -24,7 +24,7 @@ _SAMPLED = 64  # keys sampled from each piece to choose the bounds of the lots
 
 
 def sort_rows(plan: TaskPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Sorts rows by slot. If the plan needs it, sorts each slot by record key, then by the ordering field.
+    """Sorts rows by slot. If the plan needs it, sorts each slot by record key, then by the ordering fields.
 
     Args:
         plan: from the driver; `TaskPlan.is_sorted`.
@@ -58,9 +58,8 @@ def _order_within_slot(plan: TaskPlan) -> list[str]:
     names = []
     if plan.context.combine_before_insert or plan.sort_mode is not None:
         names.append(RECORD_KEY)
-    ordering = plan.context.merge.ordering_field
-    if plan.context.combine_before_insert and ordering is not None:
-        names.append(ordering)
+    if plan.context.combine_before_insert:
+        names += plan.context.merge.ordering_fields
     return names
 
 

@@ -77,7 +77,7 @@ def required_for_changes(plan: TaskPlan) -> Mapping[str, str]:
         return {}
     changes = plan.changes
     orders = changes is not None and not (changes.drops_known or changes.adds_only)
-    return explain_nulls(plan.context.required, rules.ordering_field if orders else None)
+    return explain_nulls(plan.context.required, rules.ordering_fields if orders else ())
 
 
 class _UpsertTask:

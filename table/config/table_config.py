@@ -64,9 +64,8 @@ class TableConfig:
         version: ``hoodie.table.version``: 6, 8 or 9.
         record_key_fields: columns of the record key, in order.
         partition_fields: columns of the partition path, in order; empty when non-partitioned.
-        ordering_field: ``hoodie.table.precombine.field``, from version 9 on the first of
-            ``hoodie.table.ordering.fields``; or None.
-        further_ordering_fields: from version 9 on, the other fields of ``hoodie.table.ordering.fields``.
+        ordering_fields: ``hoodie.table.precombine.field``, from version 9 on ``hoodie.table.ordering.fields``: one or
+            several, the most significant first.
         keygen_type: ``SIMPLE``, ``NON_PARTITION``, …
         hive_style: ``region=eu`` instead of ``eu``.
         url_encode: special characters of partition values become ``%XX``.
@@ -84,8 +83,7 @@ class TableConfig:
     name: str
     record_key_fields: tuple[str, ...]
     partition_fields: tuple[str, ...] = ()
-    ordering_field: str | None = None
-    further_ordering_fields: tuple[str, ...] = ()
+    ordering_fields: tuple[str, ...] = ()
     table_type: str = "COPY_ON_WRITE"
     version: int = TABLE_VERSION
     layout_version: int = 1
@@ -169,11 +167,6 @@ class TableConfig:
         """The indexes of its metadata table; none where it has no metadata table."""
         return indexes_in(self.metadata_partitions)
 
-    @property
-    def ordering_fields(self) -> tuple[str, ...]:
-        """All ordering fields, in order."""
-        return ((self.ordering_field,) if self.ordering_field else ()) + self.further_ordering_fields
-
 
 def config_from_properties(properties: Mapping[str, str]) -> TableConfig:
     """Typed view of the properties; unknown keys are kept in `extra`.
@@ -192,13 +185,11 @@ def config_from_properties(properties: Mapping[str, str]) -> TableConfig:
     layout_version = int(get("hoodie.timeline.layout.version") or 1)
     in_history = layout_version > 1
     archive_folder = get("hoodie.timeline.history.path" if in_history else "hoodie.archivelog.folder")
-    ordering = _names(get("hoodie.table.ordering.fields") or get("hoodie.table.precombine.field") or "")
     return TableConfig(
         name=name,
         record_key_fields=_names(get("hoodie.table.recordkey.fields", "")),
         partition_fields=partition_fields,
-        ordering_field=ordering[0] if ordering else None,
-        further_ordering_fields=ordering[1:],
+        ordering_fields=_names(get("hoodie.table.ordering.fields") or get("hoodie.table.precombine.field") or ""),
         table_type=get("hoodie.table.type", "COPY_ON_WRITE").upper(),
         # Hudi 1.x takes a missing version for its newest version, which is not this project's
         version=int(get("hoodie.table.version") or 8),

@@ -5,7 +5,7 @@ import os
 from table.config.key_generator import KeyGenerator
 from table.config.merge_mode import merge_mode_in
 from table.config.metadata_indexes import check_maintained
-from table.config.table_config import LAYOUTS, NATIVE_FORMAT, TABLE_VERSION, TableConfig
+from table.config.table_config import LAYOUTS, MERGER_VERSION, NATIVE_FORMAT, TABLE_VERSION, TableConfig
 from table.errors import TableExistsError, UnsupportedTableError
 from table.storage.interface import METAFOLDER, Storage
 
@@ -48,15 +48,11 @@ def check_version_written(config: TableConfig, verb: str) -> None:
         "It can be read (HudiTable.scan). Let Hudi write it, or downgrade it with Hudi's CLI, and keep its writers at "
         "hoodie.write.table.version=6 and hoodie.write.auto.upgrade=false"
     )
-    for refused, key, value in (
-        (config.table_format != NATIVE_FORMAT, "hoodie.table.format", config.table_format),
-        (bool(config.further_ordering_fields), "hoodie.table.ordering.fields", ",".join(config.ordering_fields)),
-    ):
-        if refused:
-            raise UnsupportedTableError(
-                f"cannot {verb} the table {config.name!r}: it has hoodie.table.version={config.version} and "
-                f"{key}={value}, which is not written here. {ways}"
-            )
+    if config.table_format != NATIVE_FORMAT:
+        raise UnsupportedTableError(
+            f"cannot {verb} the table {config.name!r}: it has hoodie.table.version={config.version} and "
+            f"hoodie.table.format={config.table_format}, which is not written here. {ways}"
+        )
 
 
 def check_can_write(config: TableConfig) -> None:
@@ -78,6 +74,12 @@ def check_can_write(config: TableConfig) -> None:
         ),
         (config.base_file_format != "PARQUET", "hoodie.table.base.file.format", config.base_file_format, "use PARQUET"),
         (not config.populate_meta_fields, "hoodie.populate.meta.fields", "false", "the meta columns are needed"),
+        (
+            config.version < MERGER_VERSION and len(config.ordering_fields) > 1,
+            "hoodie.table.precombine.field",
+            ",".join(config.ordering_fields),
+            f"several fields order records from version {MERGER_VERSION} on: upgrade the table",
+        ),
         (
             config.drop_partition_columns,
             "hoodie.datasource.write.drop.partition.columns",

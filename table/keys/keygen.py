@@ -224,19 +224,20 @@ def check_keys_keep_their_types(config: TableConfig, batch: pa.Schema, table: pa
 
 
 def check_fields(config: TableConfig, schema: pa.Schema) -> None:
-    """Refuses a batch that lacks columns of the record key, the partition path or the ordering field.
+    """Refuses a batch that lacks columns of the record key, the partition path or the order.
 
     Raises:
         InvalidConfigError: names the option, the missing column, and the columns of the batch.
     """
     wanted = [("hoodie.datasource.write.recordkey.field", name) for name in config.record_key_fields]
     wanted += [("hoodie.datasource.write.partitionpath.field", name) for name in config.partition_fields]
-    if config.ordering_field and config.ordering_field not in schema.names:
-        raise InvalidConfigError(
-            f"hoodie.datasource.write.precombine.field={config.ordering_field}: the batch has no such column (fields "
-            f"within structs cannot order records here); it has {', '.join(schema.names)}"
-            f"{did_you_mean(config.ordering_field, schema.names)}"
-        )
+    for name in config.ordering_fields:
+        if name not in schema.names:
+            raise InvalidConfigError(
+                f"hoodie.datasource.write.precombine.field={name}: the batch has no such column (fields "
+                f"within structs cannot order records here); it has {', '.join(schema.names)}"
+                f"{did_you_mean(name, schema.names)}"
+            )
     for option, name in wanted:
         if _find(name, schema) is None:
             raise InvalidConfigError(

@@ -68,7 +68,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.datasource.write.table.type": HonouredKey("table.table_type"),
         "hoodie.datasource.write.recordkey.field": HonouredKey("keys.record_key_fields"),
         "hoodie.datasource.write.partitionpath.field": HonouredKey("keys.partition_fields"),
-        "hoodie.datasource.write.precombine.field": HonouredKey("keys.ordering_field"),
+        "hoodie.datasource.write.precombine.field": HonouredKey("keys.ordering_fields"),
         "hoodie.datasource.write.keygenerator.type": HonouredKey("keys.keygen_type"),
         "hoodie.datasource.write.hive_style_partitioning": HonouredKey("keys.hive_style"),
         "hoodie.datasource.write.partitionpath.urlencode": HonouredKey("keys.url_encode"),

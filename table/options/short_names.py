@@ -8,7 +8,7 @@ from table.errors import InvalidConfigError
 from table.options.choices import IndexType, TableType
 from table.options.operation import Operation
 from table.options.settings import Settings
-from table.options.values import Column, Names, OneOf
+from table.options.values import Names, OneOf
 from table.options.write_groups import INDEX, OPERATION, TABLE_TYPE
 from table.options.write_options import WriteOptions
 
@@ -48,14 +48,14 @@ def with_short_names(
         given["partition_fields"] = Names().read("partition_by", partition_by)
         given["partition_kinds"] = ()  # the new partition fields bring their own kinds
     if order_by is not None:
-        given["ordering_field"] = Column().read("order_by", order_by)
+        given["ordering_fields"] = Names().read("order_by", order_by)
     if given.get("record_key_fields") == ():
         raise InvalidConfigError(f"key={key!r} names no column: name the column that identifies a row")
     short = replace(keys, **given) if given else keys
     for name, field, option in (
         ("key", "record_key_fields", "recordkey.field"),
         ("partition_by", "partition_fields", "partitionpath.field"),
-        ("order_by", "ordering_field", "precombine.field"),
+        ("order_by", "ordering_fields", "precombine.field"),
     ):
         _check_same(name, option, keys, short, field)
     if keys.partition_kinds and not short.partition_kinds:

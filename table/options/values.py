@@ -89,22 +89,6 @@ class FolderName:
 
 
 @dataclass(frozen=True)
-class Column:
-    """The name of one column."""
-
-    allowed: str = "a column"
-
-    def read(self, name: str, value: Any) -> str:
-        """The name; a list of one name is that name."""
-        names = _listed(value)
-        if names is None:
-            return Text().read(name, value)
-        if len(names) != 1:
-            refuse(name, value, "must be one column")
-        return Text().read(name, names[0])
-
-
-@dataclass(frozen=True)
 class Names:
     """Names, separated by commas in text; a list of names; or the text of such a list (``['a', 'b']``).
 

@@ -38,7 +38,6 @@ from table.options.operation import Operation
 from table.options.schema_value import AvroSchema
 from table.options.settings import Settings, option
 from table.options.values import (
-    Column,
     Flag,
     FolderName,
     KeyGeneratorName,
@@ -59,7 +58,8 @@ class KeySettings(Settings):
     Attributes:
         record_key_fields: columns of the record key.
         partition_fields: columns of the partition path; an empty list for a table without partitions.
-        ordering_field: column that orders the records of one key; without one, the record that arrived last stays.
+        ordering_fields: columns that order the records of one key, the most significant first; several in tables of
+            version 9. Without one, the record that arrived last stays.
         keygen_type: the key generator; for a new table it follows from the columns where it is not given.
         partition_kinds: per partition field, for the custom key generator; ``field:TIMESTAMP`` says the same.
         timebased: ``hoodie.keygen.timebased.*`` keys and values, for the timestamp-based key generator.
@@ -69,7 +69,7 @@ class KeySettings(Settings):
 
     record_key_fields: tuple[str, ...] | None = option(None, Names())
     partition_fields: tuple[str, ...] | None = option(None, Names())
-    ordering_field: str | None = option(None, Column())
+    ordering_fields: tuple[str, ...] | None = option(None, Names())
     keygen_type: KeyGenerator | None = option(None, KeyGeneratorName())
     partition_kinds: tuple[str, ...] = option((), Names(", ".join(PartitionKind)))
     timebased: tuple[tuple[str, str], ...] = option((), TimebasedSettings())

@@ -302,14 +302,9 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
     """
     keys = options.keys.record_key_fields or ()
     paths = options.keys.partition_fields or ()
-    if not keys:
-        raise InvalidConfigError(
-            "a new table needs a record key: set hoodie.datasource.write.recordkey.field (key= of HudiSink) to the "
-            "column that identifies a row"
-        )
-    for option, names in (("recordkey.field", keys), ("partitionpath.field", paths)):
-        if len(set(names)) < len(names):
-            raise InvalidConfigError(f"hoodie.datasource.write.{option}={','.join(names)} names a column twice")
+    order, version = options.keys.ordering_fields or (), options.table.version or TABLE_VERSION
+    _check_fields(keys, paths, order)
+    _check_version_holds(version, order, options.table.merge_mode)
     several = len(keys) > 1 or len(paths) > 1
     keygen: str = options.keys.keygen_type or ("NON_PARTITION" if not paths else "COMPLEX" if several else "SIMPLE")
     _check_keygen(keygen, keys, paths)
@@ -323,19 +318,13 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
     if keygen == "TIMESTAMP":
         parse_time_partition(dict(options.keys.timebased))
         extra |= dict(options.keys.timebased)  # as Hudi does: readers and other writers find them in the properties
-    version = options.table.version or TABLE_VERSION
     layout = LAYOUTS[version]
-    if version >= MERGER_VERSION and options.table.merge_mode is MergeMode.PARTIAL_UPDATE:
-        raise InvalidConfigError(
-            f"hoodie.datasource.write.payload.class={options.table.merge_mode.payload_class} is not written in tables "
-            f"of version {version}: use hoodie.write.table.version=6 or 8"
-        )
     return TableConfig(
         name=options.table.name or default_name,
         table_type=(options.table.table_type or TableType.COPY_ON_WRITE).value,
         record_key_fields=keys,
         partition_fields=paths,
-        ordering_field=options.keys.ordering_field,
+        ordering_fields=order,
         keygen_type=keygen,
         hive_style=bool(options.keys.hive_style),
         url_encode=bool(options.keys.url_encode),
@@ -346,6 +335,31 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
         payload_class=options.table.merge_mode.payload_class if options.table.merge_mode else DEFAULT_PAYLOAD,
         extra=extra,
     )
+
+
+def _check_fields(keys: tuple[str, ...], paths: tuple[str, ...], order: tuple[str, ...]) -> None:
+    if not keys:
+        raise InvalidConfigError(
+            "a new table needs a record key: set hoodie.datasource.write.recordkey.field (key= of HudiSink) to the "
+            "column that identifies a row"
+        )
+    for option, names in (("recordkey.field", keys), ("partitionpath.field", paths), ("precombine.field", order)):
+        if len(set(names)) < len(names):
+            raise InvalidConfigError(f"hoodie.datasource.write.{option}={','.join(names)} names a column twice")
+
+
+def _check_version_holds(version: int, order: tuple[str, ...], mode: MergeMode | None) -> None:
+    """Refuses ways to merge that a table version does not have, or that are not written in it."""
+    if len(order) > 1 and version < MERGER_VERSION:
+        raise InvalidConfigError(
+            f"hoodie.datasource.write.precombine.field={','.join(order)}: one field orders the records of a table of "
+            f"version {version}; name one, or give hoodie.write.table.version={MERGER_VERSION}"
+        )
+    if version >= MERGER_VERSION and mode is MergeMode.PARTIAL_UPDATE:
+        raise InvalidConfigError(
+            f"hoodie.datasource.write.payload.class={mode.payload_class} is not written in tables of version "
+            f"{version}: use hoodie.write.table.version=6 or 8"
+        )
 
 
 def _check_keygen(keygen: str, keys: tuple[str, ...], paths: tuple[str, ...]) -> None:
@@ -382,7 +396,7 @@ def check_options_agree(options: WriteOptions, config: TableConfig) -> None:
         ("hoodie.datasource.write.table.type", options.table.table_type, config.table_type),
         ("hoodie.datasource.write.recordkey.field", options.keys.record_key_fields, config.record_key_fields),
         ("hoodie.datasource.write.partitionpath.field", options.keys.partition_fields, config.partition_fields),
-        ("hoodie.datasource.write.precombine.field", options.keys.ordering_field, config.ordering_field),
+        ("hoodie.datasource.write.precombine.field", options.keys.ordering_fields, config.ordering_fields),
         ("hoodie.datasource.write.keygenerator.type", options.keys.keygen_type, config.keygen_type),
         ("hoodie.datasource.write.hive_style_partitioning", options.keys.hive_style, config.hive_style),
         ("hoodie.datasource.write.partitionpath.urlencode", options.keys.url_encode, config.url_encode),

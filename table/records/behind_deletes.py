@@ -27,18 +27,17 @@ def any_behind_delete(incoming: pa.Table, removes: Flags, deletes: pa.Table, rul
     """Whether a record must be merged into the base file, because readers of the log would show a wrong row.
 
     Args:
-        incoming: records, with the ordering column.
+        incoming: records, with the ordering columns.
         removes: which of these records delete their key whatever the ordering value.
         deletes: one row for each delete of the log: column `at`, the position in `incoming` of the record with its key;
-            `removes`, whether the delete ignores the ordering value; and the ordering column.
+            `removes`, whether the delete ignores the ordering value; and the ordering columns.
         rules: decide which record wins.
     """
-    assert rules.ordering_field is not None
     at: Positions = deletes.column("at").to_numpy()
     if not len(at):
         return False
     unordered: Flags = deletes.column("removes").to_numpy()
-    order = [rules.ordering_field]
+    order = list(rules.ordering_fields)
     is_older = ~newer_than_stored(deletes.select(order), incoming.select(order).take(pa.array(at)), rules)
     is_row = ~delete_flags(incoming, rules)[at]
     # a delete with an ordering value may lose against the base row; a delete without one must remove that row

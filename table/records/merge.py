@@ -4,6 +4,7 @@
 ``PartialUpdateAvroPayload`` fills nulls of the newer record from the older one.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,21 +34,21 @@ class MergeRules:
 
     Attributes:
         mode: the table's merge semantics.
-        ordering_field: column that orders records; None: records are ordered by arrival.
+        ordering_fields: columns that order records, the most significant first; none: records are ordered by arrival.
         deletes_all: every incoming record deletes its key, whatever its ordering value (operation ``delete``).
         orders_deletes: among partial records, deletes are compared by ordering value, too, and no null is filled from
             them. Readers do so (FileGroupRecordBuffer). When writing, deletes of partial records ignore the order.
     """
 
     mode: MergeMode = MergeMode.EVENT_TIME
-    ordering_field: str | None = None
+    ordering_fields: tuple[str, ...] = ()
     deletes_all: bool = False
     orders_deletes: bool = False
 
     @property
     def compares(self) -> bool:
         """Whether ordering values decide which record stays; otherwise the one that arrived last does."""
-        return self.ordering_field is not None and self.mode.compares_ordering and not self.deletes_all
+        return bool(self.ordering_fields) and self.mode.compares_ordering and not self.deletes_all
 
     @property
     def fills(self) -> bool:
@@ -148,14 +149,14 @@ def decide_merge(
 ) -> MergeOutcome:
     """Decides which record wins if a stored row and an incoming record share a key. Arguments as for `merge_rows`.
 
-    Only the ordering column of the stored rows is read; partial updates read all columns. Incoming records that lack
+    Only the ordering columns of the stored rows are read; partial updates read all columns. Incoming records that lack
     columns get them from the stored row.
     """
     hit = np.flatnonzero(found >= 0)
     chosen = found[hit]
     newer = np.ones(len(chosen), np.bool_)
-    if rules.ordering_field is not None:
-        order = [rules.ordering_field]
+    if rules.ordering_fields:
+        order = list(rules.ordering_fields)
         old, new = stored.select(order).take(pa.array(hit)), incoming.select(order).take(pa.array(chosen))
         newer = newer_than_stored(old, new, rules)
     deletes = delete_flags(incoming, rules)[chosen]
@@ -216,11 +217,19 @@ def _gathered(rows: pa.Table, positions: Positions) -> pa.Table:
 
 
 def newer_than_stored(stored: pa.Table, incoming: pa.Table, rules: MergeRules) -> Flags:
-    """For each pair of rows, whether the incoming record is as new as the stored one, or newer."""
-    if rules.ordering_field is None or not rules.compares:
+    """For each pair of rows, whether the incoming record is as new as the stored one, or newer.
+
+    Several fields are compared one after another, as far as they are equal (ArrayComparable). A stored row that lacks
+    one of its values is the older one.
+    """
+    if not rules.compares:
         return np.ones(len(stored), np.bool_)
-    old, new = sortable(stored.column(rules.ordering_field)), sortable(incoming.column(rules.ordering_field))
-    flags: Flags = pc.fill_null(pc.or_kleene(pc.less_equal(old, new), pc.is_null(old)), False).to_numpy()
+    newer, lacks = pa.scalar(True), pa.scalar(False)
+    for name in reversed(rules.ordering_fields):
+        old, new = sortable(stored.column(name)), sortable(incoming.column(name))
+        newer = pc.or_kleene(pc.less(old, new), pc.and_kleene(pc.equal(old, new), newer))
+        lacks = pc.or_(lacks, pc.is_null(old))
+    flags: Flags = pc.fill_null(pc.or_kleene(newer, lacks), False).to_numpy()
     return flags
 
 
@@ -263,19 +272,21 @@ def combine_rows(rows: pa.Table, rules: MergeRules) -> pa.Table:
     arrival = rows.column(ARRIVAL_COLUMN).to_numpy() if numbered else np.arange(len(rows))
     if rules.fills or PRESENT_COLUMN in rows.column_names:
         return _folded(rows, groups, arrival, rules)
-    order = np.lexsort((arrival, _ranks(rows, rules), groups))
+    order = np.lexsort((arrival, *_ranks(rows, rules), groups))
     last = np.append(groups[order][1:] != groups[order][:-1], True)
     return rows.take(pa.array(np.sort(order[last])))
 
 
-def _ranks(rows: pa.Table, rules: MergeRules) -> Positions:
-    """The rank of each row's ordering value, equal for equal values; nulls lowest."""
-    if rules.ordering_field is None or not rules.compares:
-        return np.zeros(len(rows), np.int64)
-    values = sortable(rows.column(rules.ordering_field)).combine_chunks()
-    ranks: Positions = pc.rank(values, tiebreaker="min").to_numpy().astype(np.int64)
-    ranks[pc.is_null(values).to_numpy(zero_copy_only=False)] = 0
-    return ranks
+def _ranks(rows: pa.Table, rules: MergeRules) -> Iterator[Positions]:
+    """For each ordering field, the least significant first, the rank of each row's value: equal values share a rank.
+
+    Nulls are lowest.
+    """
+    for name in reversed(rules.ordering_fields) if rules.compares else ():
+        values = sortable(rows.column(name)).combine_chunks()
+        ranks: Positions = pc.rank(values, tiebreaker="min").to_numpy().astype(np.int64)
+        ranks[pc.is_null(values).to_numpy(zero_copy_only=False)] = 0
+        yield ranks
 
 
 def _folded(rows: pa.Table, groups: npt.NDArray[np.int32], arrival: Positions, rules: MergeRules) -> pa.Table:

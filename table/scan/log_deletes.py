@@ -14,7 +14,7 @@ from table.view.file_group import CommittedInstants, FileSlice
 
 
 def read_slice_deletes(
-    storage: Storage, file_slice: FileSlice, committed: CommittedInstants, ordering: pa.DataType
+    storage: Storage, file_slice: FileSlice, committed: CommittedInstants, ordering: pa.Schema
 ) -> Iterator[Deletes]:
     """The deletes of a slice, block by block, oldest first.
 
@@ -23,7 +23,7 @@ def read_slice_deletes(
     Args:
         file_slice: of `FileGroup.merged_slice`.
         committed: which instants count.
-        ordering: type of the table's ordering field.
+        ordering: the table's ordering fields with their types.
 
     Raises:
         CorruptFileError: a file or a block is damaged.

@@ -1,6 +1,6 @@
 """Reads the records of a slice's log files, from the blocks that are valid (AbstractHoodieLogRecordScanner)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -142,14 +142,14 @@ def log_schema(schema: pa.Schema, *, partial: bool = False) -> pa.Schema:
 
 
 def read_records(
-    storage: Storage, blocks: list[FoundBlock], schema: pa.Schema, ordering_field: str | None
+    storage: Storage, blocks: list[FoundBlock], schema: pa.Schema, ordering_fields: Sequence[str]
 ) -> Iterator[pa.Table]:
     """The records of blocks in their order, with the columns of `log_schema`. One block is in memory at a time.
 
     Args:
         blocks: as found.
-        schema: the columns wanted, record key and ordering field among them.
-        ordering_field: the table's, if it has one.
+        schema: the columns wanted, record key and ordering fields among them.
+        ordering_fields: the table's.
 
     Raises:
         CorruptFileError: a block is damaged.
@@ -158,12 +158,12 @@ def read_records(
     """
     partial = any(found.columns is not None for found in blocks)
     whole, wanted = log_schema(schema), log_schema(schema, partial=partial)
-    ordering = schema.field(ordering_field).type if ordering_field is not None else pa.null()
+    ordering = pa.schema([schema.field(name) for name in ordering_fields])
     for found in blocks:
         with storage.open_input(found.file.path, found.file.size_bytes) as stream:
             block = read_block(stream, found.place)
         if block.type is BlockType.DELETE:
-            deletes = _delete_rows(read_deletes(block, ordering, found.file.path), whole, ordering_field)
+            deletes = _delete_rows(read_deletes(block, ordering, found.file.path), whole)
             yield _with_present(deletes, wanted, None)
             continue
         present = None if found.columns is None else found.columns | {*wanted.names[len(schema) :]}
@@ -187,11 +187,10 @@ def _checked(rows: pa.Table, wanted: pa.Schema, name: str) -> pa.Table:
     return conformed
 
 
-def _delete_rows(deletes: Deletes, wanted: pa.Schema, ordering_field: str | None) -> pa.Table:
+def _delete_rows(deletes: Deletes, wanted: pa.Schema) -> pa.Table:
     known = {RECORD_KEY: deletes.keys, DELETE_MARKER: pa.array(np.ones(len(deletes.keys), np.bool_))}
     known[REMOVES_COLUMN] = pa.array(deletes.removes)
-    if ordering_field is not None and ordering_field != RECORD_KEY:
-        known[ordering_field] = deletes.order
+    known |= {name: deletes.order.column(name) for name in deletes.order.column_names if name != RECORD_KEY}
     return conform(pa.table(known), wanted)
 
 

@@ -53,7 +53,7 @@ class SliceReading:
     @property
     def merged(self) -> pa.Schema:
         """The columns wanted, and the columns that merging needs."""
-        needed = [RECORD_KEY, *filter(None, [self.rules.ordering_field])]
+        needed = [RECORD_KEY, *self.rules.ordering_fields]
         if DELETE_MARKER in self.schema.names:
             needed.append(DELETE_MARKER)
         return pa.schema([self.schema.field(name) for name in dict.fromkeys([*self.columns, *needed])])
@@ -101,14 +101,8 @@ def rules_of(config: TableConfig, schema: pa.Schema) -> MergeRules:
         raise UnsupportedTableError(
             f"the column {DELETE_MARKER!r} is {schema.field(DELETE_MARKER).type}: beside log files it is boolean"
         )
-    if mode.compares_ordering and config.further_ordering_fields:
-        several = ",".join([config.ordering_field or "", *config.further_ordering_fields])
-        raise UnsupportedTableError(
-            f"the table has hoodie.table.ordering.fields={several}: records of log files are ordered by one field "
-            "here; let Hudi compact the table"
-        )
-    field = config.ordering_field if config.ordering_field in schema.names else None
-    return MergeRules(mode, field, orders_deletes=True)
+    fields = config.ordering_fields if {*config.ordering_fields} <= {*schema.names} else ()
+    return MergeRules(mode, fields, orders_deletes=True)
 
 
 def merge_slice(storage: Storage, file_slice: FileSlice, reading: SliceReading) -> Iterator[pa.Table]:
@@ -149,7 +143,7 @@ def load_records(storage: Storage, file_slice: FileSlice, reading: SliceReading)
     if not blocks:
         return None
     _check_partial(blocks, reading.rules)
-    records = read_records(storage, blocks, reading.merged, reading.rules.ordering_field)
+    records = read_records(storage, blocks, reading.merged, reading.rules.ordering_fields)
     held: list[pa.Table] = []
     held_bytes = 0
     for rows in records:
@@ -174,9 +168,10 @@ def _check_partial(blocks: Iterable[FoundBlock], rules: MergeRules) -> None:
             raise UnsupportedTableError(
                 f"{name}, and the table's payload class fills nulls, too: Hudi does not merge the two"
             )
-        if rules.compares and rules.ordering_field not in found.columns:
+        lacking = [field for field in rules.ordering_fields if field not in found.columns] if rules.compares else []
+        if lacking:
             raise UnsupportedTableError(
-                f"{name} that lack the ordering field {rules.ordering_field!r}, by which the table orders records: "
+                f"{name} that lack the ordering field {lacking[0]!r}, by which the table orders records: "
                 "Hudi does not merge them, either; update those rows as a whole"
             )
 

@@ -9,6 +9,7 @@ There are three modes:
 In every mode a batch may lack the boolean column ``_hoodie_is_deleted``. Such a batch deletes no rows.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -58,7 +59,7 @@ def evolve_schema(
     mode: str = ADD,
     *,
     fill_missing: bool = False,
-    ordering_field: str | None = None,
+    ordering_fields: Sequence[str] = (),
     numbers_to_text: bool = False,
 ) -> pa.Schema:
     """The schema of a commit that writes this batch.
@@ -68,7 +69,7 @@ def evolve_schema(
         table: the table's columns without meta columns; None if no rows were written yet.
         mode: one of `SCHEMA_MODES`.
         fill_missing: whether columns that the batch lacks are null, whatever the mode.
-        ordering_field: column that orders records of one key, if there is one. Its numbers never become text.
+        ordering_fields: columns that order records of one key. Their numbers never become text.
         numbers_to_text: whether a column of numbers becomes text for good if the batch has text there.
 
     Returns:
@@ -82,7 +83,8 @@ def evolve_schema(
     check_batch_columns(batch)
     if table is None:
         return relaxed(batch)
-    _check_order_stays(batch, table, ordering_field)
+    for name in ordering_fields:
+        _check_order_stays(batch, table, name)
     differences = _Differences(fill_missing or mode == RECONCILE, mode != STRICT, numbers_to_text)
     columns = _merged(list(table), list(batch), "", differences)
     if differences.found:
@@ -94,9 +96,9 @@ def evolve_schema(
     return pa.schema(columns)
 
 
-def _check_order_stays(batch: pa.Schema, table: pa.Schema, name: str | None) -> None:
-    """Refuses to widen the ordering field to text: text orders records differently from numbers."""
-    if name is None or name not in batch.names or name not in table.names:
+def _check_order_stays(batch: pa.Schema, table: pa.Schema, name: str) -> None:
+    """Refuses to widen an ordering field to text: text orders records differently from numbers."""
+    if name not in batch.names or name not in table.names:
         return
     ours, theirs = batch.field(name).type, table.field(name).type
     numbers = [kind for kind in (ours, theirs) if pa.types.is_decimal(kind) or kind in _WIDENED_BY]

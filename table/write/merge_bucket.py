@@ -198,9 +198,10 @@ class FileMerge:
         """Patches a row group. Record keys and partition paths are not read, because they cannot change."""
         rules = self._context.merge
         same = (FILE_NAME, RECORD_KEY, PARTITION_PATH, self._context.key_column)
-        names = [name for name in self._file.schema.names if name not in same or name == rules.ordering_field]
-        # if the order decides, the ordering column alone shows whether any row changes
-        decisive = [rules.ordering_field] if rules.ordering_field and rules.mode is MergeMode.EVENT_TIME else names
+        names = [name for name in self._file.schema.names if name not in same or name in rules.ordering_fields]
+        # if the order decides, the ordering columns alone show whether any row changes
+        decides = rules.ordering_fields and rules.mode is MergeMode.EVENT_TIME
+        decisive = list(rules.ordering_fields) if decides else names
         found = self._found(int(self._starts[group]), self._stored.group_rows[group])
         if not (found >= 0).any():
             writer.patch(group, pa.table({}))
@@ -218,7 +219,7 @@ class FileMerge:
         wanted = pa.schema([schema.field(name) for name in names])
         # code that compares or fills values needs plain columns, not dictionaries
         if self._context.settings.dictionary and not (rules.fills or PRESENT_COLUMN in self._stamped.column_names):
-            held = self._stored.columns_in_dictionaries(group) - {rules.ordering_field}
+            held = self._stored.columns_in_dictionaries(group) - {*rules.ordering_fields}
             wanted = with_dictionaries(wanted, held)
         # read in one piece: otherwise each piece has its own dictionary, and they must be joined
         return pa.concat_tables(self._stored.read_batches(wanted, [group], max(1, self._stored.group_rows[group])))

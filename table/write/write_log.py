@@ -19,7 +19,7 @@ from table.files.log.encode_blocks import data_blocks, delete_block
 from table.files.log.framing import BlockType, LogBlock, encode_block
 from table.files.names import LogFileName, MarkerName, log_write_token
 from table.files.publication import discard, publish
-from table.records.merge import delete_flags
+from table.records.merge import MergeRules, delete_flags
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import join
 from table.timeline.metadata.commit import WriteStat
@@ -113,7 +113,7 @@ def _blocks(context: WriteContext, attempt: Attempt, changes: LogChanges) -> Ite
         yield (
             delete_block(
                 keys,
-                _order_of(gone, removes, context),
+                order_of_deletes(gone, removes, context.merge),
                 changes.partition_path,
                 context.avro_schema,
                 context.instant_time,
@@ -126,15 +126,16 @@ def _deletes_of(context: WriteContext, changes: LogChanges) -> Flags:
     return delete_flags(changes.incoming, context.merge) | changes.removes
 
 
-def _order_of(gone: pa.Table, removes: Flags, context: WriteContext) -> pa.Array:
-    """The ordering values of deletes; null for a delete that removes its key regardless of order."""
-    rules = context.merge
-    if rules.ordering_field is None or rules.deletes_all or rules.ordering_field not in gone.column_names:
-        return pa.nulls(len(gone))
-    order = _one_array(gone.column(rules.ordering_field))
-    if removes.any():
-        order = order.take(pa.array(np.arange(len(gone)), mask=removes))
-    return order
+def order_of_deletes(gone: pa.Table, removes: Flags, rules: MergeRules) -> pa.Table:
+    """The ordering values of deletes, a column a field; null for a delete that removes its key regardless of order.
+
+    Where no delete has ordering values, the table has no columns.
+    """
+    fields = list(rules.ordering_fields)
+    if rules.deletes_all or not {*fields} <= {*gone.column_names}:
+        return gone.select([])
+    order = gone.select(fields)
+    return order.take(pa.array(np.arange(len(gone)), mask=removes)) if removes.any() else order
 
 
 def _one_array(column: pa.ChunkedArray) -> pa.Array:

@@ -81,7 +81,7 @@ def test_we_and_hudi_write_in_turns(hudi, utc_session, golden, tmp_path, name):
         "hoodie.table.name": config.name,
         "hoodie.datasource.write.recordkey.field": ",".join(config.record_key_fields),
         "hoodie.datasource.write.partitionpath.field": ",".join(config.partition_fields),
-        "hoodie.datasource.write.precombine.field": config.ordering_field,
+        "hoodie.datasource.write.precombine.field": ",".join(config.ordering_fields),
         "hoodie.datasource.write.operation": "upsert",
         "hoodie.index.type": "BLOOM",
         "hoodie.datasource.write.hive_style_partitioning": str(config.hive_style).lower(),

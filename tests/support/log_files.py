@@ -55,7 +55,7 @@ def _content(kind, rows, avro, schema):
 def delete_block(time, deletes):
     """A block of deletes: keys with an ordering value, or None."""
     keys, order = pa.array([key for key, _ in deletes], pa.string()), pa.array([ts for _, ts in deletes], pa.int64())
-    content = encode_deletes(keys, "", order)
+    content = encode_deletes(keys, "", pa.table({"ts": order}))
     return LogBlock(BlockType.DELETE, {Header.INSTANT_TIME: time, Header.SCHEMA: AVRO}, content)
 
 
@@ -93,7 +93,7 @@ def read_pieces(folder, committed=("1",), rules=None, columns=None, memory_bytes
     reading = SliceReading(
         SCHEMA,
         tuple(columns or SCHEMA.names),
-        rules or MergeRules(MergeMode.EVENT_TIME, "ts", orders_deletes=True),
+        rules or MergeRules(MergeMode.EVENT_TIME, ("ts",), orders_deletes=True),
         instants,
         memory_bytes,
     )

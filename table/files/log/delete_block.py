@@ -9,6 +9,7 @@
 
 import io
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +47,13 @@ def _record(name: str, fields: dict[str, Any]) -> dict[str, Any]:
     return {"type": "record", "name": name, "fields": [{"name": key, "type": kind} for key, kind in fields.items()]}
 
 
-_ORDER = ["null", *(_record(name, {"value": kind}) for name, kind in _WRAPPED)]
+_LIST = "ArrayWrapper"  # of the values of several ordering fields
+_LISTED = ["null", *(name for name, _ in _WRAPPED), _record("LocalDateWrapper", {"value": "int"})]
+_ORDER = [
+    "null",
+    *(_record(name, {"value": kind}) for name, kind in _WRAPPED),
+    _record(_LIST, {"wrappedValues": ["null", {"type": "array", "items": _LISTED}]}),
+]
 _DELETE = _record(
     "HoodieDeleteRecord",
     {"recordKey": ["null", "string"], "partitionPath": ["null", "string"], "orderingVal": _ORDER},
@@ -56,28 +63,31 @@ _SCHEMA = fastavro.parse_schema(
 )
 
 
+_BRANCHES = {name: branch for branch, name in enumerate([*(name for name, _ in _WRAPPED), _LIST], 1)}
+
+
 @dataclass(frozen=True)
 class Deletes:
     """Deletes of a block, in its order.
 
     Attributes:
         keys: record keys (string).
-        order: ordering values, of the type of the table's ordering field; null where a delete has none.
+        order: ordering values, a column for each of the table's ordering fields; null where a delete has none.
         removes: for each delete, whether it deletes its key regardless of earlier ordering values: it has no ordering
-            value, or one of another type.
+            value, or one of another type or number.
     """
 
     keys: pa.Array
-    order: pa.Array
+    order: pa.Table
     removes: npt.NDArray[np.bool_]
 
 
-def read_deletes(block: LogBlock, ordering: pa.DataType, name: str) -> Deletes:
+def read_deletes(block: LogBlock, ordering: pa.Schema, name: str) -> Deletes:
     """Deletes of a DELETE block.
 
     Args:
         block: the block.
-        ordering: type of the table's ordering field; the null type where the table has none.
+        ordering: the table's ordering fields with their types; no field where the table has none.
         name: name of the file, for the error.
 
     Raises:
@@ -111,57 +121,99 @@ def _decode(content: bytes | memoryview, name: str) -> list[Any]:
     return records
 
 
-def encode_deletes(keys: pa.Array, partition_path: str, order: pa.Array) -> bytes:
+def encode_deletes(keys: pa.Array, partition_path: str, order: pa.Table) -> bytes:
     """Content of a DELETE block.
 
     Args:
         keys: record keys (string).
         partition_path: partition path of all the keys.
-        order: ordering values, of the type of the table's ordering field. Null where a delete has none: it is written
-            as an int 0, as Hudi does.
+        order: ordering values, a column for each of the table's ordering fields. Null where a delete has none: it is
+            written as an int 0, as Hudi does. Without columns no delete has any.
     """
+    values: pa.Array = pa.nulls(len(keys))
+    if order.column_names:
+        values = pa.StructArray.from_arrays([_one_array(column) for column in order.columns], fields=list(order.schema))
     paths = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(keys), np.int32)), pa.array([partition_path]))
-    columns = [keys, paths.cast(pa.string()), order]
+    columns = [keys, paths.cast(pa.string()), values]
     records = pa.StructArray.from_arrays(columns, ["recordKey", "partitionPath", "orderingVal"])
-    piece = Items(_deletes_encoder(order.type)).piece_of(records, np.array([len(keys)]))
+    piece = Items(_deletes_encoder(order.schema)).piece_of(records, np.array([len(keys)]))
     out = np.empty(int(piece.lengths[0]), np.uint8)
     piece.write(out, np.zeros(1, np.int64))
     return struct.pack(">ii", _VERSION, len(out)) + out.tobytes()
 
 
-def _deletes_encoder(ordering: pa.DataType) -> Encoder:
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    return (
+        column.chunk(0)
+        if column.num_chunks == 1
+        else pa.concat_arrays([*column.chunks, column.slice(0, 0).combine_chunks()])
+    )
+
+
+def _deletes_encoder(ordering: pa.Schema) -> Encoder:
     text = make_encoder(["null", "string"])
     return RecordEncoder(["recordKey", "partitionPath", "orderingVal"], [text, text, _OrderEncoder(ordering)])
 
 
 class _OrderEncoder(Encoder):
-    """Ordering values in their wrapper; a null is written as an int 0."""
+    """The ordering values of a delete: one in its wrapper, several in a list. Where one is null: an int 0."""
 
-    _INT = next(branch for branch, (name, _) in enumerate(_WRAPPED, 1) if name == "IntWrapper")
+    def __init__(self, ordering: pa.Schema) -> None:
+        self.arrow = pa.struct(list(ordering)) if len(ordering) else pa.null()
+        self._values = [_WrappedEncoder(field.type) for field in ordering]
+        count = len(self._values)
+        # branch of the list, branch of its only form, number of values; a 0 ends the list
+        self._head, self._tail = (bytes([2 * _BRANCHES[_LIST], 2, 2 * count]), b"\0") if count > 1 else (b"", b"")
+
+    def piece(self, values: pa.Array) -> Piece:
+        columns = values.flatten() if self._values else [values]
+        is_valid = np.logical_and.reduce([pc.is_valid(column).to_numpy(zero_copy_only=False) for column in columns])
+        rows, none = np.flatnonzero(is_valid), np.flatnonzero(~is_valid)
+        parts = [
+            encoder.piece(column.take(pa.array(rows))) for encoder, column in zip(self._values, columns, strict=False)
+        ]
+        lengths = np.full(len(values), 2, np.int64)
+        lengths[rows] = np.sum([part.lengths for part in parts], axis=0) + len(self._head) + len(self._tail)
+
+        def write(out: Bytes, at: Longs) -> None:
+            out[at[none]] = 2 * _BRANCHES["IntWrapper"]
+            out[at[none] + 1] = 0
+            place = _put(out, at[rows], self._head)
+            for part in parts:
+                part.write(out, place)
+                place = place + part.lengths
+            _put(out, place, self._tail)
+
+        return Piece(lengths, write)
+
+
+def _put(out: Bytes, at: Longs, content: bytes) -> Longs:
+    """Writes the same bytes to each place, and returns the places behind them."""
+    for offset, byte in enumerate(content):
+        out[at + offset] = byte
+    return at + len(content)
+
+
+class _WrappedEncoder(Encoder):
+    """Values of an ordering field in their wrapper. None of them is null."""
 
     def __init__(self, ordering: pa.DataType) -> None:
         names, self._stored = _wrapper_of(ordering)
         self.arrow = ordering
-        self._branch = next((at for at, (name, _) in enumerate(_WRAPPED, 1) if name in names[:1]), self._INT)
+        self._branch = _BRANCHES[names[0]] if names else 0
 
     def piece(self, values: pa.Array) -> Piece:
-        is_valid = pc.is_valid(values).to_numpy(zero_copy_only=False)
-        rows, none = np.flatnonzero(is_valid), np.flatnonzero(~is_valid)
-        inner = self._values(values.take(pa.array(rows)).cast(self._stored))
-        lengths = np.full(len(values), 2, np.int64)
-        lengths[rows] = 1 + inner.lengths
+        inner = self._values(values.cast(self._stored))
 
         def write(out: Bytes, at: Longs) -> None:
-            out[at[none]] = 2 * self._INT
-            out[at[none] + 1] = 0
-            out[at[rows]] = 2 * self._branch
-            inner.write(out, at[rows] + 1)
+            out[at] = 2 * self._branch
+            inner.write(out, at + 1)
 
-        return Piece(lengths, write)
+        return Piece(1 + inner.lengths, write)
 
     def _values(self, values: pa.Array) -> Piece:
         if pa.types.is_null(values.type):
-            return Piece(np.zeros(0, np.int64), lambda *_: None)
+            return Piece(np.zeros(len(values), np.int64), lambda *_: None)
         if pa.types.is_decimal(values.type):
             return make_encoder("bytes").piece(_two_complements(values))
         name = {pa.int32(): "int", pa.int64(): "long", pa.float32(): "float", pa.float64(): "double"}
@@ -177,16 +229,32 @@ def _two_complements(values: pa.Array) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(16), len(values), [None, pa.py_buffer(mine)]).cast(pa.binary())
 
 
-def _ordering_values(found: list[Any], ordering: pa.DataType) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """Values of the ordering field's type. An int 0 means that the delete has none (DeleteRecord, OrderingValues)."""
-    wrapper, stored = _wrapper_of(ordering)
-    values = []
+def _ordering_values(found: list[Any], ordering: pa.Schema) -> tuple[pa.Table, npt.NDArray[np.bool_]]:
+    """Values of the ordering fields. An int 0 means that the delete has none (DeleteRecord, OrderingValues)."""
+    kinds = [_wrapper_of(field.type) for field in ordering]
+    rows: list[Sequence[Any] | None] = []
     for order in found:
-        name, value = (None, None) if order is None else (order[0].rsplit(".", 1)[-1], order[1]["value"])
-        is_none = name not in wrapper or (name == "IntWrapper" and value == 0)
-        values.append(None if is_none else value)
-    removes = np.array([value is None for value in values], np.bool_)
-    return pa.array(values, stored).cast(ordering, safe=False), removes
+        parts = [] if order is None else _wrapped_parts(order)
+        fits = len(parts) == len(kinds) and all(
+            name in names for (name, _), (names, _) in zip(parts, kinds, strict=True)
+        )
+        is_none = not parts or not fits or parts == [("IntWrapper", 0)]
+        rows.append(None if is_none else [value for _, value in parts])
+    removes = np.array([row is None for row in rows], np.bool_)
+    columns = [
+        pa.array([None if row is None else row[at] for row in rows], stored).cast(field.type, safe=False)
+        for at, (field, (_, stored)) in enumerate(zip(ordering, kinds, strict=True))
+    ]
+    return pa.Table.from_arrays(columns, schema=pa.schema([field.with_nullable(True) for field in ordering])), removes
+
+
+def _wrapped_parts(order: tuple[str, dict[str, Any]]) -> list[tuple[str, Any]]:
+    """The wrappers and values of a delete's order."""
+    kind, wrapped = order
+    if kind.rsplit(".", 1)[-1] != _LIST:
+        return [(kind.rsplit(".", 1)[-1], wrapped["value"])]
+    parts = wrapped["wrappedValues"] or []
+    return [("null", None) if part is None else (part[0].rsplit(".", 1)[-1], part[1]["value"]) for part in parts]
 
 
 def _wrapper_of(ordering: pa.DataType) -> tuple[tuple[str, ...], pa.DataType]:  # noqa: PLR0911 a line per kind of type
@@ -198,7 +266,7 @@ def _wrapper_of(ordering: pa.DataType) -> tuple[tuple[str, ...], pa.DataType]:  
     if pa.types.is_timestamp(ordering) or pa.types.is_time64(ordering):
         return ("LongWrapper", "TimestampMicrosWrapper", "TimeMicrosWrapper"), pa.int64()
     if pa.types.is_date32(ordering):
-        return ("DateWrapper", "IntWrapper"), pa.int32()
+        return ("DateWrapper", "IntWrapper", "LocalDateWrapper"), pa.int32()
     if pa.types.is_float32(ordering):
         return ("FloatWrapper",), pa.float32()
     if pa.types.is_float64(ordering):

@@ -49,12 +49,12 @@ def _avro_block(header: Mapping[int, str], runs: Sequence[tuple[int, bytes]]) ->
     return LogBlock(BlockType.AVRO_DATA, header, joined_runs(runs)), sum(count for count, _ in runs)
 
 
-def delete_block(keys: pa.Array, order: pa.Array, partition_path: str, avro_schema: str, instant_time: str) -> LogBlock:
+def delete_block(keys: pa.Array, order: pa.Table, partition_path: str, avro_schema: str, instant_time: str) -> LogBlock:
     """The block of deletes.
 
     Args:
         keys: record keys (string).
-        order: ordering values; null where a delete has none.
+        order: ordering values, a column for each ordering field; null where a delete has none.
         partition_path: partition path of all the keys.
         avro_schema: as in the data blocks.
         instant_time: the delta commit that writes them.

@@ -18,7 +18,7 @@ from table.services.check.file_lists import check_file_lists
 from table.services.check.finding import CheckReport, Finding, Kind, Repair, found_by_both, in_order
 from table.services.check.judge_files import judge_files
 from table.services.check.judge_timeline import judge_timeline
-from table.services.check.log_contents import check_log_contents, ordering_type
+from table.services.check.log_contents import check_log_contents, ordering_of
 from table.services.check.look import Holder, Look, find_standing_holder, take_look
 from table.services.check.repair import Problems, end_instants, mend
 from table.snapshot import Snapshot
@@ -136,4 +136,4 @@ def _check_contents(table: HudiTable, look: Look, chosen: Sequence[DataFile]) ->
     bases = [file for file in chosen if isinstance(file, BaseFile)]
     logs = [file for file in chosen if isinstance(file, LogFile)]
     found = check_contents(table.storage, bases, schema)
-    return [*found, *check_log_contents(table.storage, logs, look.log_instants, ordering_type(table.config, schema))]
+    return [*found, *check_log_contents(table.storage, logs, look.log_instants, ordering_of(table.config, schema))]

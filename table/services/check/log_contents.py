@@ -19,23 +19,22 @@ _BACKUP = "restore a savepoint, bring the file back from a backup, or write its 
 _WHY = "its bytes cannot be made again from here"
 
 
-def ordering_type(config: TableConfig, schema: pa.Schema | None) -> pa.DataType:
-    """The type of the table's ordering field; null where it has none."""
-    name = config.ordering_field
-    if schema is None or name is None or name not in schema.names:
-        return pa.null()
-    return schema.field(name).type
+def ordering_of(config: TableConfig, schema: pa.Schema | None) -> pa.Schema:
+    """The table's ordering fields with their types; none where it has none."""
+    if schema is None or not {*config.ordering_fields} <= {*schema.names}:
+        return pa.schema([])
+    return pa.schema([schema.field(name) for name in config.ordering_fields])
 
 
 def check_log_contents(
-    storage: Storage, files: Iterable[LogFile], unnamed: Mapping[str, LogInstants], ordering: pa.DataType
+    storage: Storage, files: Iterable[LogFile], unnamed: Mapping[str, LogInstants], ordering: pa.Schema
 ) -> Iterator[Finding]:
     """Reads log files and says what is wrong with them.
 
     Args:
         files: which ones.
         unnamed: paths of log files that no commit names.
-        ordering: type of the table's ordering field.
+        ordering: the table's ordering fields with their types.
     """
     for file in files:
         try:
@@ -48,7 +47,7 @@ def check_log_contents(
                 yield Finding(Kind.UNREADABLE_FILE, Severity.ERROR, file.path, text, Repair.REFUSED, _WHY, _BACKUP)
 
 
-def _check_file(storage: Storage, path: str, ordering: pa.DataType, *, is_named: bool) -> Iterator[Finding]:
+def _check_file(storage: Storage, path: str, ordering: pa.Schema, *, is_named: bool) -> Iterator[Finding]:
     with storage.open_input(path) as stream:
         for place in scan_blocks(stream):
             if place.block is not None:
@@ -69,7 +68,7 @@ def _check_file(storage: Storage, path: str, ordering: pa.DataType, *, is_named:
             )
 
 
-def _decode(block: LogBlock, ordering: pa.DataType, path: str) -> None:
+def _decode(block: LogBlock, ordering: pa.Schema, path: str) -> None:
     """Reads what a block holds.
 
     Raises:

@@ -50,6 +50,11 @@ def check_convertible(config: TableConfig, to: int) -> None:
     if to not in LAYOUTS:
         raise InvalidConfigError(f"table version {to} is not written: choose one of {', '.join(map(str, LAYOUTS))}")
     if to < MERGER_VERSION:
+        if len(config.ordering_fields) > 1:
+            raise UnsupportedTableError(
+                f"the table {config.name!r} has hoodie.table.ordering.fields={','.join(config.ordering_fields)}: one "
+                f"field orders the records of a table of version {to}; keep version {config.version}"
+            )
         return
     mode = mode_in_force(config.version, config.payload_class, config.extra)
     if mode is None or mode is MergeMode.PARTIAL_UPDATE:

@@ -87,7 +87,7 @@ def _count_in_log(storage: Storage, file: DataFile, keys: pa.Array) -> tuple[int
                 continue
             block = read_block(stream, place)
             if block.type is BlockType.DELETE:
-                deletes += _matches(read_deletes(block, pa.null(), file.path).keys, keys)
+                deletes += _matches(read_deletes(block, pa.schema([]), file.path).keys, keys)
             else:
                 parts = read_rows(block, [RECORD_KEY], file.path)
                 rows += sum(_matches(part.column(RECORD_KEY), keys) for part in parts)

@@ -19,7 +19,7 @@ LONG = {KEY: "id", PATH: "day", ORDER: "ts", OPERATION: "upsert"}
 
 
 def test_short_names_strings_and_typed_options_make_the_same_sink(tmp_path):
-    keys = {"record_key_fields": "id", "partition_fields": "day", "ordering_field": "ts"}
+    keys = {"record_key_fields": "id", "partition_fields": "day", "ordering_fields": "ts"}
     sinks = [
         HudiSink(tmp_path / "t", **SHORT),
         HudiSink(tmp_path / "t", LONG),

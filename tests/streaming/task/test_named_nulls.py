@@ -53,7 +53,7 @@ def test_each_bad_row_is_found_once():
     batch = pa.table(
         {RECORD_KEY: ["a", "", None, "d", "e"], "ts": [1, 2, None, None, 5], "v": [None, "v", "v", "v", "v"]}
     )
-    required = explain_nulls(["v"], "ts")
+    required = explain_nulls(["v"], ["ts"])
     found = {part.reason: part.rows.nonzero()[0].tolist() for part in find_bad_rows(batch, required)}
     null_v = "column v is null where the schema allows none"
     assert found == {NO_KEY: [1], f"{NO_KEY}; {ORDER}": [2], ORDER: [3], null_v: [0]}

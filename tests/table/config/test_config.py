@@ -23,7 +23,7 @@ from table.options.write_groups import TableSettings
 from table.options.write_options import WriteOptions
 from table.storage.local import LocalStorage
 
-CONFIG = TableConfig("t", ("id",), ("region",), "ts")
+CONFIG = TableConfig("t", ("id",), ("region",), ("ts",))
 
 
 def test_checksum_is_the_one_in_hudis_file(golden):
@@ -37,7 +37,7 @@ def test_hudis_properties_are_read_typed(golden):
     config = load_table_config(LocalStorage(golden("cow_insert_partitioned")[0]))
     assert config.record_key_fields == ("id",)
     assert config.partition_fields == ("region",)
-    assert config.ordering_field == "ts"
+    assert config.ordering_fields == ("ts",)
     assert (config.keygen_type, config.timezone, config.archive_folder) == ("SIMPLE", "LOCAL", "history")
     assert config_from_properties(config.to_properties()) == config
 
@@ -189,11 +189,11 @@ VERSION_9 = {
      {"timeline_folder": "line", "archive_folder": "old"}),
     ({"hoodie.timeline.layout.version": "1", "hoodie.timeline.path": "line", "hoodie.timeline.history.path": "old"},
      {"timeline_folder": "timeline", "archive_folder": "archived"}),
-    ({"hoodie.table.ordering.fields": "ts"}, {"ordering_field": "ts", "further_ordering_fields": ()}),
-    ({"hoodie.table.ordering.fields": "ts, n,m"}, {"ordering_field": "ts", "further_ordering_fields": ("n", "m")}),
-    ({"hoodie.table.precombine.field": "ts"}, {"ordering_field": "ts", "further_ordering_fields": ()}),
-    ({"hoodie.table.precombine.field": "old", "hoodie.table.ordering.fields": "ts"}, {"ordering_field": "ts"}),
-    ({"hoodie.table.ordering.fields": ""}, {"ordering_field": None, "further_ordering_fields": ()}),
+    ({"hoodie.table.ordering.fields": "ts"}, {"ordering_fields": ("ts",)}),
+    ({"hoodie.table.ordering.fields": "ts, n,m"}, {"ordering_fields": ("ts", "n", "m")}),
+    ({"hoodie.table.precombine.field": "ts"}, {"ordering_fields": ("ts",)}),
+    ({"hoodie.table.precombine.field": "old", "hoodie.table.ordering.fields": "ts"}, {"ordering_fields": ("ts",)}),
+    ({"hoodie.table.ordering.fields": ""}, {"ordering_fields": ()}),
     ({"hoodie.table.format": "NATIVE"}, {"table_format": "native"}),
     ({"hoodie.table.format": "iceberg"}, {"table_format": "iceberg"}),
 ])  # fmt: skip

@@ -66,7 +66,9 @@ LOG_SCHEMA = (
 
 def decode_delete_block(data, file):
     """Deletes of a block, as a reader of a slice takes them."""
-    return read_deletes(LogBlock(BlockType.DELETE, {Header.INSTANT_TIME: TIME}, data), pa.int64(), file)
+    return read_deletes(
+        LogBlock(BlockType.DELETE, {Header.INSTANT_TIME: TIME}, data), pa.schema([("ts", pa.int64())]), file
+    )
 
 
 def decode_data_block(data, file):
@@ -90,7 +92,10 @@ AVRO = {
     "savepoint": (decode_savepoint, encode_savepoint(SavepointMetadata("me", 7, "why", {"p": FILES}))),
     "restore plan": (decode_restore_plan, encode_restore_plan(RestorePlan(TIME, ((TIME, "commit"),)))),
     "compaction plan": (decode_compaction_plan, encode_compaction_plan(COMPACTION)),
-    "deletes": (decode_delete_block, encode_deletes(pa.array(["a", "b"]), "p", pa.array([1, None], pa.int64()))),
+    "deletes": (
+        decode_delete_block,
+        encode_deletes(pa.array(["a", "b"]), "p", pa.table({"ts": pa.array([1, None], pa.int64())})),
+    ),
     "rows of a log": (decode_data_block, encode_avro_content(LOG_SCHEMA, [{"a": "x", "b": 1}, {"a": "y", "b": 2}])),
     "requested replace": (lambda data, file: decode_record("requested_replace", data, file), encode_clean_plan(CLEAN)),
 }

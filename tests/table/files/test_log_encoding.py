@@ -127,14 +127,29 @@ ORDERS = {
 
 @pytest.mark.parametrize("kind", ORDERS, ids=str)
 def test_deletes_are_read_with_their_order(kind):
-    order = pa.array(ORDERS[kind], kind)
+    order = pa.table({"ts": pa.array(ORDERS[kind], kind)})
     keys = pa.array([f"k{number}" * 80 for number in range(len(order))])
     block = delete_block(keys, order, "p", "{}", "7")
-    found = read_deletes(block, kind, "the log")
+    found = read_deletes(block, order.schema, "the log")
     assert found.keys.equals(keys)
     assert found.order.equals(order)
-    assert found.removes.tolist() == [value is None for value in order.to_pylist()]
+    assert found.removes.tolist() == [value is None for value in ORDERS[kind]]
     assert struct.unpack(">ii", block.content[:8]) == (3, len(block.content) - 8)
+
+
+def test_deletes_of_several_ordering_fields_are_read_with_all_of_them():
+    """Where one value is missing, the delete has no order. An int 0 in a list is a value, alone it is none."""
+    kinds = [kind for kind in ORDERS if not pa.types.is_null(kind)]
+    columns = {str(kind): pa.array([ORDERS[kind][0], ORDERS[kind][-2], ORDERS[kind][0]], kind) for kind in kinds}
+    columns["int32"] = pa.array([0, 1, None], pa.int32())
+    order = pa.table(columns)
+    block = delete_block(pa.array(["a", "b", "c"]), order, "p", "{}", "7")
+    found = read_deletes(block, order.schema, "the log")
+    assert found.removes.tolist() == [False, False, True]
+    assert found.order.slice(0, 2).equals(order.slice(0, 2))
+    assert found.order.slice(2).to_pylist() == [dict.fromkeys(columns)]
+    one = read_deletes(block, order.schema.empty_table().select(["int32"]).schema, "the log")
+    assert one.removes.all()  # of another number of fields
 
 
 def blocks_of(path):
@@ -146,7 +161,7 @@ def encoded_again(block):
     """A block of Hudi's, from what it holds."""
     schema, time = block.header[Header.SCHEMA], block.header[Header.INSTANT_TIME]
     if block.type is BlockType.DELETE:
-        deletes = read_deletes(block, pa.int64(), "the log")
+        deletes = read_deletes(block, pa.schema([("ts", pa.int64())]), "the log")
         return delete_block(deletes.keys, deletes.order, PARTITION, schema, time)
     names = [field["name"] for field in json.loads(schema)["fields"]]
     rows = pa.concat_tables(list(read_rows(block, names, "the log")))

@@ -103,10 +103,10 @@ def test_values_are_the_same_bit_by_bit(first, second, kind, expected):
 def test_only_columns_in_which_a_row_changes_are_written():
     stored = pa.table({"ts": [5, 5, 5], "same": ["a", "b", "c"], "other": [1, 2, 3]})
     incoming = pa.table({"ts": [4, 6], "same": ["late", "b"], "other": [9, 20], "not stored": [0, 0]})
-    outcome = decide_merge(stored, incoming, np.array([0, 1, -1]), MergeRules(ordering_field="ts"))
+    outcome = decide_merge(stored, incoming, np.array([0, 1, -1]), MergeRules(ordering_fields=("ts",)))
     assert changed_columns(stored, outcome).to_pydict() == {"ts": [5, 6, 5], "other": [1, 20, 3]}
     assert outcome.updated == 1
-    late = decide_merge(stored, incoming, np.array([0, -1, -1]), MergeRules(ordering_field="ts"))
+    late = decide_merge(stored, incoming, np.array([0, -1, -1]), MergeRules(ordering_fields=("ts",)))
     assert changed_columns(stored, late).num_columns == 0
 
 

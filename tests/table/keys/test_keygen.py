@@ -34,7 +34,7 @@ def test_non_partitioned_and_numbers():
     [
         (TableConfig("t", ("gone",)), "recordkey.field=gone"),
         (TableConfig("t", ("id",), ("gone",)), "partitionpath.field=gone"),
-        (TableConfig("t", ("id",), ("p",), "gone"), "precombine.field=gone"),
+        (TableConfig("t", ("id",), ("p",), ("gone",)), "precombine.field=gone"),
     ],
 )
 def test_absent_columns_are_named(config, message):

@@ -88,7 +88,7 @@ def test_honoured_keys_fill_fields_that_exist():
         ({"hoodie.parquet.max.file.size": "1000"}, {"sizes.max_file_bytes": 1000}),
         ({"write.parquet.max.file.size": "2"}, {"sizes.max_file_bytes": 2 << 20}),
         ({"hoodie.parquet.small.file.limit": 0}, {"sizes.small_file_limit_bytes": 0}),
-        ({"precombine.field": "ts"}, {"keys.ordering_field": "ts"}),
+        ({"precombine.field": "ts"}, {"keys.ordering_fields": ("ts",)}),
         ({"hoodie.table.recordkey.fields": "a, b"}, {"keys.record_key_fields": ("a", "b")}),
         ({"hoodie.combine.before.insert": True}, {"duplicates.combine_before_insert": True}),
         ({"hoodie.merge.allow.duplicate.on.inserts": "False"}, {"duplicates.allow_on_insert": False}),
@@ -135,8 +135,8 @@ BUILDER = [
         ),
     ),
     (
-        "keys.ordering_field",
-        "seq",
+        "keys.ordering_fields",
+        ("seq",),
         dict.fromkeys(
             (
                 "hoodie.datasource.write.precombine.field",
@@ -196,9 +196,21 @@ def test_the_whole_builder_of_a_write_config_is_understood_in_every_spelling():
     assert [field for field, value, _ in BUILDER if attrgetter(field)(untold) == value] == ["index.type"]
 
 
+def test_several_fields_order_the_records_of_version_9_alone():
+    given = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.table.ordering.fields": "day, seq"}
+    with pytest.raises(InvalidConfigError, match=r"day,seq: one field .* version 6; name one, or give .*version=9"):
+        new_table_config(parse_options(given).options, "t")
+    config = new_table_config(parse_options({**given, "hoodie.write.table.version": "9"}).options, "t")
+    assert config.ordering_fields == ("day", "seq")
+    assert config.to_properties()["hoodie.table.ordering.fields"] == "day,seq"
+    twice = {**given, "hoodie.table.ordering.fields": "day,day", "hoodie.write.table.version": "9"}
+    with pytest.raises(InvalidConfigError, match=r"precombine\.field=day,day names a column twice"):
+        new_table_config(parse_options(twice).options, "t")
+
+
 def test_the_ordering_field_of_the_payload_is_the_new_tables():
     given = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.payload.ordering.field": "seq"}
-    assert new_table_config(parse_options(given).options, "t").ordering_field == "seq"
+    assert new_table_config(parse_options(given).options, "t").ordering_fields == ("seq",)
 
 
 @pytest.mark.parametrize(
@@ -312,7 +324,7 @@ def test_a_new_table_needs_keys_that_make_sense(options, message):
         new_table_config(WriteOptions(**grouped(options)), "t")
 
 
-TABLE = TableConfig("t", ("id",), ("p",), "ts")
+TABLE = TableConfig("t", ("id",), ("p",), ("ts",))
 
 
 @pytest.mark.parametrize(
@@ -320,7 +332,7 @@ TABLE = TableConfig("t", ("id",), ("p",), "ts")
     [
         ({"record_key_fields": ("other",)}, "recordkey.field=other contradicts the table, which has id"),
         ({"partition_fields": ()}, "partitionpath.field= contradicts the table, which has p"),
-        ({"ordering_field": "x"}, "precombine.field=x"),
+        ({"ordering_fields": ("x",)}, "precombine.field=x"),
         ({"name": "x"}, "hoodie.table.name=x"),
         ({"hive_style": True}, "hive_style_partitioning=True"),
         ({"timezone": "LOCAL"}, "timezone=LOCAL"),
@@ -358,7 +370,7 @@ def test_all_that_is_refused_or_unknown_is_named_at_once():
 def test_a_list_of_one_name_is_that_name(text):
     keys = {"hoodie.datasource.write.recordkey.field": text, "hoodie.datasource.write.precombine.field": text}
     parsed = parse_options(keys).options.keys
-    assert (parsed.record_key_fields, parsed.ordering_field) == (("id",), "id")
+    assert (parsed.record_key_fields, parsed.ordering_fields) == (("id",), ("id",))
 
 
 @pytest.mark.parametrize("text", ["a,b", "a, b", ["a", "b"], ("a", "b"), "['a', 'b']"])

@@ -50,7 +50,7 @@ def test_short_names_mean_hudis_and_the_same_twice_is_fine(short, long):
         ({"table_type": "mro"}, {}, "table_type=mro: this table type is not supported"),
         ({"index": "simple"}, {"hoodie.index.type": "bucket"}, "index=SIMPLE and hoodie.index.type=BUCKET say"),
         ({"index": "blom"}, {}, "did you mean bloom"),
-        ({"order_by": ["a", "b"]}, {}, "must be one column"),
+        ({"order_by": ["a", "b"]}, {ORDER: "b,a"}, f"order_by=a,b and {ORDER}=b,a say"),
     ],
 )
 def test_short_names_that_contradict_are_refused(short, long, message):

@@ -54,7 +54,6 @@ def test_text_becomes_the_operation(operation):
         (lambda: CleanSettings(asynchronous=False, at_checkpoint=False), ["asynchronous=False", "keep one"]),
         (lambda: TableSettings(archive_folder="../x"), ["TableSettings.archive_folder=../x"]),
         (lambda: TableSettings(name=" "), ["TableSettings.name is empty"]),
-        (lambda: KeySettings(ordering_field=["a", "b"]), ["KeySettings.ordering_field", "one column"]),
         (lambda: KeySettings(record_key_fields=[1]), ["KeySettings.record_key_fields=[1]"]),
         (lambda: KeySettings(partition_fields=["a"], keygen_type="CUSTOM"), ["field:SIMPLE", "'a' is neither"]),
         (lambda: KeySettings(partition_fields="a,b", partition_kinds=["SIMPLE"]), ["1 kinds for 2 fields"]),

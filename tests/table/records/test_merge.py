@@ -3,6 +3,8 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import table.records.merge as merge_module
 from table.config.merge_mode import MergeMode
@@ -13,6 +15,7 @@ from table.records.merge import (
     last_of_each_key,
     last_of_each_run,
     merge_rows,
+    newer_than_stored,
     sortable,
 )
 from table.schema.avro_schema import DELETE_MARKER
@@ -50,7 +53,7 @@ STORED = table(("k1", 5, "a"), ("k2", 5, "a"), ("k3", None, "a"), ("k1", 9, "a")
 )
 def test_merge(incoming, event_time, expected, updated):
     merged = merge(
-        STORED, table(*incoming), MergeRules(MergeMode.EVENT_TIME if event_time else MergeMode.COMMIT_TIME, "ts")
+        STORED, table(*incoming), MergeRules(MergeMode.EVENT_TIME if event_time else MergeMode.COMMIT_TIME, ("ts",))
     )
     assert plain(merged.rows) == expected
     assert (merged.updated, merged.deleted) == (updated, 0)
@@ -82,14 +85,14 @@ def marked(rows, *flags):
 def test_marked_records_delete(mode, gone):
     stored = marked(STORED, None, False, False, None)
     incoming = marked(table(("k1", 6, "y"), ("k2", 5, "x"), ("k3", 1, "kept")), True, True, False)
-    merged = merge(stored, incoming, MergeRules(mode, "ts"))
+    merged = merge(stored, incoming, MergeRules(mode, ("ts",)))
     left = [row[0] for row in plain(merged.rows)]
     assert sorted(left + gone) == ["k1", "k1", "k2", "k3"]
     assert merged.deleted == len(gone)
 
 
 def test_the_delete_operation_does_not_look_at_the_order():
-    merged = merge(STORED, table(("k1", -1, "x")), MergeRules(MergeMode.EVENT_TIME, "ts", deletes_all=True))
+    merged = merge(STORED, table(("k1", -1, "x")), MergeRules(MergeMode.EVENT_TIME, ("ts",), deletes_all=True))
     assert [row[0] for row in plain(merged.rows)] == ["k2", "k3"]
     assert (merged.updated, merged.deleted) == (0, 2)
 
@@ -97,17 +100,17 @@ def test_the_delete_operation_does_not_look_at_the_order():
 def test_a_partial_update_fills_the_newer_record_from_the_older():
     stored = table(("k1", 5, "old"), ("k2", 5, "old"), ("k3", 5, None))
     incoming = table(("k1", 6, None), ("k2", 4, "late"), ("k3", 4, "late"))
-    merged = merge(stored, incoming, MergeRules(MergeMode.PARTIAL_UPDATE, "ts"))
+    merged = merge(stored, incoming, MergeRules(MergeMode.PARTIAL_UPDATE, ("ts",)))
     assert plain(merged.rows) == [("k1", 6, "old"), ("k2", 5, "old"), ("k3", 5, "late")]
 
 
 @pytest.mark.parametrize(
     ("mode", "ordering", "expected"),
     [
-        (MergeMode.EVENT_TIME, "ts", [("b", 1, "2"), ("a", 3, "4")]),
-        (MergeMode.EVENT_TIME, None, [("b", 1, "2"), ("a", 2, "5")]),
-        (MergeMode.COMMIT_TIME, "ts", [("b", 1, "2"), ("a", 2, "5")]),
-        (MergeMode.PARTIAL_UPDATE, "ts", [("a", 3, "4"), ("b", 1, "2")]),
+        (MergeMode.EVENT_TIME, ("ts",), [("b", 1, "2"), ("a", 3, "4")]),
+        (MergeMode.EVENT_TIME, (), [("b", 1, "2"), ("a", 2, "5")]),
+        (MergeMode.COMMIT_TIME, ("ts",), [("b", 1, "2"), ("a", 2, "5")]),
+        (MergeMode.PARTIAL_UPDATE, ("ts",), [("a", 3, "4"), ("b", 1, "2")]),
     ],
 )
 def test_of_records_that_arrive_together_the_newest_stays(mode, ordering, expected):
@@ -115,15 +118,46 @@ def test_of_records_that_arrive_together_the_newest_stays(mode, ordering, expect
     assert plain(combine_rows(rows, MergeRules(mode, ordering))) == expected
 
 
+ORDERED = st.tuples(st.integers(0, 2), st.sampled_from([0.5, -1.0, None]), st.sampled_from(["", "a", "b"]))
+
+
+def ordered_rows(orders):
+    columns = {"_hoodie_record_key": ["k"] * len(orders), "day": [day for day, _, _ in orders]}
+    columns |= {"at": pa.array([at for _, at, _ in orders], pa.float64()), "name": [name for _, _, name in orders]}
+    return pa.table({**columns, "number": range(len(orders))})
+
+
+@given(st.lists(ORDERED, min_size=1, max_size=6))
+def test_several_ordering_fields_are_compared_one_after_another(orders):
+    """The oracle is how Python compares tuples. Among records that arrive together a null is the least value."""
+    rules = MergeRules(ordering_fields=("day", "at", "name"))
+    kept = combine_rows(ordered_rows(orders), rules).column("number").to_pylist()
+    ranks = [(day, -2.0 if at is None else at, name) for day, at, name in orders]
+    assert kept == [max(range(len(ranks)), key=lambda number: (ranks[number], number))]
+
+
+@given(ORDERED, ORDERED)
+def test_of_a_stored_row_and_a_record_the_greater_in_all_ordering_fields_together_stays(stored, incoming):
+    """A stored row without one of its values gives way."""
+    rules = MergeRules(ordering_fields=("day", "at", "name"))
+    newer = newer_than_stored(ordered_rows([stored]), ordered_rows([incoming]), rules).tolist()
+    if stored[1] is None:
+        assert newer == [True]
+    elif incoming[1] is None:
+        assert newer == [incoming[0] > stored[0]]
+    else:
+        assert newer == [incoming >= stored]
+
+
 def test_equals_go_by_the_number_of_arrival_where_there_is_one():
     rows = table(("a", 3, "1"), ("a", 3, "2"), ("a", 3, "3")).append_column(ARRIVAL_COLUMN, pa.array([5, 9, 7]))
-    assert plain(combine_rows(rows, MergeRules(MergeMode.EVENT_TIME, "ts")))[0][:3] == ("a", 3, "2")
+    assert plain(combine_rows(rows, MergeRules(MergeMode.EVENT_TIME, ("ts",))))[0][:3] == ("a", 3, "2")
 
 
 def test_partial_records_are_put_together_in_order_of_arrival():
     rows = table(("a", 1, "x"), ("a", 3, None), ("a", 2, "y"), ("b", 1, None))
     # the second is newer and takes what it lacks from the first, so the third finds nothing to fill
-    assert plain(combine_rows(rows, MergeRules(MergeMode.PARTIAL_UPDATE, "ts"))) == [("a", 3, "x"), ("b", 1, None)]
+    assert plain(combine_rows(rows, MergeRules(MergeMode.PARTIAL_UPDATE, ("ts",)))) == [("a", 3, "x"), ("b", 1, None)]
 
 
 def test_floats_are_ordered_as_java_orders_them():
@@ -146,7 +180,7 @@ def test_last_of_each_run_looks_across_the_border(next_key, expected):
 
 def test_a_delete_among_partial_records_stands_for_itself():
     rows = marked(table(("a", 2, "x"), ("a", 3, "gone"), ("b", 3, "gone"), ("b", 2, "y")), False, True, True, False)
-    combined = combine_rows(rows, MergeRules(MergeMode.PARTIAL_UPDATE, "ts"))
+    combined = combine_rows(rows, MergeRules(MergeMode.PARTIAL_UPDATE, ("ts",)))
     assert plain(combined) == [("a", 3, "gone", True), ("b", 2, "y", False)]
 
 

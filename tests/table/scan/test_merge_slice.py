@@ -224,7 +224,7 @@ def test_a_slice_reads_as_a_record_at_a_time_would(tmp_path_factory, mode, store
             block_of(time, block) for at, (time, block) in enumerate(history) if at * files // len(history) == number
         ]
         write_log(folder, number + 1, part)
-    found = read(folder, sorted(committed), MergeRules(mode, "ts", orders_deletes=True), memory_bytes=memory_bytes)
+    found = read(folder, sorted(committed), MergeRules(mode, ("ts",), orders_deletes=True), memory_bytes=memory_bytes)
     assert shown_or_none(found) == modelled(base, history, committed, mode)
 
 
@@ -248,6 +248,6 @@ def test_a_record_that_does_not_say_whether_it_is_deleted_is_not_and_says_nothin
     write_log(tmp_path, 1, [data_block("2", [silent, {**record("c", 1, "old"), DELETE_MARKER: True}])])
     write_log(tmp_path, 2, [data_block("3", [{**record("c", 2, "new"), DELETE_MARKER: None}])])
     for mode, said in ((MergeMode.EVENT_TIME, None), (MergeMode.PARTIAL_UPDATE, False)):
-        rows = read(tmp_path, ("1", "2", "3"), MergeRules(mode, "ts", orders_deletes=True))
+        rows = read(tmp_path, ("1", "2", "3"), MergeRules(mode, ("ts",), orders_deletes=True))
         found = {row["id"]: (row["v"], row[DELETE_MARKER]) for row in rows}
         assert found == {"a": ("log", said), "b": ("base", False), "c": ("new", None)}

@@ -61,7 +61,7 @@ def test_what_cannot_be_merged_is_refused(tmp_path):
     write_base(tmp_path, [record("a", 5, "base")])
     block = partial_block("2", [record("a", 6, "new")], ["ts", "v"])
     write_log(tmp_path, 1, [block])
-    fills = MergeRules(MergeMode.PARTIAL_UPDATE, "ts", orders_deletes=True)
+    fills = MergeRules(MergeMode.PARTIAL_UPDATE, ("ts",), orders_deletes=True)
     with pytest.raises(UnsupportedTableError, match=r"\.log\.1.*IS_PARTIAL.*fills nulls, too"):
         read(tmp_path, ("1", "2"), rules=fills)
     write_log(tmp_path, 1, [partial_block("2", [record("a", 6, "new")], ["v"])])

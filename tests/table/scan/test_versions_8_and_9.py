@@ -154,12 +154,12 @@ SERVICES = {
 
 @pytest.mark.parametrize("verb", SERVICES)
 @pytest.mark.parametrize("name", ["v9_cow_nometa", "v9_mor_compacted"])
-def test_services_refuse_several_ordering_fields_and_touch_nothing(golden, name, verb):
+def test_services_refuse_a_foreign_format_and_touch_nothing(golden, name, verb):
     path, _ = golden(name)
-    with_property(path, "hoodie.table.ordering.fields=ts,qty")
+    with_property(path, "hoodie.table.format=iceberg")
     before = files_of(path)
     said = (
-        f"cannot {verb} the table '{name}': it has hoodie.table.version=9 and hoodie.table.ordering.fields=ts,qty, "
+        f"cannot {verb} the table '{name}': it has hoodie.table.version=9 and hoodie.table.format=iceberg, "
         "which is not written here. It can be read"
     )
     with pytest.raises(UnsupportedTableError, match=said):
@@ -189,7 +189,8 @@ def test_a_compaction_that_hudi_requested_is_carried_out(golden, name):
 
 
 REFUSED = [
-    ("v9_cow_nometa", "hoodie.table.ordering.fields=ts,qty", "hoodie.table.ordering.fields=ts,qty"),
+    ("v8_cow_nometa", "hoodie.table.precombine.field=ts,qty", "precombine.field=ts,qty: several .* upgrade the table"),
+    ("v9_cow_nometa", "hoodie.table.format=iceberg", "hoodie.table.format=iceberg"),
     ("v9_cow_nometa", "hoodie.record.merge.mode=CUSTOM", "hoodie.record.merge.mode=CUSTOM"),
     ("v8_cow_nometa", "hoodie.table.cdc.enabled=true", "hoodie.table.cdc.enabled=true"),
     ("v9_cow_indexes", "", "hoodie.table.metadata.partitions"),
@@ -215,7 +216,7 @@ def as_the_table(path):
         "hoodie.table.name": config.name,
         "hoodie.datasource.write.recordkey.field": ",".join(config.record_key_fields),
         "hoodie.datasource.write.partitionpath.field": ",".join(config.partition_fields),
-        "hoodie.datasource.write.precombine.field": config.ordering_field or "",
+        "hoodie.datasource.write.precombine.field": ",".join(config.ordering_fields),
         "hoodie.datasource.write.operation": "upsert",
     }
 
@@ -277,7 +278,6 @@ def with_property(path, text):
     ("hoodie.record.merge.mode=CUSTOM", "hoodie.record.merge.mode=CUSTOM: how it merges records"),
     ("hoodie.table.partial.update.mode=IGNORE_DEFAULTS", "partial.update.mode=IGNORE_DEFAULTS.*let Hudi write"),
     ("hoodie.record.merge.property.hoodie.payload.delete.field=op", "merge.property.hoodie.payload.delete.field=op"),
-    ("hoodie.table.ordering.fields=ts,qty", "hoodie.table.ordering.fields=ts,qty: .* one field"),
 ])  # fmt: skip
 def test_what_is_not_known_is_refused_by_name(golden, said, refusal):
     table = with_property(golden("v9_mor_logs")[0], said)
@@ -285,10 +285,9 @@ def test_what_is_not_known_is_refused_by_name(golden, said, refusal):
         table.scan().to_arrow()
 
 
-@pytest.mark.parametrize("said", ["hoodie.record.merge.mode=CUSTOM", "hoodie.table.ordering.fields=ts,qty"])
-def test_how_log_records_are_merged_does_not_matter_where_there_are_none(golden, said):
+def test_how_log_records_are_merged_does_not_matter_where_there_are_none(golden):
     path, expected = golden("v9_cow_nometa")
-    assert with_property(path, said).scan().to_arrow().num_rows == len(expected["rows"])
+    assert with_property(path, "hoodie.record.merge.mode=CUSTOM").scan().to_arrow().num_rows == len(expected["rows"])
 
 
 def test_by_commit_time_the_later_record_stays(golden):

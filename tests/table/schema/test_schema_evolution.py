@@ -82,12 +82,12 @@ def test_columns_grow_at_any_depth(table, batch, merged):
 def test_the_ordering_field_never_becomes_text(mode, number, turned):
     batch, table = (pa.schema([("ts", kind), ("n", kind)]) for kind in ([number, TEXT] if turned else [TEXT, number]))
     with pytest.raises(SchemaMismatchError, match=r"column 'ts' is .*'10' is less than '9'; cast it to"):
-        evolve_schema(batch, table, mode, ordering_field="ts")
+        evolve_schema(batch, table, mode, ordering_fields=["ts"])
     # columns that order nothing, and other types, are as they were
     if mode != STRICT and merged_type(table.types[0], batch.types[0]) is not None:
         grows = {"numbers_to_text": True}
         assert evolve_schema(batch, table, mode, **grows).types == [TEXT, TEXT]
-        assert evolve_schema(batch, table, mode, ordering_field="other", **grows).types == [TEXT, TEXT]
+        assert evolve_schema(batch, table, mode, ordering_fields=["other"], **grows).types == [TEXT, TEXT]
 
 
 @pytest.mark.parametrize("mode", [ADD, RECONCILE])
@@ -105,7 +105,7 @@ def test_numbers_become_text_only_on_request(mode, number):
 
 def test_the_ordering_field_may_grow_as_a_number_and_dates_may_become_text():
     for table, batch, merged in [(I32, I64, I64), (I64, F64, F64), (TEXT, pa.date32(), TEXT)]:
-        found = evolve_schema(pa.schema([("ts", batch)]), pa.schema([("ts", table)]), ordering_field="ts")
+        found = evolve_schema(pa.schema([("ts", batch)]), pa.schema([("ts", table)]), ordering_fields=["ts"])
         assert found.field("ts").type == merged
 
 

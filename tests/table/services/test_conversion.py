@@ -13,7 +13,7 @@ from snapshots import assert_clean, contents
 import hudistream
 from table import HudiTable, InvalidConfigError, UnsupportedTableError, clock
 from table.cli.main import main
-from table.config.table_config import load_table_config
+from table.config.table_config import TableConfig, load_table_config
 from table.errors import CommitConflictError, TimelineMovedError
 from table.files.names import parse_log_file
 from table.services.conversion.convert import convert_table
@@ -201,6 +201,15 @@ def test_what_a_version_cannot_hold_is_refused_by_name(tmp_path, changes, to, er
     with pytest.raises(error, match=said):
         HudiTable.open(path).convert(to)
     assert HudiTable.open(path).config.version == 6
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("to", [6, 8])
+def test_several_ordering_fields_keep_a_table_at_version_9(to):
+    config = TableConfig("t", ("id",), ("p",), ("ts", "seq"), version=9, layout_version=2)
+    check_convertible(config, 9)
+    with pytest.raises(UnsupportedTableError, match=f"ordering.fields=ts,seq: .* version {to}; keep version 9"):
+        check_convertible(config, to)
 
 
 def test_properties_come_back_as_they_were(tmp_path):

@@ -48,8 +48,8 @@ class ArrowSink(TableSink):
             are logged and counted. They are never called for a batch that is visible.
         key: column or columns that identify a row; a new table needs it.
         partition_by: column or columns that make the partition path; without it, a new table has no partitions.
-        order_by: column that orders the records of one key: the greatest value stays; without it, the record that
-            arrives last stays.
+        order_by: column or columns that order the records of one key: the greatest value stays; without it, the record
+            that arrives last stays.
         operation: the operation of a batch; ``upsert`` by default.
         table_type: ``cow`` (copy on write) or ``mor`` (merge on read) for a new table; ``cow`` where it is not named.
         index: how keys are found: ``bloom``, ``simple``, ``bucket``, ``global_bloom`` …; ``bloom`` if it is not named.
@@ -77,7 +77,7 @@ class ArrowSink(TableSink):
         *,
         key: ColumnNames | None = None,
         partition_by: ColumnNames | None = None,
-        order_by: str | None = None,
+        order_by: ColumnNames | None = None,
         operation: Operation | OperationName | None = None,
         table_type: TableType | str | None = None,
         index: IndexType | str | None = None,
@@ -231,7 +231,7 @@ def write_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but
     *,
     key: ColumnNames | None = None,
     partition_by: ColumnNames | None = None,
-    order_by: str | None = None,
+    order_by: ColumnNames | None = None,
     operation: Operation | OperationName | None = None,
     table_type: TableType | str | None = None,
     index: IndexType | str | None = None,
@@ -248,7 +248,7 @@ def write_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but
         rows: as in `ArrowSink.write`.
         key: column or columns that identify a row; a new table needs it.
         partition_by: column or columns that make the partition path.
-        order_by: column that orders the records of one key: the greatest value stays.
+        order_by: column or columns that order the records of one key: the greatest value stays.
         operation: ``upsert`` where it is not named; see `ArrowSink.write`.
         table_type: ``cow`` (copy on write) or ``mor`` (merge on read) for a new table; ``cow`` where it is not named.
         index: how keys are found: ``bloom``, ``simple``, ``bucket``, ``global_bloom`` …; ``bloom`` if it is not named.

@@ -136,7 +136,7 @@ class HudiRouter:
         limits: RouterLimits | None = None,
         key: ColumnNames | None = None,
         partition_by: ColumnNames | None = None,
-        order_by: str | None = None,
+        order_by: ColumnNames | None = None,
         operation: Operation | OperationName | None = None,
         table_type: TableType | str | None = None,
         index: IndexType | str | None = None,

@@ -30,8 +30,8 @@ class HudiSink(TableSink):
             both given, they must agree.
         key: column or columns that identify a row; a new table needs it.
         partition_by: column or columns that make the partition path; without it, a new table has no partitions.
-        order_by: column that orders the records of one key: the greatest value stays; without it, the record that
-            arrives last stays.
+        order_by: column or columns that order the records of one key: the greatest value stays; without it, the record
+            that arrives last stays.
         operation: the operation of a batch; ``upsert`` by default.
         storage_options: options for fsspec's file system (keys, endpoint).
         validators: picklable callables that are called with a batch before its commit (`streaming.validators`) and may

@@ -19,7 +19,7 @@ from streaming.batch.workers import Batch
 from streaming.task.arrow_rows import Rows, open_rows
 from streaming.validators import Validator
 from table import threads
-from table.errors import InvalidConfigError
+from table.errors import HudiError, InvalidConfigError
 from table.failures import describe
 from table.hudi_table import HudiTable
 from table.log import get_logger
@@ -57,8 +57,8 @@ class TableSink:
             Their errors are logged and counted. They are never called for a batch that is visible.
         key: column or columns that identify a row; a new table needs it.
         partition_by: column or columns that make the partition path; without it, a new table has no partitions.
-        order_by: column that orders the records of one key: the greatest value stays; without it, the record that
-            arrives last stays.
+        order_by: column or columns that order the records of one key: the greatest value stays; without it, the record
+            that arrives last stays.
         operation: the operation of a batch; ``upsert`` by default.
         table_type: ``cow`` (copy on write) or ``mor`` (merge on read) for a new table; ``cow`` where it is not named.
         index: how keys are found: ``bloom``, ``simple``, ``bucket``, ``global_bloom`` …; ``bloom`` if it is not named.
@@ -83,7 +83,7 @@ class TableSink:
         *,
         key: ColumnNames | None = None,
         partition_by: ColumnNames | None = None,
-        order_by: str | None = None,
+        order_by: ColumnNames | None = None,
         operation: Operation | OperationName | None = None,
         table_type: TableType | str | None = None,
         index: IndexType | str | None = None,
@@ -240,6 +240,7 @@ class TableSink:
                     log.info("batch_interrupted", instant_time=progress.instant_time, hint=hint)
                 else:
                     self._tell_failure(failed)
+                    _explain(error)
                 raise
 
     def _tell_failure(self, failed: FailedBatch) -> None:
@@ -250,6 +251,7 @@ class TableSink:
             instant_time=failed.instant_time,
             error=describe(failed.error),
             outcome_unknown=failed.outcome_unknown,
+            why=_page_of(failed.error),
         )
         for hook in self._on_failure:
             self._call(hook, failed, failed.batch_id)
@@ -271,6 +273,18 @@ class TableSink:
         except Exception as error:  # noqa: BLE001 an error in a caller's code does not change the outcome of a batch
             self.callback_failures += 1
             log.warning("callback_failed", table=told.table, batch_id=batch_id, error=repr(error))
+
+
+def _page_of(error: Exception) -> str | None:
+    """The command that explains an error; None for errors of others."""
+    return f"hudistream why {type(error).__name__}" if isinstance(error, HudiError) else None
+
+
+def _explain(error: Exception) -> None:
+    """Ends the traceback of an error with the command that explains it, where Python can (3.11 and later)."""
+    page = _page_of(error)
+    if page is not None and hasattr(error, "add_note"):
+        error.add_note(f"[{page}]")
 
 
 def _read_options(options: Mapping[str, Any] | WriteOptions | None, path: str) -> WriteOptions:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from table.errors import CommitOutcomeUnknownError
+from table.errors import CommitOutcomeUnknownError, TableNotFoundError
 
 # Spark's messages for a cancelled job, and for a thread that was interrupted while it waited for a job
 _INTERRUPTED = re.compile(r"SPARK_JOB_CANCELLED|Job \d+ cancelled|part of cancelled job group|\bInterruptedException\b")
@@ -62,5 +62,6 @@ class BatchProgress:
         if self.is_visible:
             return None
         may_be_there = batch_id is not None and not self.is_new
+        may_be_there &= not isinstance(error, TableNotFoundError)  # where there is no table there is no batch
         unknown = may_be_there or isinstance(error, CommitOutcomeUnknownError)
         return FailedBatch(table, batch_id, self.instant_time, error, unknown)

@@ -106,10 +106,12 @@ class TableOpener:
             )
         if options.table.creation is TableCreation.NEVER:
             at = f" for batch {batch_id}" if batch_id is not None else ""
+            anew = "set hudistream.table.create=if_absent"
+            if batch_id:
+                anew = f"{anew} and give the stream an empty checkpoint, so that batches 0 to {batch_id - 1} come again"
             raise TableNotFoundError(
                 f"there is no Hudi table at {address!r}{at} (no .hoodie/hoodie.properties), and "
-                "hudistream.table.create=never: nothing was created. Correct the path, bring the table back, or set "
-                "hudistream.table.create=if_absent"
+                f"hudistream.table.create=never: nothing was created. Correct the path, bring the table back, or {anew}"
             )
 
     def _tell_created(self, config: TableConfig, batch_id: int | None) -> None:
@@ -122,7 +124,8 @@ class TableOpener:
                 batch_id=batch_id,
                 lacking=f"batches 0 to {batch_id - 1}",
                 hint="the stream has written before, and there was no table: rows of earlier batches are not in it. To "
-                "have them, start with an empty checkpoint; to be refused instead, set hudistream.table.create=never",
+                "have them, stop the stream, delete this table and the checkpoint, and start again. To be refused "
+                "instead, set hudistream.table.create=never",
             )
 
 

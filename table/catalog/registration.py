@@ -6,11 +6,11 @@ from types import MappingProxyType
 
 import pyarrow as pa
 
-from table.catalog.column_types import hive_type, spark_schema
 from table.config.table_config import TableConfig
 from table.options.catalog_settings import CatalogSettings, PartitionExtractor, RegisteredAs
 from table.options.choices import TableType
 from table.schema.avro_schema import META_FIELDS
+from table.schema.column_types import hive_type, spark_schema
 
 READ_OPTIMIZED_FORMAT = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 REALTIME_FORMAT = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"

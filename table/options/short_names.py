@@ -20,7 +20,7 @@ def with_short_names(
     options: WriteOptions,
     key: ColumnNames | None = None,
     partition_by: ColumnNames | None = None,
-    order_by: str | None = None,
+    order_by: ColumnNames | None = None,
     operation: Operation | str | None = None,
     table_type: TableType | str | None = None,
     index: IndexType | str | None = None,

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from table.errors import SchemaMismatchError
 from table.schema.avro_schema import DELETE_MARKER, check_batch_columns, relaxed, relaxed_type
+from table.schema.column_types import hive_type
 
 STRICT, ADD, RECONCILE = "strict", "add", "reconcile"
 SCHEMA_MODES = (STRICT, ADD, RECONCILE)
@@ -89,9 +90,7 @@ def evolve_schema(
     columns = _merged(list(table), list(batch), "", differences)
     if differences.found:
         raise SchemaMismatchError(
-            f"the batch does not have the table's columns (hudistream.schema.mode={mode}): "
-            + "; ".join(differences.found)
-            + ": select and cast the table's columns before the sink, or choose another mode"
+            f"the columns of batch and table differ (hudistream.schema.mode={mode}): {'; '.join(differences.found)}"
         )
     return pa.schema(columns)
 
@@ -123,19 +122,22 @@ def _merged(table: list[pa.Field], batch: list[pa.Field], inside: str, differenc
         if full == DELETE_MARKER and pa.types.is_boolean(column.type):
             merged.append(column)  # without the column the batch deletes no rows
             continue
-        if not differences.fills:
-            differences.found.append(f"column {full!r} is missing")
-        elif not column.nullable:
-            differences.found.append(f"column {full!r} is missing and must not be null")
+        if not column.nullable:
+            differences.found.append(f"column {full!r} is missing and must not be null: select it")
+        elif not differences.fills:
+            ways = "select it, or set hudistream.schema.mode=reconcile, which fills it with nulls"
+            differences.found.append(f"column {full!r} is missing: {ways}")
         merged.append(column)
     lowered = {name.lower(): name for name in names}
     for name, column in ours.items():
         if name not in names:
             if name.lower() in lowered:
                 same = lowered[name.lower()]
-                differences.found.append(f"column {inside + name!r} differs from the table's {same!r} in case alone")
+                problem = f"column {inside + name!r} differs from the table's {same!r} in case alone: rename it"
+                differences.found.append(problem)
             elif not differences.adds:
-                differences.found.append(f"column {inside + name!r} is new")
+                ways = "leave it out, or set hudistream.schema.mode=add"
+                differences.found.append(f"column {inside + name!r} is new: {ways}")
             merged.append(pa.field(name, relaxed_type(column.type)))
     return merged
 
@@ -151,16 +153,24 @@ def _merged_type(table: pa.DataType, batch: pa.DataType, full: str, differences:
     if pa.types.is_map(table) and pa.types.is_map(batch) and table.key_type == batch.key_type:
         value = _merged_type(table.item_type, batch.item_type, full + ".value", differences)
         return pa.map_(table.key_type, pa.field("value", value, table.item_field.nullable))
-    merged = merged_type(table, batch) if differences.adds else None
-    problem = ""
-    if merged is None:
-        problem = f"column {full!r} is {batch}, the table has {table}"
-    elif pa.types.is_string(merged) and table in _WIDENED_BY and not differences.numbers_to_text:
-        problem = (
-            f"column {full!r} is text, the table has {table}: the column would become text for good; cast it to "
-            f"{table}, or set hudistream.schema.numbers.to.text=true"
-        )
-    if merged is not None and not problem:
+    merged = merged_type(table, batch)
+    turns_to_text = merged is not None and pa.types.is_string(merged) and table in _WIDENED_BY
+    if merged is not None and differences.adds and (differences.numbers_to_text or not turns_to_text):
         return merged
-    differences.found.append(problem)
+    ways = _ways_to_the_type(table, batch, full, widens=merged is not None, turns_to_text=turns_to_text)
+    differences.found.append(f"column {full!r} is {batch}, the table has {table}: {ways}")
     return table
+
+
+def _ways_to_the_type(table: pa.DataType, batch: pa.DataType, full: str, *, widens: bool, turns_to_text: bool) -> str:
+    """What a user can do about a column of another type."""
+    rename = "give the column another name"
+    if pa.types.is_nested(table):
+        return f"make it {hive_type(table, timestamps=True)} before the sink, or {rename}"
+    if pa.types.is_nested(batch):
+        return f"select one value of it AS {full}, or {rename}"
+    cast = f"cast it with CAST({full} AS {hive_type(table, timestamps=True).upper()})"
+    if turns_to_text:
+        lasting = "set hudistream.schema.numbers.to.text=true, which makes the table's column text for good"
+        return f"{cast}, where text that is no number fails or becomes null, or {lasting}"
+    return f"{cast}, or {'set hudistream.schema.mode=add, which widens the column' if widens else rename}"

@@ -197,8 +197,11 @@ class Lease:
                 assert holder is not None
                 raise TableHeldError(
                     f"the table {storage.base_uri!r} is being written by a live writer, {describe_holder(holder)}; "
-                    f"this is sink {identity.sink_id!r}, query {identity.query_id!r}: one writer per table; stop the "
-                    f"other one (HudiSink.stop()), or wait {self._settings.expiry_ms / 1000:.0f} s after it has died"
+                    f"this is sink {identity.sink_id!r}, query {identity.query_id!r}: one writer per table. Stop the "
+                    "other query; if its machine died, start this one again "
+                    f"{self._settings.expiry_ms / 1000:.0f} s later. For both to write, give each sink "
+                    "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL and its own "
+                    "hoodie.datasource.write.streaming.checkpoint.identifier"
                 )
             number = holder.number + 1 if holder is not None else 1
             record = LeaseRecord(number, identity, this_machine(), this_process())

@@ -197,7 +197,7 @@ BAD = [
         "SELECT 'a' other, 'p' p, 1L ts",
         {**OPTIONS, **STRICT},
         SchemaMismatchError,
-        "'id' is missing; column 'other' is new",
+        "fills it with nulls; column 'other' is new: leave it out",
     ),
     ("SELECT 'a' id, 'p' p", OPTIONS, SchemaMismatchError, "'ts' is missing"),
     (

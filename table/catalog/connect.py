@@ -1,9 +1,16 @@
 """Connects to the catalog that the settings name."""
 
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
 from table.catalog.catalog import Catalog
 from table.catalog.glue import GlueCatalog
 from table.catalog.hive_metastore import HiveMetastore
 from table.options.catalog_settings import CatalogKind, CatalogSettings, check_names_catalog
+
+_CATALOGS: Mapping[CatalogKind, Callable[[CatalogSettings], Catalog]] = MappingProxyType(
+    {CatalogKind.GLUE: GlueCatalog, CatalogKind.HMS: HiveMetastore}
+)
 
 
 def connect(settings: CatalogSettings) -> Catalog:
@@ -16,5 +23,4 @@ def connect(settings: CatalogSettings) -> Catalog:
         InvalidConfigError: the settings name no catalog.
         CatalogError: the catalog's client is not installed.
     """
-    kind = check_names_catalog(settings)
-    return GlueCatalog(settings) if kind is CatalogKind.GLUE else HiveMetastore(settings)
+    return _CATALOGS[check_names_catalog(settings)](settings)

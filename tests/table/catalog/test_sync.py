@@ -14,10 +14,12 @@ from needs import require
 from hudistream import ArrowSink, create_savepoint
 from hudistream import restore_to_savepoint as restore
 from table import CatalogError, InvalidConfigError
+from table.catalog import connect as connect_module
 from table.catalog import sync as catalog_sync
 from table.catalog.glue import GlueCatalog
 from table.catalog.sync import catalog_location, sync_table
 from table.hudi_table import HudiTable
+from table.options.catalog_settings import CatalogKind
 from table.options.write_options import parse_options
 from table.services.catalog_service import CatalogService
 from table.timeline.instant import Action
@@ -419,3 +421,7 @@ def test_an_error_of_glue_names_the_table(path, glue_address):
     Engine(path).write(0, rows([0]))
     with pytest.raises(CatalogError, match=r"AWS Glue did not do its part for the database 'lake': .*127\.0\.0\.1:9"):
         sync(path, GlueCatalog(settings_of(), client))
+
+
+def test_each_kind_of_catalog_has_a_client():
+    assert {*connect_module._CATALOGS} == {*CatalogKind}

@@ -11,7 +11,7 @@ from streaming.plan.task_plan import ChangePlan, LogPlan, TaskPlan
 from streaming.plan.write_profile import FILES_REMEMBERED, FILES_SENT, WriteProfile, assign_rules, sent_files
 from table.columns.near_name import did_you_mean
 from table.config.merge_mode import MergeMode, mode_in_force
-from table.config.table_config import TableConfig
+from table.config.table_config import MERGER_VERSION, TableConfig
 from table.errors import InvalidConfigError
 from table.keys.keygen import find_key_column
 from table.options.choices import BadRowsShown, IndexType, TableType
@@ -27,7 +27,12 @@ from table.write.context import WriteContext
 def merge_rules(options: WriteOptions, config: TableConfig) -> MergeRules:
     """How records with the same key are merged, according to the table's properties and the operation."""
     mode = mode_in_force(config.version, config.payload_class, config.extra) or MergeMode.EVENT_TIME
-    return MergeRules(mode, config.ordering_fields, deletes_all=options.effective_operation.deletes_all)
+    return MergeRules(
+        mode,
+        config.ordering_fields,
+        deletes_all=options.effective_operation.deletes_all,
+        orders_deletes=config.version >= MERGER_VERSION,
+    )
 
 
 def plan_changes(options: WriteOptions, config: TableConfig) -> ChangePlan | None:

@@ -19,7 +19,7 @@ class MergeMode(Choice):
         EVENT_TIME: the record with the greater ordering value stays; ``DefaultHoodieRecordPayload``.
         COMMIT_TIME: the record that arrived last stays; ``OverwriteWithLatestAvroPayload``.
         PARTIAL_UPDATE: as EVENT_TIME, and nulls of the newer record are filled from the older one;
-            ``PartialUpdateAvroPayload``.
+            ``PartialUpdateAvroPayload``, from version 9 on ``hoodie.table.partial.update.mode=IGNORE_DEFAULTS``.
     """
 
     EVENT_TIME = "EVENT_TIME"
@@ -62,7 +62,8 @@ _NAMED_BY_CLASS = 6  # the last version whose payload class alone decides
 _MODE_KEY = "hoodie.record.merge.mode"
 _STRATEGY_KEY = "hoodie.record.merge.strategy.id"
 _MODES = {"EVENT_TIME_ORDERING": MergeMode.EVENT_TIME, "COMMIT_TIME_ORDERING": MergeMode.COMMIT_TIME}
-_PARTIAL_KEY = "hoodie.table.partial.update.mode"
+LEGACY_PAYLOAD = "hoodie.table.legacy.payload.class"
+PARTIAL_KEY, IGNORE_DEFAULTS = "hoodie.table.partial.update.mode", "IGNORE_DEFAULTS"
 _MERGER_PROPERTIES = "hoodie.record.merge.property."
 
 
@@ -78,9 +79,10 @@ def merge_mode_in(properties: Mapping[str, str]) -> MergeMode | None:
     Raises:
         UnsupportedTableError: this project does not know how the table merges; names property, value and way out.
     """
-    mode = properties.get(_MODE_KEY, "").strip().upper()
+    mode, partial = (properties.get(key, "").strip().upper() for key in (_MODE_KEY, PARTIAL_KEY))
     special = [key for key in sorted(properties) if key.startswith(_MERGER_PROPERTIES)]
-    refused = [_PARTIAL_KEY] if properties.get(_PARTIAL_KEY, "").strip() else special[:1]
+    is_partial = (_MODES.get(mode), partial) == (MergeMode.EVENT_TIME, IGNORE_DEFAULTS)
+    refused = [PARTIAL_KEY] if partial and not is_partial else special[:1]
     by_payload = mode == "CUSTOM" and properties.get(_STRATEGY_KEY) == PAYLOAD_STRATEGY
     if mode and mode not in _MODES and not by_payload:
         refused = [_MODE_KEY]
@@ -89,12 +91,20 @@ def merge_mode_in(properties: Mapping[str, str]) -> MergeMode | None:
             f"the table has {refused[0]}={properties[refused[0]]}: how it merges records is not known here; let Hudi "
             "write and compact the table"
         )
-    return _MODES.get(mode)
+    return MergeMode.PARTIAL_UPDATE if is_partial else _MODES.get(mode)
 
 
-def mode_name(mode: MergeMode | None) -> str:
-    """The value of ``hoodie.record.merge.mode``: ``CUSTOM`` if the payload class decides."""
-    return next((name for name, each in _MODES.items() if each is mode), "CUSTOM")
+def mode_properties(mode: MergeMode | None, *, by_class: bool) -> dict[str, str]:
+    """The properties that tell a mode, in a table of version 8 or 9.
+
+    Args:
+        mode: of the table; None where its payload class decides.
+        by_class: whether the payload class tells what ``hoodie.record.merge.mode`` cannot, as in version 8.
+    """
+    if mode is MergeMode.PARTIAL_UPDATE and not by_class:
+        named = {_MODE_KEY: "EVENT_TIME_ORDERING", PARTIAL_KEY: IGNORE_DEFAULTS}
+        return {**named, LEGACY_PAYLOAD: mode.payload_class}
+    return {_MODE_KEY: next((name for name, each in _MODES.items() if each is mode), "CUSTOM")}
 
 
 def mode_in_force(version: int, payload_class: str, properties: Mapping[str, str]) -> MergeMode | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from table import clock
-from table.config.merge_mode import PAYLOAD_STRATEGY, MergeMode, merge_mode_of, mode_name
+from table.config.merge_mode import PAYLOAD_STRATEGY, MergeMode, merge_mode_of, mode_properties
 from table.config.metadata_indexes import indexes_in
 from table.config.properties import format_properties, parse_properties
 from table.errors import CorruptFileError, StorageError, UnsupportedTableError
@@ -156,7 +156,7 @@ class TableConfig:
                 "hoodie.table.initial.version": str(self.version),
                 "hoodie.timeline.path": self.timeline_folder,
                 "hoodie.timeline.history.path": self.archive_folder,
-                "hoodie.record.merge.mode": mode_name(mode),
+                **mode_properties(mode, by_class=self.version < MERGER_VERSION),
             }
         if self.version >= MERGER_VERSION:
             found["hoodie.table.format"] = self.table_format

@@ -8,7 +8,7 @@ metadata table is dropped if anything has begun.
 from collections.abc import Iterable, Mapping
 
 from table import clock
-from table.config.merge_mode import PAYLOAD_STRATEGY, mode_name
+from table.config.merge_mode import PAYLOAD_STRATEGY, mode_properties
 from table.config.metadata_indexes import FILES
 from table.config.properties import format_properties
 from table.config.table_config import (
@@ -156,5 +156,5 @@ def metadata_properties(config: TableConfig) -> dict[str, str]:
         "hoodie.table.checksum": str(checksum(name)),
     }
     if config.layout_version > 1:
-        properties |= {"hoodie.table.initial.version": str(config.version), "hoodie.record.merge.mode": mode_name(None)}
+        properties |= {"hoodie.table.initial.version": str(config.version), **mode_properties(None, by_class=True)}
     return properties

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, cast
 
 from table.columns.near_name import did_you_mean
-from table.config.merge_mode import MergeMode, mode_in_force
+from table.config.merge_mode import mode_in_force
 from table.config.table_config import (
     DEFAULT_PAYLOAD,
     KEYGEN_CLASSES,
@@ -304,7 +304,11 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
     paths = options.keys.partition_fields or ()
     order, version = options.keys.ordering_fields or (), options.table.version or TABLE_VERSION
     _check_fields(keys, paths, order)
-    _check_version_holds(version, order, options.table.merge_mode)
+    if len(order) > 1 and version < MERGER_VERSION:
+        raise InvalidConfigError(
+            f"hoodie.datasource.write.precombine.field={','.join(order)}: one field orders the records of a table of "
+            f"version {version}; name one, or give hoodie.write.table.version={MERGER_VERSION}"
+        )
     several = len(keys) > 1 or len(paths) > 1
     keygen: str = options.keys.keygen_type or ("NON_PARTITION" if not paths else "COMPLEX" if several else "SIMPLE")
     _check_keygen(keygen, keys, paths)
@@ -346,20 +350,6 @@ def _check_fields(keys: tuple[str, ...], paths: tuple[str, ...], order: tuple[st
     for option, names in (("recordkey.field", keys), ("partitionpath.field", paths), ("precombine.field", order)):
         if len(set(names)) < len(names):
             raise InvalidConfigError(f"hoodie.datasource.write.{option}={','.join(names)} names a column twice")
-
-
-def _check_version_holds(version: int, order: tuple[str, ...], mode: MergeMode | None) -> None:
-    """Refuses ways to merge that a table version does not have, or that are not written in it."""
-    if len(order) > 1 and version < MERGER_VERSION:
-        raise InvalidConfigError(
-            f"hoodie.datasource.write.precombine.field={','.join(order)}: one field orders the records of a table of "
-            f"version {version}; name one, or give hoodie.write.table.version={MERGER_VERSION}"
-        )
-    if version >= MERGER_VERSION and mode is MergeMode.PARTIAL_UPDATE:
-        raise InvalidConfigError(
-            f"hoodie.datasource.write.payload.class={mode.payload_class} is not written in tables of version "
-            f"{version}: use hoodie.write.table.version=6 or 8"
-        )
 
 
 def _check_keygen(keygen: str, keys: tuple[str, ...], paths: tuple[str, ...]) -> None:

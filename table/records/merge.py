@@ -37,7 +37,8 @@ class MergeRules:
         ordering_fields: columns that order records, the most significant first; none: records are ordered by arrival.
         deletes_all: every incoming record deletes its key, whatever its ordering value (operation ``delete``).
         orders_deletes: among partial records, deletes are compared by ordering value, too, and no null is filled from
-            them. Readers do so (FileGroupRecordBuffer). When writing, deletes of partial records ignore the order.
+            them. Readers do so (FileGroupRecordBuffer), from table version 9 on writers, too (PartialUpdateHandler). In
+            earlier versions deletes of partial records ignore the order when they are written.
     """
 
     mode: MergeMode = MergeMode.EVENT_TIME

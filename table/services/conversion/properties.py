@@ -4,19 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from table.config.merge_mode import MergeMode, mode_in_force
+from table.config.merge_mode import LEGACY_PAYLOAD, PARTIAL_KEY, mode_in_force
 from table.config.table_config import LAYOUTS, MERGER_VERSION, TableConfig
 from table.errors import InvalidConfigError, UnsupportedTableError
 
 INITIAL_VERSION = "hoodie.table.initial.version"
-LEGACY_PAYLOAD = "hoodie.table.legacy.payload.class"
 _ARCHIVE = "hoodie.archivelog.folder"
 _OF_MODE = frozenset({"hoodie.record.merge.mode"})
 _OF_LAYOUT_2 = frozenset({INITIAL_VERSION, "hoodie.timeline.path", "hoodie.timeline.history.path"})
 _OF_CLASS = frozenset(
     {"hoodie.table.precombine.field", "hoodie.compaction.payload.class", "hoodie.record.merge.strategy.id"}
 )
-_OF_MERGER = frozenset({"hoodie.table.ordering.fields", "hoodie.table.format", LEGACY_PAYLOAD})
+_OF_MERGER = frozenset({"hoodie.table.ordering.fields", "hoodie.table.format", LEGACY_PAYLOAD, PARTIAL_KEY})
 # the keys that a version does not have
 _UNKNOWN: Mapping[int, frozenset[str]] = MappingProxyType(
     {6: _OF_MODE | _OF_LAYOUT_2 | _OF_MERGER, 8: _OF_MERGER, 9: _OF_CLASS}
@@ -57,7 +56,7 @@ def check_convertible(config: TableConfig, to: int) -> None:
             )
         return
     mode = mode_in_force(config.version, config.payload_class, config.extra)
-    if mode is None or mode is MergeMode.PARTIAL_UPDATE:
+    if mode is None:
         raise UnsupportedTableError(
             f"the table {config.name!r} has hoodie.compaction.payload.class={config.payload_class}: version {to} says "
             "in other properties how such records are merged, which are not written here; keep version 6 or 8, or let "

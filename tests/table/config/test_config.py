@@ -218,6 +218,7 @@ STRATEGY = "hoodie.record.merge.strategy.id"
     ({MODE: "EVENT_TIME_ORDERING"}, MergeMode.EVENT_TIME),
     ({MODE: " event_time_ordering "}, MergeMode.EVENT_TIME),
     ({MODE: "COMMIT_TIME_ORDERING", PARTIAL: ""}, MergeMode.COMMIT_TIME),
+    ({MODE: "EVENT_TIME_ORDERING", PARTIAL: " ignore_defaults"}, MergeMode.PARTIAL_UPDATE),
     ({MODE: "CUSTOM", STRATEGY: PAYLOAD_STRATEGY}, None),
     ({MODE: "COMMIT_TIME_ORDERING", "hoodie.compaction.payload.class": "org.example.Mine"}, MergeMode.COMMIT_TIME),
 ])  # fmt: skip
@@ -230,6 +231,7 @@ def test_the_merge_mode_of_later_versions(said, mode):
     ({MODE: "CUSTOM", STRATEGY: "11111111-0000-0000-0000-000000000000"}, f"{MODE}=CUSTOM"),
     ({MODE: "CUSTOM", STRATEGY: PAYLOAD_STRATEGY, PARTIAL: "IGNORE_DEFAULTS"}, f"{PARTIAL}=IGNORE_DEFAULTS"),
     ({MODE: "x", PARTIAL: "IGNORE_DEFAULTS"}, f"{MODE}=x"),
+    ({MODE: "COMMIT_TIME_ORDERING", PARTIAL: "IGNORE_DEFAULTS"}, f"{PARTIAL}=IGNORE_DEFAULTS"),
     ({MODE: "EVENT_TIME_ORDERING", PARTIAL: "FILL_UNAVAILABLE"}, f"{PARTIAL}=FILL_UNAVAILABLE"),
     ({"hoodie.record.merge.property.b": "2", "hoodie.record.merge.property.a": "1"}, "merge.property.a=1"),
 ])  # fmt: skip

@@ -276,7 +276,7 @@ def with_property(path, text):
     ("hoodie.timeline.layout.version=1", "version=9 and hoodie.timeline.layout.version=1"),
     ("hoodie.table.format=iceberg", "hoodie.table.format=iceberg; read is native"),
     ("hoodie.record.merge.mode=CUSTOM", "hoodie.record.merge.mode=CUSTOM: how it merges records"),
-    ("hoodie.table.partial.update.mode=IGNORE_DEFAULTS", "partial.update.mode=IGNORE_DEFAULTS.*let Hudi write"),
+    ("hoodie.table.partial.update.mode=FILL_UNAVAILABLE", "partial.update.mode=FILL_UNAVAILABLE.*let Hudi write"),
     ("hoodie.record.merge.property.hoodie.payload.delete.field=op", "merge.property.hoodie.payload.delete.field=op"),
 ])  # fmt: skip
 def test_what_is_not_known_is_refused_by_name(golden, said, refusal):

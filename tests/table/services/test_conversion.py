@@ -3,6 +3,7 @@
 import os
 import shutil
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 from engine import Engine, leave_a_dead_batch, rows
@@ -13,7 +14,8 @@ from snapshots import assert_clean, contents
 import hudistream
 from table import HudiTable, InvalidConfigError, UnsupportedTableError, clock
 from table.cli.main import main
-from table.config.table_config import TableConfig, load_table_config
+from table.config.merge_mode import IGNORE_DEFAULTS, LEGACY_PAYLOAD, PARTIAL_KEY, MergeMode, mode_in_force
+from table.config.table_config import TableConfig, config_from_properties, load_table_config
 from table.errors import CommitConflictError, TimelineMovedError
 from table.files.names import parse_log_file
 from table.services.conversion.convert import convert_table
@@ -40,6 +42,8 @@ LOGS = {
     "hoodie.compact.inline": "true",
     "hoodie.compact.inline.max.delta.commits": "4",
 }
+
+MODE = "hoodie.record.merge.mode"
 
 
 def build(path, more=None, first=0, last=7):
@@ -183,12 +187,11 @@ def test_a_sink_upgrades_where_it_is_told_to(tmp_path):
     ("changes", "to", "error", "said"),
     [
         ({}, 7, InvalidConfigError, "table version 7 is not written: choose one of 6, 8, 9"),
-        ({"hoodie.compaction.payload.class": "org.example.Mine"}, 9, UnsupportedTableError, "org.example.Mine"),
         (
-            {"hoodie.compaction.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload"},
+            {"hoodie.compaction.payload.class": "org.example.Mine"},
             9,
             UnsupportedTableError,
-            "keep version 6 or 8",
+            "Mine.*keep version 6 or 8",
         ),
         ({"hoodie.table.keygenerator.type": "COMPLEX"}, 9, UnsupportedTableError, "one record key field"),
     ],
@@ -210,6 +213,24 @@ def test_several_ordering_fields_keep_a_table_at_version_9(to):
     check_convertible(config, 9)
     with pytest.raises(UnsupportedTableError, match=f"ordering.fields=ts,seq: .* version {to}; keep version 9"):
         check_convertible(config, to)
+
+
+@pytest.mark.pure
+def test_partial_updates_are_told_by_another_property_from_version_9_on():
+    config = TableConfig("t", ("id",), payload_class=MergeMode.PARTIAL_UPDATE.payload_class)
+    written = change_properties(config, 9).written
+    told = {key: written[key] for key in (MODE, PARTIAL_KEY, LEGACY_PAYLOAD)}
+    assert told == {MODE: "EVENT_TIME_ORDERING", PARTIAL_KEY: IGNORE_DEFAULTS, LEGACY_PAYLOAD: config.payload_class}
+    later = config_from_properties({**written, "hoodie.table.name": "t"})
+    assert mode_in_force(9, later.payload_class, later.extra) is MergeMode.PARTIAL_UPDATE
+    assert new_properties(later)[PARTIAL_KEY] == IGNORE_DEFAULTS
+    back = change_properties(later, 8)
+    assert (back.written[MODE], back.written["hoodie.compaction.payload.class"]) == ("CUSTOM", config.payload_class)
+    assert {PARTIAL_KEY, LEGACY_PAYLOAD} <= back.removed - back.written.keys()
+
+
+def new_properties(config):
+    return replace(config, extra={}, payload_class=MergeMode.PARTIAL_UPDATE.payload_class).to_properties()
 
 
 def test_properties_come_back_as_they_were(tmp_path):

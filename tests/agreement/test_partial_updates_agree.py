@@ -1,0 +1,122 @@
+"""Partial updates in tables of version 9 (``hoodie.table.partial.update.mode``): our writer and Hudi's in turns."""
+
+import random
+
+import pyarrow as pa
+import pytest
+from engine import Engine
+from turns import COMPACTS, OURS, write_theirs
+
+from table import HudiTable, read_table
+from table.config.merge_mode import MergeMode, mode_in_force
+
+pytestmark = pytest.mark.hudi
+
+COLUMNS = ["id", "p", "ts", "v", "w"]
+SCHEMA = pa.schema(
+    [("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("v", pa.string()), ("w", pa.string())]
+)
+DELETED = "_hoodie_is_deleted"
+PARTIAL = {"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload"}
+
+
+class Model:
+    """Of two records of a key the greater in time stays, the later one of equals, and its nulls come from the other.
+
+    A delete that stays removes the row; its key is not written again. A delete that is late is forgotten.
+
+    Where log files are, a reader merges their records first and the stored row last. Then a null may be filled from a
+    late record that is older than the stored row. With late records the model holds for copy-on-write alone; ours and
+    Hudi's readers have to agree on both.
+    """
+
+    def __init__(self, seed, *, has_late=True):
+        self.rows, self._random, self._gone, self._time = {}, random.Random(seed), set(), 100
+        self._lateness = (0, 0, 1, 5) if has_late else (0,)
+
+    def draw(self, count=14, deletes=0.2):
+        """Records of as many keys, some late, many with nulls; deletes of known keys."""
+        self._time += 2
+        alive = [key for key in (f"k{number}" for number in range(40)) if key not in self._gone]
+        drawn = []
+        for key in self._random.sample(alive, count):
+            time = self._time - self._random.choice(self._lateness)
+            values = [self._random.choice((None, f"{name}{self._time}")) for name in "vw"]
+            row, known = (key, f"p{int(key[1:]) % 3}", time, *values), self.rows.get(key)
+            is_delete = known is not None and self._random.random() < deletes
+            drawn.append({**dict(zip(COLUMNS, row, strict=True)), DELETED: is_delete})
+            newer = known is None or time >= known[2]
+            if is_delete:
+                if newer:
+                    del self.rows[key]
+                    self._gone.add(key)
+                continue
+            high, low = (row, known or row) if newer else (known, row)
+            self.rows[key] = (*high[:3], *(a if a is not None else b for a, b in zip(high[3:], low[3:], strict=True)))
+        return pa.Table.from_pylist(drawn, schema=SCHEMA.append(pa.field(DELETED, pa.bool_())))
+
+    def check(self, path, hudi, *, is_exact=True):
+        ours, theirs = (
+            sorted((tuple(row[name] for name in COLUMNS) for row in rows), key=repr)
+            for rows in (read_table(path, COLUMNS).to_pylist(), hudi.read(path, columns=COLUMNS))
+        )
+        assert ours == theirs
+        if is_exact:
+            assert ours == sorted(self.rows.values(), key=repr)
+
+
+def is_partial(path):
+    config = HudiTable.open(path).config
+    return mode_in_force(config.version, config.payload_class, config.extra) is MergeMode.PARTIAL_UPDATE
+
+
+@pytest.mark.parametrize("first", ["ours", pytest.param("theirs", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("table_type", "has_late"),
+    [("COPY_ON_WRITE", True), ("MERGE_ON_READ", True), pytest.param("MERGE_ON_READ", False, marks=pytest.mark.slow)],
+)
+def test_batches_in_turns(table_type, has_late, first, partners, tmp_path, utc):
+    path, hudi, model = str(tmp_path / "t"), partners[9], Model(len(first), has_late=has_late)
+    is_exact = not has_late or table_type == "COPY_ON_WRITE"
+    options = {**PARTIAL, "hoodie.datasource.write.table.type": table_type}
+    for number in range(9):
+        compacts = COMPACTS if table_type == "MERGE_ON_READ" and number > 4 else {}
+        if (number % 2 == 0) == (first == "ours"):
+            ours = {**OURS, **options, **compacts, "hoodie.write.table.version": "9"}
+            Engine(path, ours).write(number, model.draw())
+        else:
+            write_theirs(hudi, path, 9, model.draw(), **options, **compacts)
+        model.check(path, hudi, is_exact=is_exact)
+    assert is_partial(path)
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", pytest.param("MERGE_ON_READ", marks=pytest.mark.slow)])
+def test_a_job_of_hudi_by_default_upgrades_the_table_under_a_running_stream(table_type, partners, tmp_path, utc):
+    path, hudi, model = str(tmp_path / "t"), partners[9], Model(3, has_late=table_type == "COPY_ON_WRITE")
+    options = {**PARTIAL, "hoodie.datasource.write.table.type": table_type}
+    stream = Engine(path, {**OURS, **options})
+    for number in range(3):  # in version 6 a late delete removes the row
+        stream.write(number, model.draw(deletes=0))
+    assert HudiTable.open(path).config.version == 6
+    write_theirs(hudi, path, 9, model.draw(deletes=0), **options, **{"hoodie.write.auto.upgrade": "true"})
+    assert (HudiTable.open(path).config.version, is_partial(path)) == (9, True)
+    for number in range(3, 6):
+        stream.write(number, model.draw())
+        model.check(path, hudi)
+    stream.writer.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_versions_that_hudistream_gives_a_table(table_type, partners, tmp_path, utc):
+    path, model = str(tmp_path / "t"), Model(5, has_late=table_type == "COPY_ON_WRITE")
+    options = {**PARTIAL, "hoodie.datasource.write.table.type": table_type}
+    for number, version in enumerate((6, 9, 8, 9, 6)):
+        if number:
+            HudiTable.open(path).convert(version)
+            model.check(path, partners[version])
+        Engine(path, {**OURS, **options}).write(number, model.draw(deletes=0))
+        model.check(path, partners[version])
+        write_theirs(partners[version], path, version, model.draw(deletes=0), **options)
+        model.check(path, partners[version])
+        assert is_partial(path)

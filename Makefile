@@ -112,9 +112,10 @@ WORKLOAD ?= A
 profile: setup
 	$(RUN) $(BIN)/python benchmarks/profile_batches.py --workload $(WORKLOAD)
 
+VERSION ?= 6
 # 2,000 batches with cleaning and archival on; figures and pictures go to docs/soak
 soak: setup
-	$(RUN) $(BIN)/python benchmarks/soak.py --table-type $(TABLE_TYPE) --batches $(BATCHES)
+	$(RUN) $(BIN)/python benchmarks/soak.py --table-type $(TABLE_TYPE) --version $(VERSION) --batches $(BATCHES)
 
 # worlds as long as time allows, then each rule of the protocol taken out; benchmarks/results/torture.json
 MINUTES ?= 60

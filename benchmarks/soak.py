@@ -3,7 +3,7 @@
 Asserts that batch time, memory, entries below ``.hoodie``, snapshot reads and versions a file group stay flat from the
 second tenth of the batches to the last, and writes the figures and a picture to ``docs/soak``. With
 ``--table-type mor`` half of the rows are updates, and compactions run beside the batches: log files of a slice stay
-flat, too (``docs/soak/mor``).
+flat, too (``docs/soak/mor``). With ``--version 9`` the table is one of Hudi 1.1 (``docs/soak/v9``).
 """
 
 import argparse
@@ -70,9 +70,14 @@ def generate(folder, batches, has_logs):
 
 def sizes(table):
     """Entries of the active timeline, most versions of a file group, and file groups."""
-    entries = sum(not entry.is_dir() for entry in os.scandir(os.path.join(table, ".hoodie")))
+    meta = os.path.join(table, ".hoodie")
+    instants = os.path.join(meta, "timeline")
+    entries = sum(not entry.is_dir() for entry in os.scandir(instants if os.path.isdir(instants) else meta))
     versions = collections.Counter(
-        file.split("_")[0] for folder, folders, files in os.walk(table) for file in files if file.endswith(".parquet")
+        file.split("_")[0]
+        for folder, _, files in os.walk(table)
+        for file in files
+        if file.endswith(".parquet") and not folder.startswith(meta)
     )
     return entries, max(versions.values(), default=0), len(versions)
 
@@ -127,7 +132,7 @@ def read_here(table):
     return seconds, max(len(found.log_files) for found in scan.plan().slices), rows
 
 
-def stream(place, has_logs, keys, looks_every):
+def stream(place, has_logs, keys, looks_every, version):
     from pyspark.sql import SparkSession
 
     from streaming import HudiSink
@@ -138,7 +143,8 @@ def stream(place, has_logs, keys, looks_every):
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    sink, samples = HudiSink(table, {**OPTIONS, **(MERGE_ON_READ if has_logs else {})}), []
+    options = {**OPTIONS, **(MERGE_ON_READ if has_logs else {}), "hoodie.write.table.version": str(version)}
+    sink, samples = HudiSink(table, options), []
 
     def write(batch, batch_id):
         started, spent = time.perf_counter(), processor_s()
@@ -170,6 +176,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--batches", type=int, default=2000)
     parser.add_argument("--table-type", choices=("cow", "mor"), default="cow")
+    parser.add_argument("--version", type=int, choices=(6, 8, 9), default=6, help="of the table")
     parser.add_argument("--read", metavar="TABLE", help="read it once, and say how long that took")
     given = parser.parse_args()
     if given.read:
@@ -177,6 +184,7 @@ def main():
         return
     batches, has_logs = given.batches, given.table_type == "mor"
     docs = DOCS / "mor" if has_logs else DOCS
+    docs = docs if given.version == 6 else docs / f"v{given.version}"
     import logging
 
     import structlog
@@ -185,7 +193,7 @@ def main():
     place = tempfile.mkdtemp()
     try:
         keys = generate(os.path.join(place, "in"), batches, has_logs)
-        samples = stream(place, has_logs, keys, max(7, batches // 100))
+        samples = stream(place, has_logs, keys, max(7, batches // 100) | 1, given.version)
     finally:
         shutil.rmtree(place, ignore_errors=True)
     columns = dict(

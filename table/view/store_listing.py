@@ -23,21 +23,37 @@ class StorageListing:
         return self.storage.list_dir(partition_path)
 
     def walk(self, narrow: Narrow | None = None) -> Iterator[tuple[str, Sequence[FileInfo]]]:
-        """As `Listing.walk`, level by level. If a listing is a request, several folders are listed at a time."""
-        if self.storage.calls_at_once == 1:
-            yield from self._walk_levels(map, narrow)
-            return
-        with threads.make_pool(self.storage.calls_at_once, "hudistream-list") as pool:
-            yield from self._walk_levels(pool.map, narrow)
+        """As `Listing.walk`, level by level."""
+        for folder, entries in walk_folders(self.storage, narrow):
+            if any(entry.name == PARTITION_METAFILE for entry in entries):
+                yield folder, entries
 
-    def _walk_levels(
-        self, each: Callable[..., Iterable[Any]], narrow: Narrow | None
-    ) -> Iterator[tuple[str, Sequence[FileInfo]]]:
-        level = [""]
-        while level:
-            below: list[str] = []
-            for folder, entries in zip(level, each(self.storage.list_dir, level), strict=True):
-                if any(entry.name == PARTITION_METAFILE for entry in entries):
-                    yield folder, entries
-                below += [join(folder, e.name) for e in entries if e.is_dir and (folder or e.name != METAFOLDER)]
-            level = below if narrow is None or not below else list(narrow(below))
+
+def walk_folders(storage: Storage, narrow: Narrow | None = None) -> Iterator[tuple[str, Sequence[FileInfo]]]:
+    """Every folder of a table but ``.hoodie``, with its entries, level by level; each is listed once.
+
+    If a listing is a request, several folders are listed at a time.
+
+    Args:
+        narrow: as of `Listing.walk`.
+
+    Raises:
+        StorageError: the store fails.
+    """
+    if storage.calls_at_once == 1:
+        yield from _walk_levels(storage, map, narrow)
+        return
+    with threads.make_pool(storage.calls_at_once, "hudistream-list") as pool:
+        yield from _walk_levels(storage, pool.map, narrow)
+
+
+def _walk_levels(
+    storage: Storage, each: Callable[..., Iterable[Any]], narrow: Narrow | None
+) -> Iterator[tuple[str, Sequence[FileInfo]]]:
+    level = [""]
+    while level:
+        below: list[str] = []
+        for folder, entries in zip(level, each(storage.list_dir, level), strict=True):
+            yield folder, entries
+            below += [join(folder, e.name) for e in entries if e.is_dir and (folder or e.name != METAFOLDER)]
+        level = below if narrow is None or not below else list(narrow(below))

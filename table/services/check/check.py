@@ -35,7 +35,7 @@ def check(table: HudiTable, *, repair: bool = False, sample: int | None = DEFAUL
     """Looks at a whole table.
 
     Args:
-        table: of version 6.
+        table: the table.
         repair: repair what is safe to repair. The table is held meanwhile.
         sample: how many files of the snapshot are read; None means all.
 

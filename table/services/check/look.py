@@ -43,6 +43,7 @@ from table.view.file_group import (
     group_files,
     parse_data_files,
 )
+from table.view.store_listing import walk_folders
 
 Group = tuple[str, str]  # partition path, file id
 
@@ -231,7 +232,7 @@ def take_look(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> 
 def _look_once(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> Look:
     storage = table.storage
     leftovers = _list_leftovers(table)
-    folders = {folder.path: folder for folder in _list_folders(storage, "")}
+    folders = _list_folders(storage)
     snapshot = Snapshot.load(table)
     timeline = snapshot.timeline
     notes: dict[str, str] = {}
@@ -307,22 +308,20 @@ def _find_clusterings(snapshot: Snapshot, notes: dict[str, str]) -> frozenset[st
     return frozenset(clusterings)
 
 
-def _list_folders(storage: Storage, path: str) -> list[Folder]:
-    """Folders with data files or a partition metadata file: this folder and the ones below it. Each is listed once.
+def _list_folders(storage: Storage) -> dict[str, Folder]:
+    """Folders with data files or a partition metadata file, by path.
 
     The store itself is listed, because files that no commit and no partition metadata file names are looked for, too.
     """
-    entries = storage.list_dir(path)
-    files, logs = parse_data_files(path, entries)
-    below = []
-    for entry in entries:
-        if entry.is_dir and join(path, entry.name) != METAFOLDER:
-            below += _list_folders(storage, join(path, entry.name))
-    names = {entry.name for entry in entries if path or entry.name != METAFOLDER}
-    has_metafile = PARTITION_METAFILE in names
-    is_bare = has_metafile and not names - {PARTITION_METAFILE, f".{PARTITION_METAFILE}.crc"}
-    found = [Folder(path, tuple(files), tuple(logs), has_metafile, is_bare)] if files or logs or has_metafile else []
-    return found + below
+    found = {}
+    for path, entries in walk_folders(storage):
+        files, logs = parse_data_files(path, entries)
+        names = {entry.name for entry in entries if path or entry.name != METAFOLDER}
+        has_metafile = PARTITION_METAFILE in names
+        is_bare = has_metafile and not names - {PARTITION_METAFILE, f".{PARTITION_METAFILE}.crc"}
+        if files or logs or has_metafile:
+            found[path] = Folder(path, tuple(files), tuple(logs), has_metafile, is_bare)
+    return dict(sorted(found.items()))
 
 
 def _load_log_instants(

@@ -1,11 +1,14 @@
 """Check: each kind of damage made by hand is found; what is mended changes no row; healthy tables have no findings."""
 
+import collections
 import glob
 import json
 import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from unittest import mock
@@ -657,3 +660,37 @@ def test_the_command(plain, capsys):
         assert (b"table_checked" in done.stderr) is bool(verbose)
     assert "repaired" in said(capsys, "check", plain, "--repair")
     assert "the table is sound" in said(capsys, "check", plain)
+
+
+class SlowListing(FaultyStorage):
+    """A store whose listings are requests: how many were made of each folder, and how many at a time."""
+
+    calls_at_once = 8
+
+    def __init__(self, inner):
+        super().__init__(inner, Fuse())
+        self.listed, self.under_way, self.most, self.lock = collections.Counter(), 0, 0, threading.Lock()
+
+    def list_dir(self, path):
+        with self.lock:
+            self.listed[path] += 1
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+        time.sleep(0.01)
+        try:
+            return super().list_dir(path)
+        finally:
+            with self.lock:
+                self.under_way -= 1
+
+
+def test_the_folders_of_a_sound_table_are_listed_once_and_side_by_side(tmp_path):
+    path = str(tmp_path / "t")
+    Engine(path).write(0, rows(range(60), lambda number: f"p{number % 30:02}"))
+    storage = SlowListing(LocalStorage(path))
+    table = HudiTable.open(path)
+    report = check(HudiTable(storage, table.config))
+    assert report.is_sound
+    folders = {folder: count for folder, count in storage.listed.items() if not folder.startswith(".hoodie")}
+    assert folders == dict.fromkeys(["", *(f"p{number:02}" for number in range(30))], 1)
+    assert storage.most > 2

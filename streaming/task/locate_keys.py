@@ -53,7 +53,7 @@ class Locator:
 
     Args:
         changes: the index and its settings.
-        cache: the key cache of this process.
+        cache: the key cache of the table in this process.
     """
 
     def __init__(self, storage: Storage, changes: ChangePlan, cache: KeyCache) -> None:
@@ -118,7 +118,7 @@ class Locator:
     def remember(self, older: str | None, path: str, contents: FileContents) -> LookupCounts:
         """Puts the contents of a newly written file into the cache. Returns the cost."""
         started_s = clock.monotonic_s()
-        self._cache.replace(self._storage.base_uri, older, path, contents)
+        self._cache.replace(older, path, contents)
         return LookupCounts(update_ms=clock.ms_since(started_s))
 
     def _look_for(

@@ -31,7 +31,7 @@ from table.failures import failing_at
 from table.files.base.stored_file import StoredBaseFile
 from table.files.bloom.key_hashes import hash_keys
 from table.index.bucket import bucket_numbers
-from table.index.key_cache import cache_of_process
+from table.index.key_cache import cache_of_table
 from table.index.key_lookup import LookupCounts
 from table.keys.keygen import partition_path_problem
 from table.records.merge import combine_rows, delete_flags, filled_from_older, newer_than_stored
@@ -107,7 +107,9 @@ class _Tagger:
     def __init__(self, plan: TaskPlan) -> None:
         assert plan.changes is not None
         self._plan, self._changes = plan, plan.changes
-        self._locator = Locator(plan.context.storage, plan.changes, cache_of_process(plan.changes.cache_bytes))
+        storage, time = plan.context.storage, plan.context.instant_time
+        cache = cache_of_table(storage.base_uri, plan.changes.cache_bytes, time)
+        self._locator = Locator(storage, plan.changes, cache)
         self._everywhere: Sequence[BaseFile] | None = None
 
     def tag(self, rows: pa.Table) -> Iterator[pa.Table]:

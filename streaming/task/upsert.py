@@ -26,7 +26,7 @@ from streaming.task.report import TaskReport
 from streaming.task.side_by_side import SideBySide
 from table.failures import failing_at
 from table.files.base.summary import BaseFileSummary
-from table.index.key_cache import cache_of_process
+from table.index.key_cache import cache_of_table
 from table.keys.keygen import NO_PARTITION_PATH, partition_path_problem
 from table.records.merge import REMOVES_COLUMN, combine_rows
 from table.schema.avro_schema import RECORD_KEY
@@ -87,7 +87,9 @@ class _UpsertTask:
         assert plan.changes is not None
         self._plan, self._changes, self._attempt = plan, plan.changes, Attempt(write_token)
         self._is_tagged = plan.pipeline is Pipeline.TAGGED_UPSERT
-        self._locator = Locator(plan.context.storage, plan.changes, cache_of_process(plan.changes.cache_bytes))
+        storage, time = plan.context.storage, plan.context.instant_time
+        cache = cache_of_table(storage.base_uri, plan.changes.cache_bytes, time)
+        self._locator = Locator(storage, plan.changes, cache)
         self.report = TaskReport(plan, write_token)
         self._listed: dict[str, SlotGroups] = {}
         calls_at_once = plan.context.storage.calls_at_once

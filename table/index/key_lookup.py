@@ -89,7 +89,7 @@ def find_keys(
         keys: string array without nulls, no key twice.
         prune: whether bloom filters are checked first (BLOOM).
         ranges: whether key ranges are checked before the filters (``hoodie.bloom.index.prune.by.ranges``).
-        cache: of this process.
+        cache: of the table in this process.
 
     Returns:
         The hits in the files with at least one of the keys, in the order given, and the counts of the lookup.
@@ -114,11 +114,12 @@ def _look_into(
     nothing = FileHits(file, np.zeros(0, np.int64), np.zeros(0, np.int64))
     filtered = False
     with LookedIntoFile(storage, file.path, cache, file.size_bytes) as looked_into:
-        known = looked_into.load_known()
         if prune:
-            low, high = sought.within(known.bounds if ranges else None)
+            low, high = sought.within(looked_into.load_bounds() if ranges else None)
             if low == high:
                 return nothing, LookupCounts(files=1, pruned_by_range=1)
+        known = looked_into.load_known()
+        if prune:
             filtered = known.bloom is not None
             if known.bloom is not None and not sought.any_may_be_in(known.bloom, low, high):
                 return nothing, LookupCounts(files=1, pruned_by_filter=1)

@@ -202,7 +202,7 @@ def test_a_file_that_cannot_hold_a_key_is_not_read_beyond_its_footer(tmp_path, m
 
 @pytest.mark.parametrize("index", INDEXES)
 def test_what_a_worker_remembers_serves_later_batches_and_changes_nothing(tmp_path, monkeypatch, index):
-    monkeypatch.setattr(key_cache, "_of_process", key_cache.KeyCache(0))
+    monkeypatch.setattr(key_cache, "_of_process", key_cache.ProcessCaches())
     read = []
     original = StoredBaseFile.read_keys
     monkeypatch.setattr(
@@ -217,18 +217,6 @@ def test_what_a_worker_remembers_serves_later_batches_and_changes_nothing(tmp_pa
     assert contents(tmp_path / "t") == sorted(known.values())
     # what this process wrote it knows: no key column is read
     assert read == []
-
-
-def test_a_cache_forgets_what_it_has_no_room_for():
-    cache = key_cache.KeyCache(5000)
-    known = [key_cache.KnownFile(None, None, pa.chunked_array([["k" * 500]])) for _ in range(5)]
-    for number, file in enumerate(known):
-        cache.put("t", str(number), file)
-        assert cache.get("t", "0") is not None
-    assert cache.get("t", "1") is None
-    assert cache.get("t", "4") is known[4]
-    cache.put("t", "huge", key_cache.KnownFile(None, None, pa.chunked_array([["k" * 9000]])))
-    assert cache.get("t", "huge") is None
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ import sys
 import threading
 import uuid
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from unittest import mock
 
 from table import clock, threads
-from table.index.key_cache import KeyCache
+from table.index.key_cache import ProcessCaches
 from table.options.groups import HeartbeatSettings
 
 SWITCH = 0.35  # how often another actor runs after a point
@@ -281,7 +281,8 @@ class World:
                 current_thread=lambda: self._current,
             ),
             mock.patch("streaming.batch.micro_batch.weakref.finalize"),
-            mock.patch("table.index.key_cache._of_process", KeyCache(0)),  # no world remembers another one's files
+            # no world remembers another one's files, and what a cache does is no point at which actors meet
+            mock.patch("table.index.key_cache._of_process", ProcessCaches(nullcontext())),
             mock.patch(  # what dies here lets go of nothing
                 "table.transaction.lease.HeartbeatSettings", return_value=HeartbeatSettings(300)
             ),

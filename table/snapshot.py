@@ -147,7 +147,7 @@ class Snapshot:
         """The table's columns without meta columns (Arrow), or None when nothing was written yet."""
         of_service = ""
         for instant in reversed(self.timeline.completed_writes):
-            metadata = self.commits.read(instant)
+            metadata = self.commits.read_outline(instant)
             text = metadata.extra.get("schema")
             if text and metadata.operation not in _OPERATIONS_WITHOUT_SCHEMA:
                 return without_meta_columns(from_avro(text))

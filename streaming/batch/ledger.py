@@ -58,11 +58,12 @@ class BatchLedger:
     def _load_active(self, snapshot: Snapshot) -> dict[str, CommittedBatch]:
         archived = False
         writes = snapshot.timeline.completed_writes
-        for instant, metadata in snapshot.commits.find_each([one for one in writes if one.time not in self._active]):
-            if metadata is None:
+        unread = [one for one in writes if one.time not in self._active]
+        for instant, outline in snapshot.commits.find_outlines(unread):
+            if outline is None:
                 archived = True  # the instant was archived after the timeline was listed: read the archive again
                 continue
-            self._active[instant.time] = checkpoints_of_commit(metadata.extra, metadata.operation)
+            self._active[instant.time] = checkpoints_of_commit(outline.extra, outline.operation)
         known = {one.time: self._active[one.time] for one in writes if one.time in self._active}
         first = min(known, default="")
         left = [self._active[time] for time in sorted(self._active) if time < first]

@@ -51,7 +51,7 @@ def finish_quarantine(storage: Storage, key: str, snapshot: Snapshot) -> None:
             continue
         extra: Mapping[str, str] = {}
         if entry.name in completed:
-            extra = snapshot.commits.read(completed[entry.name]).extra
+            extra = snapshot.commits.read_outline(completed[entry.name]).extra
         elif entry.name < (snapshot.timeline.first_active_time or ""):
             if archived is None:
                 found = read_archived_commits(snapshot.table.archived_timeline)

@@ -12,12 +12,14 @@ from table.storage.interface import Storage
 from table.timeline.active_timeline import find_instant, read_instant
 from table.timeline.instant import Instant
 from table.timeline.late_writes import LateWrites
-from table.timeline.metadata.avro_commit import decode_avro_commit
-from table.timeline.metadata.commit import CommitMetadata
+from table.timeline.metadata.avro_commit import decode_avro_commit, decode_outline
+from table.timeline.metadata.commit import CommitMetadata, CommitOutline
 
 CACHED_BYTES = 16 * 1024 * 1024
 _BYTES_PER_STAT = 1_500
 _WORTH_A_POOL = 3  # reads
+_LARGE_BYTES = 256 * 1024  # of a file: its stats are not decoded where nobody asks for them
+_OUTLINES = 64  # of large commits
 
 
 class CommitCache:
@@ -34,6 +36,7 @@ class CommitCache:
         self._storage, self._most_bytes = storage, most_bytes
         self.late_writes = LateWrites()
         self._kept: dict[Instant, CommitMetadata] = {}
+        self._outlines: dict[Instant, CommitOutline] = {}
         self._bytes = 0
 
     def read(self, instant: Instant) -> CommitMetadata:
@@ -58,27 +61,57 @@ class CommitCache:
         data = find_instant(self._storage, instant)
         return self.decode(instant, data) if data is not None else None
 
-    def find_each(self, instants: Sequence[Instant]) -> Iterator[tuple[Instant, CommitMetadata | None]]:
-        """As `find`, for many instants. If each read is a request, several files are read at a time.
+    def read_outline(self, instant: Instant) -> CommitOutline:
+        """What a completed commit says without its files.
+
+        Raises:
+            CorruptFileError: its file is damaged.
+            TimelineMovedError: its file was archived or undone since the timeline was listed.
+        """
+        known = self._known_outline(instant)
+        return known if known is not None else self._outline(instant, read_instant(self._storage, instant))
+
+    def find_outlines(self, instants: Sequence[Instant]) -> Iterator[tuple[Instant, CommitOutline | None]]:
+        """The outlines of many commits; None for those that were archived since the timeline was listed.
+
+        If each read is a request, several files are read at a time.
 
         Raises:
             CorruptFileError: a file is damaged.
         """
         at_once = self._storage.calls_at_once
         if at_once == 1 or len(instants) < _WORTH_A_POOL:
-            yield from ((instant, self.find(instant)) for instant in instants)
+            yield from ((instant, self._find_outline(instant)) for instant in instants)
             return
         with threads.make_pool(min(at_once, len(instants)), "hudistream-commits") as pool:
             # a part at a time: large commits need not fit into the cache together
             for at in range(0, len(instants), at_once):
                 part = instants[at : at + at_once]
-                kept = {instant: known for instant in part if (known := self._find_kept(instant)) is not None}
+                kept = {instant: known for instant in part if (known := self._known_outline(instant)) is not None}
                 missing = [instant for instant in part if instant not in kept]
                 found = dict(zip(missing, pool.map(partial(find_instant, self._storage), missing), strict=True))
                 for instant in part:
                     data = found.get(instant)
-                    known = self.decode(instant, data) if data is not None else None
+                    known = self._outline(instant, data) if data is not None else None
                     yield instant, kept.get(instant, known)
+
+    def _find_outline(self, instant: Instant) -> CommitOutline | None:
+        known = self._known_outline(instant)
+        data = find_instant(self._storage, instant) if known is None else None
+        return known if data is None else self._outline(instant, data)
+
+    def _known_outline(self, instant: Instant) -> CommitOutline | None:
+        whole = self._find_kept(instant)
+        return self._outlines.get(instant) if whole is None else CommitOutline(whole.operation, whole.extra)
+
+    def _outline(self, instant: Instant, data: bytes) -> CommitOutline:
+        if len(data) < _LARGE_BYTES:
+            whole = self.decode(instant, data)
+            return CommitOutline(whole.operation, whole.extra)
+        outline = self._outlines[instant] = decode_outline(data, instant.file_name)
+        while len(self._outlines) > _OUTLINES:
+            del self._outlines[next(iter(self._outlines))]
+        return outline
 
     def find_filled(self, instant: Instant) -> CommitMetadata | None:
         """As `find`, for callers that delete files which a commit does not name. None also where its file is empty.

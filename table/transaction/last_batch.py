@@ -48,7 +48,7 @@ def find_streamer_positions(snapshot: Snapshot) -> Positions:
 
 
 def _load_active(snapshot: Snapshot) -> dict[str, CommittedBatch]:
-    found = snapshot.commits.find_each(snapshot.timeline.completed_writes)
+    found = snapshot.commits.find_outlines(snapshot.timeline.completed_writes)
     known = (each for _, each in found if each is not None)
     return merge_checkpoints(checkpoints_of_commit(each.extra, each.operation) for each in known)
 

@@ -34,7 +34,7 @@ def find_uncarried(snapshot: Snapshot, plan: ArchivalPlan) -> frozenset[str]:
     if not snapshot.storage.list_dir(ORDER_FOLDER):
         return frozenset()
     leaving = [instant for instant in plan.instants if instant.action in WRITE_ACTIONS]
-    extras = {instant.time: snapshot.commits.read(instant).extra for instant in leaving}
+    extras = {instant.time: snapshot.commits.read_outline(instant).extra for instant in leaving}
     batches = {time: batch for time, extra in extras.items() if (batch := batch_of_commit(extra)) is not None}
     missing = {time: (sink_id, batch.order) for time, (sink_id, batch) in batches.items()}
     staying = [instant for instant in snapshot.timeline.completed_writes if instant.time not in extras]
@@ -42,7 +42,7 @@ def find_uncarried(snapshot: Snapshot, plan: ArchivalPlan) -> frozenset[str]:
     for instant in reversed(staying):
         if not missing:
             break
-        extra = snapshot.commits.read(instant).extra
+        extra = snapshot.commits.read_outline(instant).extra
         is_ours_left |= OUR_KEY in extra
         missing = _without_carried(missing, extra)
     if not is_ours_left:  # only other engines wrote since: then sinks read our newest commit in the archive

@@ -97,7 +97,7 @@ def check_batches(snapshot: Snapshot, commits: Iterable[Instant]) -> None:
         InvalidConfigError: names the newest batch, and the way to get its rows again.
     """
     for instant in commits:
-        batch = batch_of_commit(snapshot.commits.read(instant).extra)
+        batch = batch_of_commit(snapshot.commits.read_outline(instant).extra)
         if batch is not None:
             sink_id, committed = batch
             raise InvalidConfigError(

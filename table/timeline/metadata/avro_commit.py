@@ -1,8 +1,15 @@
 """The Avro of commit files in timeline layout 2 <-> CommitMetadata (CommitMetadataSerDeV2)."""
 
 from table.errors import CorruptFileError
-from table.timeline.metadata.avro_record import decode_record, encode_record
-from table.timeline.metadata.commit import CommitMetadata, commit_of, decode_commit, document_of
+from table.timeline.metadata.avro_record import decode_fields, decode_record, encode_record
+from table.timeline.metadata.commit import (
+    CommitMetadata,
+    CommitOutline,
+    commit_of,
+    decode_commit,
+    document_of,
+    outline_of_json,
+)
 
 _MAGIC = b"Obj\x01"
 
@@ -36,3 +43,18 @@ def decode_avro_commit(data: bytes, name: str = "commit") -> CommitMetadata:
         return commit_of(record)
     except (ValueError, AttributeError, TypeError) as error:
         raise CorruptFileError(f"{name} does not have the fields of a commit: {error}") from error
+
+
+def decode_outline(data: bytes, name: str = "commit") -> CommitOutline:
+    """As `decode_avro_commit`, without the files of the commit.
+
+    Raises:
+        CorruptFileError: see `decode_avro_commit`.
+    """
+    if not data.startswith(_MAGIC):
+        outline = outline_of_json(data)
+        if outline is not None:
+            return outline
+    fields = decode_fields(data, ("extraMetadata", "operationType")) if data.startswith(_MAGIC) else None
+    whole = decode_avro_commit(data, name) if fields is None else commit_of(fields)
+    return CommitOutline(whole.operation, whole.extra)

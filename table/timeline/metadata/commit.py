@@ -6,6 +6,7 @@ Unknown fields survive a round trip, so a commit of a newer Hudi stays unchanged
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -154,6 +155,19 @@ class CommitMetadata:
         return frozenset(written | {(path, file_id) for path, ids in self.replaced.items() for file_id in ids})
 
 
+@dataclass(frozen=True)
+class CommitOutline:
+    """What a commit says without its files: those take seconds to decode where there are 100,000.
+
+    Attributes:
+        operation: as of `CommitMetadata`.
+        extra: as of `CommitMetadata`.
+    """
+
+    operation: str
+    extra: Mapping[str, str]
+
+
 def document_of(metadata: CommitMetadata, *, names_replaced: bool) -> dict[str, Any]:
     """The fields of a commit in Hudi's spelling, for either encoding.
 
@@ -200,6 +214,27 @@ def decode_commit(data: bytes, name: str = "commit") -> CommitMetadata:
         raise CorruptFileError(f"{name} is not the JSON of a commit: {error}") from error
 
 
+# how the JSON of a commit ends, in the order of fields in which Hudi and this project write it
+_BEFORE_EXTRA = re.compile(rb'"compacted"\s*:\s*(?:true|false)\s*,\s*\Z')
+_BEHIND_EXTRA = re.compile(r'\s*,\s*"operationType"\s*:\s*"(\w+)"\s*\}\s*\Z')
+_EXTRA = b'"extraMetadata"'  # within a text the closing quote would have a backslash before it
+_LEAD_BYTES = 200
+
+
+def outline_of_json(data: bytes) -> CommitOutline | None:
+    """The outline of a commit, from the end of its file; None where the fields have another order."""
+    at = data.rfind(_EXTRA)
+    if at < 0 or not _BEFORE_EXTRA.search(data[max(0, at - _LEAD_BYTES) : at]):
+        return None
+    try:
+        text = data[at + len(_EXTRA) :].decode().lstrip().removeprefix(":").lstrip()
+        extra, end = json.JSONDecoder().raw_decode(text)
+        behind = _BEHIND_EXTRA.match(text, end)
+        return None if behind is None else CommitOutline(behind[1], _texts(extra))
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return None  # who decodes the whole file says what is wrong with it
+
+
 def commit_of(document: Mapping[str, Any]) -> CommitMetadata:
     """A commit from its fields in Hudi's spelling, for either encoding.
 
@@ -212,9 +247,13 @@ def commit_of(document: Mapping[str, Any]) -> CommitMetadata:
         for stat in of_path
     )
     replaced = {path: tuple(map(_text, ids)) for path, ids in (document.get("partitionToReplaceFileIds") or {}).items()}
-    extra = {key: _text(found) for key, found in (document.get("extraMetadata") or {}).items() if found is not None}
+    extra = _texts(document.get("extraMetadata"))
     operation = _text(document.get("operationType") or UNKNOWN)
     return CommitMetadata(stats, operation, extra, replaced, bool(document.get("compacted")))
+
+
+def _texts(values: Mapping[str, Any] | None) -> dict[str, str]:
+    return {key: _text(found) for key, found in (values or {}).items() if found is not None}
 
 
 def _text(value: Any) -> str:

@@ -8,9 +8,9 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
+from time import sleep
 from unittest import mock
 
 import pyarrow as pa
@@ -676,7 +676,7 @@ class SlowListing(FaultyStorage):
             self.listed[path] += 1
             self.under_way += 1
             self.most = max(self.most, self.under_way)
-        time.sleep(0.01)
+        sleep(0.01)
         try:
             return super().list_dir(path)
         finally:

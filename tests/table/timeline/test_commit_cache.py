@@ -125,7 +125,7 @@ def test_many_commits_are_found_in_their_order_and_several_at_a_time(tmp_path, k
     cache = CommitCache(store, most_bytes=most_bytes)
     cache.find(instants[3])
     reads(store)
-    found = list(cache.find_each(instants))
+    found = list(cache.find_outlines(instants))
     assert [instant for instant, _ in found] == instants
     assert [None if one is None else one.operation for _, one in found] == [
         None if number == 5 else str(number) for number in range(11)
@@ -141,4 +141,21 @@ def test_a_damaged_commit_among_many_is_named(tmp_path):
     for instant in instants:
         put(store, instant, b"{" if instant.time == "4" else encode_commit(METADATA))
     with pytest.raises(CorruptFileError, match=r"4\.commit"):
-        list(CommitCache(store).find_each(instants))
+        list(CommitCache(store).find_outlines(instants))
+
+
+def test_of_a_large_commit_the_outline_alone_is_kept(store):
+    many = CommitMetadata(METADATA.stats * 2_000, "UPSERT", {"schema": "s"})
+    put(store, completed("1"), encode_commit(many))
+    put(store, completed("2"), encode_commit(METADATA))
+    cache = CommitCache(store)
+    reads(store)
+    for _ in range(2):
+        outline = cache.read_outline(completed("1"))
+        assert (outline.operation, outline.extra) == ("UPSERT", {"schema": "s"})
+        assert cache.read_outline(completed("2")).operation == METADATA.operation
+    assert reads(store) == ["read .hoodie/1.commit", "read .hoodie/2.commit"]
+    assert cache._kept.keys() == {completed("2")}
+    assert cache.read(completed("1")) == many
+    with pytest.raises(TimelineMovedError, match=r"3\.commit"):
+        cache.read_outline(completed("3"))

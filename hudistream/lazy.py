@@ -21,6 +21,7 @@ _STREAMING = frozenset(
         "HudiRouter",
         "HudiSink",
         "NullShare",
+        "OpenLineageEvents",
         "PendingBatch",
         "PrometheusMetrics",
         "RouterLimits",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from streaming.erasure import Erasure, erase
     from streaming.hudi_router import HudiRouter, RouterLimits
     from streaming.kafka import starting_offsets
+    from streaming.lineage import OpenLineageEvents
     from streaming.metrics import PrometheusMetrics
     from streaming.sink import HudiSink
     from streaming.spark.debezium import debezium
@@ -28,6 +29,7 @@ _MODULES = {
     "HudiRouter": "streaming.hudi_router",
     "HudiSink": "streaming.sink",
     "NullShare": "streaming.validators",
+    "OpenLineageEvents": "streaming.lineage",
     "PendingBatch": "streaming.validators",
     "PrometheusMetrics": "streaming.metrics",
     "RouterLimits": "streaming.hudi_router",
@@ -49,6 +51,7 @@ __all__ = [
     "HudiRouter",
     "HudiSink",
     "NullShare",
+    "OpenLineageEvents",
     "PendingBatch",
     "PrometheusMetrics",
     "RouterLimits",

@@ -43,6 +43,11 @@ def fresh_uuid() -> str:
     return str(uuid.uuid4())
 
 
+def named_uuid(name: str) -> str:
+    """The UUID of a name as text: always the same (version 5)."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, name))
+
+
 def fresh_number(below: int) -> int:
     """A random whole number in [0, below), made from a random UUID."""
     return uuid.UUID(fresh_uuid()).int % below

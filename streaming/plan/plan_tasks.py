@@ -8,7 +8,14 @@ from streaming.plan.bucket_assigner import AssignRules, drop_costly, find_small_
 from streaming.plan.live_files import LiveFiles
 from streaming.plan.routes import Routes, plan_change_routes, plan_routes
 from streaming.plan.task_plan import ChangePlan, LogPlan, TaskPlan
-from streaming.plan.write_profile import FILES_REMEMBERED, FILES_SENT, WriteProfile, assign_rules, sent_files
+from streaming.plan.write_profile import (
+    FILES_REMEMBERED,
+    FILES_SENT,
+    WriteProfile,
+    assign_rules,
+    last_written,
+    sent_files,
+)
 from table.columns.near_name import did_you_mean
 from table.config.merge_mode import MergeMode, mode_in_force
 from table.config.table_config import MERGER_VERSION, TableConfig
@@ -240,6 +247,7 @@ def plan_tasks(
 def _small_files(
     profile: WriteProfile, rules: AssignRules, most_ratio: float | None, logs: LogPlan | None
 ) -> LiveFiles:
+    """The small files that are sent to tasks. The task that writes a path which does not fit into the plan lists it."""
     compacting = logs.compacting if logs is not None else {}
     small = {
         path: drop_costly(
@@ -251,4 +259,4 @@ def _small_files(
         for path, known in profile.paths.items()
         if known.files is not None
     }
-    return LiveFiles(small, is_complete=profile.is_complete)
+    return last_written(small, FILES_SENT, is_complete=profile.is_complete)

@@ -196,13 +196,24 @@ def sent_files(profile: WriteProfile, most: int) -> LiveFiles:
         profile: the write profile.
         most: the largest number of files. If a path does not fit, the task that gets rows for it lists it.
     """
-    sent: dict[str, tuple[LiveFile, ...]] = {}
     known = {path: of_path.files for path, of_path in profile.paths.items() if of_path.files is not None}
+    return last_written(known, most, is_complete=profile.is_complete)
+
+
+def last_written(known: dict[str, tuple[LiveFile, ...]], most: int, *, is_complete: bool) -> LiveFiles:
+    """The files of the paths that were written last, at most so many. A path is there with all of them, or not at all.
+
+    Args:
+        known: files by partition path, the path that was written last at the end.
+        most: the largest number of files.
+        is_complete: whether a path that is not among the known ones is new.
+    """
+    sent: dict[str, tuple[LiveFile, ...]] = {}
     for path in reversed(known):
         if len(known[path]) <= most:
             sent[path] = known[path]
             most -= len(known[path])
-    return LiveFiles(sent, is_complete=profile.is_complete and len(sent) == len(known))
+    return LiveFiles(sent, is_complete=is_complete and len(sent) == len(known))
 
 
 def learn_listed(

@@ -11,6 +11,7 @@ from table.notebook import ShownInNotebooks
 from table.options.choices import TableType
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings, HeartbeatSettings
 from table.options.write_groups import SizeSettings
+from table.services.archival.plan import is_far_behind
 from table.services.compaction.plan import commits_since_compaction
 from table.snapshot import Snapshot
 from table.timeline.commit_cache import CommitCache
@@ -221,15 +222,13 @@ def _to_look_at(
                 "`hudistream compact`, or look why the stream's compactions fail"
             ),
         )
-    if backlog.active_instants > BEHIND * archive.max_commits:
+    if is_far_behind(backlog.active_instants, archive):
         held = f" (the savepoint {facts.savepoints[0]} holds archival)" if facts.savepoints else ""
-        yield (
-            Verdict.LOOK,
-            (
-                f"the active timeline has {backlog.active_instants} commits, and archival keeps {archive.max_commits}"
-                f"{held}: set hoodie.archive.automatic=true, or run `hudistream archive`"
-            ),
-        )
+        way = "set hoodie.archive.automatic=true, or run `hudistream archive`"
+        if facts.savepoints:
+            way = f"delete it when it is no longer needed (`hudistream savepoint delete PATH {facts.savepoints[0]}`)"
+        count, most = backlog.active_instants, archive.max_commits
+        yield Verdict.LOOK, f"the active timeline has {count} commits, and archival keeps {most}{held}: {way}"
     if facts.live_files > _FEW_FILES and facts.small_files > _SMALL_SHARE * facts.live_files:
         yield (
             Verdict.LOOK,

@@ -147,7 +147,9 @@ class CompletionTimeNames:
         return _parse_two_times(file_name, self)
 
 
-_NAMES_KEPT = 4_096  # a timeline is listed several times per batch, and nearly all of its names stay
+# A timeline is listed several times per batch, and nearly all of its names stay. While a savepoint holds archival it
+# may have three files for each of 10,000 instants, which are about 10 MB here.
+_NAMES_KEPT = 40_000
 _ONE_TIME = re.compile(r"^(\d{14,})\.([a-z]+)(?:\.(requested|inflight))?$")
 _TWO_TIMES = re.compile(r"^(\d{14,})(?:_(\d{14,}))?\.([a-z]+)(?:\.(requested|inflight))?$")
 _ACTIONS = {action.value: action for action in Action}

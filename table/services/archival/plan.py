@@ -34,6 +34,7 @@ class Unseen:
     cleans: frozenset[str] = frozenset()
 
 
+_BEHIND = 3
 _WRITING = WRITE_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION}
 
 
@@ -71,6 +72,16 @@ def plan_archival(
     retired += _surplus(cleans, settings, start, stays)
     retired += _surplus(timeline.completed_of(Action.ROLLBACK), settings, start)
     return ArchivalPlan(tuple(sorted(retired, key=lambda instant: instant.time)), first)
+
+
+def is_far_behind(commits: int, settings: ArchiveSettings) -> bool:
+    """Whether the active timeline has so many commits that each batch pays for them.
+
+    Args:
+        commits: completed writes on the active timeline.
+        settings: the bounds.
+    """
+    return commits > _BEHIND * settings.max_commits
 
 
 def _first_to_stay(timeline: Timeline, held: Collection[str], unseen: Unseen) -> str | None:

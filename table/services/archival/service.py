@@ -9,8 +9,10 @@ from table.log import get_logger
 from table.options.choices import CleanFailure
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
 from table.services.archival.archival import ScheduledArchival, carry_out_archival, schedule_archival
+from table.services.archival.plan import is_far_behind
 from table.services.service import ServiceOutcome, Spread, Trigger
 from table.snapshot import Snapshot
+from table.timeline.instant import Action
 
 log = get_logger("hudistream.archival")
 
@@ -30,6 +32,7 @@ class ArchivalService:
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
     name: str = "archival"
     plans_between_batches: bool = False
+    _told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @property
     def on_failure(self) -> CleanFailure:
@@ -41,7 +44,22 @@ class ArchivalService:
         return Trigger.BACKGROUND if self.settings.automatic else Trigger.NOT_NOW
 
     def advise(self, snapshot: Snapshot) -> None:
-        """Nothing."""
+        """Warns once of a savepoint that has held archival for long."""
+        savepoints = snapshot.timeline.completed_of(Action.SAVEPOINT)
+        commits = len(snapshot.timeline.completed_writes)
+        if not (savepoints and self.settings.automatic and is_far_behind(commits, self.settings)):
+            return
+        held = savepoints[0].time
+        if held not in self._told:
+            self._told.add(held)
+            log.warning(
+                "archival_held",
+                table=snapshot.storage.base_uri,
+                savepoint=held,
+                commits=commits,
+                hint="no commit after this savepoint leaves the active timeline, and every batch and reader lists all "
+                f"of them: delete it when it is no longer needed (hudistream savepoint delete PATH {held})",
+            )
 
     def plan(self, table: HudiTable) -> ScheduledArchival | None:
         """Which instants leave the active timeline."""

@@ -22,6 +22,7 @@ from table.services.clean.clean import schedule_clean
 from table.services.clean.service import CleaningService, retention_s
 from table.services.clean.trigger import Cleaning, choose_cleaning
 from table.services.compaction.service import CompactionService
+from table.services.savepoint.savepoint import create_savepoint
 from table.services.service import ServiceOutcome, Trigger
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
@@ -284,6 +285,22 @@ def test_a_retention_shorter_than_a_query_is_said_once(tmp_path, logs):
         engine.writer.services.wait()
     (told,) = [e for e in logs if e["event"] == "retention_is_short"]
     assert told["seconds"] < 600
+
+
+def test_a_savepoint_that_holds_archival_for_long_is_said_once(tmp_path, logs):
+    path = str(tmp_path / "t")
+    keeps = {"hoodie.archive.automatic": "true", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    engine = Engine(path, {**ON, "hoodie.clean.commits.retained": "1", **keeps})
+    engine.write(0, rows([0]))
+    engine.writer.stop()
+    held = create_savepoint(HudiTable.open(path))
+    engine = Engine(path, {**ON, "hoodie.clean.commits.retained": "1", **keeps})
+    for number in range(1, 13):
+        engine.write(number, rows([number]))
+        engine.writer.services.wait()
+    (told,) = [e for e in logs if e["event"] == "archival_held"]
+    assert (told["log_level"], told["savepoint"], told["commits"]) == ("warning", held, 10)
+    assert f"savepoint delete PATH {held}" in told["hint"]
 
 
 def test_a_batch_is_visible_whatever_cleaning_does(tmp_path):

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from counting import BUCKETS, Counting, data_folders, sent
-from engine import Engine, rows
+from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse
 from snapshots import contents
 
 from streaming.batch.profile_cache import ProfileCache
-from streaming.plan import write_profile
+from streaming.plan import plan_tasks, write_profile
 from streaming.plan.bucket_assigner import LiveFile
 from streaming.plan.live_files import LiveFiles, live_files_of
 from streaming.plan.write_profile import (
@@ -23,7 +23,7 @@ from streaming.plan.write_profile import (
     learn_listed,
     sent_files,
 )
-from table import roll_back
+from table import read_table, roll_back
 from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
 from table.snapshot import Snapshot
@@ -251,6 +251,15 @@ def test_the_paths_written_last_are_sent_as_far_as_there_is_room():
     assert everything.of("elsewhere") == ()
     part = sent_files(profile, 2)
     assert (list(part), part.is_complete, part.of("elsewhere")) == (["new", "none", "old"], False, None)
+
+
+def test_small_files_that_do_not_fit_into_a_plan_are_found_by_the_task_that_writes_there(tmp_path, monkeypatch):
+    monkeypatch.setattr(plan_tasks, "FILES_SENT", 2)
+    sink = Engine(str(tmp_path / "t"))
+    for number in range(3):
+        summary = sink.write(number, rows(range(number * 12, number * 12 + 12), lambda n: f"p{n % 4}"))
+    assert (summary.files_created, summary.files_topped_up) == (0, 4)
+    assert key_set(read_table(str(tmp_path / "t"))) == sorted(f"k{number}" for number in range(36))
 
 
 def stat(path, file_id, size):

@@ -45,7 +45,7 @@ def test_a_table_that_is_well_has_no_finding():
         (
             {"backlog": replace(WELL.backlog, active_instants=91), "savepoints": ("7",)},
             Verdict.LOOK,
-            "the savepoint 7 holds archival",
+            "the savepoint 7 holds archival): delete it",
         ),
         ({"live_files": 40, "small_files": 30}, Verdict.LOOK, "30 of 40 live files are small"),
     ],

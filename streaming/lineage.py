@@ -17,7 +17,7 @@ from table.hudi_table import HudiTable
 from table.schema.column_types import hive_type
 from table.snapshot import Snapshot
 
-_PRODUCER = "https://pypi.org/project/hudistream"
+_PRODUCER = "urn:hudistream"
 _SPEC = "https://openlineage.io/spec"
 _EVENT_SCHEMA = f"{_SPEC}/2-0-2/OpenLineage.json#/$defs/RunEvent"
 _FACETS = {

@@ -4,7 +4,7 @@ import pytest
 from oracles.hudi import Hudi
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def partners(hudi):
     """The Hudi that writes tables of a version by default: 1.0.2 makes version 8, 1.2.0 version 9. 6 is told to it."""
     later = Hudi("1.2.0")

@@ -73,7 +73,11 @@ def is_partial(path):
 @pytest.mark.parametrize("first", ["ours", pytest.param("theirs", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("table_type", "has_late"),
-    [("COPY_ON_WRITE", True), ("MERGE_ON_READ", True), pytest.param("MERGE_ON_READ", False, marks=pytest.mark.slow)],
+    [
+        pytest.param("COPY_ON_WRITE", True, marks=pytest.mark.slow),
+        ("MERGE_ON_READ", True),
+        pytest.param("MERGE_ON_READ", False, marks=pytest.mark.slow),
+    ],
 )
 def test_batches_in_turns(table_type, has_late, first, partners, tmp_path, utc):
     path, hudi, model = str(tmp_path / "t"), partners[9], Model(len(first), has_late=has_late)

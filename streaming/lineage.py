@@ -11,7 +11,6 @@ import pyarrow as pa
 from streaming.batch.failed_batch import FailedBatch
 from streaming.batch.summary import BatchSummary
 from table import clock
-from table.config.choice import Choice
 from table.errors import HudiError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.schema.column_types import hive_type
@@ -28,13 +27,6 @@ _FACETS = {
     "#/$defs/OutputStatisticsOutputDatasetFacet",
     "errorMessage": f"{_SPEC}/facets/1-0-1/ErrorMessageRunFacet.json#/$defs/ErrorMessageRunFacet",
 }
-
-
-class EventType(Choice):
-    """What became of a run, in the words of OpenLineage."""
-
-    COMPLETE = "COMPLETE"
-    FAIL = "FAIL"
 
 
 @dataclass(frozen=True)
@@ -135,7 +127,7 @@ def event_of(
         output["outputFacets"] = {"outputStatistics": _facet("outputStatistics", **counted)}
     kind = _facet("jobType", processingType="STREAMING", integration="HUDISTREAM", jobType="BATCH")
     return {
-        "eventType": EventType.FAIL.value if isinstance(outcome, FailedBatch) else EventType.COMPLETE.value,
+        "eventType": "FAIL" if isinstance(outcome, FailedBatch) else "COMPLETE",
         "eventTime": clock.to_datetime(now_ms).isoformat(),
         "producer": _PRODUCER,
         "schemaURL": _EVENT_SCHEMA,

@@ -225,8 +225,10 @@ def newer_than_stored(stored: pa.Table, incoming: pa.Table, rules: MergeRules) -
     """
     if not rules.compares:
         return np.ones(len(stored), np.bool_)
-    newer, lacks = pa.scalar(True), pa.scalar(False)
-    for name in reversed(rules.ordering_fields):
+    *before, last = rules.ordering_fields
+    old, new = sortable(stored.column(last)), sortable(incoming.column(last))
+    newer, lacks = pc.less_equal(old, new), pc.is_null(old)
+    for name in reversed(before):
         old, new = sortable(stored.column(name)), sortable(incoming.column(name))
         newer = pc.or_kleene(pc.less(old, new), pc.and_kleene(pc.equal(old, new), newer))
         lacks = pc.or_(lacks, pc.is_null(old))

@@ -18,7 +18,7 @@ from table.timeline.metadata.commit import CommitMetadata, CommitOutline
 CACHED_BYTES = 16 * 1024 * 1024
 _BYTES_PER_STAT = 1_500
 _WORTH_A_POOL = 3  # reads
-_LARGE_BYTES = 256 * 1024  # of a file: its stats are not decoded where nobody asks for them
+_LARGE_BYTES = 256 * 1024  # of a file: outlines of larger ones are decoded without their stats
 _OUTLINES = 64  # of large commits
 
 

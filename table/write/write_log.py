@@ -113,7 +113,7 @@ def _blocks(context: WriteContext, attempt: Attempt, changes: LogChanges) -> Ite
         yield (
             delete_block(
                 keys,
-                order_of_deletes(gone, removes, context.merge),
+                _order_of(gone, removes, context.merge),
                 changes.partition_path,
                 context.avro_schema,
                 context.instant_time,
@@ -126,7 +126,7 @@ def _deletes_of(context: WriteContext, changes: LogChanges) -> Flags:
     return delete_flags(changes.incoming, context.merge) | changes.removes
 
 
-def order_of_deletes(gone: pa.Table, removes: Flags, rules: MergeRules) -> pa.Table:
+def _order_of(gone: pa.Table, removes: Flags, rules: MergeRules) -> pa.Table:
     """The ordering values of deletes, a column a field; null for a delete that removes its key regardless of order.
 
     Where no delete has ordering values, the table has no columns.

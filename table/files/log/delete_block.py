@@ -132,7 +132,8 @@ def encode_deletes(keys: pa.Array, partition_path: str, order: pa.Table) -> byte
     """
     values: pa.Array = pa.nulls(len(keys))
     if order.column_names:
-        values = pa.StructArray.from_arrays([_one_array(column) for column in order.columns], fields=list(order.schema))
+        parts = order.to_struct_array().chunks
+        values = pa.concat_arrays([*parts, pa.array([], pa.struct(list(order.schema)))])
     paths = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(keys), np.int32)), pa.array([partition_path]))
     columns = [keys, paths.cast(pa.string()), values]
     records = pa.StructArray.from_arrays(columns, ["recordKey", "partitionPath", "orderingVal"])
@@ -140,14 +141,6 @@ def encode_deletes(keys: pa.Array, partition_path: str, order: pa.Table) -> byte
     out = np.empty(int(piece.lengths[0]), np.uint8)
     piece.write(out, np.zeros(1, np.int64))
     return struct.pack(">ii", _VERSION, len(out)) + out.tobytes()
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    return (
-        column.chunk(0)
-        if column.num_chunks == 1
-        else pa.concat_arrays([*column.chunks, column.slice(0, 0).combine_chunks()])
-    )
 
 
 def _deletes_encoder(ordering: pa.Schema) -> Encoder:

@@ -78,9 +78,9 @@ def stop_at_each(path, tmp_path, step, act, goes_on):
             shutil.rmtree(copy)
 
 
-def written(engine, batch_id):
-    engine.write(batch_id, SECOND)
-    engine.writer.services.wait()
+def written(engine, batch_id, batch=SECOND):
+    engine.write(batch_id, batch)
+    engine.writer.services.wait()  # a compaction beside `copytree` would tear the copy
     return engine
 
 
@@ -88,7 +88,7 @@ def written(engine, batch_id):
 @pytest.mark.parametrize(("version", "table_type"), FORMS)
 def test_a_batch(tmp_path, version, table_type, step):
     path = str(tmp_path / "t")
-    build(path, version, table_type).write(0, FIRST)
+    written(build(path, version, table_type), 0, FIRST)
     both = sorted({*key_set(FIRST), *key_set(SECOND)})
 
     def goes_on(copy):
@@ -104,7 +104,7 @@ def test_the_batch_that_makes_the_lists(tmp_path, version, table_type, step):
     path = str(tmp_path / "t")
     off = {"hoodie.metadata.enable": "false"}
     for number in range(2):
-        build(path, version, table_type, **off).write(number, FIRST)
+        written(build(path, version, table_type, **off), number, FIRST)
 
     def goes_on(copy):
         for number in (2, 3):  # a pending batch is ended first: the lists are made before the batch after it
@@ -118,7 +118,7 @@ def test_the_batch_that_makes_the_lists(tmp_path, version, table_type, step):
 def test_a_clean_and_a_compaction_of_the_lists(tmp_path, version, table_type, step):
     path = str(tmp_path / "t")
     for number in range(5):
-        build(path, version, table_type).write(number, rows(range(number, number + 6), ts=number))
+        written(build(path, version, table_type), number, rows(range(number, number + 6), ts=number))
 
     def act(copy, fuse):
         storage = FaultyStorage(LocalStorage(copy), fuse)

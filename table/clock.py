@@ -10,6 +10,7 @@ creates use UTC.
 import random
 import time
 import uuid
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 
 from table.errors import InvalidConfigError
@@ -153,3 +154,44 @@ def next_instant_time(last_instant_time: str | None, epoch_ms: int, zone: str = 
             "its files out of .hoodie if they are not the table's"
         ) from error
     return format_instant_time(after_ms)
+
+
+@dataclass(frozen=True)
+class InstantClock:
+    """Chooses the instant times of a table, for requests and for completions.
+
+    A writer on another machine takes the lock next, and its clock may be behind by `skew_ms`. It must choose a greater
+    time all the same. Hudi's writers take the present time and hold the lock for so long (TimeGeneratorBase). Here a
+    time is chosen that lies so far back already. Only if the timeline has a later one, the caller waits.
+
+    Attributes:
+        zone: the table's.
+        skew_ms: how far the clocks of the table's writers are apart, in milliseconds; 0: all writers are ours.
+    """
+
+    zone: str = "UTC"
+    skew_ms: int = 0
+
+    def now_ms(self) -> int:
+        """The latest moment that a new time may name; milliseconds since the epoch."""
+        return now_ms() - self.skew_ms - 1 if self.skew_ms else now_ms()
+
+    def next_time(self, last_instant_time: str | None, later_ms: int = 0) -> str:
+        """A time greater than the last one of the timeline, as `next_instant_time`.
+
+        Args:
+            last_instant_time: greatest instant time on the timeline, in any state, or None.
+            later_ms: milliseconds to add to the present moment.
+
+        Raises:
+            InvalidConfigError: see `next_instant_time`.
+        """
+        time = next_instant_time(last_instant_time, self.now_ms() + later_ms, self.zone)
+        self.let_pass(time)
+        return time
+
+    def let_pass(self, instant_time: str) -> None:
+        """Waits until a chosen time is `skew_ms` old. Clocks that are farther apart are not waited for."""
+        left_ms = parse_instant_time(instant_time, self.zone) - self.now_ms() if self.skew_ms else 0
+        if left_ms > 0:
+            sleep_s(min(left_ms, 2 * self.skew_ms) / 1000)

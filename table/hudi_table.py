@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from table.clock import InstantClock
 from table.config.table_config import TableConfig, create_table_config, load_table_config
 from table.config.writable import check_path_is_free
 from table.errors import TableNotFoundError, TimelineMovedError
@@ -62,6 +63,14 @@ class HudiTable:
             UnsupportedTableError: this project does not know the layout.
         """
         return layout_of(self.config.layout_version, self.config.timeline_folder)
+
+    @property
+    def instant_clock(self) -> InstantClock:
+        """Chooses the times of its instants.
+
+        In layout 1 a request must be later than the modification times of completed files: it cannot lie in the past.
+        """
+        return InstantClock(self.config.timezone, self.lock.clock_skew_ms if self.layout.completes_in_order else 0)
 
     @property
     def archived_timeline(self) -> Archive:

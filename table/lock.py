@@ -27,7 +27,13 @@ class HeldLock(Protocol):
 
 
 class TableLock(Protocol):
-    """A lock of one table. A thread that holds it may take it again: it keeps it until the outermost step ends."""
+    """A lock of one table. A thread that holds it may take it again: it keeps it until the outermost step ends.
+
+    Attributes:
+        clock_skew_ms: how far the clocks of those who take the lock are apart, in milliseconds.
+    """
+
+    clock_skew_ms: int
 
     def guarded(self, step: Step) -> AbstractContextManager[HeldLock]:
         """Holds the lock for one step.
@@ -45,6 +51,8 @@ class TableLock(Protocol):
 
 class NoLock:
     """The lock where none is configured: the lease keeps other writers out, or the commit order keeps them apart."""
+
+    clock_skew_ms = 0  # times of hudistream's own writers follow the timeline, not the clock alone
 
     @contextmanager
     def guarded(self, step: Step) -> Iterator[HeldLock]:  # noqa: ARG002 a lock would say whom it waits for

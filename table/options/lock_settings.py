@@ -86,6 +86,8 @@ class LockSettings(Settings):
         wait_ms: milliseconds that one attempt waits for the lock.
         attempts_more: attempts after the first.
         pause_ms: milliseconds between two attempts.
+        clock_skew_ms: how far the clocks of the writers are apart, in milliseconds. An instant of timeline layout 2
+            gets a time that is so old, so that the next writer chooses a greater one.
         connection_retries: how often a request to ZooKeeper is tried again while there is no connection.
         connection_pause_ms: milliseconds before the first of these; each further pause is longer.
         connection_pause_most_ms: the longest of these pauses in milliseconds.
@@ -114,6 +116,7 @@ class LockSettings(Settings):
     wait_ms: int = option(60_000, Whole(1))
     attempts_more: int = option(50, Whole(0))
     pause_ms: int = option(5_000, Whole(0))
+    clock_skew_ms: int = option(200, Whole(0))
     connection_retries: int = option(15, Whole(0))
     connection_pause_ms: int = option(1_000, Whole(1))
     connection_pause_most_ms: int = option(16_000, Whole(1))
@@ -196,6 +199,7 @@ LOCK_KEYS: Mapping[str, str] = MappingProxyType(
         "hoodie.write.lock.wait_time_ms": "wait_ms",
         "hoodie.write.lock.client.num_retries": "attempts_more",
         "hoodie.write.lock.client.wait_time_ms_between_retry": "pause_ms",
+        "hoodie.time.generator.max_expected_clock_skew_ms": "clock_skew_ms",
         "hoodie.write.lock.num_retries": "connection_retries",
         "hoodie.write.lock.wait_time_ms_between_retry": "connection_pause_ms",
         "hoodie.write.lock.max_wait_time_ms_between_retry": "connection_pause_most_ms",

@@ -88,8 +88,7 @@ _GROUPS = {
         hoodie.table.checksum
     """,
     "instants come from one clock and are made unique by create-if-absent": """
-        _hoodie.time.generator.reuse.enable hoodie.time.generator.max_expected_clock_skew_ms
-        hoodie.time.generator.type
+        _hoodie.time.generator.reuse.enable hoodie.time.generator.type
     """,
     "archival: it follows cleaning, in the same thread": """
         hoodie.archive.async hoodie.archive.delete.parallelism

@@ -102,19 +102,19 @@ def request_instant(
     storage: Storage,
     timeline: Timeline,
     action: Action,
-    zone: str,
+    times: clock.InstantClock,
     content: bytes = b"",
     claim: TimeClaim | None = None,
 ) -> Instant:
     """As `request_and_list`, but returns only the instant."""
-    return request_and_list(storage, timeline, action, zone, content, claim)[0]
+    return request_and_list(storage, timeline, action, times, content, claim)[0]
 
 
 def request_and_list(
     storage: Storage,
     timeline: Timeline,
     action: Action,
-    zone: str,
+    times: clock.InstantClock,
     content: bytes = b"",
     claim: TimeClaim | None = None,
 ) -> tuple[Instant, Timeline]:
@@ -128,7 +128,7 @@ def request_and_list(
 
     Args:
         timeline: as the caller loaded it.
-        zone: the table's, ``UTC`` or ``LOCAL``.
+        times: the table's.
         content: bytes of the requested file.
         claim: claims the time before the request is visible (a heartbeat); None: the caller that creates the requested
             file has the time.
@@ -142,7 +142,7 @@ def request_and_list(
     """
     last = timeline.last_time
     for attempt in range(_TRIES):
-        time = clock.next_instant_time(last, clock.now_ms() + attempt, zone)
+        time = times.next_time(last, attempt)
         instant = name_instant(timeline.layout, time, action, State.REQUESTED)
         if (claim is None or claim.take(time)) and storage.create_exclusive(instant.path, content, durable=True):
             now = load_timeline(storage, timeline.layout)

@@ -99,7 +99,7 @@ def begin_commit(
         with guarded(snapshot.table, Step.BEGIN):
             newest = snapshot.table.load_timeline() if lease.is_shared else snapshot.timeline
             claim.sight = newest.unseen_from
-            instant, now = request_and_list(storage, newest, action, snapshot.config.timezone, request, claim)
+            instant, now = request_and_list(storage, newest, action, snapshot.table.instant_clock, request, claim)
             seen = settle_compactions(snapshot.at(now))
             if not lease.is_shared:
                 _check_alone(snapshot.timeline, seen.timeline, instant)

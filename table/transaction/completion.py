@@ -53,9 +53,11 @@ def choose_completion(snapshot: Snapshot, instant: Instant) -> str | None:
     Raises:
         InvalidConfigError: the timeline is ahead of this machine's clock.
     """
-    return snapshot.layout.choose_completion(
-        snapshot.timeline.last_time, instant.time, clock.now_ms(), snapshot.config.timezone
-    )
+    times = snapshot.table.instant_clock
+    chosen = snapshot.layout.choose_completion(snapshot.timeline.last_time, instant.time, times.now_ms(), times.zone)
+    if chosen is not None:
+        times.let_pass(chosen)
+    return chosen
 
 
 def completion_now(table: HudiTable, instant: Instant) -> str | None:

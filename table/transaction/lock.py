@@ -19,7 +19,7 @@ from table import threads
 from table.hudi_table import HudiTable
 from table.lock import NO_LOCK, HeldLock, Step, TableLock
 from table.log import get_logger
-from table.options.lock_settings import LockSettings
+from table.options.lock_settings import LockProvider, LockSettings
 from table.storage.interface import Storage
 from table.transaction.locks import SharedLock, make_lock
 
@@ -47,10 +47,11 @@ class StepLock:
 
     Args:
         lock: the provider's lock.
+        clock_skew_ms: see `table.lock.TableLock`.
     """
 
-    def __init__(self, lock: SharedLock) -> None:
-        self._lock = lock
+    def __init__(self, lock: SharedLock, clock_skew_ms: int = 0) -> None:
+        self._lock, self.clock_skew_ms = lock, clock_skew_ms
         self._held: dict[object, HeldLock] = {}  # by thread
 
     @contextmanager
@@ -83,4 +84,7 @@ def lock_for(storage: Storage, settings: LockSettings) -> TableLock:
     Raises:
         InvalidConfigError: the provider cannot keep the lock of this table.
     """
-    return NO_LOCK if settings.provider is None else StepLock(make_lock(storage, settings))
+    if settings.provider is None:
+        return NO_LOCK
+    has_one_clock = settings.provider is LockProvider.IN_PROCESS
+    return StepLock(make_lock(storage, settings), 0 if has_one_clock else settings.clock_skew_ms)

@@ -11,6 +11,7 @@ from oracles.hudi import JVM
 
 from streaming import ArrowSink
 from table import CommitConflictError, read_table
+from table.clock import InstantClock
 from table.hudi_table import HudiTable as Bare
 from table.options.clustering_settings import ClusteringSettings
 from table.options.write_options import WriteOptions
@@ -106,7 +107,7 @@ def test_hudi_carries_out_a_clustering_that_we_planned(hudi, tmp_path, utc):
     snapshot = Snapshot.load(Bare.open(path))
     plan = clustering.plan_now(snapshot, ClusteringSettings(sort_columns=("x",)))
     content = encode_clustering_plan(plan, f"file:{path}")
-    pending = request_instant(snapshot.storage, snapshot.timeline, Action.REPLACE_COMMIT, "UTC", content)
+    pending = request_instant(snapshot.storage, snapshot.timeline, Action.REPLACE_COMMIT, InstantClock(), content)
     hudi.sql(f"call run_clustering(path => '{path}', op => 'execute')")
     done = Bare.open(path).load_timeline().find(pending.time, Action.REPLACE_COMMIT)
     assert done.is_completed

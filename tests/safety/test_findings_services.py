@@ -11,6 +11,7 @@ from upkeep import LAST_VERSION, NARROW, OPERATION, UPSERT, data_files, request_
 
 from streaming.batch import marker_cleanup
 from table import CommitConflictError, InvalidConfigError, clock, read_table
+from table.clock import InstantClock
 from table.hudi_table import HudiTable
 from table.options.groups import CleanSettings
 from table.services.archival.archival import archive
@@ -187,13 +188,13 @@ def test_plans_that_lead_out_of_the_table_delete_nothing_there(tmp_path):
     table = HudiTable.open(path)
     outside = (f"{path}/../victim.parquet", f"{path}/p0/../../victim.parquet", str(victim))
     plan = CleanPlan("KEEP_LATEST_COMMITS", None, "", {"p0": outside}, ("../neighbour", ".hoodie", ""))
-    request_instant(table.storage, load_timeline(table.storage), Action.CLEAN, "UTC", encode_clean_plan(plan))
+    request_instant(table.storage, load_timeline(table.storage), Action.CLEAN, InstantClock(), encode_clean_plan(plan))
     (outcome,) = clean(table, CleanSettings(grace_ms=0))
     assert (len(outcome.failed["p0"]), outcome.deleted) == (3, {})
     for file in outside:
         request = RollbackRequest("p0", "f-0", "20200101000000000", (file,))
         request_instant(
-            table.storage, load_timeline(table.storage), Action.ROLLBACK, "UTC",
+            table.storage, load_timeline(table.storage), Action.ROLLBACK, InstantClock(),
             encode_rollback_plan(RollbackPlan("20200101000000000", "commit", (request,))),
         )  # fmt: skip
         with pytest.raises(InvalidConfigError, match="does not lie in the table"):
@@ -233,6 +234,6 @@ def test_two_actions_of_the_same_millisecond_get_two_times(tmp_path, monkeypatch
     now_ms = clock.now_ms()
     monkeypatch.setattr(clock, "now_ms", lambda: now_ms)
     both_listed = load_timeline(storage)
-    times = [request_instant(storage, both_listed, action, "UTC").time for action in actions]
+    times = [request_instant(storage, both_listed, action, InstantClock()).time for action in actions]
     assert len(set(times)) == 2
     assert len(load_timeline(storage).pending) == 2

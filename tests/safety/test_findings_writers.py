@@ -13,6 +13,7 @@ from needs import require
 
 from streaming.batch import marker_cleanup
 from table import CommitConflictError, clock, read_table
+from table.clock import InstantClock
 from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
 from table.services.rollback import rollback
@@ -197,7 +198,7 @@ def roll_back_as_another_engine(path, time, *, only_request=False):
     """Hudi's steps: it knows neither leases nor end records."""
     storage = LocalStorage(path)
     plan = encode_rollback_plan(RollbackPlan(time, "commit", ()))
-    rollback = request_instant(storage, load_timeline(storage), Action.ROLLBACK, "UTC", plan)
+    rollback = request_instant(storage, load_timeline(storage), Action.ROLLBACK, InstantClock(), plan)
     if only_request:
         return
     begun = begin_instant(storage, rollback)

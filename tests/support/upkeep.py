@@ -20,9 +20,7 @@ def request_clean(table, settings):
     """A clean whose process dies, or whose thread pauses, when its plan is durable."""
     snapshot = Snapshot.load(table)
     plan = plan_clean(snapshot, settings)
-    return request_instant(
-        table.storage, snapshot.timeline, Action.CLEAN, table.config.timezone, encode_clean_plan(plan)
-    )
+    return request_instant(table.storage, snapshot.timeline, Action.CLEAN, table.instant_clock, encode_clean_plan(plan))
 
 
 def data_files(path, partition="*"):

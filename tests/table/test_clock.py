@@ -115,3 +115,40 @@ def test_the_next_instant_is_now_or_one_millisecond_later_than_the_last(moment, 
     new = clock.next_instant_time(last, moment)
     assert new > last
     assert clock.parse_instant_time(new) == max(moment, clock.parse_instant_time(last) + 1)
+
+
+class Moving:
+    """A clock that moves when somebody sleeps."""
+
+    def __init__(self, monkeypatch, at_ms):
+        self.at_ms, self.slept_ms = at_ms, []
+        monkeypatch.setattr(clock, "now_ms", lambda: self.at_ms)
+        monkeypatch.setattr(clock, "sleep_s", self._sleep)
+
+    def _sleep(self, seconds):
+        self.slept_ms.append(round(seconds * 1000))
+        self.at_ms += round(seconds * 1000)
+
+
+@pytest.mark.parametrize(
+    ("last_ms_ago", "slept_ms"),
+    [(60_000, []), (202, []), (201, [1]), (100, [102]), (0, [202]), (-50, [252]), (-5_000, [400])],
+    ids=["long ago", "as old as clocks differ", "one more", "within", "now", "a clock that is ahead", "too far ahead"],
+)
+def test_a_time_is_as_old_as_clocks_may_differ_when_it_is_handed_out(monkeypatch, last_ms_ago, slept_ms):
+    moving = Moving(monkeypatch, 1_700_000_000_500)
+    last = clock.format_instant_time(moving.at_ms - last_ms_ago)
+    times = clock.InstantClock("UTC", 200)
+    chosen = times.next_time(last)
+    assert chosen > last
+    assert moving.slept_ms == slept_ms
+    behind = clock.format_instant_time(moving.at_ms - 200)  # what another machine's clock may show now
+    assert (behind > chosen) == (last_ms_ago > -5_000)
+
+
+def test_where_all_writers_are_ours_nobody_waits(monkeypatch):
+    moving = Moving(monkeypatch, 1_700_000_000_500)
+    now = clock.format_instant_time(moving.at_ms)
+    assert clock.InstantClock().next_time(None) == now
+    assert clock.InstantClock().next_time(now) == clock.format_instant_time(moving.at_ms + 1)
+    assert moving.slept_ms == []

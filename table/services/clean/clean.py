@@ -97,8 +97,8 @@ def schedule_clean(
             return snapshot
         plan = plan_clean(snapshot, settings, known)
         if plan is not None:
-            content, zone = encode_clean_plan(plan), table.config.timezone
-            request_instant(table.storage, snapshot.timeline, Action.CLEAN, zone, content)
+            content = encode_clean_plan(plan)
+            request_instant(table.storage, snapshot.timeline, Action.CLEAN, table.instant_clock, content)
             log.debug("clean_requested", table=table.storage.base_uri, files=plan.file_count, policy=plan.policy)
     # the instant is on the timeline before anything is deleted, and is found there
     return snapshot.again()

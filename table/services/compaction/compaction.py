@@ -162,7 +162,7 @@ def schedule_compaction(
             table.storage,
             timeline,
             Action.COMPACTION,
-            table.config.timezone,
+            table.instant_clock,
             encode_compaction_plan(replace(plan, is_provisional=shared)),
         )
         try:

@@ -209,7 +209,7 @@ def _carry_out_rollback(snapshot: Snapshot, instant: Instant, owner: str) -> Ins
         writers = {path: find_writers(storage, path) for path in logs}
         plan = plan_rollback(instant, markers, storage.absolute, writers)
         content = encode_rollback_plan(plan)
-        rollback = request_instant(storage, snapshot.timeline, Action.ROLLBACK, snapshot.config.timezone, content)
+        rollback = request_instant(storage, snapshot.timeline, Action.ROLLBACK, snapshot.table.instant_clock, content)
     now = snapshot.table.load_timeline().find(instant.time, instant.action)
     if now is None or now.is_completed:
         delete_instant_file(storage, rollback)

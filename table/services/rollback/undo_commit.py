@@ -49,8 +49,8 @@ def undo_commit(snapshot: Snapshot, time: str, action: Action, lease: Lease, *, 
         if rollback is None:
             plan = plan_from_listing(snapshot, time, action)
             content = encode_rollback_plan(plan)
-            zone = snapshot.config.timezone
-            rollback = request_instant(snapshot.storage, snapshot.timeline, Action.ROLLBACK, zone, content)
+            times = snapshot.table.instant_clock
+            rollback = request_instant(snapshot.storage, snapshot.timeline, Action.ROLLBACK, times, content)
         else:
             plan = _plan_of(snapshot.storage, rollback)
         if rollback.state is State.REQUESTED:

@@ -111,7 +111,7 @@ def _request_restore(table: HudiTable, time: str, lease: Lease, *, force: bool) 
     undone += [i for i in timeline.pending_of(Action.COMPACTION) if i.time > time]
     undone.sort(key=lambda instant: instant.time, reverse=True)
     plan = RestorePlan(time, tuple((i.time, i.action.value) for i in undone))
-    request = request_instant(storage, timeline, Action.RESTORE, table.config.timezone, encode_restore_plan(plan))
+    request = request_instant(storage, timeline, Action.RESTORE, table.instant_clock, encode_restore_plan(plan))
     decide_undo(table, request, lease, lambda: check_not_held(table.load_timeline(), time))
     return request
 

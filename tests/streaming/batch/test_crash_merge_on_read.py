@@ -12,7 +12,7 @@ from snapshots import assert_clean, contents
 
 from streaming.task.upsert import write_changes
 from table import InvalidConfigError, StorageError, UnsupportedTableError
-from table.clock import parse_instant_time
+from table.clock import InstantClock, parse_instant_time
 from table.files.log.framing import BlockType, Header, LogBlock, encode_block
 from table.files.log.instants import find_writers
 from table.files.markers import APPEND, create_marker
@@ -296,7 +296,7 @@ def test_a_store_far_ahead_is_refused(tmp_path):
 def test_a_dead_delta_commit_of_another_writer_is_undone(first, tmp_path):
     path = shutil.copytree(first, str(tmp_path / "t"))
     storage, table = LocalStorage(path), HudiTable.open(path)
-    dead = begin_instant(storage, request_instant(storage, table.load_timeline(), Action.DELTA_COMMIT, "UTC"))
+    dead = begin_instant(storage, request_instant(storage, table.load_timeline(), Action.DELTA_COMMIT, InstantClock()))
     [old, *_] = [name for name in committed_logs(path) if name.startswith("p0")]
     name = parse_log_file(os.path.basename(old))
     new = f"p0/{replace(name, version=name.version + 1, write_token='7-7-7')}"

@@ -30,6 +30,7 @@ from table import (
     WriteOptions,
     read_table,
 )
+from table.clock import InstantClock
 from table.hudi_table import HudiTable
 from table.storage.local import LocalStorage
 from table.storage.opening import open_storage
@@ -276,7 +277,7 @@ def test_a_second_live_writer_is_noticed_and_a_dead_one_rolled_back(spark, tmp_p
     sink = HudiSink(path, OPTIONS)
     sink(frame(spark, 0, 10), 0)
     storage = LocalStorage(path)
-    theirs = request_instant(storage, HudiTable.open(path).load_timeline(), Action.COMMIT, "UTC")
+    theirs = request_instant(storage, HudiTable.open(path).load_timeline(), Action.COMMIT, InstantClock())
     begin_instant(storage, theirs)
     write_heartbeat(storage, theirs.time, WriterIdentity("other", "their-query"))
     with pytest.raises(CommitConflictError, match="'other', query 'their-query'"):

@@ -11,6 +11,7 @@ from snapshots import list_snapshot_files
 
 from streaming.plan.task_result import TaskResult, decode_result, sum_results
 from table import CommitConflictError, InvalidRecordError, StorageError, read_table
+from table.clock import InstantClock
 from table.config.table_config import update_properties
 from table.hudi_table import HudiTable
 from table.storage.local import LocalStorage
@@ -228,7 +229,7 @@ def test_a_commit_of_another_writer_in_between_is_a_conflict(tmp_path):
         from table.timeline.active_timeline import complete_instant
         from table.timeline.metadata.commit import encode_commit
 
-        instant = request_instant(storage, load_timeline(storage), Action.COMMIT, "UTC")
+        instant = request_instant(storage, load_timeline(storage), Action.COMMIT, InstantClock())
         file = next(f for f in list_snapshot_files(HudiTable.open(path)) if f.partition_path == "p0")
         metadata = CommitMetadata((WriteStat(file.file_id, file.path, "p0"),))
         complete_instant(storage, begin_instant(storage, instant), encode_commit(metadata))
@@ -266,8 +267,8 @@ def test_a_rollback_that_died_before_it_had_a_plan_is_dropped(tmp_path):
     path = str(tmp_path / "t")
     Engine(path).write(0, rows(range(30)))
     storage = LocalStorage(path)
-    dead = begin_instant(storage, request_instant(storage, load_timeline(storage), Action.COMMIT, "UTC"))
-    request_instant(storage, load_timeline(storage), Action.ROLLBACK, "UTC", b"")
+    dead = begin_instant(storage, request_instant(storage, load_timeline(storage), Action.COMMIT, InstantClock()))
+    request_instant(storage, load_timeline(storage), Action.ROLLBACK, InstantClock(), b"")
     Engine(path).write(1, rows(range(30, 60)))
     timeline = load_timeline(storage)
     assert timeline.pending == ()
@@ -281,7 +282,7 @@ def test_a_restore_of_somebody_else_is_not_touched(tmp_path):
     storage = LocalStorage(path)
     done = load_timeline(storage).completed_writes[0].time
     plan = encode_rollback_plan(RollbackPlan(done, "commit"))
-    begin_instant(storage, request_instant(storage, load_timeline(storage), Action.ROLLBACK, "UTC", plan))
+    begin_instant(storage, request_instant(storage, load_timeline(storage), Action.ROLLBACK, InstantClock(), plan))
     with pytest.raises(CommitConflictError, match="undoing a completed commit"):
         Engine(path).write(1, rows(range(30, 60)))
     assert key_set(read_table(path)) == key_set(rows(range(30)))
@@ -291,7 +292,7 @@ def test_a_pending_overwrite_of_somebody_else_is_undone_when_it_is_dead(tmp_path
     path = str(tmp_path / "t")
     Engine(path).write(0, rows(range(30)))
     storage = LocalStorage(path)
-    pending = request_instant(storage, load_timeline(storage), Action.REPLACE_COMMIT, "UTC")
+    pending = request_instant(storage, load_timeline(storage), Action.REPLACE_COMMIT, InstantClock())
     write_heartbeat(storage, pending.time, WriterIdentity("another", "r"))
     with pytest.raises(CommitConflictError, match="is being written by a live writer"):
         Engine(path).write(1, rows(range(30, 60)))
@@ -305,7 +306,7 @@ def test_the_same_stream_restarted_goes_on_at_once_over_its_own_live_heartbeat(t
     path = str(tmp_path / "t")
     Engine(path).write(0, rows(range(30)))
     storage = LocalStorage(path)
-    dead = begin_instant(storage, request_instant(storage, load_timeline(storage), Action.COMMIT, "UTC"))
+    dead = begin_instant(storage, request_instant(storage, load_timeline(storage), Action.COMMIT, InstantClock()))
     write_heartbeat(storage, dead.time, WriterIdentity("default_single_writer", "q"))
     Engine(path).write(1, rows(range(30, 60)))
     assert key_set(read_table(path)) == key_set(rows(range(60)))

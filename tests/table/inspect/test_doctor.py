@@ -6,6 +6,7 @@ import pytest
 from engine import OPTIONS, Engine, rows
 
 from table.cli.main import main
+from table.clock import InstantClock
 from table.config.table_config import PROPERTIES_FILE
 from table.inspect.doctor import examine
 from table.options.write_options import parse_options
@@ -65,9 +66,9 @@ def test_live_writers_and_what_only_their_own_writer_can_finish(tmp_path):
     path = str(tmp_path / "t")
     Engine(path).write(0, rows(range(10)))
     storage = LocalStorage(path)
-    live = begin_instant(storage, request_instant(storage, load_timeline(storage), Action.COMMIT, "UTC"))
+    live = begin_instant(storage, request_instant(storage, load_timeline(storage), Action.COMMIT, InstantClock()))
     write_heartbeat(storage, live.time, WriterIdentity("other", "q"))
-    request_instant(storage, load_timeline(storage), Action.REPLACE_COMMIT, "UTC")
+    request_instant(storage, load_timeline(storage), Action.REPLACE_COMMIT, InstantClock())
     stops = texts(examine(path), "stop")
     assert any("sink 'other'" in text for text in stops)
     assert any("replacecommit" in text for text in stops)

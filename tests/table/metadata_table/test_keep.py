@@ -11,6 +11,7 @@ from faults import FaultyStorage, Fuse
 from hudistream import write_hudi
 from table import HudiTable as UserTable
 from table import UnsupportedTableError, read_table
+from table.clock import InstantClock
 from table.config.table_config import load_table_config
 from table.hudi_table import HudiTable
 from table.metadata_table import compact as compact_module
@@ -161,7 +162,7 @@ def test_no_lists_are_made_beside_an_action_that_begins(tmp_path, monkeypatch):
 
     def begins(*given):
         write(*given)
-        request_instant(table.storage, table.load_timeline(), Action.CLEAN, "UTC")
+        request_instant(table.storage, table.load_timeline(), Action.CLEAN, InstantClock())
 
     monkeypatch.setattr(make, "_write", begins)
     config = make.make_lists(table.storage, table.config, table.load_timeline(), table.store_listing)

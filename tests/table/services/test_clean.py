@@ -10,6 +10,7 @@ from instants import completed, inflight
 from snapshots import base_files, snapshot_files
 
 from table import read_table
+from table.clock import InstantClock
 from table.errors import StorageError
 from table.hudi_table import HudiTable
 from table.options.groups import KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
@@ -232,12 +233,12 @@ def test_a_plan_that_names_a_live_file_is_refused_whoever_made_it(tmp_path):
     storage, line = table.storage, table.load_timeline()
     live = snapshot_files(path)[0]
     plan = CleanPlan(KEEP_LATEST_COMMITS, None, "", {"p0": (storage.absolute(live),)})
-    request_instant(storage, line, Action.CLEAN, "UTC", encode_clean_plan(plan))
+    request_instant(storage, line, Action.CLEAN, InstantClock(), encode_clean_plan(plan))
     assert clean(table, COMMITS) == []
     assert live in base_files(path)
     assert not table.load_timeline().pending_of(Action.CLEAN)  # it was withdrawn
     # one that somebody has begun to carry out is carried out, but for that file
-    request_instant(storage, line, Action.CLEAN, "UTC", encode_clean_plan(plan))
+    request_instant(storage, line, Action.CLEAN, InstantClock(), encode_clean_plan(plan))
     begin_instant(storage, table.load_timeline().pending_of(Action.CLEAN)[0], encode_clean_plan(plan))
     (outcome,) = clean(table, COMMITS)
     assert outcome.failed == {"p0": (live.rsplit("/", 1)[-1],)}
@@ -250,7 +251,7 @@ def test_what_was_begun_is_finished_from_its_plan_before_anything_is_planned(tmp
     table = HudiTable.open(path)
     snapshot = Snapshot.load(table)
     plan = plan_clean(snapshot, COMMITS)
-    instant = request_instant(table.storage, snapshot.timeline, Action.CLEAN, "UTC", encode_clean_plan(plan))
+    instant = request_instant(table.storage, snapshot.timeline, Action.CLEAN, InstantClock(), encode_clean_plan(plan))
     begin_instant(table.storage, instant, encode_clean_plan(plan))
     first = next(iter(plan.files.values()))[0]
     os.unlink(first)  # it had begun
@@ -266,7 +267,7 @@ def test_a_clean_without_a_plan_is_dropped_and_an_empty_outcome_is_redone(tmp_pa
     path = str(tmp_path / "t")
     fill(path, 6)
     table = HudiTable.open(path)
-    request_instant(table.storage, table.load_timeline(), Action.CLEAN, "UTC")
+    request_instant(table.storage, table.load_timeline(), Action.CLEAN, InstantClock())
     assert clean(table, COMMITS) == []
     assert not table.load_timeline().pending_of(Action.CLEAN)
     (outcome,) = clean(table, COMMITS)

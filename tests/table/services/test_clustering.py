@@ -16,6 +16,7 @@ from snapshots import assert_clean
 from streaming import ArrowSink
 from streaming.batch import micro_batch
 from table import CommitConflictError, InvalidConfigError, StorageError, UnsupportedTableError, read_table
+from table.clock import InstantClock
 from table.config.table_config import update_properties
 from table.hudi_table import HudiTable as Bare
 from table.options.clustering_settings import ClusteringSettings
@@ -266,7 +267,7 @@ def plan_elsewhere(path, action, columns="x"):
     snapshot = Snapshot.load(Bare.open(path))
     plan = clustering.plan_now(snapshot, ClusteringSettings(sort_columns=columns))
     content = encode_clustering_plan(replace(plan, is_ours=False), f"file:{path}")
-    return request_instant(snapshot.storage, snapshot.timeline, action, "UTC", content)
+    return request_instant(snapshot.storage, snapshot.timeline, action, InstantClock(), content)
 
 
 @pytest.mark.parametrize("table_type", TYPES)

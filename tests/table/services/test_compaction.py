@@ -13,6 +13,7 @@ from instants import completed
 from snapshots import assert_clean, base_files, contents
 
 from table import CommitConflictError, InvalidConfigError, UnsupportedTableError, check, read_table, user_table
+from table.clock import InstantClock
 from table.config.table_config import load_table_config
 from table.files.names import parse_base_file, parse_log_file
 from table.hudi_table import HudiTable
@@ -249,7 +250,7 @@ def stats_of(path):
 
 def test_nothing_is_planned_while_somebody_writes(path):
     table = HudiTable.open(path)
-    request_instant(table.storage, table.load_timeline(), Action.DELTA_COMMIT, "UTC")
+    request_instant(table.storage, table.load_timeline(), Action.DELTA_COMMIT, InstantClock())
     with pytest.raises(CommitConflictError, match="is pending"):
         request_compaction(table, SETTINGS)
     assert table.load_timeline().pending_of(Action.COMPACTION) == ()

@@ -11,6 +11,7 @@ from oracles.hudi import JVM
 from snapshots import base_files
 
 from table import read_table
+from table.clock import InstantClock
 from table.hudi_table import HudiTable
 from table.options.groups import KEEP_LATEST_BY_HOURS, KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from table.services.clean.clean import clean
@@ -138,7 +139,7 @@ def test_hudi_executes_a_clean_that_we_only_requested_and_we_one_of_its(hudi, tm
 
     snapshot = Snapshot.load(table)
     plan = plan_clean(snapshot, settings)
-    request_instant(table.storage, snapshot.timeline, Action.CLEAN, "UTC", encode_clean_plan(plan))
+    request_instant(table.storage, snapshot.timeline, Action.CLEAN, InstantClock(), encode_clean_plan(plan))
     hudi.client(path, "clean", options=hudi_options(settings))
     assert not any(os.path.exists(file) for files in plan.files.values() for file in files)
     assert not table.load_timeline().pending_of(Action.CLEAN)

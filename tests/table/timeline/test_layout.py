@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 
+from table.clock import InstantClock
 from table.config.table_config import TableConfig
 from table.errors import CorruptFileError, UnsupportedTableError
 from table.hudi_table import HudiTable
@@ -67,7 +68,7 @@ def test_a_layout_that_is_not_known_is_refused_with_the_way_out():
 
 def test_instants_are_where_and_as_the_layout_says(tmp_path):
     storage = LocalStorage(str(tmp_path))
-    asked = request_instant(storage, load_timeline(storage, OTHER), Action.COMMIT, "UTC")
+    asked = request_instant(storage, load_timeline(storage, OTHER), Action.COMMIT, InstantClock())
     begun = begin_instant(storage, asked)
     done = begun.to(State.COMPLETED, completion_time=T[5])
     create_settled(storage, done.path, OTHER.encode_commit(CommitMetadata(operation="INSERT")))

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from instants import completed, inflight, requested
 
+from table.clock import InstantClock
 from table.errors import BrokenInvariantError, CommitOutcomeUnknownError, StorageError
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import (
@@ -109,14 +110,14 @@ def test_the_bound_behind_a_time_sorts_before_every_later_one(time, later):
 
 def test_instants_strictly_increase_even_within_a_millisecond(tmp_path):
     storage = LocalStorage(str(tmp_path))
-    times = [request_instant(storage, load_timeline(storage), Action.COMMIT, "UTC").time for _ in range(20)]
+    times = [request_instant(storage, load_timeline(storage), Action.COMMIT, InstantClock()).time for _ in range(20)]
     assert times == sorted(set(times))
 
 
 def test_two_writers_that_pick_the_same_time_are_told_apart(tmp_path):
     storage = LocalStorage(str(tmp_path))
     empty = load_timeline(storage)
-    times = {request_instant(storage, empty, Action.COMMIT, "UTC").time for _ in range(10)}
+    times = {request_instant(storage, empty, Action.COMMIT, InstantClock()).time for _ in range(10)}
     assert len(times) == 10
 
 
@@ -130,13 +131,13 @@ class LostAnswer(LocalStorage):
 
 def test_a_commit_whose_answer_was_lost_is_read_back(tmp_path):
     storage = LocalStorage(str(tmp_path))
-    begun = begin_instant(storage, request_instant(storage, load_timeline(storage), Action.COMMIT, "UTC"))
+    begun = begin_instant(storage, request_instant(storage, load_timeline(storage), Action.COMMIT, InstantClock()))
     assert complete_instant(LostAnswer(str(tmp_path)), begun, b"ours").is_completed
 
 
 def test_somebody_elses_commit_is_not_taken_for_ours(tmp_path):
     storage = LocalStorage(str(tmp_path))
-    begun = begin_instant(storage, request_instant(storage, load_timeline(storage), Action.COMMIT, "UTC"))
+    begun = begin_instant(storage, request_instant(storage, load_timeline(storage), Action.COMMIT, InstantClock()))
     complete_instant(storage, begun, b"theirs")
     with pytest.raises(StorageError, match="by another process"):
         complete_instant(storage, begun, b"ours")
@@ -149,6 +150,6 @@ def test_unknown_outcome_is_said_as_such(tmp_path):
             raise StorageError("down")
 
     storage = LocalStorage(str(tmp_path))
-    begun = begin_instant(storage, request_instant(storage, load_timeline(storage), Action.COMMIT, "UTC"))
+    begun = begin_instant(storage, request_instant(storage, load_timeline(storage), Action.COMMIT, InstantClock()))
     with pytest.raises(CommitOutcomeUnknownError):
         complete_instant(Down(str(tmp_path)), begun, b"ours")

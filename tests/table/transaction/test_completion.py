@@ -32,7 +32,7 @@ def table_of(tmp_path, version):
 
 
 def begun_clean(table):
-    request = request_instant(table.storage, table.load_timeline(), Action.CLEAN, table.config.timezone, b"plan")
+    request = request_instant(table.storage, table.load_timeline(), Action.CLEAN, table.instant_clock, b"plan")
     return begin_instant(table.storage, request)
 
 
@@ -122,7 +122,7 @@ def test_a_commit_that_is_carried_out_late_lies_above_the_compaction_that_left_i
     decided = find_end(table.storage, left.time, left.action).completion_time
     groups = [group for _, found in Snapshot.load(table).walk_file_groups() for group in found]
     plan = encode_compaction_plan(plan_compaction(groups, CompactionSettings()))
-    compaction = request_instant(table.storage, timeline, Action.COMPACTION, table.config.timezone, plan)
+    compaction = request_instant(table.storage, timeline, Action.COMPACTION, table.instant_clock, plan)
     assert compaction.time > decided
     Engine(path, options).write(3, rows([7], ts=3, v="next"))
     done = table.load_timeline().find(left.time, left.action)

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 import pytest
 from engine import Engine, rows
 
+from table import clock, read_table
 from table.errors import BatchRefusedError
 from table.hudi_table import HudiTable
 from table.lock import NoLock
@@ -19,7 +20,7 @@ from table.storage.local import LocalStorage
 from table.timeline.end_record import ENDS_FOLDER
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.liveness import Standing, judge_writer
-from table.transaction.lock import Step
+from table.transaction.lock import Step, StepLock
 
 CLEAN = CleanSettings(commits_retained=1, grace_ms=0)
 
@@ -124,3 +125,54 @@ def test_where_the_lease_is_shared_a_fresh_heartbeat_is_a_live_writer():
 )
 def test_a_writer_is_we_ourselves_or_alive_or_dead(live, standing):
     assert judge_writer(live, ME) is standing
+
+
+SHARED = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.write.lock.provider": "filesystem",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.compact.inline": "true",
+    "hoodie.compact.inline.max.delta.commits": "2",
+    "hoodie.clean.automatic": "true",
+    "hoodie.clean.async.enabled": "false",
+}
+
+
+def ages_at_release(path, monkeypatch, version, skew_ms):
+    """How old the newest time of the timeline is whenever the lock is free again; in milliseconds."""
+    ages = []
+    inner = StepLock.guarded
+
+    @contextmanager
+    def watched(self, step):
+        with inner(self, step) as held:
+            yield held
+            table = HudiTable.open(path)
+            last = table.load_timeline().last_time
+            if last is not None and step is not Step.RECOVER:
+                ages.append(clock.now_ms() - clock.parse_instant_time(last, table.config.timezone))
+
+    monkeypatch.setattr(StepLock, "guarded", watched)
+    options = {
+        **SHARED,
+        "hoodie.write.table.version": version,
+        "hoodie.time.generator.max_expected_clock_skew_ms": str(skew_ms),
+    }
+    engine = Engine(path, options)
+    for number in range(5):
+        engine.write(number, rows(range(4), ts=number))
+        engine.writer.services.wait()
+    assert len(read_table(path)) == 4
+    return ages
+
+
+@pytest.mark.parametrize("skew_ms", [0, 200])
+def test_a_writer_whose_clock_is_behind_takes_the_lock_and_chooses_a_greater_time(tmp_path, monkeypatch, skew_ms):
+    ages = ages_at_release(str(tmp_path / "t"), monkeypatch, "8", skew_ms)
+    assert len(ages) >= 12  # five batches have two steps each, and compactions and cleans more
+    assert (min(ages) > 200) == (skew_ms == 200)
+
+
+def test_in_layout_1_a_request_is_not_older_than_the_files_before_it(tmp_path, monkeypatch):
+    assert min(ages_at_release(str(tmp_path / "t"), monkeypatch, "6", 200)) < 200

@@ -1,7 +1,11 @@
 """The checkpoint of a streaming query, as Spark writes it: the query's id, and where its sources stand."""
 
 import json
+import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from table.errors import InvalidConfigError, StorageError
@@ -11,6 +15,8 @@ from table.storage.opening import open_storage
 from table.transaction.positions import Positions, decode_initial_offsets, decode_offset_log, kafka_offsets
 
 log = get_logger("hudistream.sink")
+
+_MOST_LOOKED_AT = 1_000
 
 
 class QueryCheckpoint:
@@ -106,3 +112,28 @@ class CheckpointPositions:
     def load_end(self) -> Positions | None:
         """After the batch; None: it cannot be found out."""
         return self._checkpoint.load_end(self._batch_id)
+
+
+def tell_temporary_checkpoint(query_id: str, folder: str | None = None) -> None:
+    """Warns if a query has no ``checkpointLocation``.
+
+    The DataFrame API does not tell where a checkpoint lies. But where none is given, Spark makes one in the temporary
+    folder of the driver's machine (StreamingQueryManager), and the file ``metadata`` in it holds the query's id.
+
+    Args:
+        query_id: of the streaming query.
+        folder: where Spark makes temporary checkpoints; None: this machine's folder for temporary files.
+    """
+    found = Path(folder or tempfile.gettempdir()).glob("temporary-*/metadata")
+    for metadata in islice(found, _MOST_LOOKED_AT):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            if json.loads(metadata.read_bytes())["id"] == query_id:
+                log.warning(
+                    "checkpoint_is_temporary",
+                    checkpoint=str(metadata.parent),
+                    query_id=query_id,
+                    hint="the stream has no checkpointLocation, and Spark deletes this checkpoint when it stops: the "
+                    "next start would read the source from its beginning; give the stream "
+                    '.option("checkpointLocation", PATH)',
+                )
+                return

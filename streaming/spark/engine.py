@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from streaming.batch.workers import Batch
-from streaming.spark.checkpoint import QueryCheckpoint
+from streaming.spark.checkpoint import QueryCheckpoint, tell_temporary_checkpoint
 from streaming.spark.environment import (
     Environment,
     check_is_written_at_once,
@@ -103,4 +103,6 @@ class SparkEngine:
         if self._environment is None or anew or (of_stream and not self._asked_in_stream):
             self._environment = load_environment(self._spark, self._options, self._storage)
             self._asked_in_stream = of_stream
+            if self._environment.query_id is not None and self._checkpoint is None:
+                tell_temporary_checkpoint(self._environment.query_id)
         return self._environment

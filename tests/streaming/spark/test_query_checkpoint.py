@@ -59,3 +59,15 @@ def test_where_a_query_began_is_the_end_of_the_batch_before_or_what_the_sources_
     positions = checkpoint.positions_of(0)
     assert (positions.load_start(), positions.load_end()) == (('{"t":{"0":2}}',), ('{"t":{"0":5}}',))
     assert checkpoint.positions_of(1).load_start() == ('{"t":{"0":5}}',)
+
+
+def test_a_stream_without_a_checkpoint_location_is_told(spark, tmp_path, logs):
+    told = lambda: [entry for entry in logs if entry["event"] == "checkpoint_is_temporary"]  # noqa: E731
+    run(source(spark, str(tmp_path / "in"), 1), HudiSink(str(tmp_path / "t"), OPTIONS), str(tmp_path / "c"))
+    assert told() == []
+    stream = source(spark, str(tmp_path / "in"), 2).writeStream.foreachBatch(HudiSink(str(tmp_path / "u"), OPTIONS))
+    query = stream.trigger(availableNow=True).start()
+    query.awaitTermination()
+    (warning,) = told()
+    assert (warning["log_level"], warning["query_id"]) == ("warning", query.id)
+    assert "checkpointLocation" in warning["hint"]

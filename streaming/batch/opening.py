@@ -180,6 +180,7 @@ def choose_schema(options: WriteOptions, config: TableConfig, batch: pa.Schema, 
             table,
             options.schema.mode,
             fill_missing=options.schema.fill_missing,
+            key_fields=config.record_key_fields,
             ordering_fields=config.ordering_fields,
             numbers_to_text=options.schema.numbers_to_text,
         )

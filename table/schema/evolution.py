@@ -51,6 +51,7 @@ class _Differences:
     fills: bool
     adds: bool
     numbers_to_text: bool
+    key_fields: Sequence[str]
     found: list[str] = field(default_factory=list)
 
 
@@ -60,6 +61,7 @@ def evolve_schema(
     mode: str = ADD,
     *,
     fill_missing: bool = False,
+    key_fields: Sequence[str] = (),
     ordering_fields: Sequence[str] = (),
     numbers_to_text: bool = False,
 ) -> pa.Schema:
@@ -70,6 +72,7 @@ def evolve_schema(
         table: the table's columns without meta columns; None if no rows were written yet.
         mode: one of `SCHEMA_MODES`.
         fill_missing: whether columns that the batch lacks are null, whatever the mode.
+        key_fields: columns of the record key. Their values are never null.
         ordering_fields: columns that order records of one key. Their numbers never become text.
         numbers_to_text: whether a column of numbers becomes text for good if the batch has text there.
 
@@ -86,7 +89,7 @@ def evolve_schema(
         return relaxed(batch)
     for name in ordering_fields:
         _check_order_stays(batch, table, name)
-    differences = _Differences(fill_missing or mode == RECONCILE, mode != STRICT, numbers_to_text)
+    differences = _Differences(fill_missing or mode == RECONCILE, mode != STRICT, numbers_to_text, key_fields)
     columns = _merged(list(table), list(batch), "", differences)
     if differences.found:
         raise SchemaMismatchError(
@@ -124,6 +127,8 @@ def _merged(table: list[pa.Field], batch: list[pa.Field], inside: str, differenc
             continue
         if not column.nullable:
             differences.found.append(f"column {full!r} is missing and must not be null: select it")
+        elif full in differences.key_fields:
+            differences.found.append(f"column {full!r} is missing and is of the record key: select it")
         elif not differences.fills:
             ways = "select it, or set hudistream.schema.mode=reconcile, which fills it with nulls"
             differences.found.append(f"column {full!r} is missing: {ways}")

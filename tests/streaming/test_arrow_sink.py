@@ -186,7 +186,7 @@ REFUSED = [
     (lambda: ROWS.append_column("n", pa.array([1, 2, 3], pa.uint64())), SchemaMismatchError, "cast it to int64"),
     (lambda: ROWS.append_column("at", pa.array([1, 2, 3], pa.timestamp("ns", "UTC"))), InvalidRecordError,
      "'at' of type timestamp.*round it"),
-    (lambda: ROWS.drop_columns(["id"]), SchemaMismatchError, "'id' is missing"),
+    (lambda: ROWS.drop_columns(["id"]), SchemaMismatchError, "'id' is missing and is of the record key: select it"),
     (lambda: ROWS.set_column(0, "id", pa.array(["a", None, "c"])), InvalidRecordError, "record key"),
     (lambda: ROWS.set_column(0, "id", pa.array([1, 2, 3])), SchemaMismatchError, "'id' is int64"),
 ]  # fmt: skip

@@ -54,6 +54,16 @@ class _Differences:
     key_fields: Sequence[str]
     found: list[str] = field(default_factory=list)
 
+    def note_missing(self, column: pa.Field, full: str) -> None:
+        """Notes a column that the batch lacks."""
+        if not column.nullable:
+            self.found.append(f"column {full!r} is missing and must not be null: select it")
+        elif full in self.key_fields:
+            self.found.append(f"column {full!r} is missing and is of the record key: select it")
+        elif not self.fills:
+            ways = "select it, or set hudistream.schema.mode=reconcile, which fills it with nulls"
+            self.found.append(f"column {full!r} is missing: {ways}")
+
 
 def evolve_schema(
     batch: pa.Schema,
@@ -125,13 +135,7 @@ def _merged(table: list[pa.Field], batch: list[pa.Field], inside: str, differenc
         if full == DELETE_MARKER and pa.types.is_boolean(column.type):
             merged.append(column)  # without the column the batch deletes no rows
             continue
-        if not column.nullable:
-            differences.found.append(f"column {full!r} is missing and must not be null: select it")
-        elif full in differences.key_fields:
-            differences.found.append(f"column {full!r} is missing and is of the record key: select it")
-        elif not differences.fills:
-            ways = "select it, or set hudistream.schema.mode=reconcile, which fills it with nulls"
-            differences.found.append(f"column {full!r} is missing: {ways}")
+        differences.note_missing(column, full)
         merged.append(column)
     lowered = {name.lower(): name for name in names}
     for name, column in ours.items():

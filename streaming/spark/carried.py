@@ -6,7 +6,6 @@ without the package fails before the function can say anything. Therefore the fu
 Spark pickles by value.
 """
 
-import json
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 
@@ -44,7 +43,9 @@ def carried(task: ArrowTask) -> ArrowTask:
     lacks, differs = LACKS, DIFFERS
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import platform  # noqa: PLC0415 Spark pickles this function by value: it takes no import along
+        # Spark pickles this function by value: it takes no import along, and each package costs a walk over all modules
+        import json  # noqa: PLC0415
+        import platform  # noqa: PLC0415
         import socket  # noqa: PLC0415
 
         node = {"python": platform.python_version(), "host": socket.gethostname()}

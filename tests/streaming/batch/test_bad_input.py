@@ -98,7 +98,7 @@ CASES = {
         nothing, changed("p", pa.array([".hoodie"] * 10)), {}, None, InvalidRecordError, "metadata",
     ),
     "path with a scheme": (nothing, changed("p", pa.array(["a:b"] * 10)), {}, None, InvalidRecordError, "colon"),
-    "key column absent": (nothing, without("id"), {}, None, SchemaMismatchError, "'id' is missing and is of the record key"),
+    "key column absent": (nothing, without("id"), {}, None, SchemaMismatchError, "'id' is missing and is of"),
     "partition column absent": (nothing, without("p"), {}, None, SchemaMismatchError, "column 'p' is missing"),
     "ordering column absent": (nothing, without("ts"), {}, None, SchemaMismatchError, "column 'ts' is missing"),
     "column new": (nothing, WIDE, STRICT, None, SchemaMismatchError, "'n' is new"),

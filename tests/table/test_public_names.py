@@ -1,0 +1,33 @@
+"""What `from table import …` offers, and what a worker loads for its task."""
+
+import subprocess
+import sys
+
+import pytest
+
+import table
+
+KEPT_OUT = ["table.services", "table.inspect", "table.catalog", "table.user_table", "table.cli", "streaming.batch"]
+
+
+@pytest.mark.parametrize("name", table.__all__)
+def test_every_name_is_there(name):
+    assert getattr(table, name).__name__ == name
+    assert name in dir(table)
+
+
+def test_the_list_of_names_is_the_table_of_their_modules():
+    assert sorted(table._MODULES) == sorted(table.__all__)
+
+
+def test_another_name_is_no_attribute():
+    with pytest.raises(AttributeError, match="module 'table' has no attribute 'HoodieTable'"):
+        table.HoodieTable  # noqa: B018
+
+
+@pytest.mark.parametrize("task", ["streaming.task.run", "streaming.task.tag"])
+@pytest.mark.usefixtures("tmp_path")  # a process: it does not only decide over values
+def test_a_worker_loads_what_its_task_needs_alone(task):
+    code = f"import sys, {task}; print([name for name in {KEPT_OUT} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

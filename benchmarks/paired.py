@@ -1,7 +1,8 @@
 """Our sink of two checkouts, side by side: `python benchmarks/paired.py OTHER_CHECKOUT [--workload A] [--rounds 5]`.
 
 With `--set KEY=VALUE` and this checkout as the other one, an option is measured: `hoodie.write.table.version=9`. Rounds
-alternate. Wall time is the median of the later half of the batches; processor time is that of the whole
+alternate. With `--beside` both run at the same time, each on a core of its own, and change cores from round to round: a
+machine that is now fast and now slow treats both alike, so that one percent can be seen (Linux). Wall time is the median of the later half of the batches; processor time is that of the whole
 process tree, driver, JVM and workers, so that a busy machine does not decide.
 """
 
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -21,10 +23,19 @@ from workloads import generate
 HERE = Path(__file__).parent
 
 
-def run(checkout, folder, out, options):
+def run(checkout, folder, out, options, core=None):
     """One run of one checkout. Returns its figures, with the processor seconds of all its processes."""
+    pinned = [] if core is None else ["taskset", "-c", str(core)]
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(checkout)}
-    command = [sys.executable, str(checkout / "benchmarks" / "candidate.py"), "hudistream", folder, out, *options]
+    command = [
+        *pinned,
+        sys.executable,
+        str(checkout / "benchmarks" / "candidate.py"),
+        "hudistream",
+        folder,
+        out,
+        *options,
+    ]
     spent = {}
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(command, stdout=said, stderr=subprocess.DEVNULL, env=env, cwd=checkout)
@@ -51,6 +62,7 @@ def main():
     parser.add_argument("--workload", action="append")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batches", type=int)
+    parser.add_argument("--beside", action="store_true", help="both at the same time, on a core each")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for this checkout alone")
     given = parser.parse_args()
     for workload in given.workload or ["A", "A2", "B"]:
@@ -62,8 +74,12 @@ def main():
             for number in range(given.rounds):
                 pair = [(given.other.resolve(), ()), (HERE.parent, tuple(given.set))]
                 order = pair if number % 2 == 0 else pair[::-1]
-                out = os.path.join(place, "out")
-                found = {each: run(each[0], folder, out, [*options, *each[1]]) for each in order}
+                with ThreadPoolExecutor(2 if given.beside else 1) as together:
+                    runs = {}
+                    for core, each in enumerate(order):
+                        out, pinned = os.path.join(place, f"out{core}"), core if given.beside else None
+                        runs[each] = together.submit(run, each[0], folder, out, [*options, *each[1]], pinned)
+                    found = {each: one.result() for each, one in runs.items()}
                 before, after = found[pair[0]], found[pair[1]]
                 for name, kept in ratios.items():
                     kept.append(after[name] / before[name])

@@ -1,9 +1,10 @@
 """Our sink of two checkouts, side by side: `python benchmarks/paired.py OTHER_CHECKOUT [--workload A] [--rounds 5]`.
 
 With `--set KEY=VALUE` and this checkout as the other one, an option is measured: `hoodie.write.table.version=9`. Rounds
-alternate. With `--beside` both run at the same time, each on a core of its own, and change cores from round to round: a
-machine that is now fast and now slow treats both alike, so that one percent can be seen (Linux). Wall time is the median of the later half of the batches; processor time is that of the whole
-process tree, driver, JVM and workers, so that a busy machine does not decide.
+alternate. With `--beside` both run at the same time, each on a core of its own, and change cores from round to round:
+a machine that is now fast and now slow treats both alike, so that one percent can be seen (Linux). Wall time is the
+median of the later half of the batches; processor time is that of the whole process tree, driver, JVM and workers, so
+that a busy machine does not decide.
 """
 
 import argparse

@@ -22,6 +22,7 @@ from table.config.table_config import MERGER_VERSION, TableConfig
 from table.errors import InvalidConfigError
 from table.keys.keygen import find_key_column
 from table.options.choices import BadRowsShown, IndexType, TableType
+from table.options.groups import LogFileSettings
 from table.options.write_options import WriteOptions
 from table.records.merge import MergeRules, can_order
 from table.schema.avro_schema import relaxed, required_columns, schema_json, with_meta_columns
@@ -222,7 +223,7 @@ def plan_tasks(
         required=required_columns(schema),
         avro_schema=schema_json(with_meta_columns(schema), config.name),
         settings=options.file_settings,
-        log_settings=options.log_files,
+        log_settings=_log_settings(options.log_files, config),
         merge=merge_rules(options, config),
         key_column=find_key_column(config, schema),
         allow_duplicates=duplicates.allow_on_insert or operation.is_bulk,
@@ -242,6 +243,11 @@ def plan_tasks(
         logs=scene.logs,
         shown=shown if options.bad_rows.shown is BadRowsShown.KEYS else None,
     )
+
+
+def _log_settings(settings: LogFileSettings, config: TableConfig) -> LogFileSettings:
+    """Blocks of version 6 have no positions."""
+    return settings if config.layout_version > 1 else replace(settings, record_positions=False)
 
 
 def _small_files(

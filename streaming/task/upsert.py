@@ -36,7 +36,7 @@ from table.view.file_group import BaseFile, FileSlice
 from table.write.context import Attempt, Bucket, LogSlot
 from table.write.merge_bucket import Changes, merge_bucket
 from table.write.write_bucket import BucketWriter, write_all
-from table.write.write_log import LogChanges, write_log
+from table.write.write_log import LogChanges, with_positions, write_log
 
 Flags = npt.NDArray[np.bool_]
 _Files = tuple[WriteStat, BaseFileSummary]
@@ -199,6 +199,16 @@ class _UpsertTask:
         leaves_out = slot.is_behind_plan and not self._changes.is_bucket
         if merged is not None and meets_delete(self._plan, merged, changes, leaves_out=leaves_out):
             return [fold_logs(self._plan, merged, self._attempt, changes)]
-        are_new = self._changes.adds_only
-        written = LogChanges(bucket.partition_path, bucket.file_id, slot, changes.incoming, changes.removes, are_new)
+        positions = None
+        if self._plan.context.log_settings.record_positions:
+            changes, positions = with_positions(changes, bucket.base_file)
+        written = LogChanges(
+            bucket.partition_path,
+            bucket.file_id,
+            slot,
+            changes.incoming,
+            changes.removes,
+            self._changes.adds_only,
+            positions,
+        )
         return list(write_log(self._plan.context, self._attempt, written))

@@ -146,6 +146,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.bloom.index.filter.dynamic.max.entries": HonouredKey("base_file.bloom_max_entries"),
         "hoodie.logfile.data.block.format": HonouredKey("log_files.block_format"),
         "hoodie.logfile.data.block.max.size": HonouredKey("log_files.block_bytes"),
+        "hoodie.write.record.positions": HonouredKey("log_files.record_positions"),
         "hoodie.logfile.max.size": HonouredKey("log_files.file_bytes"),
         "write.log_block.size": HonouredKey(
             "log_files.block_bytes", Size(_MB, _MB), "Size from which rows go into the next data block, in MB."

@@ -71,7 +71,7 @@ _GROUPS = {
         hoodie.write.concurrency.schema.conflict.resolution.enable
         hoodie.write.executor.disruptor.buffer.limit.bytes hoodie.write.executor.disruptor.wait.strategy
         hoodie.write.executor.type
-        hoodie.write.record.positions hoodie.write.status.storage.level hoodie.write.tagged.record.storage.level
+        hoodie.write.status.storage.level hoodie.write.tagged.record.storage.level
         hoodie.writestatus.class
     """,
     "rows travel in pieces of Arrow, not through a queue: hudistream.task.memory.bytes bounds what a task holds": """

@@ -17,7 +17,8 @@ from table.errors import StorageError
 from table.files.base.summary import BaseFileSummary
 from table.files.log.encode_blocks import data_blocks, delete_block
 from table.files.log.framing import BlockType, LogBlock, encode_block
-from table.files.names import LogFileName, MarkerName, log_write_token
+from table.files.log.record_positions import RecordPositions
+from table.files.names import LogFileName, MarkerName, log_write_token, parse_base_file
 from table.files.publication import discard, publish
 from table.records.merge import MergeRules, delete_flags
 from table.schema.avro_schema import RECORD_KEY
@@ -26,6 +27,7 @@ from table.timeline.metadata.commit import WriteStat
 from table.write.announce import announce, check_not_ended, check_still_wanted
 from table.write.context import Attempt, LogSlot, WriteContext
 from table.write.flushes import Flushes
+from table.write.merge_bucket import Changes
 from table.write.meta_columns import stamp_new_rows
 
 Flags = npt.NDArray[np.bool_]
@@ -42,6 +44,7 @@ class LogChanges:
         incoming: the records (table columns and ``_hoodie_record_key``).
         removes: for each record, whether it removes its key regardless of ordering values.
         are_new: whether the records count as inserted, because no index lookup was made for their keys.
+        positions: of the rows that the records change; None if they are not known.
     """
 
     partition_path: str
@@ -50,6 +53,25 @@ class LogChanges:
     incoming: pa.Table
     removes: Flags
     are_new: bool = False
+    positions: RecordPositions | None = None
+
+
+def with_positions(changes: Changes, base_file: str | None) -> tuple[Changes, RecordPositions | None]:
+    """Puts changes into the order of the rows that they change, if each changes one row of a base file (pure).
+
+    Args:
+        changes: of the file group.
+        base_file: name of the file in which their keys were found; None if there is none.
+
+    Returns:
+        The changes, and the positions of their rows; the changes as they are and None if the positions are not known.
+    """
+    count, base = len(changes.incoming), parse_base_file(base_file or "")
+    if base is None or len(changes.rows) != count or len(np.unique(changes.matches)) != count:
+        return changes, None
+    incoming, removes = changes.incoming.take(pa.array(changes.matches)), changes.removes[changes.matches]
+    positions = RecordPositions(base.instant_time, changes.rows)
+    return Changes(incoming, changes.rows, np.arange(count), removes), positions
 
 
 def write_log(
@@ -95,7 +117,7 @@ def write_log(
 
 def _blocks(context: WriteContext, attempt: Attempt, changes: LogChanges) -> Iterator[tuple[LogBlock, int]]:
     """The data blocks, then the delete block, each with its number of records."""
-    incoming = changes.incoming
+    incoming, positions = changes.incoming, changes.positions
     deletes = _deletes_of(context, changes)
     rows = incoming.filter(pa.array(~deletes)) if deletes.any() else incoming
     if len(rows):
@@ -105,7 +127,12 @@ def _blocks(context: WriteContext, attempt: Attempt, changes: LogChanges) -> Ite
             rows, context.schema, context.instant_time, changes.partition_path, changes.file_id, numbered
         )
         yield from data_blocks(
-            stamped, context.avro_schema, context.instant_time, context.log_settings, context.settings
+            stamped,
+            context.avro_schema,
+            context.instant_time,
+            context.log_settings,
+            context.settings,
+            None if positions is None else positions.part(~deletes),
         )
     if deletes.any():
         gone, removes = incoming.filter(pa.array(deletes)), changes.removes[deletes]
@@ -117,6 +144,7 @@ def _blocks(context: WriteContext, attempt: Attempt, changes: LogChanges) -> Ite
                 changes.partition_path,
                 context.avro_schema,
                 context.instant_time,
+                None if positions is None else positions.part(deletes),
             ),
             len(keys),
         )

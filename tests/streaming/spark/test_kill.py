@@ -87,7 +87,7 @@ def kill_all(process):
 
 
 @pytest.mark.parametrize(("kills", "options"), [
-    (2, COPY_ON_WRITE),
+    (1, COPY_ON_WRITE),
     pytest.param(10, COPY_ON_WRITE, marks=pytest.mark.slow),
     pytest.param(10, MERGE_ON_READ, marks=pytest.mark.slow),
 ], ids=("copy-on-write", "copy-on-write, often", "merge-on-read, often"))  # fmt: skip
@@ -184,9 +184,9 @@ def kill_a_worker():
 
 thread = threading.Thread(target=kill_a_worker, daemon=True)
 thread.start()
-sink(frame(1000, 600_000), 1)
+sink(frame(1000, 250_000), 1)
 print("KILLED", len(killed), flush=True)
-sink(frame(600_000, 601_000), 2)
+sink(frame(250_000, 251_000), 2)
 print("DONE", flush=True)
 """
 
@@ -197,7 +197,7 @@ def test_a_worker_killed_in_the_middle_of_a_batch_is_replaced_and_leaves_nothing
     process = start(script, path)
     said, _ = process.communicate(timeout=300)
     assert [line for line in said.splitlines() if line.isupper() or line.startswith("KILLED")] == ["KILLED 1", "DONE"]
-    assert sorted(read_table(path).column("id").to_pylist()) == sorted(f"k{n}" for n in range(601_000))
+    assert sorted(read_table(path).column("id").to_pylist()) == sorted(f"k{n}" for n in range(251_000))
     assert_clean_in_the_end(path)
 
 

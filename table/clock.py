@@ -161,8 +161,7 @@ class InstantClock:
     """Chooses the instant times of a table, for requests and for completions.
 
     A writer on another machine takes the lock next, and its clock may be behind by `skew_ms`. It must choose a greater
-    time all the same. Hudi's writers take the present time and hold the lock for so long (TimeGeneratorBase). Here a
-    time is chosen that lies so far back already. Only if the timeline has a later one, the caller waits.
+    time all the same. So a time is `skew_ms` old before the lock is free again (TimeGeneratorBase).
 
     Attributes:
         zone: the table's.
@@ -171,10 +170,6 @@ class InstantClock:
 
     zone: str = "UTC"
     skew_ms: int = 0
-
-    def now_ms(self) -> int:
-        """The latest moment that a new time may name; milliseconds since the epoch."""
-        return now_ms() - self.skew_ms - 1 if self.skew_ms else now_ms()
 
     def next_time(self, last_instant_time: str | None, later_ms: int = 0) -> str:
         """A time greater than the last one of the timeline, as `next_instant_time`.
@@ -186,12 +181,17 @@ class InstantClock:
         Raises:
             InvalidConfigError: see `next_instant_time`.
         """
-        time = next_instant_time(last_instant_time, self.now_ms() + later_ms, self.zone)
+        time = next_instant_time(last_instant_time, now_ms() + later_ms, self.zone)
         self.let_pass(time)
         return time
 
     def let_pass(self, instant_time: str) -> None:
-        """Waits until a chosen time is `skew_ms` old. Clocks that are farther apart are not waited for."""
-        left_ms = parse_instant_time(instant_time, self.zone) - self.now_ms() if self.skew_ms else 0
+        """Waits until a chosen time is more than `skew_ms` old; called while the lock is held.
+
+        A time that another clock put farther ahead is waited for no longer than clocks may be apart.
+        """
+        if not self.skew_ms:
+            return
+        left_ms = parse_instant_time(instant_time, self.zone) + self.skew_ms + 1 - now_ms()
         if left_ms > 0:
             sleep_s(min(left_ms, 2 * self.skew_ms) / 1000)

@@ -66,10 +66,7 @@ class HudiTable:
 
     @property
     def instant_clock(self) -> InstantClock:
-        """Chooses the times of its instants.
-
-        In layout 1 a request must be later than the modification times of completed files: it cannot lie in the past.
-        """
+        """Chooses the times of its instants. Only in layout 2 they decide to which slice a log file belongs."""
         return InstantClock(self.config.timezone, self.lock.clock_skew_ms if self.layout.completes_in_order else 0)
 
     @property

@@ -7,11 +7,12 @@ The timeline's layout (`table.timeline.layout`) determines how the files of inst
 import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import lru_cache
+from functools import partial
 from typing import Protocol
 
 from table.errors import BrokenInvariantError
 from table.storage.interface import METAFOLDER, join
+from table.timeline.kept_names import KeptNames
 
 
 class Action(str, Enum):
@@ -109,7 +110,7 @@ class RequestTimeNames:
 
     def parse(self, file_name: str) -> "Instant | None":
         """The instant that a file name stands for; None if it is not the name of an instant file."""
-        return _parse_one_time(file_name)
+        return _KEPT_OF_ONE_TIME(file_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,19 +145,18 @@ class CompletionTimeNames:
 
     def parse(self, file_name: str) -> "Instant | None":
         """The instant that a file name stands for; None if it is not the name of an instant file."""
-        return _parse_two_times(file_name, self)
+        kept = _KEPT_OF_TWO_TIMES.get(self.folder)
+        if kept is None:
+            kept = _KEPT_OF_TWO_TIMES.setdefault(self.folder, KeptNames(partial(_parse_two_times, self)))
+        return kept(file_name)
 
 
-# A timeline is listed several times per batch, and nearly all of its names stay. While a savepoint holds archival it
-# may have three files for each of 10,000 instants, which are about 10 MB here.
-_NAMES_KEPT = 40_000
 _ONE_TIME = re.compile(r"^(\d{14,})\.([a-z]+)(?:\.(requested|inflight))?$")
 _TWO_TIMES = re.compile(r"^(\d{14,})(?:_(\d{14,}))?\.([a-z]+)(?:\.(requested|inflight))?$")
 _ACTIONS = {action.value: action for action in Action}
 REQUEST_TIME_NAMES = RequestTimeNames()
 
 
-@lru_cache(_NAMES_KEPT)
 def _parse_one_time(file_name: str) -> "Instant | None":
     match = _ONE_TIME.match(file_name)
     if match is None:
@@ -169,8 +169,7 @@ def _parse_one_time(file_name: str) -> "Instant | None":
     return Instant(time, _ACTIONS[action], State(state.upper()) if state else State.COMPLETED)
 
 
-@lru_cache(_NAMES_KEPT)
-def _parse_two_times(file_name: str, names: CompletionTimeNames) -> "Instant | None":
+def _parse_two_times(names: CompletionTimeNames, file_name: str) -> "Instant | None":
     match = _TWO_TIMES.match(file_name)
     if match is None:
         return None
@@ -181,6 +180,10 @@ def _parse_two_times(file_name: str, names: CompletionTimeNames) -> "Instant | N
         return None
     found = State(state.upper()) if state else State.COMPLETED
     return Instant(time, _ACTIONS[action], found, completed_at, names=names)
+
+
+_KEPT_OF_ONE_TIME = KeptNames(_parse_one_time)
+_KEPT_OF_TWO_TIMES: dict[str, KeptNames["Instant | None"]] = {}  # by the folder of the instants
 
 
 def _pending_name(instant: "Instant") -> str:

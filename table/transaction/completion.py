@@ -54,7 +54,7 @@ def choose_completion(snapshot: Snapshot, instant: Instant) -> str | None:
         InvalidConfigError: the timeline is ahead of this machine's clock.
     """
     times = snapshot.table.instant_clock
-    chosen = snapshot.layout.choose_completion(snapshot.timeline.last_time, instant.time, times.now_ms(), times.zone)
+    chosen = snapshot.layout.choose_completion(snapshot.timeline.last_time, instant.time, clock.now_ms(), times.zone)
     if chosen is not None:
         times.let_pass(chosen)
     return chosen

@@ -213,10 +213,18 @@ def write_on_s3(hudi, address, path, made, options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("operation", ["upsert", "insert"])
-def test_rows_of_both_are_there_once_on_s3_under_the_storage_based_lock(real_on_s3, s3, storage_lock, operation):
+@pytest.mark.parametrize(
+    ("operation", "more"),
+    [
+        ("upsert", {}),
+        ("insert", {}),
+        pytest.param("upsert", {**LOGS, "hoodie.write.table.version": "8"}, marks=pytest.mark.slow),
+    ],
+    ids=["upsert", "insert", "upsert-8-logs"],
+)
+def test_rows_of_both_are_there_once_on_s3_under_the_storage_based_lock(real_on_s3, s3, storage_lock, operation, more):
     storage = open_storage(f"s3a://lake/{uuid.uuid4()}", s3[1])
-    options = {**storage_lock, "hoodie.datasource.write.operation": operation}
+    options = {**storage_lock, "hoodie.datasource.write.operation": operation, **more}
     wanted = write_at_once(partial(write_on_s3, real_on_s3, s3[0], storage.base_uri), storage, options, 6)
     theirs = real_on_s3.read(storage.base_uri)
     ours = read_table(storage.base_uri, storage_options=s3[1]).to_pylist()

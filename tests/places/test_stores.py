@@ -25,7 +25,15 @@ from table.errors import HudiError, StorageError, WriteConflictError
 from table.storage.opening import open_storage
 
 pytestmark = [pytest.mark.slow, pytest.mark.places]
-TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
+TABLES = {
+    "copy-on-write": {"hoodie.datasource.write.table.type": "COPY_ON_WRITE"},
+    "merge-on-read": {"hoodie.datasource.write.table.type": "MERGE_ON_READ"},
+    "merge-on-read, version 9": {
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.write.table.version": "9",
+    },
+}
+EACH_TABLE = pytest.mark.parametrize("kind", TABLES.values(), ids=TABLES)
 UPKEEP = {
     "hoodie.clean.commits.retained": "2",
     "hoodie.keep.min.commits": "3",
@@ -97,10 +105,10 @@ def test_one_of_many_creators_wins_and_its_bytes_are_there(store, path):
     assert not lost
 
 
-@pytest.mark.parametrize("table_type", TYPES)
-def test_random_batches_with_all_services_equal_their_model(store, path, table_type):
+@EACH_TABLE
+def test_random_batches_with_all_services_equal_their_model(store, path, kind):
     luck, held = random.Random(SEED), {}
-    options = {"hoodie.datasource.write.table.type": table_type, **UPKEEP}
+    options = {**kind, **UPKEEP}
     with ArrowSink(path, options, store.options, key="id", partition_by="p", order_by="ts") as sink:
         for batch_id in range(14):
             numbers = sorted(luck.sample(range(400), 120))
@@ -119,10 +127,10 @@ def test_random_batches_with_all_services_equal_their_model(store, path, table_t
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("table_type", TYPES)
-def test_the_sink_through_spark(store, path, spark, table_type):
+@EACH_TABLE
+def test_the_sink_through_spark(store, path, spark, kind):
     held = {}
-    sink = HudiSink(path, {"hoodie.datasource.write.table.type": table_type, **UPKEEP}, store.options,
+    sink = HudiSink(path, {**kind, **UPKEEP}, store.options,
                     key="id", partition_by="p", order_by="ts")  # fmt: skip
     for batch_id in range(6):
         first = batch_id * 30
@@ -136,9 +144,9 @@ def test_the_sink_through_spark(store, path, spark, table_type):
     assert_sound(path, store.options)
 
 
-@pytest.mark.parametrize("table_type", TYPES)
-def test_a_batch_stopped_at_a_storage_call_is_written_exactly_once(store, path, monkeypatch, table_type):
-    options = {**BY_HAND, "hoodie.datasource.write.table.type": table_type}
+@EACH_TABLE
+def test_a_batch_stopped_at_a_storage_call_is_written_exactly_once(store, path, monkeypatch, kind):
+    options = {**BY_HAND, **kind}
     before = {f"k{n}": "first" for n in range(12)}
     after = {**before, **{f"k{n}": "second" for n in range(6, 30)}}
 
@@ -184,13 +192,13 @@ def test_two_processes_that_are_killed_and_stopped_lose_nothing(store, path, tmp
         assert sum(done["batches"].values()) > 2, (drawn.describe(), done)
 
 
-@pytest.mark.parametrize("table_type", TYPES)
-def test_a_bad_network_loses_and_doubles_nothing(store, path, table_type):
+@EACH_TABLE
+def test_a_bad_network_loses_and_doubles_nothing(store, path, kind):
     """Requests and answers are lost, and the store says "slow down": a batch that fails is given again."""
     if not store.port:
         pytest.skip("the server is not on this machine")
     luck, held, failed = random.Random(SEED), {}, []
-    options = {"hoodie.datasource.write.table.type": table_type, **UPKEEP}
+    options = {**kind, **UPKEEP}
     with bad_network(store.port, share=0.01, seed=SEED) as network:
         through = store.through(network.port).options
         sink = None

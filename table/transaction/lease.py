@@ -234,12 +234,12 @@ class Lease:
 
         A writer or an operator's command calls this once its request is on the timeline. A writer that takes the table
         over afterwards finds the request and ends it. A writer that took the table over before has made commits that
-        the caller did not plan from.
+        the caller did not plan from. The record of a number never changes, so the number alone is looked at.
 
         Raises:
             CommitConflictError: another writer has taken the table over.
         """
-        if self._record is None or find_holder(self._storage) != self._record:
+        if self._record is None or self._register.last_number != self._record.number:
             self._lose()
 
     def _lose(self) -> NoReturn:

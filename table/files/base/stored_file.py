@@ -1,6 +1,6 @@
 """A stored base file: opened once, its footer read once, its rows in pieces of bounded size."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 
@@ -16,6 +16,7 @@ from table.files.parquet.chunk_statistics import chunk_memory_bytes
 from table.files.parquet.footer import MAGIC, TAIL_BYTES, Footer, decode_footer, find_footer
 from table.files.parquet.row_groups import chunk_path, chunks_of, fields_of_known_types, has_small_dictionary, rows_of
 from table.schema.avro_schema import RECORD_KEY
+from table.storage.byte_ranges import ByteRange
 from table.storage.interface import Storage, failed
 
 READ_BATCH_ROWS = 65_536
@@ -101,6 +102,12 @@ class StoredBaseFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def read_held(self, ranges: Iterable[ByteRange]) -> list[bytes] | None:
+        """Bytes of the file, if it is in memory as a whole: it is small, and the store gave it by one request."""
+        if not isinstance(self._source, pa.BufferReader):
+            return None
+        return [_read(self._source, piece.start, piece.length) for piece in ranges]
 
     def close(self) -> None:
         """Closes the file."""

@@ -103,6 +103,7 @@ class BaseFileWriter:
         self._copied: list[RowGroup] = []
         self._copied_bytes = 0
         self._sink: OutputFile | None = None
+        self._is_copied_by_store = True
         self._stage: Stage | None = None
         self._groups: RowGroupWriter | None = None
 
@@ -208,7 +209,14 @@ class BaseFileWriter:
             ranges.append(ByteRange(start, groups[number].data_end - start))
             end += ranges[-1].length
         self._copied_bytes = end
-        return self._storage.open_copy(stored.path, ranges, self._path, self._stage)
+        held = stored.read_held(ranges)
+        if held is None:
+            return self._storage.open_copy(stored.path, ranges, self._path, self._stage)
+        self._is_copied_by_store = False
+        self._sink = sink = self._storage.open_output(self._path, self._stage)
+        for piece in held:
+            sink.write(piece)
+        return sink
 
     def _renamed(self, sink: OutputFile) -> list[RowGroup]:
         """Copied row groups with new file-name chunks. These stand at the end, so the next version can cut them off."""
@@ -306,11 +314,9 @@ class BaseFileWriter:
                 return problem
             # a small file is read as a whole, so its true length shows even if the size is given
             known = summary.size_bytes if summary.size_bytes <= READ_AT_ONCE_BYTES else None
-            with self._storage.open_input(self._path, known) as written:
-                size, raw = read_footer(written)  # checks the length and magic behind the footer, too
-                # `startswith` of bytes: a view would be compared byte by byte, and a filter has a million bytes
-                if size != summary.size_bytes or len(raw) != len(end) - TAIL_BYTES or not end.startswith(raw):
-                    return "the store holds another footer than was written"
+            # where all bytes went through this process, the file is as safe as one that is new
+            if self._is_copied_by_store and not self._has_footer(known, summary.size_bytes, end):
+                return "the store holds another footer than was written"
             if self._is_sampled():
                 with StoredBaseFile(self._storage, self._path, known) as whole:
                     found = sum(map(len, whole.read_batches(self._schema)))
@@ -318,6 +324,13 @@ class BaseFileWriter:
         except (CorruptFileError, pa.ArrowException, OSError) as error:
             return str(error)
         return None
+
+    def _has_footer(self, known: int | None, size_bytes: int, end: bytearray) -> bool:
+        """Whether the file on the store ends as it was written."""
+        with self._storage.open_input(self._path, known) as written:
+            size, raw = read_footer(written)  # checks the length and magic behind the footer, too
+        # `startswith` of bytes: a view would be compared byte by byte, and a filter has a million bytes
+        return size == size_bytes and len(raw) == len(end) - TAIL_BYTES and end.startswith(raw)
 
     def _is_sampled(self) -> bool:
         """Whether this file is read whole. The name decides, so every attempt gives the same answer."""

@@ -16,8 +16,8 @@ from table.storage.opening import open_storage
 
 # of a steady batch that rewrites one file; each with the rule of docs/concepts/safety.md or the service that needs it
 MOST = {
-    "insert": {"ListObjectsV2": 10, "GetObject": 6, "PutObject": 7, "HeadObject": 3, "DeleteObject": 2, "upload": 3},
-    "upsert": {"ListObjectsV2": 10, "GetObject": 4, "PutObject": 7, "HeadObject": 3, "DeleteObject": 2, "upload": 3},
+    "insert": {"ListObjectsV2": 9, "GetObject": 3, "PutObject": 7, "HeadObject": 3, "DeleteObject": 2, "upload": 3},
+    "upsert": {"ListObjectsV2": 9, "GetObject": 3, "PutObject": 7, "HeadObject": 3, "DeleteObject": 2, "upload": 3},
 }
 UPLOAD = ("CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload")
 

@@ -225,6 +225,6 @@ def create_settled(storage: Storage, path: str, data: bytes) -> bytes:
     raise CommitOutcomeUnknownError(f"it is not known whether {path} was created: {failure}") from failure
 
 
-def delete_instant_file(storage: Storage, instant: Instant) -> None:
-    """Deletes one state file of an instant, as a rollback or the archival does."""
-    storage.delete_metafile(instant.path)
+def delete_instant_file(storage: Storage, instant: Instant) -> bool:
+    """Deletes one state file of an instant, as a rollback or the archival does. Returns False if it did not exist."""
+    return storage.delete_metafile(instant.path)

@@ -124,8 +124,8 @@ class TableOpener:
                 batch_id=batch_id,
                 lacking=f"batches 0 to {batch_id - 1}",
                 hint="the stream has written before, and there was no table: rows of earlier batches are not in it. To "
-                "have them, stop the stream, delete this table and the checkpoint, and start again. To be refused "
-                "instead, set hudistream.table.create=never",
+                "have them, stop the stream, delete this table and the checkpoint, and start again, if the source "
+                "still has them. To be refused instead, set hudistream.table.create=never",
             )
 
 

@@ -37,6 +37,7 @@ class SparkEngine:
         self._checkpoint = None if location is None else QueryCheckpoint(location, storage_options)
         self._environment: Environment | None = None
         self._asked_in_stream = False
+        self._told_query_id: str | None = None
         self._spark: SparkSession | None = None
 
     def open_micro_batch(self, rows: DataFrame, batch_id: int) -> Batch:
@@ -103,6 +104,8 @@ class SparkEngine:
         if self._environment is None or anew or (of_stream and not self._asked_in_stream):
             self._environment = load_environment(self._spark, self._options, self._storage)
             self._asked_in_stream = of_stream
-            if self._environment.query_id is not None and self._checkpoint is None:
-                tell_temporary_checkpoint(self._environment.query_id)
+            query_id = self._environment.query_id
+            if query_id not in (None, self._told_query_id) and self._checkpoint is None:
+                tell_temporary_checkpoint(query_id)
+            self._told_query_id = query_id
         return self._environment

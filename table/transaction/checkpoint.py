@@ -199,10 +199,11 @@ def already_committed(
     relation = "cannot be compared with" if batch_id > last.batch_id else "is not above"
     raise BatchOrderError(
         f"batch {batch_id} of sink {sink_id!r} {relation} batch {last.batch_id}, which is committed: {reason}. "
-        "Start the stream from the checkpoint that wrote the table. Or, to load everything anew, delete the table and "
-        "the checkpoint. Or, if the table has none of these rows (an insert would double them), give the sink another "
-        "hoodie.datasource.write.streaming.checkpoint.identifier. Where both queries name their checkpoint in "
-        "hudistream.checkpoint.location, a new one goes on where the last one ended"
+        "Start the stream from the checkpoint that wrote the table. If there is none any more, or the stream had no "
+        "checkpointLocation, give it one, and either delete the table, to load everything anew, or give the sink "
+        "another hoodie.datasource.write.streaming.checkpoint.identifier, if the table has none of these rows (an "
+        "insert would double them). With Kafka a new query goes on where the last one ended, if both sinks name the "
+        "checkpointLocation of their query in hudistream.checkpoint.location"
     )
 
 

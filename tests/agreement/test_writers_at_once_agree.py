@@ -218,7 +218,7 @@ def write_on_s3(hudi, address, path, made, options):
     [
         ("upsert", {}),
         ("insert", {}),
-        pytest.param("upsert", {**LOGS, "hoodie.write.table.version": "8"}, marks=pytest.mark.slow),
+        pytest.param("upsert", {**HUDI_COMPACTS, "hoodie.write.table.version": "8"}, marks=pytest.mark.slow),
     ],
     ids=["upsert", "insert", "upsert-8-logs"],
 )
@@ -227,7 +227,7 @@ def test_rows_of_both_are_there_once_on_s3_under_the_storage_based_lock(real_on_
     options = {**storage_lock, "hoodie.datasource.write.operation": operation, **more}
     wanted = write_at_once(partial(write_on_s3, real_on_s3, s3[0], storage.base_uri), storage, options, 6)
     theirs = real_on_s3.read(storage.base_uri)
-    ours = read_table(storage.base_uri, storage_options=s3[1]).to_pylist()
+    ours = read_table(storage.base_uri, storage_options=s3[1], meta_columns=True).to_pylist()
     check_rows(ours, *wanted)
     assert sorted(map(texts, theirs)) == sorted(map(texts, ours))
     assert not HudiTable.open(storage.base_uri, s3[1]).load_timeline().pending

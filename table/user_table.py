@@ -7,6 +7,7 @@ This class extends it above the layers that it calls, so it can be given to ever
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
@@ -45,6 +46,7 @@ from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
+from table.storage.remote import FsspecStorage
 from table.timeline.metadata.clean import CleanMetadata
 from table.timeline.metadata.restore import RestorePlan
 
@@ -262,6 +264,27 @@ class HudiTable(hudi_table.HudiTable):
             CorruptFileError, StorageError: a file cannot be decoded or read.
         """
         return lookup(self, keys, columns, as_of, meta_columns=meta_columns)
+
+    def delete(self, where: Where, options: Mapping[str, Any] | None = None) -> Any:
+        """Deletes the rows for which a condition is true, in one commit: `hudistream.ArrowSink.delete`.
+
+        Args:
+            where: which rows, as in `scan`. The newest snapshot is asked.
+            options: of the sink, as ``hoodie.index.type`` where keys are not unique within a partition path alone.
+
+        Returns:
+            The `hudistream.BatchSummary`: ``rows_deleted`` says how many.
+
+        Raises:
+            InvalidConfigError: the condition names a column that is not in the table.
+            CommitConflictError: another writer holds the table.
+            HudiError: nothing of it is visible.
+        """
+        # the layer that writes rows stands above this one, so it is loaded when it is needed
+        sink = import_module("streaming.arrow_sink").ArrowSink
+        storage_options = self.storage.options if isinstance(self.storage, FsspecStorage) else None
+        with sink(self.storage.base_uri, options, storage_options) as writer:
+            return writer.delete(where=where)
 
     def clean(self, settings: CleanSettings | None = None, *, due: bool = True) -> list[CleanMetadata]:
         """Deletes file versions that nobody needs any more: `hudistream.clean`, with the default policy for None."""

@@ -14,7 +14,7 @@ from streaming.task.in_process import InProcessWorkers
 from streaming.validators import Validator
 from table.errors import InvalidConfigError
 from table.log import get_logger
-from table.options.choices import IndexType, TableType
+from table.options.choices import BadRows, IndexType, SchemaMode, TableType
 from table.options.operation import Operation, OperationName
 from table.options.short_names import ColumnNames
 from table.options.write_options import WriteOptions
@@ -53,6 +53,8 @@ class ArrowSink(TableSink):
         operation: the operation of a batch; ``upsert`` by default.
         table_type: ``cow`` (copy on write) or ``mor`` (merge on read) for a new table; ``cow`` where it is not named.
         index: how keys are found: ``bloom``, ``simple``, ``bucket``, ``global_bloom`` …; ``bloom`` if it is not named.
+        bad_rows: what becomes of rows that cannot be stored: ``fail`` (the batch fails, the default) or ``quarantine``.
+        schema: how columns that differ are taken: ``strict``, ``add`` (the default) or ``reconcile``.
         workers: threads that write a batch; None: one for each core. With one thread, the same rows lead to the same
             sequence of storage calls, except that a thread deletes the markers of a batch of more than 64 files beside
             the next batch.
@@ -81,6 +83,8 @@ class ArrowSink(TableSink):
         operation: Operation | OperationName | None = None,
         table_type: TableType | str | None = None,
         index: IndexType | str | None = None,
+        bad_rows: BadRows | str | None = None,
+        schema: SchemaMode | str | None = None,
         workers: int | None = None,
     ) -> None:
         if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
@@ -99,6 +103,8 @@ class ArrowSink(TableSink):
             operation=operation,
             table_type=table_type,
             index=index,
+            bad_rows=bad_rows,
+            schema=schema,
         )
 
     def _start(self) -> None:
@@ -235,6 +241,8 @@ def write_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but
     operation: Operation | OperationName | None = None,
     table_type: TableType | str | None = None,
     index: IndexType | str | None = None,
+    bad_rows: BadRows | str | None = None,
+    schema: SchemaMode | str | None = None,
     batch_id: int | None = None,
     options: Mapping[str, Any] | WriteOptions | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -252,6 +260,8 @@ def write_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but
         operation: ``upsert`` where it is not named; see `ArrowSink.write`.
         table_type: ``cow`` (copy on write) or ``mor`` (merge on read) for a new table; ``cow`` where it is not named.
         index: how keys are found: ``bloom``, ``simple``, ``bucket``, ``global_bloom`` …; ``bloom`` if it is not named.
+        bad_rows: what becomes of rows that cannot be stored: ``fail`` (the batch fails, the default) or ``quarantine``.
+        schema: how columns that differ are taken: ``strict``, ``add`` (the default) or ``reconcile``.
         batch_id: makes the write exactly once; see `ArrowSink.write`.
         options: ``hoodie.*`` keys and values, or `WriteOptions`.
         storage_options: what fsspec's file system gets.
@@ -272,6 +282,8 @@ def write_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but
         operation=operation,
         table_type=table_type,
         index=index,
+        bad_rows=bad_rows,
+        schema=schema,
     ) as sink:
         return sink.write(rows, batch_id)
 

@@ -22,7 +22,7 @@ from table.config.table_config import PROPERTIES_FILE
 from table.errors import HudiError, InvalidConfigError, InvalidRecordError, TableHeldError
 from table.failures import describe
 from table.log import get_logger
-from table.options.choices import IndexType, TableType
+from table.options.choices import BadRows, IndexType, SchemaMode, TableType
 from table.options.operation import Operation, OperationName
 from table.options.short_names import ColumnNames, with_short_names
 from table.options.write_options import WriteOptions, parse_options
@@ -111,6 +111,8 @@ class HudiRouter:
         operation: as of `HudiSink`.
         table_type: as of `HudiSink`.
         index: as of `HudiSink`.
+        bad_rows: as of `HudiSink`.
+        schema: as of `HudiSink`.
         validators: as of `HudiSink`, for each table.
         callbacks: get the `BatchSummary` of each table.
         on_failure: get the `FailedBatch` of each table that failed.
@@ -140,12 +142,16 @@ class HudiRouter:
         operation: Operation | OperationName | None = None,
         table_type: TableType | str | None = None,
         index: IndexType | str | None = None,
+        bad_rows: BadRows | str | None = None,
+        schema: SchemaMode | str | None = None,
         validators: Sequence[Validator] = (),
         callbacks: Sequence[Callback] = (),
         on_failure: Sequence[FailureHook] = (),
     ) -> None:
         self._root, self._table = os.fspath(root).rstrip("/"), table
-        self._short = (key, partition_by, order_by, operation, table_type, index)
+        columns = {"key": key, "partition_by": partition_by, "order_by": order_by}
+        kinds = {"operation": operation, "table_type": table_type, "index": index}
+        self._short: dict[str, Any] = {**columns, **kinds, "bad_rows": bad_rows, "schema": schema}
         self._template, self._tables = dict(options or {}), {name: dict(own) for name, own in (tables or {}).items()}
         self._storage_options = dict(storage_options or {})
         self._schemas, self._unfold, self._keeps_name = dict(schemas or {}), unfold, keeps_name
@@ -187,7 +193,7 @@ class HudiRouter:
 
     def _options_of(self, name: str) -> WriteOptions:
         own = {**self._template, **self._tables.get(name, {})}
-        return with_short_names(parse_options(own, join(self._root, name)).options, *self._short)
+        return with_short_names(parse_options(own, join(self._root, name)).options, **self._short)
 
     @property
     def failing(self) -> dict[str, str]:

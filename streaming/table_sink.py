@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 import pyarrow as pa
@@ -19,11 +20,12 @@ from streaming.batch.workers import Batch
 from streaming.task.arrow_rows import Rows, open_rows
 from streaming.validators import Validator
 from table import threads
+from table.columns.near_name import did_you_mean
 from table.errors import HudiError, InvalidConfigError
 from table.failures import describe
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.options.choices import BadRows, IndexType, TableType
+from table.options.choices import BadRows, IndexType, SchemaMode, TableType
 from table.options.operation import Operation, OperationName
 from table.options.short_names import ColumnNames, with_short_names
 from table.options.write_groups import OPERATION
@@ -62,6 +64,8 @@ class TableSink:
         operation: the operation of a batch; ``upsert`` by default.
         table_type: ``cow`` (copy on write) or ``mor`` (merge on read) for a new table; ``cow`` where it is not named.
         index: how keys are found: ``bloom``, ``simple``, ``bucket``, ``global_bloom`` …; ``bloom`` if it is not named.
+        bad_rows: what becomes of rows that cannot be stored: ``fail`` (the batch fails, the default) or ``quarantine``.
+        schema: how columns that differ are taken: ``strict``, ``add`` (the default) or ``reconcile``.
 
     Attributes:
         last_batch: summary of the last batch.
@@ -71,6 +75,14 @@ class TableSink:
         InvalidConfigError: for an option that is unknown or refused, has a value that does not fit, or contradicts
             another.
     """
+
+    def __new__(cls, *_: object, **given: object) -> "TableSink":  # noqa: PYI034 typing.Self is younger than Python 3.10
+        """Refuses a name that the sink does not know, with the sink's own name (TypeError)."""
+        known = [name for name in signature(cls.__init__).parameters if name != "self"]
+        for name in given:
+            if name not in known:
+                raise TypeError(f"{cls.__name__}() has no parameter {name!r}{did_you_mean(name, known)}")
+        return super().__new__(cls)
 
     def __init__(  # noqa: PLR0913 one parameter per thing that users say; all but the first two by name
         self,
@@ -87,10 +99,14 @@ class TableSink:
         operation: Operation | OperationName | None = None,
         table_type: TableType | str | None = None,
         index: IndexType | str | None = None,
+        bad_rows: BadRows | str | None = None,
+        schema: SchemaMode | str | None = None,
     ) -> None:
         self._path = os.fspath(path)
         given = _read_options(options, self._path)
-        self._options = with_short_names(given, key, partition_by, order_by, operation, table_type, index)
+        self._options = with_short_names(
+            given, key, partition_by, order_by, operation, table_type, index, bad_rows=bad_rows, schema=schema
+        )
         _tell_unused_ordering(self._options)
         _tell_unused_logs(self._options)
         self._storage_options = dict(storage_options or {})

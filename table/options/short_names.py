@@ -1,22 +1,22 @@
-"""Short names for six options, for users who do not know Hudi's names (pure)."""
+"""Short names for eight options, for users who do not know Hudi's names (pure)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from table.errors import InvalidConfigError
-from table.options.choices import IndexType, TableType
+from table.options.choices import BadRows, IndexType, SchemaMode, TableType
 from table.options.operation import Operation
 from table.options.settings import Settings
 from table.options.values import Names, OneOf
-from table.options.write_groups import INDEX, OPERATION, TABLE_TYPE
+from table.options.write_groups import BAD_ROWS, INDEX, OPERATION, SCHEMA_MODE, TABLE_TYPE
 from table.options.write_options import WriteOptions
 
 ColumnNames = str | Sequence[str]
 SettingsT = TypeVar("SettingsT", bound=Settings)
 
 
-def with_short_names(
+def with_short_names(  # noqa: PLR0913 one parameter per thing that users say
     options: WriteOptions,
     key: ColumnNames | None = None,
     partition_by: ColumnNames | None = None,
@@ -24,6 +24,9 @@ def with_short_names(
     operation: Operation | str | None = None,
     table_type: TableType | str | None = None,
     index: IndexType | str | None = None,
+    *,
+    bad_rows: BadRows | str | None = None,
+    schema: SchemaMode | str | None = None,
 ) -> WriteOptions:
     """Adds the values of short names to options.
 
@@ -36,6 +39,8 @@ def with_short_names(
         operation: ``hoodie.datasource.write.operation``.
         table_type: ``cow`` or ``mor`` for a new table; ``hoodie.datasource.write.table.type``.
         index: how keys are found; ``hoodie.index.type``.
+        bad_rows: ``fail`` or ``quarantine``; ``hudistream.bad.rows``.
+        schema: ``strict``, ``add`` or ``reconcile``; ``hudistream.schema.mode``.
 
     Raises:
         InvalidConfigError: a short name and the options contradict each other.
@@ -73,6 +78,8 @@ def with_short_names(
         keys=short,
         table=_with(options.table, "table_type", table_type, TABLE_TYPE, "hoodie.datasource.write.table.type"),
         index=_with(options.index, "type", index, INDEX, "hoodie.index.type", "index"),
+        bad_rows=_with(options.bad_rows, "action", bad_rows, BAD_ROWS, "hudistream.bad.rows", "bad_rows"),
+        schema=_with(options.schema, "mode", schema, SCHEMA_MODE, "hudistream.schema.mode", "schema"),
     )
 
 

@@ -170,7 +170,7 @@ class OneOf(Generic[ChoiceT]):
         for choice in self.choices:
             if text == choice.value.lower():
                 return choice
-        hint = did_you_mean(text, [choice.value.lower() for choice in self.choices])
+        hint = did_you_mean(text, [*self.synonyms, *(choice.value.lower() for choice in self.choices)])
         return refuse(name, value, f"this {self.what} is not supported; use one of {self.allowed}{hint}")
 
 

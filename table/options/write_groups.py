@@ -160,6 +160,8 @@ class SizeSettings(Settings):
     max_rewrite_ratio: float | None = option(None, Number(0, 1e12))
 
 
+SCHEMA_MODE = OneOf(SchemaMode, what="schema mode")
+BAD_ROWS = OneOf(BadRows, what="treatment of bad rows")
 INDEX = OneOf(IndexType, {"inmemory": IndexType.FLINK_STATE}, "index")
 
 
@@ -256,7 +258,7 @@ class SchemaSettings(Settings):
             nothing is expected.
     """
 
-    mode: SchemaMode = option(SchemaMode.ADD, OneOf(SchemaMode))
+    mode: SchemaMode = option(SchemaMode.ADD, SCHEMA_MODE)
     fill_missing: bool = option(default=False, kind=Flag())
     numbers_to_text: bool = option(default=False, kind=Flag())
     expected: str | None = option(None, AvroSchema())
@@ -305,7 +307,7 @@ class BadRowSettings(Settings):
         shown: what errors show of a bad row: ``keys``: record key, partition fields, the reason; ``rows``: all columns.
     """
 
-    action: BadRows = option(BadRows.FAIL, OneOf(BadRows))
+    action: BadRows = option(BadRows.FAIL, BAD_ROWS)
     path: str | None = option(None, Text())
     max_share: float | None = option(None, Share())
     shown: BadRowsShown = option(BadRowsShown.KEYS, OneOf(BadRowsShown))

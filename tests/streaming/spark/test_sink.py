@@ -198,7 +198,7 @@ BAD = [
         "SELECT 'a' other, 'p' p, 1L ts",
         {**OPTIONS, **STRICT},
         SchemaMismatchError,
-        "fills it with nulls; column 'other' is new: leave it out",
+        "of the record key: select it; column 'other' is new: leave it out",
     ),
     ("SELECT 'a' id, 'p' p", OPTIONS, SchemaMismatchError, "'ts' is missing"),
     (

@@ -114,7 +114,7 @@ class CheckpointPositions:
         return self._checkpoint.load_end(self._batch_id)
 
 
-def tell_temporary_checkpoint(query_id: str, folder: str | None = None) -> None:
+def tell_temporary_checkpoint(query_id: str) -> None:
     """Warns if a query has no ``checkpointLocation``.
 
     The DataFrame API does not tell where a checkpoint lies. But where none is given, Spark makes one in the temporary
@@ -122,9 +122,8 @@ def tell_temporary_checkpoint(query_id: str, folder: str | None = None) -> None:
 
     Args:
         query_id: of the streaming query.
-        folder: where Spark makes temporary checkpoints; None: this machine's folder for temporary files.
     """
-    found = Path(folder or tempfile.gettempdir()).glob("temporary-*/metadata")
+    found = Path(tempfile.gettempdir()).glob("temporary-*/metadata")
     for metadata in islice(found, _MOST_LOOKED_AT):
         with suppress(OSError, ValueError, KeyError, TypeError):
             if json.loads(metadata.read_bytes())["id"] == query_id:

@@ -86,8 +86,8 @@ class LockSettings(Settings):
         wait_ms: milliseconds that one attempt waits for the lock.
         attempts_more: attempts after the first.
         pause_ms: milliseconds between two attempts.
-        clock_skew_ms: how far the clocks of the writers are apart, in milliseconds. A writer
-            keeps the lock until the time of its instant (timeline layout 2) is so old: the next writer's is greater.
+        clock_skew_ms: how far the clocks of the writers are apart, in milliseconds. A writer keeps the lock
+            until the time of its instant (timeline layout 2) is so old. So the next writer's time is greater.
         connection_retries: how often a request to ZooKeeper is tried again while there is no connection.
         connection_pause_ms: milliseconds before the first of these; each further pause is longer.
         connection_pause_most_ms: the longest of these pauses in milliseconds.

@@ -46,6 +46,8 @@ def complete_service(
 def choose_completion(snapshot: Snapshot, instant: Instant) -> str | None:
     """A completion time for an instant, greater than all times on the timeline; None in layout 1.
 
+    Under a lock of several machines it waits until the time is old enough (`InstantClock.let_pass`).
+
     Args:
         snapshot: the table as it is now.
         instant: the instant to be completed.

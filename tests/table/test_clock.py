@@ -118,7 +118,7 @@ def test_the_next_instant_is_now_or_one_millisecond_later_than_the_last(moment, 
 
 
 class Moving:
-    """A clock that moves when somebody sleeps."""
+    """A clock that moves when the code under test sleeps."""
 
     def __init__(self, monkeypatch, at_ms):
         self.at_ms, self.slept_ms = at_ms, []
@@ -148,7 +148,7 @@ def test_a_time_is_as_old_as_clocks_may_differ_when_the_lock_is_free(monkeypatch
     assert (behind > chosen) == (last_ms_ago > -5_000)
 
 
-def test_where_all_writers_are_ours_nobody_waits(monkeypatch):
+def test_where_all_writers_are_ours_a_time_is_not_waited_for(monkeypatch):
     moving = Moving(monkeypatch, 1_700_000_000_500)
     now = clock.format_instant_time(moving.at_ms)
     assert clock.InstantClock().next_time(None) == now

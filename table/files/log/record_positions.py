@@ -1,6 +1,6 @@
 """Positions of log records in the base file of their slice, for the headers of blocks (table versions 8 and 9).
 
-Hudi's readers find the row that a record changes by its position, and compare no keys (HoodieReadStats,
+Hudi's readers find the row that a record changes by its position, and compare no keys (LogReaderUtils,
 PositionBasedFileGroupRecordBuffer). Where a block has none, they compare keys.
 """
 

@@ -174,5 +174,5 @@ def test_a_writer_whose_clock_is_behind_takes_the_lock_and_chooses_a_greater_tim
     assert (min(ages) > 200) == (skew_ms == 200)
 
 
-def test_in_layout_1_nobody_waits(tmp_path, monkeypatch):
+def test_in_layout_1_a_writer_does_not_wait(tmp_path, monkeypatch):
     assert min(ages_at_release(str(tmp_path / "t"), monkeypatch, "6", 200)) < 200

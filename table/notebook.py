@@ -1,11 +1,12 @@
 """How values look in a notebook: a small table of their facts (pure)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from html import escape
 from typing import Any, cast
 
 _MOST = 400  # characters of one fact
+_FEW = 5  # parts of a value in one line
 
 
 def facts_html(title: str, facts: Iterable[tuple[str, Any]]) -> str:
@@ -28,13 +29,30 @@ def _text(value: Any) -> str:
     return text if len(text) <= _MOST else f"{text[:_MOST]}…"
 
 
+def _short(value: Any) -> str:
+    """A value within one line: of a value with many parts, their number."""
+    if isinstance(value, (tuple, list, frozenset, set, Mapping)) and len(value) > _FEW:
+        return f"<{len(value):,}>"
+    if is_dataclass(value):
+        return f"<{type(value).__name__}>"
+    return repr(value)
+
+
 class ShownInNotebooks:
-    """A dataclass that a notebook shows as a table of its fields, without empty ones, zeros and `False`."""
+    """A dataclass (``repr=False``) that shows its fields without empty ones, zeros and `False`.
+
+    A notebook shows a table, and `repr` one line.
+    """
 
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        told = fields(cast("Any", self))
-        facts = [(field.name, getattr(self, field.name)) for field in told if field.repr]
-        said = [(name, value) for name, value in facts if value not in (None, "", 0, False, (), {}, frozenset())]
-        return facts_html(type(self).__name__, said)
+        return facts_html(type(self).__name__, self._said())
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}={_short(value)}" for name, value in self._said())
+        return f"{type(self).__name__}({told})"
+
+    def _said(self) -> list[tuple[str, Any]]:
+        facts = [(field.name, getattr(self, field.name)) for field in fields(cast("Any", self)) if field.repr]
+        return [(name, value) for name, value in facts if value not in (None, "", 0, False, (), {}, frozenset())]

@@ -98,12 +98,28 @@ class HudiTable(hudi_table.HudiTable):
             ``instant`` (string): its time, in the table's zone. ``requested_at`` (timestamp[ms, UTC]): the same moment;
             null where the text is no time. ``completed_at`` (timestamp[ms, UTC]): when it was completed; null before
             that, and in tables of version 6, which do not say it. ``action`` (string): ``commit``, ``clean``,
-            ``savepoint`` … ``state`` (string): ``REQUESTED``, ``INFLIGHT`` or ``COMPLETED``. The others are null but
-            for completed writes:
+            ``savepoint`` … ``state`` (string): ``REQUESTED``, ``INFLIGHT`` or ``COMPLETED``. ``savepoint`` (bool):
+            whether a savepoint keeps the commit's files. The others are null but for completed writes:
             ``operation`` (string): ``INSERT``, ``UPSERT`` … ``rows_added``, ``rows_updated``, ``rows_deleted``,
-            ``files_written``, ``bytes_written`` (int64).
+            ``files_written``, ``bytes_written`` (int64). ``schema_changes`` (list of string).
         """
         return load_history(self, limit)
+
+    def count(self, where: Where | None = None, as_of: AsOf | None = None) -> int:
+        """How many rows a snapshot has: `Scan.count`.
+
+        Args:
+            where: which rows, as in `scan`; None means all.
+            as_of: which snapshot, as in `scan`; None means the newest.
+
+        Raises:
+            HudiError: as `Scan.count`.
+        """
+        return self.scan(where=where, as_of=as_of).count()
+
+    def to_duckdb(self, connection: Any = None, name: str = "t") -> Any:
+        """Registers the newest snapshot in DuckDB: `Scan.to_duckdb`. Returns the connection."""
+        return self.scan().to_duckdb(connection, name)
 
     def partitions(self, as_of: AsOf | None = None) -> pa.Table:
         """The partitions that hold a visible file, by path.

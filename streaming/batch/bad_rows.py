@@ -19,7 +19,7 @@ def check_bad_rows(result: TaskResult, config: TableConfig, settings: BadRowSett
     """
     if not result.bad_rows:
         return
-    keys, some = ", ".join(config.record_key_fields), "; ".join(result.examples)
+    keys, some = ", ".join(config.record_key_fields), "; ".join(dict.fromkeys(result.examples))
     if not result.quarantined:
         raise InvalidRecordError(
             f"{result.bad_rows} rows cannot be stored (record key {keys}), for example {some}: filter them out, "

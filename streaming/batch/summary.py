@@ -14,7 +14,7 @@ from table.timeline.metadata.commit import total_rows
 log = get_logger("hudistream.sink")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BatchSummary(ShownInNotebooks):
     """The outcome and the measurements of a batch.
 

@@ -9,8 +9,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from table.cli.arguments import add_command, add_format, at_least_one, load_storage_options
+from table.cli.grid import grid_lines
 from table.cli.output import say, say_json
-from table.cli.query import grid_lines, json_value
+from table.cli.query import json_value
 from table.quarantine.place import BATCH_ID, FILE, REASON, REPLAYED, ROW, TOLD
 from table.quarantine.read import read_bad_rows
 

@@ -8,7 +8,21 @@ from contextlib import nullcontext
 from types import MappingProxyType
 from typing import NamedTuple
 
-from table.cli import bad_rows, catalogs, checkpoint, health, lock, options, query, report, show, upkeep, versions, why
+from table.cli import (
+    bad_rows,
+    catalogs,
+    checkpoint,
+    grid,
+    health,
+    lock,
+    options,
+    query,
+    report,
+    show,
+    upkeep,
+    versions,
+    why,
+)
 from table.cli.arguments import add_verbose
 from table.cli.output import OutputClosedError, UsageError, complain, drop_output
 from table.cli.patience import elapsed_shown
@@ -120,7 +134,7 @@ def main(arguments: Sequence[str] | None = None, more: Sequence[MoreCommands] = 
         SystemExit: 2 if the command line is invalid, 0 after ``--help`` and ``--version``.
     """
     given = build_parser(more).parse_args(arguments)
-    if show.missing is not None:
+    if grid.missing is not None:
         complain("the command needs its extra: pip install 'hudistream[cli]'")
         return 1
     try:

@@ -1,15 +1,15 @@
 """Commands that list and query: history, files, query."""
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
 
 from table.cli.arguments import add_command, add_format, at_least_one, open_table
+from table.cli.grid import grid_lines, rendered, timeline_grid
 from table.cli.output import complain, say, say_json
-from table.cli.show import new_grid, rendered
 from table.inspect.words import size_text
 from table.schema.avro_schema import META_COLUMNS
 
@@ -92,19 +92,36 @@ def _add_as_of(command: argparse.ArgumentParser) -> None:
 
 
 def _history(given: argparse.Namespace) -> int:
-    _tell(given, "instants", "timeline, newest first", open_table(given).history(given.limit))
+    found = open_table(given).history(given.limit)
+    if given.format == "json":
+        _say_rows("instants", found)
+        return 0
+    rows = found.to_pylist()
+    say(rendered([timeline_grid(rows)]))
+    changes = [(row["instant"], change) for row in rows for change in row["schema_changes"] or ()]
+    if changes:
+        say([""])
+        say(grid_lines("schema changes", ["instant", "change"], changes))
     return 0
 
 
 def _files(given: argparse.Namespace) -> int:
-    _tell(given, "files", "files", open_table(given).files(given.as_of))
+    found = open_table(given).files(given.as_of)
+    if given.format == "json":
+        _say_rows("files", found)
+        return 0
+    rows = ((row["path"], row["kind"], size_text(row["size_bytes"])) for row in found.to_pylist())
+    say(grid_lines("files", ["path", "kind", "size"], rows, numbers=["size"]))
     return 0
 
 
 def _schema(given: argparse.Namespace) -> int:
     found = [(field.name, str(field.type), field.nullable) for field in open_table(given).schema]
     names = ("column", "type", "nullable")
-    _tell(given, "columns", "columns", pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in found]))
+    if given.format == "json":
+        say_json({"columns": [dict(zip(names, row, strict=True)) for row in found]})
+        return 0
+    say(grid_lines("columns", names, found))
     return 0
 
 
@@ -142,28 +159,8 @@ def _query(given: argparse.Namespace) -> int:
     return 0
 
 
-def _tell(given: argparse.Namespace, key: str, title: str, found: pa.Table) -> None:
-    if given.format == "json":
-        rows = [{name: json_value(value) for name, value in row.items()} for row in found.to_pylist()]
-        say_json({key: rows})
-        return
-    names = [name for name in found.column_names if name not in ("requested_at", "completed_at")]
-    lines = [[_sized(name, row[name]) for name in names] for row in found.to_pylist()]
-    say(grid_lines(title, [name.replace("_", " ") for name in names], lines))
-
-
-def _sized(name: str, value: Any) -> Any:
-    return size_text(value) if value is not None and name in ("size_bytes", "bytes_written") else value
-
-
-def grid_lines(title: str | None, names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:
-    """A table of text: its lines. Values are strangers' text: nothing in them is taken for markup."""
-    from rich.markup import escape  # noqa: PLC0415 the extra `cli`, which `main` has asked for
-
-    grid = new_grid(title or "", *map(escape, names))
-    for row in rows:
-        grid.add_row(*("" if value is None else escape(str(value)) for value in row))
-    return rendered([grid])
+def _say_rows(key: str, found: pa.Table) -> None:
+    say_json({key: [{name: json_value(value) for name, value in row.items()} for row in found.to_pylist()]})
 
 
 def json_value(value: Any) -> Any:

@@ -1,34 +1,25 @@
 """Commands that describe a table and check a path: show, doctor."""
 
 import argparse
-import io
-import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from table.cli.arguments import add_command, add_format, at_least_one, load_storage_options
+from table.cli.grid import escape, new_grid, rendered, timeline_grid
 from table.cli.output import plural, say, say_json
 from table.config.properties import parse_properties
 from table.inspect.doctor import examine
-from table.inspect.overview import CommitFigures, TableOverview, load_overview
+from table.inspect.overview import TableOverview, load_overview, mark_savepoints
 from table.inspect.words import size_text
 from table.options.write_options import parse_options
-from table.timeline.instant import Instant
+from table.timeline.instant import WRITE_ACTIONS, Instant
 from table.view.file_group import FileGroup, LogFile
 
-try:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console, RenderableType
-    from rich.markup import escape
-    from rich.table import Table as Grid
-except ImportError as error:  # the extra `cli`
-    missing: ImportError | None = error
-else:
-    missing = None
+if TYPE_CHECKING:
+    from table.cli.grid import Grid
 
 SHOWN = 20
-_WIDE = 4096  # columns
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -58,14 +49,19 @@ def show(given: argparse.Namespace) -> int:
     """Prints the contents of a table."""
     overview = load_overview(given.path, load_storage_options(given), given.limit)
     groups = [(path, group) for path, groups in overview.partitions.items() for group in groups]
-    instants = overview.instants[::-1][: given.limit]
+    marked, savepoints = mark_savepoints(overview.instants)
+    instants = marked[::-1][: given.limit]
     if given.format == "json":
         say_json(_as_json(overview, instants, groups[: given.limit]))
         return 0
-    parts: list[Any] = [_headline(overview), _timeline_grid(overview, instants)]
-    if len(overview.instants) > given.limit:
-        parts.append(f"… and {len(overview.instants) - given.limit} older ones")
-    parts.append(_files_grid(groups[: given.limit]))
+    parts: list[Any] = [
+        _headline(overview),
+        "",
+        timeline_grid([_row(overview, found, savepoints) for found in instants]),
+    ]
+    if len(marked) > given.limit:
+        parts.append(f"… and {len(marked) - given.limit} older ones")
+    parts += ["", _files_grid(groups[: given.limit])]
     if len(groups) > given.limit:
         parts.append(f"… and {len(groups) - given.limit} more")
     say(rendered(parts))
@@ -86,43 +82,24 @@ def _told_of_logs(overview: TableOverview) -> str:
     return f", {plural(len(logs), 'log file')} ({size_text(sum(log.size_bytes for log in logs))})" if logs else ""
 
 
-def _timeline_grid(overview: TableOverview, instants: Iterable[Instant]) -> "Grid":
-    grid = new_grid("timeline, newest first", "instant", "action", "state", "operation")
-    for name in ("added", "updated", "deleted", "files", "size"):
-        grid.add_column(name, justify="right")
-    for instant in instants:
-        figures = overview.commits.get(instant.time)
-        grid.add_row(instant.time, instant.action.value, instant.state.value, *_cells(figures))
-    return grid
-
-
-def _cells(figures: CommitFigures | None) -> tuple[str, ...]:
-    if figures is None:
-        return ()
-    counts = (figures.rows_added, figures.rows_updated, figures.rows_deleted, figures.files)
-    return (escape(figures.operation), *(f"{count:,}" for count in counts), size_text(figures.bytes_written))
+def _row(overview: TableOverview, instant: Instant, savepoints: Collection[str]) -> dict[str, Any]:
+    figures = overview.commits.get(instant.time) if instant.action in WRITE_ACTIONS else None
+    facts = {"instant": instant.time, "action": instant.action.value, "state": instant.state.value}
+    return {**facts, "savepoint": instant.time in savepoints, **(figures.as_history if figures is not None else {})}
 
 
 def _files_grid(groups: Iterable[tuple[str, FileGroup]]) -> "Grid":
-    grid = new_grid("file groups", "partition path", "file group")
-    grid.add_column("versions", justify="right")
-    grid.add_column("newest")
-    for name in ("base", "log files", "size"):
-        grid.add_column(name, justify="right")
+    numbers = ("versions", "logs", "size")
+    grid = new_grid(
+        "file groups", "partition path", "file group", "newest", *numbers, numbers=numbers, whole=("newest",)
+    )
     for path, group in groups:
-        newest, current = group.latest_slice, group.current_files
-        base = size_text(newest.base_file.size_bytes) if newest.base_file is not None else "none"
-        logs = [file for file in current if isinstance(file, LogFile)]
+        current = group.current_files
+        logs = sum(isinstance(file, LogFile) for file in current)
         size = size_text(sum(file.size_bytes for file in current))
-        versions = str(len(group.slices))
-        cells = (group.file_id, versions, newest.base_instant_time, base, str(len(logs)), size)
-        grid.add_row(escape(path) or "(none)", *cells)
+        newest = group.latest_slice.base_instant_time
+        grid.add_row(escape(path) or "(none)", group.file_id, newest, str(len(group.slices)), str(logs), size)
     return grid
-
-
-def new_grid(title: str, *columns: str) -> "Grid":
-    """A grid of texts with headings."""
-    return Grid(*columns, title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
 
 
 def _as_json(
@@ -178,12 +155,3 @@ def doctor(given: argparse.Namespace) -> int:
     lines = [f"{marks[finding.level]} {escape(finding.text)}" for finding in diagnosis.findings]
     say(rendered([*lines, f"[bold]{verdict}[/bold]"]))
     return 0 if diagnosis.may_write else 1
-
-
-def rendered(parts: "Iterable[RenderableType]") -> list[str]:
-    """Texts and grids rendered by `rich`, as wide as needed, so that nothing is cut off; colours only on a terminal."""
-    written = io.StringIO()
-    console = Console(file=written, force_terminal=sys.stdout.isatty(), width=_WIDE)
-    for part in parts:
-        console.print(part, soft_wrap=isinstance(part, str), highlight=False)
-    return [line.rstrip() for line in written.getvalue().splitlines()]

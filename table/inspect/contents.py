@@ -7,12 +7,12 @@ import pyarrow as pa
 
 from table import clock
 from table.hudi_table import HudiTable
-from table.inspect.overview import CommitFigures, read_figures
+from table.inspect.overview import CommitFigures, mark_savepoints, read_figures
 from table.scan.as_of import AsOf, load_snapshot
 from table.schema.avro_schema import from_avro, without_meta_columns
 from table.schema.changes import describe_changes
 from table.snapshot import Snapshot
-from table.timeline.instant import Instant
+from table.timeline.instant import WRITE_ACTIONS, Instant
 from table.view.file_group import FileSlice
 
 HISTORY = pa.schema(
@@ -29,6 +29,7 @@ HISTORY = pa.schema(
         ("files_written", pa.int64()),
         ("bytes_written", pa.int64()),
         ("schema_changes", pa.list_(pa.string())),
+        ("savepoint", pa.bool_()),
     ]
 )
 PARTITIONS = pa.schema(
@@ -59,19 +60,18 @@ def load_history(table: HudiTable, limit: int | None = None) -> pa.Table:
         limit: most instants; None means all.
     """
     snapshot = Snapshot.load(table)
-    newest = snapshot.timeline.instants[::-1][:limit]
+    instants, savepoints = mark_savepoints(snapshot.timeline.instants)
+    newest = instants[::-1][:limit]
     figures = read_figures(snapshot, newest)
     changes = _schema_changes(newest, figures)
     rows = []
     for instant in newest:
         row: dict[str, Any] = {"instant": instant.time, "requested_at": _time_ms(table, instant.time)}
         row["completed_at"] = _time_ms(table, instant.completion_time)
-        row.update(action=instant.action.value, state=instant.state.value)
+        row.update(action=instant.action.value, state=instant.state.value, savepoint=instant.time in savepoints)
         done = figures.get(instant.time)
-        if done is not None and instant.is_completed:
-            row.update(operation=done.operation, rows_added=done.rows_added, rows_updated=done.rows_updated)
-            row.update(rows_deleted=done.rows_deleted, files_written=done.files, bytes_written=done.bytes_written)
-            row["schema_changes"] = changes.get(instant.time)
+        if done is not None and instant.is_completed and instant.action in WRITE_ACTIONS:
+            row.update(done.as_history, schema_changes=changes.get(instant.time))
         rows.append(row)
     return pa.Table.from_pylist(rows, HISTORY)
 

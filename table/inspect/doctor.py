@@ -207,11 +207,6 @@ def _examine_readers(snapshot: Snapshot, config: TableConfig) -> list[Finding]:
         readers = f"readers of version {config.version} are Hudi 1.x and hudi-rs; other engines read version 6 alone"
     findings = [
         Finding("ok", f"{len(files)} live files{behind}, {sum(file.size_bytes for file in files)} bytes"),
-        *(
-            [Finding("note", f"a JVM writer must set {', '.join(_KEEPS_VERSION)} to share the table")]
-            if is_first
-            else []
-        ),
         Finding("note", _AT_ONCE),
         Finding("note", readers),
     ]

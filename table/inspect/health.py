@@ -60,7 +60,7 @@ class Backlog:
     active_instants: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Health(ShownInNotebooks):
     """The state of a table at one time.
 
@@ -205,7 +205,8 @@ def _to_look_at(
     if facts.writer is not None and not facts.writer_lives:
         yield Verdict.LOOK, f"{facts.writer} holds the table and is dead: start the stream; the next writer takes over"
     since, due = backlog.commits_since_clean, clean.commits_retained + clean.trigger_commits
-    if (since is None or since > BEHIND * due) and backlog.superseded_bytes > facts.live_bytes and facts.live_files:
+    is_late = (backlog.active_instants if since is None else since) > BEHIND * due
+    if is_late and backlog.superseded_bytes > facts.live_bytes and facts.live_files:
         yield (
             Verdict.LOOK,
             (

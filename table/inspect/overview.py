@@ -8,7 +8,7 @@ from typing import Any
 from table.errors import CorruptFileError
 from table.hudi_table import HudiTable
 from table.snapshot import Snapshot
-from table.timeline.instant import WRITE_ACTIONS, Instant
+from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.metadata.commit import CommitMetadata
 from table.view.file_group import FileGroup
 
@@ -34,6 +34,18 @@ class CommitFigures:
     files: int
     bytes_written: int
     schema: str = ""
+
+    @property
+    def as_history(self) -> dict[str, Any]:
+        """As columns of `table.inspect.contents.HISTORY`."""
+        return {
+            "operation": self.operation,
+            "rows_added": self.rows_added,
+            "rows_updated": self.rows_updated,
+            "rows_deleted": self.rows_deleted,
+            "files_written": self.files,
+            "bytes_written": self.bytes_written,
+        }
 
 
 @dataclass(frozen=True)
@@ -97,6 +109,20 @@ def load_overview(
     instants, config = snapshot.timeline.instants, table.config
     figures = read_figures(snapshot, instants[::-1][:commits_read])
     return TableOverview(config.name, config.version, config.table_type, instants, figures, partitions)
+
+
+def mark_savepoints(instants: Sequence[Instant]) -> tuple[tuple[Instant, ...], frozenset[str]]:
+    """A savepoint is a mark at its commit, and no instant beside it (pure).
+
+    Args:
+        instants: of a timeline, in any order.
+
+    Returns:
+        The instants without savepoints whose commit is among them; and the times of the commits that have one.
+    """
+    saved = {i.time for i in instants if i.action is Action.SAVEPOINT and i.is_completed}
+    marked = frozenset(i.time for i in instants if i.action is not Action.SAVEPOINT and i.time in saved)
+    return tuple(i for i in instants if i.action is not Action.SAVEPOINT or i.time not in marked), marked
 
 
 def read_figures(snapshot: Snapshot, instants: Sequence[Instant]) -> dict[str, CommitFigures]:

@@ -44,3 +44,24 @@ def test_what_people_hold_shows_itself(tmp_path):
         assert told.startswith(f"<table><caption>{type(shown).__name__}</caption><tr>"), told
         assert "hush" not in told
         assert "\n" not in repr(shown)
+
+
+def test_the_line_of_a_value_leaves_out_what_is_empty_and_stays_short(tmp_path):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, key="id") as sink:
+        summary = sink.write(pa.table({"id": ["a"]}))
+    line = repr(summary)
+    assert line.startswith(f"BatchSummary(table={path!r}, instant_time='{summary.instant_time}', rows=1, ")
+    assert "bad_rows" not in line
+    assert "lookup=<LookupCounts>" in line
+    assert repr(HudiTable.open(path).check()) == f"CheckReport(table={path!r}, files=1, files_read=1)"
+
+
+def test_a_table_counts_its_rows_and_answers_sql(tmp_path):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, key="id") as sink:
+        first = sink.write(pa.table({"id": ["a", "b"]})).instant_time
+        sink.write(pa.table({"id": ["c"]}))
+    table = HudiTable.open(path)
+    assert (table.count(), table.count([("id", "=", "a")]), table.count(as_of=first)) == (3, 1, 2)
+    assert table.to_duckdb(name="mine").execute("select min(id), count(*) from mine").fetchall() == [("a", 3)]

@@ -96,7 +96,7 @@ class Finding:
         return {name: getattr(value, "value", value) for name, value in asdict(self).items()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CheckReport(ShownInNotebooks):
     """What a check found.
 

@@ -52,7 +52,7 @@ OPERATION = "CLUSTER"
 log = get_logger("hudistream.clustering")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClusteringOutcome(ShownInNotebooks):
     """What a clustering did.
 

@@ -15,8 +15,8 @@ from command_line import said
 from engine import Engine, rows
 
 from streaming.cli.main import MORE, build_parser, main
+from table import HudiTable
 from table.cli.main import GROUPS
-from table.hudi_table import HudiTable
 from table.inspect.overview import load_overview
 from table.version import VERSION
 
@@ -181,10 +181,37 @@ def test_version(capsys):
 def test_show_says_what_each_commit_did(path, capsys):
     lines = answered(capsys, "show", path).splitlines()
     assert "3 live files" in lines[0]
-    commits = [re.split(r"\s{2,}", line) for line in lines if "COMPLETED" in line]
-    figures = [commit[3:8] for commit in commits]
+    commits = [re.split(r"\s{2,}", line) for line in lines if " commit " in line]
+    figures = [commit[2:7] for commit in commits]
     assert figures == [["UPSERT", "9", "3", "0", "3"], ["UPSERT", "0", "6", "0", "3"], ["UPSERT", "9", "0", "0", "3"]]
-    assert all(commit[8].endswith("KiB") for commit in commits)
+    assert all(commit[7].endswith("KiB") for commit in commits)
+
+
+@pytest.mark.parametrize("command", ["show", "history", "files", "schema", "changes"])
+@pytest.mark.parametrize("columns", [80, 100])
+def test_a_terminal_is_wide_enough_for_every_table(path, capsys, monkeypatch, command, columns):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((columns, 24)))
+    said = re.sub(r"\x1b\[[0-9;]*m", "", answered(capsys, command, path))
+    grids = [line for line in said.splitlines() if not line.startswith("t  version")]  # the headline is a sentence
+    assert max(map(len, grids)) <= columns
+    if command in ("show", "files"):
+        ids = [group.file_id for groups in load_overview(path).partitions.values() for group in groups]
+        assert all(file_id[:8] in said for file_id in ids)
+
+
+def test_a_savepoint_is_a_mark_at_its_commit(path, capsys):
+    time = HudiTable.open(path).create_savepoint()
+    for command in ("history", "show"):
+        said = answered(capsys, command, path)
+        assert [line.split()[:3] for line in said.splitlines() if time in line and "commit" in line] == [
+            [time, "commit", "⚑"]
+        ]
+        assert "savepoint   " not in said
+    assert [row["savepoint"] for row in HudiTable.open(path).history().to_pylist()] == [True, False, False]
+    assert [row["action"] for row in HudiTable.open(path).history(2).to_pylist()] == ["commit"] * 2
+    HudiTable.open(path).delete_savepoint(time)
+    assert "⚑" not in answered(capsys, "history", path)
 
 
 @pytest.mark.parametrize("columns", ["40", "80"])
@@ -227,7 +254,7 @@ def test_a_damaged_commit_does_not_keep_show_from_the_rest(tmp_path, capsys):
     with open(os.path.join(path, ".hoodie", first.file_name), "w") as file:
         file.write("{")
     lines = answered(capsys, "show", path).splitlines()
-    (damaged,) = [line for line in lines if first.time in line and "COMPLETED" in line]
+    (damaged,) = [line for line in lines if first.time in line and "commit" in line]
     assert "INSERT" not in damaged
     assert sum("INSERT" in line for line in lines) == 1
 

@@ -19,7 +19,8 @@ WELL = Health(
     Backlog(1, 3, 300, None, 0, 12),
 )  # fmt: skip
 SETTINGS = (CleanSettings(), ArchiveSettings(), CompactionSettings())
-OLD = Backlog(None, 90, 5000, None, 0, 12)
+OLD = Backlog(None, 90, 5000, None, 0, 34)
+YOUNG = replace(OLD, active_instants=33)  # no clean is late yet
 
 
 def levels(facts):
@@ -63,6 +64,7 @@ def test_what_is_not_well_is_said_with_the_way_out(changed, verdict, said):
         {"pending": (("2", "commit", 9.0),), "writer": None, "writer_lives": None},
         {"backlog": replace(OLD, commits_since_clean=5)},
         {"backlog": replace(OLD, superseded_bytes=500)},
+        {"backlog": YOUNG},
         {"backlog": replace(WELL.backlog, commits_since_compaction=15)},
         {"live_files": 19, "small_files": 19},
     ],

@@ -76,8 +76,10 @@ class TableSink:
             another.
     """
 
-    def __new__(cls, *_: object, **given: object) -> "TableSink":  # noqa: PYI034 typing.Self is younger than Python 3.10
-        """Refuses a name that the sink does not know, with the sink's own name (TypeError)."""
+    def __new__(cls, *args: object, **given: object) -> "TableSink":  # noqa: PYI034 Self is younger than Python 3.10
+        """Refuses a call without a path, or with a name that the sink does not know, in the sink's own name (TypeError)."""
+        if not args and "path" not in given:
+            raise TypeError(f"{cls.__name__}() needs the path of a table, as in {cls.__name__}('/data/lake/events')")
         known = [name for name in signature(cls.__init__).parameters if name != "self"]
         for name in given:
             if name not in known:
@@ -146,6 +148,9 @@ class TableSink:
                 f"under way: make another {type(self).__name__} in the child; the batch goes on in the parent"
             )
         self._start()
+
+    def __getnewargs__(self) -> tuple[str]:
+        return (self._path,)
 
     def __getstate__(self) -> dict[str, Any]:
         kept = ("_path", "_options", "_storage_options", "_validators", "_callbacks", "_on_failure")

@@ -26,7 +26,6 @@ from table.options.clustering_settings import ClusteringSettings
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
 from table.options.lock_settings import LockSettings
 from table.options.values import OneOf
-from table.options.write_options import WriteOptions
 from table.scan.as_of import AsOf
 from table.scan.change_range import EARLIEST, newest_settled
 from table.scan.lookup import lookup
@@ -51,7 +50,7 @@ from table.timeline.metadata.clean import CleanMetadata
 from table.timeline.metadata.restore import RestorePlan
 
 _INTERNAL = frozenset(
-    {"archived_timeline", "layout", "listing", "load_timeline", "lock", "store_listing", "storage"}
+    {"archived_timeline", "instant_clock", "layout", "listing", "load_timeline", "lock", "store_listing", "storage"}
 )  # fmt: skip
 
 
@@ -304,13 +303,13 @@ class HudiTable(hudi_table.HudiTable):
 
     def clean(self, settings: CleanSettings | None = None, *, due: bool = True) -> list[CleanMetadata]:
         """Deletes file versions that nobody needs any more: `hudistream.clean`, with the default policy for None."""
-        return clean(self, settings or CleanSettings(), due=due)
+        return clean(self, settings, due=due)
 
     def compact(
         self, settings: CompactionSettings | None = None, base_file: BaseFileSettings | None = None
     ) -> tuple[str, ...]:
         """Folds log files into base files as a sink does by default: `hudistream.compact`. Returns instant times."""
-        done = compact(self, settings or CompactionSettings(), base_file or WriteOptions().file_settings)
+        done = compact(self, settings, base_file)
         return tuple(instant.time for instant in done)
 
     def cluster(
@@ -340,7 +339,7 @@ class HudiTable(hudi_table.HudiTable):
         """
         given: dict[str, Any] = {"sort_columns": sort or (), "layout": layout, "partitions": tuple(partitions)}
         chosen = replace(settings or ClusteringSettings(), **given)
-        return cluster(self, chosen, base_file or WriteOptions().file_settings, shared=shared, lock=lock)
+        return cluster(self, chosen, base_file, shared=shared, lock=lock)
 
     def archive(
         self,
@@ -349,7 +348,7 @@ class HudiTable(hudi_table.HudiTable):
         compaction_settings: CompactionSettings | None = None,
     ) -> ArchivalOutcome:
         """Retires old instants from the active timeline: `hudistream.archive`, with the default bounds for None."""
-        return archive(self, settings or ArchiveSettings(), clean_settings or CleanSettings(), compaction_settings)
+        return archive(self, settings, clean_settings, compaction_settings)
 
     def check(self, *, repair: bool = False) -> CheckReport:
         """Looks whether the table is whole: `hudistream.check`."""

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from table.cli.arguments import add_command, add_format, at_least_one, load_storage_options
 from table.cli.grid import grid_lines
-from table.cli.output import say, say_json
+from table.cli.output import plural, say, say_json
 from table.cli.query import json_value
 from table.quarantine.place import BATCH_ID, FILE, REASON, REPLAYED, ROW, TOLD
 from table.quarantine.read import read_bad_rows
@@ -48,11 +48,11 @@ def _bad_rows(given: argparse.Namespace) -> int:
         say_json({"rows": len(rows), "reasons": told})
         return 0
     if not len(rows):
-        say(["no bad rows"])
+        say(["no bad rows" if given.all else "no bad rows; --all lists those that were replayed, too"])
         return 0
     for reason, count in counts.most_common():
         lines = [[one[BATCH_ID], f"{one[FILE]}:{one[ROW]}", _in_words(one)] for one in shown[reason]]
-        say(grid_lines(f"{count} rows: {reason}", ["batch", "place", "row"], lines))
+        say(grid_lines(f"{plural(count, 'row')}: {reason}", ["batch", "place", "row"], lines))
     say(["--output FILE writes them all; `hudistream replay` takes corrected rows back"])
     return 0
 

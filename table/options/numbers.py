@@ -9,7 +9,8 @@ from table.config.table_config import LAYOUTS
 from table.options.values import refuse
 
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgt])(?:i?b)?|b)", re.IGNORECASE)
+_WHOLE = re.compile(r"[+-]?\d+")
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,12 @@ class Size(Whole):
 
     def read(self, name: str, value: Any) -> int:
         """The number of bytes."""
-        found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-        if found is None:
+        if not isinstance(value, str) or _WHOLE.fullmatch(value.strip()):
             return super().read(name, value)
-        number = int(float(found[1]) * _UNITS[found[2].lower()])
+        found = _SIZE.fullmatch(value.strip())
+        if found is None:
+            refuse(name, value, "no size: give a number, also with a unit (KB, MB, GB, TB), as in 120MB")
+        number = int(float(found[1]) * _UNITS[(found[2] or "").lower()])
         return number if number >= self.least else super().read(name, str(number // self.scale))
 
 

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import pyarrow as pa
@@ -163,11 +164,23 @@ def _whole(operator: str, value: float) -> int | float:
 
 def _value(value: Any, kind: pa.DataType, term: object) -> Any:
     """Converts a value to the column's type for a comparison, text included."""
+    if pa.types.is_decimal(kind):
+        return _decimal(value, kind, term)
     if not isinstance(value, str) or not (pa.types.is_temporal(kind) or pa.types.is_primitive(kind)):
         return value
     try:
         return pa.scalar(value).cast(kind).as_py()
     except (pa.ArrowException, ValueError) as error:
+        raise InvalidConfigError(f"where={term!r}: {value!r} is no {kind}, the type of the column") from error
+
+
+def _decimal(value: Any, kind: pa.DataType, term: object) -> Any:
+    """A whole number or a text as a decimal: Arrow would give a whole number 19 digits, which a column may not have."""
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        return value
+    try:
+        return Decimal(value)
+    except InvalidOperation as error:
         raise InvalidConfigError(f"where={term!r}: {value!r} is no {kind}, the type of the column") from error
 
 

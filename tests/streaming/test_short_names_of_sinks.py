@@ -1,6 +1,7 @@
 """Short names of a sink: what they set, and what is said of one that does not exist."""
 
 import pickle
+from copy import copy
 
 import pytest
 
@@ -48,3 +49,11 @@ def test_a_router_hands_them_to_its_tables(tmp_path):
         pickle.dumps(HudiRouter(str(tmp_path), "kind", key="id", bad_rows="quarantine", schema="add"))
     )
     assert router._short["bad_rows"] == "quarantine"
+
+
+@pytest.mark.parametrize("sink", SINKS)
+def test_a_sink_without_a_path_is_named(sink, tmp_path):
+    with pytest.raises(TypeError, match=rf"{sink.__name__}\(\) needs the path of a table"):
+        sink()
+    path = str(tmp_path / "t")
+    assert repr(copy(sink(path=path, key="id"))) == repr(pickle.loads(pickle.dumps(sink(path, key="id"))))

@@ -26,6 +26,7 @@ from table.services.archival.unseen import load_unseen
 from table.services.compaction.due import first_that_counts
 from table.services.rollback.leftovers import delete_leftovers, find_held
 from table.snapshot import Snapshot
+from table.takes_path import takes_path
 from table.timeline.active_timeline import delete_instant_file
 from table.timeline.end_record import ENDS_FOLDER, delete_end
 from table.timeline.instant import DECIDED_ACTIONS, Action, Instant, State
@@ -55,20 +56,26 @@ class ArchivalOutcome:
     orphans: tuple[str, ...] = ()
 
 
+@takes_path
 def archive(
-    table: HudiTable, settings: ArchiveSettings, clean: CleanSettings, compaction: CompactionSettings | None = None
+    table: HudiTable,
+    settings: ArchiveSettings | None = None,
+    clean: CleanSettings | None = None,
+    compaction: CompactionSettings | None = None,
 ) -> ArchivalOutcome:
     """Retires what is due.
 
     Args:
-        settings: the bounds.
-        clean: how many files are deleted at a time.
+        table: the table, or its path.
+        settings: the bounds; None: the default ones.
+        clean: how many files are deleted at a time; None: as by default.
         compaction: when a merge-on-read table is compacted: the delta commits that count for the next compaction stay.
 
     Raises:
         CommitConflictError: another archival is under way, or the timeline changes faster than it can be read.
         HudiError: what was retired so far is in the archive.
     """
+    settings, clean = settings or ArchiveSettings(), clean or CleanSettings()
     scheduled = schedule_archival(table, settings, compaction)
     return carry_out_archival(table, scheduled, settings, clean) if scheduled is not None else ArchivalOutcome()
 

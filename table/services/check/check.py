@@ -23,6 +23,7 @@ from table.services.check.look import Holder, Look, find_standing_holder, take_l
 from table.services.check.repair import Problems, end_instants, mend
 from table.snapshot import Snapshot
 from table.storage.interface import METAFOLDER
+from table.takes_path import takes_path
 from table.transaction.lease import Lease, hold_table
 from table.view.file_group import BaseFile, DataFile, LogFile
 
@@ -31,11 +32,12 @@ DEFAULT_SAMPLE = 20
 log = get_logger("hudistream.check")
 
 
+@takes_path
 def check(table: HudiTable, *, repair: bool = False, sample: int | None = DEFAULT_SAMPLE) -> CheckReport:
     """Looks at a whole table.
 
     Args:
-        table: the table.
+        table: the table, or its path.
         repair: repair what is safe to repair. The table is held meanwhile.
         sample: how many files of the snapshot are read; None means all.
 

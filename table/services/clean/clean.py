@@ -24,6 +24,7 @@ from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.clean.judgement import PinFacts, find_pinned, load_savepointed, plan_clean
 from table.services.clean.readers import HeldPartitions
 from table.snapshot import Snapshot
+from table.takes_path import takes_path
 from table.timeline.active_timeline import (
     begin_instant,
     delete_instant_file,
@@ -47,13 +48,15 @@ from table.view.file_system_view import list_file_groups
 log = get_logger("hudistream.clean")
 
 
-def clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> list[CleanMetadata]:
+@takes_path
+def clean(table: HudiTable, settings: CleanSettings | None = None, *, due: bool = True) -> list[CleanMetadata]:
     """Finishes cleans that were begun; without one, plans a new one if it is due, and executes it.
 
     Then it removes the folders of emptied partitions, unless a live writer holds the table.
 
     Args:
-        settings: the policy.
+        table: the table, or its path.
+        settings: the policy; None: the default one.
         due: False: only cleans that were begun are finished.
 
     Returns:
@@ -62,6 +65,7 @@ def clean(table: HudiTable, settings: CleanSettings, *, due: bool = True) -> lis
     Raises:
         HudiError: nothing was deleted that is not in a plan on the timeline.
     """
+    settings = settings or CleanSettings()
     done = carry_out_cleans(schedule_clean(table, settings, due=due), settings)
     emptied = [path for outcome in done for path in outcome.plan.emptied]
     if emptied:

@@ -9,10 +9,12 @@ from table.hudi_table import HudiTable
 from table.options.clustering_settings import ClusteringSettings, Layout
 from table.options.groups import BaseFileSettings, HeartbeatSettings
 from table.options.lock_settings import LockSettings
+from table.options.write_options import WriteOptions
 from table.services.clustering.clustering import ClusteringOutcome, cluster_held
 from table.services.clustering.execution import carry_out_planned
 from table.services.rollback.rollback import roll_back_failed_writes
 from table.snapshot import Snapshot
+from table.takes_path import takes_path
 from table.transaction.heartbeat import WriterIdentity
 from table.transaction.lease import COMMANDS, Lease
 from table.transaction.liveness import Beside
@@ -22,10 +24,11 @@ from table.transaction.membership import Membership
 _NAME = f"{COMMANDS}cluster"
 
 
+@takes_path
 def cluster(
     table: HudiTable,
-    settings: ClusteringSettings,
-    base_file: BaseFileSettings,
+    settings: ClusteringSettings | None = None,
+    base_file: BaseFileSettings | None = None,
     heartbeat: HeartbeatSettings | None = None,
     *,
     shared: bool = False,
@@ -34,8 +37,9 @@ def cluster(
     """Rewrites small files and unsorted rows of a table, so that rows lie where queries look.
 
     Args:
-        settings: which files, and in which order their rows lie.
-        base_file: how base files are encoded.
+        table: the table, or its path.
+        settings: which files, and in which order their rows lie; None: small files are put together.
+        base_file: how base files are encoded; None: as a sink does by default.
         heartbeat: how long the table is held after the process has died.
         shared: whether other writers write the table meanwhile, in the mode of several writers. The clustering gives
             way to a writer that changes one of its file groups.
@@ -50,11 +54,12 @@ def cluster(
         UnsupportedTableError: tables of this kind are not clustered.
         InvalidConfigError: a sort column is not in the table, or has no order; the table has no such partition path.
     """
+    settings = settings or ClusteringSettings()
     for path in settings.partitions:
         if not table.listing.list_files(path):
             raise InvalidConfigError(f"the table has no partition path {path!r}: `hudistream show` lists those it has")
     with _held(table, heartbeat or HeartbeatSettings(), lock, shared=shared) as (held, lease, identity):
-        return cluster_held(held, settings, base_file, lease, identity)
+        return cluster_held(held, settings, base_file or WriteOptions().file_settings, lease, identity)
 
 
 def execute_planned(

@@ -21,11 +21,13 @@ from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.choices import TableType
 from table.options.groups import BaseFileSettings, CompactionSettings
+from table.options.write_options import WriteOptions
 from table.services.compaction.due import make_due
 from table.services.compaction.execution import carry_out_compactions
 from table.services.compaction.plan import commits_since_compaction, plan_compaction
 from table.services.compaction.runner import runner_of
 from table.snapshot import Snapshot
+from table.takes_path import takes_path
 from table.timeline.active_timeline import delete_instant_file, request_and_list
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.metadata.compaction import encode_compaction_plan
@@ -42,14 +44,20 @@ _TURNS = 30  # to plan between two batches of a stream: about a minute
 log = get_logger("hudistream.compaction")
 
 
+@takes_path
 def compact(
-    table: HudiTable, settings: CompactionSettings, base_file: BaseFileSettings, *, schedules: bool = True
+    table: HudiTable,
+    settings: CompactionSettings | None = None,
+    base_file: BaseFileSettings | None = None,
+    *,
+    schedules: bool = True,
 ) -> list[Instant]:
     """Carries out compactions that were requested; without one, plans a new one, whether it is due or not.
 
     Args:
-        settings: which slices.
-        base_file: how base files are encoded.
+        table: the table, or its path.
+        settings: which slices; None: as a sink does by default.
+        base_file: how base files are encoded; None: as a sink does by default.
         schedules: False: only compactions that were requested are carried out.
 
     Returns:
@@ -59,9 +67,11 @@ def compact(
         UnsupportedTableError: the table is copy-on-write, or tables of its kind are not written here.
         CommitConflictError: a live writer holds the table, or a write is pending.
     """
+    settings = settings or CompactionSettings()
     if schedules:
         request_compaction(table, settings)
-    return carry_out_compactions(Snapshot.load(table), base_file, runner_of(settings))
+    encoding = base_file or WriteOptions().file_settings
+    return carry_out_compactions(Snapshot.load(table), encoding, runner_of(settings))
 
 
 def request_compaction(table: HudiTable, settings: CompactionSettings) -> tuple[Instant, ...]:

@@ -13,6 +13,7 @@ from table.services.rollback.undo_checks import (
 from table.services.rollback.undone_files import plan_from_listing
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
+from table.takes_path import takes_path
 from table.timeline.active_timeline import read_instant, request_instant
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.rollback import RollbackPlan, decode_rollback_plan, encode_rollback_plan
@@ -69,12 +70,14 @@ def _undoes(snapshot: Snapshot, rollback: Instant, time: str) -> bool:
     return snapshot.timeline.contains(plan) and _plan_of(snapshot.storage, rollback).instant_time == time
 
 
+@takes_path
 def roll_back(table: HudiTable, time: str, *, force: bool = False) -> None:
     """Rolls back one commit: a pending one, or the newest completed one. Holds the table meanwhile.
 
     A pending compaction is withdrawn, as long as nothing was written behind it.
 
     Args:
+        table: the table, or its path.
         time: the commit's instant time.
         force: also a batch of a stream, although the stream's checkpoint counts it as done.
 

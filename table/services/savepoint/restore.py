@@ -16,6 +16,7 @@ from table.services.rollback.undo_checks import (
 from table.services.rollback.undo_commit import undo_commit
 from table.services.savepoint.savepoint import find_missing_file
 from table.snapshot import Snapshot
+from table.takes_path import takes_path
 from table.timeline.active_timeline import (
     begin_instant,
     delete_instant_file,
@@ -39,12 +40,14 @@ from table.transaction.lock import Step, guarded
 log = get_logger("hudistream.restore")
 
 
+@takes_path
 def restore_to_savepoint(table: HudiTable, time: str, *, force: bool = False) -> RestorePlan:
     """Takes the table back to a savepoint: every later commit is undone, newest first.
 
     It holds the table meanwhile. A restore that was begun is finished first, from its own plan.
 
     Args:
+        table: the table, or its path.
         time: the savepoint's.
         force: also undo batches of streams, although the streams' checkpoints count them as done.
 

@@ -11,6 +11,7 @@ from table.log import get_logger
 from table.services.savepoint.completeness import find_lacking, find_needed
 from table.snapshot import Snapshot
 from table.storage.interface import join
+from table.takes_path import takes_path
 from table.timeline.active_timeline import (
     delete_instant_file,
     read_instant,
@@ -27,6 +28,7 @@ from table.view.file_group import BaseFile, DataFile
 log = get_logger("hudistream.savepoint")
 
 
+@takes_path
 def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", comment: str = "") -> str:
     """Keeps the files that readers of a commit see: cleaning does not delete them, archival stops before them.
 
@@ -36,6 +38,7 @@ def create_savepoint(table: HudiTable, time: str | None = None, user: str = "", 
     because it lacks a file that was deleted before.
 
     Args:
+        table: the table, or its path.
         time: instant time of a completed commit; None means the newest.
         user: who wants it.
         comment: why.
@@ -174,8 +177,13 @@ def _check_not_cleaned(snapshot: Snapshot, chosen: Instant) -> None:
         )
 
 
+@takes_path
 def delete_savepoint(table: HudiTable, time: str) -> None:
     """Deletes a savepoint; the next clean may take its files.
+
+    Args:
+        table: the table, or its path.
+        time: instant time of its commit.
 
     Raises:
         UnsupportedTableError: tables of this version and type are not written here.

@@ -1,9 +1,13 @@
 """HudiTable as users hold it: history, partitions, files, services."""
 
+from decimal import Decimal
+
+import pyarrow as pa
 import pytest
 from engine import Engine, rows
 
 import hudistream
+from hudistream import TableNotFoundError, UnsupportedTableError, write_hudi
 from table import CleanSettings, HudiTable, InvalidConfigError, clock, hudi_table, read_table
 from table.inspect.contents import FILES, HISTORY, PARTITIONS
 
@@ -66,3 +70,48 @@ def test_services_are_methods(lake):
     assert table.scan(["id"]).to_arrow().num_rows == 9
     with pytest.raises(InvalidConfigError, match="no savepoint"):
         table.delete_savepoint(times[0])
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "keys"),
+    [
+        ("=", 1, ["a"]), ("=", "2.50", ["b"]), ("<=", 2.5, ["a", "b"]), (">", 10**12, []), ("=", 10**40, []),
+        ("in", [1, "2.5"], ["a", "b"]), ("!=", 1, ["b", "c"]), ("=", "1.001", []), ("<", -3, []),
+        ("=", Decimal("2.5"), ["b"]),
+    ],
+)  # fmt: skip
+def test_a_decimal_is_compared_with_numbers_and_text(tmp_path, operator, value, keys):
+    numbers = pa.array([Decimal("1.00"), Decimal("2.50"), Decimal("99999999.99")], pa.decimal128(10, 2))
+    write_hudi(str(tmp_path / "t"), pa.table({"id": ["a", "b", "c"], "n": numbers}), key="id")
+    found = HudiTable.open(tmp_path / "t").scan(where=[("n", operator, value)]).to_arrow()
+    assert sorted(found.column("id").to_pylist()) == keys
+
+
+def test_what_is_no_decimal_is_named(tmp_path):
+    write_hudi(str(tmp_path / "t"), pa.table({"id": ["a"], "n": pa.array([1], pa.decimal128(10, 2))}), key="id")
+    with pytest.raises(InvalidConfigError, match=r"'x' is no decimal128\(10, 2\)"):
+        HudiTable.open(tmp_path / "t").scan(where=[("n", "=", "x")]).to_arrow()
+
+
+def test_services_take_a_path(tmp_path):
+    path = tmp_path / "t"
+    times = []
+    for number in range(3):
+        write_hudi(str(path), pa.table({"id": ["a"], "n": [number]}), key="id")
+        times.append(HudiTable.open(path).newest_instant)
+    assert hudistream.check(path).is_sound
+    assert hudistream.check(str(path)) == hudistream.check(HudiTable.open(path))
+    assert hudistream.create_savepoint(path) == times[-1]
+    hudistream.delete_savepoint(path, times[-1])
+    hudistream.roll_back(path, times[-1])
+    assert HudiTable.open(path).scan(["n"]).to_arrow().to_pylist() == [{"n": 1}]
+    hudistream.create_savepoint(path, times[0])
+    hudistream.restore_to_savepoint(path, times[0])
+    assert HudiTable.open(path).scan(["n"]).to_arrow().to_pylist() == [{"n": 0}]
+    assert hudistream.clean(path) == []
+    assert hudistream.archive(path).instants == ()
+    assert hudistream.cluster(path) is None
+    with pytest.raises(UnsupportedTableError, match="copy-on-write"):
+        hudistream.compact(path)
+    with pytest.raises(TableNotFoundError, match="there is no Hudi table at"):
+        hudistream.check(tmp_path / "none")

@@ -77,7 +77,7 @@ class TableSink:
     """
 
     def __new__(cls, *args: object, **given: object) -> "TableSink":  # noqa: PYI034 Self is younger than Python 3.10
-        """Refuses a call without a path, or with a name that the sink does not know, in the sink's own name (TypeError)."""
+        """Refuses a call without a path, or with an unknown name, in the name of the sink itself (TypeError)."""
         if not args and "path" not in given:
             raise TypeError(f"{cls.__name__}() needs the path of a table, as in {cls.__name__}('/data/lake/events')")
         known = [name for name in signature(cls.__init__).parameters if name != "self"]

@@ -180,11 +180,12 @@ def test_rows_keep_their_commits_and_a_clean_takes_the_log_files(path):
 
 def test_a_compaction_without_settings_is_that_of_a_sink(path, monkeypatch):
     given = []
-    monkeypatch.setattr(user_table, "compact", lambda *parts: given.append(parts) or [])
-    table = user_table.HudiTable.open(path)
-    assert table.compact() == ()
+    place = "table.services.compaction.compaction"
+    monkeypatch.setattr(f"{place}.request_compaction", lambda _, settings: given.append(settings))
+    monkeypatch.setattr(f"{place}.carry_out_compactions", lambda _, base_file, __: given.append(base_file) or [])
+    assert user_table.HudiTable.open(path).compact() == ()
     options = parse_options({}).options
-    assert given == [(table, options.compaction, options.file_settings)]
+    assert given == [options.compaction, options.file_settings]
     assert options.file_settings.full_bytes, "filters have no room for more keys than a full file has"
 
 

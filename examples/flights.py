@@ -36,6 +36,7 @@ from table.timeline.instant import Action
 BATCHES = 48
 AHEAD = pd.Timedelta(days=30)  # when a flight is scheduled
 MB = 1_000_000
+QUIET = Path(__file__).resolve().with_name("log4j2.properties")
 SHOWN = 14
 console = Console(width=min(110, Console().width))
 
@@ -99,8 +100,9 @@ def make_events(flights: pd.DataFrame) -> pd.DataFrame:
     """What became known of each flight, and when, in order of time: a row as it was known then."""
     minutes = {name: pd.to_timedelta(flights[name], unit="min") for name in ("dep_delay", "air_time")}
     departed = flights.scheduled + minutes["dep_delay"]
-    not_yet = {"arr_time": pd.NA, "arr_delay": float("nan"), "air_time": float("nan")}
-    nothing_yet = {"dep_time": pd.NA, "dep_delay": float("nan"), **not_yet}
+    no_time = pd.Series(pd.NA, flights.index, "Int32")
+    not_yet = {"arr_time": no_time, "arr_delay": float("nan"), "air_time": float("nan")}
+    nothing_yet = {"dep_time": no_time, "dep_delay": float("nan"), **not_yet}
     cancelled = flights.dep_time.isna()
     parts = [
         flights.assign(event_time=flights.scheduled - AHEAD, status="scheduled", **nothing_yet),
@@ -250,8 +252,10 @@ def main() -> int:
     table, arrivals, checkpoint = (str(place / name) for name in ("flights", "arrivals", "checkpoint"))
     console.print(
         "[bold]hudistream demo[/bold]: the flights of New York's airports in 2013, as events in order of time: "
-        "scheduled, departed,\narrived, cancelled. They are upserted into an Apache Hudi table at "
-        f"{table}: partitioned by month,\nkey flight_id, ordering field event_time. Watch rows come, change and go.\n"
+        "scheduled, departed, arrived, cancelled. They are upserted into an Apache Hudi table at "
+        f"{table}: partitioned by month, key flight_id, ordering field event_time. "
+        "Watch rows come, change and go. It takes one to two minutes. Everything that it writes lies below "
+        f"{place}.\n"
     )
     flights = load_flights()
     events = make_events(flights)
@@ -262,7 +266,7 @@ def main() -> int:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.log.level", "ERROR")
+        .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile={QUIET.as_uri()}")
         .getOrCreate()
     )
     started = time.monotonic()

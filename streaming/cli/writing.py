@@ -13,7 +13,7 @@ from streaming.arrow_sink import ArrowSink
 from streaming.batch.summary import BatchSummary
 from streaming.erasure import erase
 from table.cli.arguments import add_command, add_options, load_options, load_storage_options, open_table, parse_pair
-from table.cli.output import UsageError, say
+from table.cli.output import UsageError, plural, say
 from table.scan.scan import make_scan
 from table.snapshot import Snapshot
 
@@ -132,10 +132,14 @@ def _erase(given: argparse.Namespace) -> int:
     commit = f" (commit {done.instant_time})" if done.instant_time else ""
     say([f"keys: {done.keys}; deleted rows: {done.deleted}{commit}"])
     for trace in done.traces:
-        say([f"{trace.path}: {trace.rows} rows, {trace.deletes} deletes: {trace.why}"])
+        held = f"{plural(trace.rows, 'row')}, {plural(trace.deletes, 'delete')}"
+        say([f"{trace.path}: {held}: {trace.why}"])
     if done.bad_rows:
         say([f"bad rows that were put aside: {done.bad_rows}; `hudistream bad-rows` shows them, delete them by hand"])
-    say(["no file of the table holds these rows any more" if done.is_final else "not final yet: run the command again"])
+    later = (
+        "not final yet: delete savepoints that hold files (`hudistream savepoint delete`), and run the command again"
+    )
+    say(["no file of the table holds these rows any more" if done.is_final else later])
     return 0 if done.is_final else 1
 
 

@@ -63,7 +63,7 @@ def _show(given: argparse.Namespace) -> int:
     if given.format == "json":
         say_json({"table": address, "locks": [_state_json(state) for state in states]})
         return 0
-    say([line for state in states for line in _state_lines(state)] or ["nobody holds a lock"])
+    say([line for state in states for line in _state_lines(state)] or ["no lock is held"])
     return 0
 
 
@@ -80,7 +80,7 @@ def _break(given: argparse.Namespace) -> int:
         say_json({"table": address, "broken": None if broken is None else _state_json(broken)})
         return 0
     if broken is None:
-        say(["nobody holds a lock: nothing was done"])
+        say(["no lock is held: nothing was done"])
         return 0
     say([f"broke the lock of {broken.holder or broken.note}: {_BROKEN_BY[broken.provider]}", _STILL_AT_WORK])
     return 0

@@ -90,7 +90,7 @@ def _not_examined(options: WriteOptions | None) -> str:
         "the contents of data files (`hudistream check` reads them)",
         "Spark and its workers (the first batch asks them)",
         *([] if options is None else ["the lock, the catalog and the folder of bad rows"]),
-        *(["the options of a sink (--options, --set)"] if options is None else []),
+        *(["the options of a sink (--options)"] if options is None else []),
     ]
     return "not looked at: " + "; ".join(left)
 

@@ -34,7 +34,7 @@ class CleaningService:
 
     def __init__(self, settings: CleanSettings, *, archives: bool = False, compacts: bool = False) -> None:
         self._settings, self._archives, self._compacts = settings, archives, compacts
-        self._warned = self._told = False
+        self._warned, self._commits = False, 0
         self._held = HeldPartitions()
 
     @property
@@ -57,12 +57,15 @@ class CleaningService:
         return self.choose(config).trigger
 
     def advise(self, snapshot: Snapshot) -> None:
-        """Warns once where nothing cleans, and once where readers may lose their files."""
+        """Warns once where nothing cleans, and once where readers may lose their files.
+
+        A sink that commits once, as a command does, leaves cleaning to the table's stream.
+        """
+        self._commits += 1
         cleaning = self.choose(snapshot.config)
         if cleaning.trigger is not Trigger.NOT_NOW:
             self._warn_of_short_retention(snapshot)
-        elif cleaning is Cleaning.NEVER and not self._told:
-            self._told = True
+        elif cleaning is Cleaning.NEVER and self._commits == 2:
             log.warning(
                 "nothing_cleans",
                 table=snapshot.storage.base_uri,

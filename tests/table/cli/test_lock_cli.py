@@ -29,9 +29,9 @@ def shown(capsys, *arguments):
 
 
 def test_where_nobody_holds_a_lock_it_says_so(path, capsys):
-    assert said(capsys, "lock", "show", path) == "nobody holds a lock\n"
+    assert said(capsys, "lock", "show", path) == "no lock is held\n"
     assert shown(capsys, "show", path) == {"table": path, "locks": []}
-    assert said(capsys, "lock", "break", path) == "nobody holds a lock: nothing was done\n"
+    assert said(capsys, "lock", "break", path) == "no lock is held: nothing was done\n"
     assert shown(capsys, "break", path) == {"table": path, "broken": None}
 
 
@@ -110,7 +110,7 @@ def test_on_s3_only_the_storage_lock_is_looked_for(capsys):
 
 def test_a_lock_in_this_process_cannot_be_shown_or_broken_from_another_one(path, capsys):
     options = ("--set", "hoodie.write.lock.provider=in_process")
-    assert said(capsys, "lock", "show", path, *options) == "nobody holds a lock\n"
+    assert said(capsys, "lock", "show", path, *options) == "no lock is held\n"
 
 
 def test_a_misspelt_provider_is_named(path, capsys):

@@ -136,9 +136,7 @@ def _erase(given: argparse.Namespace) -> int:
         say([f"{trace.path}: {held}: {trace.why}"])
     if done.bad_rows:
         say([f"bad rows that were put aside: {done.bad_rows}; `hudistream bad-rows` shows them, delete them by hand"])
-    later = (
-        "not final yet: delete savepoints that hold files (`hudistream savepoint delete`), and run this again"
-    )
+    later = "not final yet: delete savepoints that hold files (`hudistream savepoint delete`), and run this again"
     say(["no file of the table holds these rows any more" if done.is_final else later])
     return 0 if done.is_final else 1
 

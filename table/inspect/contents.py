@@ -30,6 +30,7 @@ HISTORY = pa.schema(
         ("bytes_written", pa.int64()),
         ("schema_changes", pa.list_(pa.string())),
         ("savepoint", pa.bool_()),
+        ("seconds", pa.float64()),
     ]
 )
 PARTITIONS = pa.schema(
@@ -64,11 +65,13 @@ def load_history(table: HudiTable, limit: int | None = None) -> pa.Table:
     newest = instants[::-1][:limit]
     figures = read_figures(snapshot, newest)
     changes = _schema_changes(newest, figures)
+    spans = _seconds(table, newest)
     rows = []
     for instant in newest:
         row: dict[str, Any] = {"instant": instant.time, "requested_at": _time_ms(table, instant.time)}
         row["completed_at"] = _time_ms(table, instant.completion_time)
         row.update(action=instant.action.value, state=instant.state.value, savepoint=instant.time in savepoints)
+        row["seconds"] = spans.get(instant.time)
         done = figures.get(instant.time)
         if done is not None and instant.is_completed and instant.action in WRITE_ACTIONS:
             row.update(done.as_history, schema_changes=changes.get(instant.time))
@@ -89,6 +92,24 @@ def _schema_changes(newest: Sequence[Instant], figures: Mapping[str, CommitFigur
             found[instant.time] = describe_changes(old, new)
         before = done.schema
     return found
+
+
+def _seconds(table: HudiTable, instants: Sequence[Instant]) -> dict[str, float]:
+    """Time of a completed instant -> seconds from its request to its completion.
+
+    Layout 2 names both times. In layout 1 the store says when it got the two files; copied files may have lost that.
+    """
+    entries = table.storage.list_dir(instants[0].names.folder) if instants else []
+    got = {entry.name: entry.modified_ms for entry in entries}
+    requested = {name.partition(".")[0]: ms for name, ms in got.items() if name.endswith(".requested")}
+    spans = {}
+    for instant in instants:
+        begin, end = _time_ms(table, instant.time), _time_ms(table, instant.completion_time)
+        if end is None:
+            begin, end = requested.get(instant.time), got.get(instant.file_name)
+        if instant.is_completed and begin is not None and end is not None and end >= begin:
+            spans[instant.time] = (end - begin) / 1000
+    return spans
 
 
 def _time_ms(table: HudiTable, time: str | None) -> int | None:

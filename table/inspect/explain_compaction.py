@@ -1,6 +1,6 @@
 """When a compaction takes a file of a merge-on-read table, and why."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from table.config.table_config import TableConfig
@@ -30,14 +30,43 @@ def explain_compactions(
     if not has_compactions(snapshot.config):
         return {}
     found = list(groups)
-    pending = load_compacting(snapshot.storage, snapshot.timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION))
-    chosen = {(o.partition_path, o.file_id) for o in plan_compaction(found, settings).operations}
-    next_one = _Next(tell_when(snapshot.timeline, settings), frozenset(chosen))
+    next_one, pending = _find_next(snapshot, found, settings)
     return {
         file.path: next_one.tell(group, file.path, pending.get((group.partition_path, group.file_id)))
         for group in found
         for file in group.current_files
     }
+
+
+def list_next_compaction(
+    snapshot: Snapshot, groups: Iterable[FileGroup], settings: CompactionSettings
+) -> list[tuple[str, int, int, str]]:
+    """The slices that a requested compaction folds, or else the next one takes. Empty for copy-on-write tables.
+
+    Args:
+        groups: file groups of the newest snapshot.
+        settings: when a compaction is due, and how much it takes.
+
+    Returns:
+        (partition path and file id, number of log files, their bytes, when it is folded) of each slice.
+
+    Raises:
+        CorruptFileError: the plan of a pending compaction cannot be read.
+    """
+    if not has_compactions(snapshot.config):
+        return []
+    found = list(groups)
+    next_one, pending = _find_next(snapshot, found, settings)
+    listed = []
+    for group in found:
+        key = (group.partition_path, group.file_id)
+        compacting = pending.get(key)
+        if compacting is None and key not in next_one.chosen:
+            continue
+        why = next_one.when if compacting is None else f"the compaction {compacting.time} is requested, and folds it"
+        logs = group.merged_slice.log_files
+        listed.append(("/".join(filter(None, key)), len(logs), sum(log.size_bytes for log in logs), why))
+    return listed
 
 
 def has_compactions(config: TableConfig) -> bool:
@@ -55,6 +84,15 @@ def tell_when(timeline: Timeline, settings: CompactionSettings) -> str:
         return f"{said}: the next one takes it after {settings.delta_commits}"
     bounds = f"{settings.delta_commits} commits, {settings.delta_seconds} seconds"
     return f"{said}: the next one takes it when it is due ({settings.trigger.value}: {bounds})"
+
+
+def _find_next(
+    snapshot: Snapshot, groups: list[FileGroup], settings: CompactionSettings
+) -> tuple["_Next", Mapping[tuple[str, str], CompactingSlice]]:
+    """The next compaction, and what requested ones fold: (partition path, file id) -> slice."""
+    pending = load_compacting(snapshot.storage, snapshot.timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION))
+    chosen = frozenset((o.partition_path, o.file_id) for o in plan_compaction(groups, settings).operations)
+    return _Next(tell_when(snapshot.timeline, settings), chosen), pending
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import Any
 from table.errors import HudiError
 from table.hudi_table import HudiTable
 from table.inspect.contents import load_files, load_history
+from table.inspect.explain_compaction import has_compactions, list_next_compaction
 from table.inspect.health import Health, load_health
 from table.options.write_options import WriteOptions
 from table.services.check.check import check
@@ -55,6 +56,9 @@ class ReportFacts:
         bytes: bytes of the data files by the reason for which they stay; None: not known.
         next_clean: (path of a file, bytes, rule) that the next clean deletes, at most `MOST_LISTED`.
         next_clean_count: number of files that the next clean deletes.
+        next_compaction: (file group, number of log files, their bytes, when they are folded), at most `MOST_LISTED`;
+            None for a table without log files.
+        next_compaction_count: number of file groups that the next compaction takes.
         schema: (name, type in words, whether it may be null) of each column.
         schema_changes: (instant, change in words), newest first.
         checked: findings of `check`; None: `check` did not run.
@@ -75,6 +79,8 @@ class ReportFacts:
     bytes: Bytes | None = None
     next_clean: tuple[tuple[str, int, str], ...] = ()
     next_clean_count: int = 0
+    next_compaction: tuple[tuple[str, int, int, str], ...] | None = None
+    next_compaction_count: int = 0
     schema: tuple[tuple[str, str, bool], ...] = ()
     schema_changes: tuple[tuple[str, str], ...] = ()
     checked: CheckReport | None = None
@@ -97,6 +103,7 @@ def load_report(table: HudiTable, options: WriteOptions | None = None, *, checks
         ("history", _with_history),
         ("files", _with_files),
         ("what cleaning does", _with_fates),
+        ("what compaction does", _with_compaction),
         ("schema", _with_schema),
         *((("check", _with_check),) if checks else ()),
     ):
@@ -155,6 +162,15 @@ def _with_fates(facts: ReportFacts, table: HudiTable, options: WriteOptions) -> 
             if len(listed) < MOST_LISTED:
                 listed.append((fate.file.path, fate.file.size_bytes, fate.rule))
     return replace(facts, bytes=found, next_clean=tuple(listed), next_clean_count=count)
+
+
+def _with_compaction(facts: ReportFacts, table: HudiTable, options: WriteOptions) -> ReportFacts:
+    if not has_compactions(table.config):
+        return facts
+    snapshot = Snapshot.load(table)
+    groups = (group for _, found in snapshot.walk_file_groups() for group in found)
+    listed = list_next_compaction(snapshot, groups, options.compaction)
+    return replace(facts, next_compaction=tuple(listed[:MOST_LISTED]), next_compaction_count=len(listed))
 
 
 def _counted(so_far: Bytes, of_path: PartitionFates) -> Bytes:

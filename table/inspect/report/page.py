@@ -50,18 +50,20 @@ def report_page(facts: ReportFacts, made_at: str) -> str:
     Returns:
         HTML, as text; a few hundred kilobytes at most, for a table of any size.
     """
-    health = facts.health
+    health, has_logs = facts.health, facts.next_compaction is not None
     parts = [
         _head(facts, made_at),
         _tiles(facts) if health is not None else "",
         '<div class="grid">',
         _card("Commits: rows", _commit_rows(facts), wide=True),
         _card("Commits: bytes written", _commit_bytes(facts), wide=True),
+        _card("Commits and services: seconds", _seconds(facts), wide=True),
         _card("Sizes of live base files", _file_sizes(facts)),
         _card("What the bytes are", _bytes(facts)),
         _card("Partitions by bytes", _partitions(facts), wide=True),
         _card("File slices by number of log files", _log_counts(facts)),
         _card("What the next clean deletes", _next_clean(facts), wide=True),
+        *([_card("What the next compaction takes", _next_compaction(facts), wide=True)] if has_logs else []),
         _card("Columns", _schema(facts)),
         _card("Check", _check(facts)),
         "</div>",
@@ -110,7 +112,7 @@ def _tiles(facts: ReportFacts) -> str:
         (size_text(health.live_bytes), "live bytes"),
         (f"{facts.partition_count:,}", "partitions"),
         (f"{health.log_files:,}", "log files"),
-        (f"{health.version}", health.table_type.replace("_", "-").lower()),
+        (f"{health.version}", f"table version, {health.table_type.replace('_', '-').lower()}"),
     )
     return (
         '<div class="tiles">'
@@ -167,6 +169,19 @@ def _commit_bytes(facts: ReportFacts) -> str:
     ]
     most = max((bar.value for bar in bars), default=0)
     return bar_chart(bars, size_text(int(most)), "bytes of each commit")
+
+
+def _seconds(facts: ReportFacts) -> str:
+    bars = []
+    for row in reversed(facts.commits):
+        if row.get("seconds") is None:
+            continue
+        is_commit = row.get("rows_added") is not None
+        title = f"{_moment(row)} {row['operation'] or row['action']}: {row['seconds']:.2f} s"
+        bars.append(Bar((("live" if is_commit else "old", row["seconds"]),), _moment(row), title))
+    most = max((bar.value for bar in bars), default=0)
+    keys = _keys((("a", "commits"), ("b", "services: clean, compaction, rollback …")))
+    return bar_chart(bars, f"{most:.2f} s", "seconds from request to completion") + keys
 
 
 def _file_sizes(facts: ReportFacts) -> str:
@@ -227,6 +242,15 @@ def _next_clean(facts: ReportFacts) -> str:
     more = facts.next_clean_count - len(facts.next_clean)
     note = f'<p class="note">The first {MOST_LISTED}; {more:,} more go.</p>' if more > 0 else ""
     return _table(("file", "size", "why"), rows) + note
+
+
+def _next_compaction(facts: ReportFacts) -> str:
+    if not facts.next_compaction:
+        return '<p class="none">Nothing: no file group has log files that it would take.</p>'
+    rows = ((group, f"{logs:,}", size_text(size), why) for group, logs, size, why in facts.next_compaction)
+    more = facts.next_compaction_count - len(facts.next_compaction)
+    note = f'<p class="note">The first {MOST_LISTED}; it takes {more:,} more.</p>' if more > 0 else ""
+    return _table(("file group", "log files", "their size", "when"), rows) + note
 
 
 def _schema(facts: ReportFacts) -> str:

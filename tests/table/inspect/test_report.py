@@ -11,11 +11,13 @@ from engine import Engine, rows
 from hypothesis import given
 from hypothesis import strategies as st
 
-from table import HudiTable
+from table import CompactionSettings, HudiTable
 from table.cli.main import main
 from table.inspect.report.charts import HEIGHT, WIDTH, place_squares, size_bins
 from table.inspect.report.facts import LARGEST_PARTITIONS, ReportFacts, load_report
 from table.inspect.report.page import report_page
+from table.services.compaction.compaction import request_compaction
+from table.snapshot import Snapshot
 
 HOSTILE = "<script>alert(1)</script>"
 MOST_BYTES = 2_000_000
@@ -83,6 +85,26 @@ def test_a_report_shows_the_table_and_nothing_of_it_as_markup(tmp_path, kind):
     assert facts.partition_count == 3
     assert sum(count for _, count in facts.log_counts) == facts.health.live_files
     assert facts.bytes.live == facts.health.live_bytes + facts.health.log_bytes
+    assert len([title for title in found.texts if re.search(r"UPSERT: \d+\.\d\d s$", title)]) == 3
+
+
+def test_a_report_says_what_the_next_compaction_takes_and_when(tmp_path):
+    buckets = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+    table = written(str(tmp_path / "t"), **{"hoodie.datasource.write.table.type": "MERGE_ON_READ"}, **buckets)
+    facts = load_report(table)
+    logs = {
+        "/".join(filter(None, (group.partition_path, group.file_id))): len(group.merged_slice.log_files)
+        for _, groups in Snapshot.load(table).walk_file_groups()
+        for group in groups
+        if group.merged_slice.log_files
+    }
+    assert logs
+    assert {group: count for group, count, _, _ in facts.next_compaction} == logs
+    said = " ".join(parsed(report_page(facts, "now")).texts)
+    assert "3 delta commits since the last compaction: the next one takes it after 5" in said
+    assert load_report(written(str(tmp_path / "cow"))).next_compaction is None
+    request_compaction(table, CompactionSettings())
+    assert all("is requested, and folds it" in why for _, _, _, why in load_report(table).next_compaction)
 
 
 def test_the_command_writes_the_page(tmp_path, capsys):

@@ -1,5 +1,6 @@
 """HudiTable as users hold it: history, partitions, files, services."""
 
+import os
 from decimal import Decimal
 
 import pyarrow as pa
@@ -115,3 +116,20 @@ def test_services_take_a_path(tmp_path):
         hudistream.compact(path)
     with pytest.raises(TableNotFoundError, match="there is no Hudi table at"):
         hudistream.check(tmp_path / "none")
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_history_says_how_long_instants_took(tmp_path, version):
+    path = str(tmp_path / "t")
+    write_hudi(path, pa.table({"id": ["a"]}), key="id", options={"hoodie.write.table.version": version})
+    HudiTable.open(path).create_savepoint()
+    [seconds] = HudiTable.open(path).history()["seconds"].to_pylist()
+    assert 0 <= seconds < 60
+    table = HudiTable.open(path)
+    instant = table.load_timeline().instants[0]
+    if version == "6":
+        begin = os.stat(f"{path}/.hoodie/{instant.time}.commit.requested").st_mtime_ns // 10**6 / 1000
+        os.utime(f"{path}/.hoodie/{instant.time}.commit", (begin + 7, begin + 7))
+        assert table.history()["seconds"].to_pylist() == [pytest.approx(7, abs=0.002)]
+        os.remove(f"{path}/.hoodie/{instant.time}.commit.requested")
+        assert table.history()["seconds"].to_pylist() == [None]

@@ -106,7 +106,7 @@ class HudiTable:
 
 
 def create_table(storage: Storage, config: TableConfig) -> HudiTable:
-    """Creates a table, or opens the one that somebody else created first (HoodieTableMetaClient).
+    """Creates a table, or opens the one that another process created first (HoodieTableMetaClient).
 
     Folders first and the properties last, so that a table that can be opened is whole.
 

@@ -1,4 +1,4 @@
-"""What a lock of a table is, and the lock of a table that nobody else writes."""
+"""What a lock of a table is, and the lock of a table that no other engine writes."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -22,7 +22,7 @@ class HeldLock(Protocol):
         """Makes sure that it is still held; called right before something becomes visible.
 
         Raises:
-            CommitConflictError: it expired, or somebody took it over.
+            CommitConflictError: it expired, or another writer took it over.
         """
 
 

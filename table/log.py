@@ -8,14 +8,14 @@ Levels:
 - INFO: one line per batch (``batch_committed``, ``batch_skipped``, or ``batch_empty``), a line every ten seconds of a
   batch that takes longer, and what happens once in a while: a table was created, a savepoint was restored.
 - DEBUG: the steps of a batch, its whole summary, every file that a clean deletes and by which rule.
-- WARNING and ERROR: what somebody should look at.
+- WARNING and ERROR: an operator should look at it.
 
 Who decides where the lines go:
 
 - The application has configured `logging`, so that the root logger or ``hudistream`` has a handler: its handlers
   and levels count, and nothing is added. A `logging.NullHandler` on ``hudistream`` makes it silent.
-- Nobody has configured `logging`: ``hudistream`` gets a handler of ours that writes to standard error, from INFO on.
-  It is removed as soon as the application adds a handler. The root logger is never touched.
+- The program has not configured `logging`: ``hudistream`` gets a handler of ours that writes to standard error,
+  from INFO on. It is removed as soon as the application adds a handler. The root logger is never touched.
 - The application has called ``structlog.configure``: events go to structlog as configured there.
 
 On the workers the same rules hold in each Python process; by default the lines are in the executors' standard error.
@@ -55,7 +55,7 @@ class EventLogger:
         )
 
     def debug(self, event: str, **fields: Any) -> None:
-        """A step, for whoever looks for a fault."""
+        """A step, for a person who looks for a fault."""
         self._log("debug", event, fields)
 
     def info(self, event: str, **fields: Any) -> None:
@@ -63,7 +63,7 @@ class EventLogger:
         self._log("info", event, fields)
 
     def warning(self, event: str, **fields: Any) -> None:
-        """Something that somebody should look at. The work continues."""
+        """An operator should look at it. The work continues."""
         self._log("warning", event, fields)
 
     def error(self, event: str, **fields: Any) -> None:
@@ -119,7 +119,7 @@ class _StderrHandler(logging.Handler):
         self.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S"))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes one line; what fails here fails nobody's work."""
+        """Writes one line; a failure here fails no batch."""
         try:
             sys.stderr.write(f"{self.format(record)}\n")
             sys.stderr.flush()
@@ -135,7 +135,7 @@ class _Default:
 
 
 def _settle_handler() -> None:
-    """Adds our handler where nobody has configured `logging`; removes it where somebody has since."""
+    """Adds our handler if the program has not configured `logging`, and removes it if it has by now."""
     logger = logging.getLogger(ROOT)
     others = logging.getLogger().handlers or [h for h in logger.handlers if h is not _Default.handler]
     is_ours = _Default.handler in logger.handlers

@@ -120,7 +120,7 @@ class _Pool(ThreadPoolExecutor):
         done: concurrent.futures.Future[Any] = concurrent.futures.Future()
         try:
             done.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 whoever asks for the result gets it
+        except Exception as error:  # noqa: BLE001 the caller that asks for the result gets it
             done.set_exception(error)
         return done
 

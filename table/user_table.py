@@ -303,7 +303,7 @@ class HudiTable(hudi_table.HudiTable):
             return writer.delete(where=where)
 
     def clean(self, settings: CleanSettings | None = None, *, due: bool = True) -> list[CleanMetadata]:
-        """Deletes file versions that nobody needs any more: `hudistream.clean`, with the default policy for None."""
+        """Deletes file versions that no reader needs any more: `hudistream.clean`, with the default policy for None."""
         return clean(self, settings, due=due)
 
     def compact(
@@ -415,7 +415,7 @@ class HudiTable(hudi_table.HudiTable):
 
 
 def create_table(storage: Storage, config: TableConfig) -> HudiTable:
-    """Creates a table, or opens the one that somebody else created first; see `table.hudi_table.create_table`.
+    """Creates a table, or opens the one that another process created first; see `table.hudi_table.create_table`.
 
     Raises:
         TableExistsError: when the path is a file or a folder with something in it that is no table.

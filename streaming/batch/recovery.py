@@ -63,7 +63,7 @@ class Recovery:
         snapshot = self._end_dead_writes(table, identity, lease)
         self._look_behind_rollbacks(snapshot)
         emptied = services.take_emptied()
-        if lease.beside is Beside.NOBODY:  # other writers could be about to write there
+        if lease.beside is Beside.NO_WRITER:  # other writers could be about to write there
             remove_emptied_partitions(table, emptied)
         if lease.beside is Beside.OTHER_ENGINES:
             snapshot = make_first_commit(snapshot, identity, lease)

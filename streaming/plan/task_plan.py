@@ -23,7 +23,7 @@ class Pipeline(str, Enum):
     BULK = "arranged by Spark; each task opens files of its own"
     APPEND = "to the slot of their partition path; files are filled up one by one"
     UPSERT = "to the slot of their partition path, which looks for their keys and merges"
-    TAGGED_UPSERT = "to whoever looks for their key, and on to the slot of the file group that holds it"
+    TAGGED_UPSERT = "to the task that looks for their key, and on to the slot of the file group that holds it"
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def _add_clean(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     cleaner = add_command(
         commands,
         "clean",
-        "delete file versions that nobody needs any more, and finish cleans that were begun",
+        "delete file versions that no reader needs any more, and finish cleans that were begun",
         [
             "hudistream clean /data/lake/events --dry-run",
             "hudistream clean /data/lake/events --set hoodie.clean.commits.retained=20",
@@ -84,7 +84,7 @@ def _add_compact(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     add_options(compacter)
     which = compacter.add_mutually_exclusive_group()
-    which.add_argument("--schedule-only", action="store_true", help="request one; somebody else carries it out")
+    which.add_argument("--schedule-only", action="store_true", help="request one; another job carries it out")
     which.add_argument("--execute", action="store_true", help="carry out what was requested; request nothing")
 
 

@@ -82,7 +82,7 @@ class LockSettings(Settings):
     """How several writers take the lock of a shared table (HoodieLockConfig).
 
     Attributes:
-        provider: who keeps the lock; every writer of the table must name the same. None: nobody outside this process.
+        provider: who keeps the lock; every writer of the table must name the same. None: it keeps out no other process.
         wait_ms: milliseconds that one attempt waits for the lock.
         attempts_more: attempts after the first.
         pause_ms: milliseconds between two attempts.

@@ -332,8 +332,8 @@ class ConcurrencySettings(Settings):
     """Whether other writers may write the table at the same time.
 
     Attributes:
-        mode: ``SINGLE_WRITER``: nobody; ``OPTIMISTIC_CONCURRENCY_CONTROL``: others of the same mode. Of two commits
-            that change the same file group, the second one is written anew.
+        mode: ``SINGLE_WRITER``: no other writer; ``OPTIMISTIC_CONCURRENCY_CONTROL``: others of the same mode.
+            Of two commits that change the same file group, the second one is written anew.
         failed_writes: ``EAGER``, the only policy of a single writer, ends what others left before each batch; ``LAZY``,
             the only one of several, ends only what the heartbeat shows to be dead. None: as the mode needs it.
         retries: how often a batch that met a conflict is written anew; then it fails, and can be run again. Only with

@@ -82,7 +82,7 @@ def _check_known(client: Any, header: str) -> None:
     if header not in client.meta.service_model.operation_model("PutObject").input_shape.members:
         raise InvalidConfigError(
             f"the installed botocore does not know {header} of PutObject, and so cannot replace an object on the "
-            "condition that nobody else has: install botocore 1.36 or later"
+            "condition that no other writer has done so: install botocore 1.36 or later"
         )
 
 

@@ -59,8 +59,8 @@ class VersionedFiles:
             StorageError: the store fails, or gives no answer in time.
         """
         raise InvalidConfigError(
-            f"the store of {self.base_uri!r} cannot replace {path!r} on the condition that nobody else has: use a "
-            "table on S3 or on a local disk"
+            f"the store of {self.base_uri!r} cannot replace {path!r} on the condition that no other writer has "
+            "done so: use a table on S3 or on a local disk"
         )
 
     def replace_if(

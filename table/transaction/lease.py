@@ -133,7 +133,7 @@ class Lease:
     @property
     def beside(self) -> Beside:
         """Which other writers may be writing beside this one."""
-        return Beside.NOBODY
+        return Beside.NO_WRITER
 
     @property
     def is_held(self) -> bool:

@@ -16,7 +16,7 @@ class Standing(Enum):
 class Beside(Enum):
     """Which other writers may be writing a table, besides this holder of its lease."""
 
-    NOBODY = "nobody"
+    NO_WRITER = "no writer"
     OTHER_ENGINES = "other engines"  # the holder is about to open the table for others; engines of Hudi know no leases
     MEMBERS = "members"
 

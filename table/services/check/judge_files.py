@@ -149,7 +149,7 @@ def judge_order(look: Look) -> Iterator[Finding]:
                     f"one, or those that follow it, without the {stat.num_inserts + stat.num_update_writes} rows that "
                     "the commit wrote there",
                     Repair.REFUSED,
-                    "nobody knows whether they were written again since",
+                    "no record tells whether they were written again since",
                     "write them again while the file exists: its rows with that commit time are those",
                 )
 
@@ -182,7 +182,7 @@ def judge_missing(look: Look) -> Iterator[Finding]:
             f"the commit {time} wrote it as the newest version of its file group, and it is not there: its rows are "
             "lost",
             Repair.REFUSED,
-            "nobody has its rows any more",
+            "its rows are in no other file",
             "restore a savepoint, bring the file back from a backup, or write its rows again",
         )
     for time, paths in look.held.items():
@@ -193,7 +193,7 @@ def judge_missing(look: Look) -> Iterator[Finding]:
                 path,
                 f"the savepoint {time} holds it, and it is not there",
                 Repair.REFUSED,
-                "nobody has its rows any more",
+                "its rows are in no other file",
                 f"bring it back from a backup, or `hudistream savepoint delete PATH {time}`",
             )
 

@@ -66,7 +66,7 @@ def _judge_unnamed(
         why = why or "it holds blocks of other instants, too"
     advice = _ADVICE
     if worst.kind is Kind.UNPROVEN_FILES:
-        why, advice = "nothing is proven about it", "nothing, unless rows are there that nobody wrote"
+        why, advice = "nothing is proven about it", "nothing, unless the table shows rows that no writer wrote"
     elif worst.kind is Kind.STRAY_BESIDE_COMMIT and _holds_the_only_copy(look, log, min(writers)):
         why, advice = "the commit's own file is not there: this file may hold its rows", "compare the two files"
     yield Finding(
@@ -150,6 +150,6 @@ def judge_missing_logs(look: Look, bases: Mapping[Group, str]) -> Iterator[Findi
                 f"the commit {time} wrote it into the newest slice of its file group, and it is not there: its changes "
                 "are lost",
                 Repair.REFUSED,
-                "nobody has its rows any more",
+                "its rows are in no other file",
                 "restore a savepoint, bring the file back from a backup, or write its rows again",
             )

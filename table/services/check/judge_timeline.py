@@ -99,7 +99,7 @@ def _same(file: Action, instant: Action) -> bool:
 
 
 def _gap(severity: Severity, time: str, text: str, advice: str) -> Finding:
-    return Finding(Kind.INSTANT_WITH_GAP, severity, time, text, Repair.REFUSED, "nobody needs the file", advice)
+    return Finding(Kind.INSTANT_WITH_GAP, severity, time, text, Repair.REFUSED, "no reader needs the file", advice)
 
 
 def judge_ends(look: Look) -> Iterator[Finding]:

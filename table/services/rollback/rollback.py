@@ -72,7 +72,7 @@ def roll_back_failed_writes(
     identity: WriterIdentity,
     heartbeat: HeartbeatSettings,
     *,
-    beside: Beside = Beside.NOBODY,
+    beside: Beside = Beside.NO_WRITER,
     swept: frozenset[str] = frozenset(),
     commits: CommitCache | None = None,
 ) -> Snapshot:
@@ -100,7 +100,7 @@ def roll_back_failed_writes(
     # listed before the timeline, which then shows the outcome of these instants
     marked = [time for time in list_marked_instants(storage) if time not in swept]
     staged = storage.staged_instants()
-    shared = beside is not Beside.NOBODY
+    shared = beside is not Beside.NO_WRITER
     snapshot = delete_returned(Snapshot.load(table, commits=commits))
     looked_at = frozenset(instant.time for instant in snapshot.timeline.pending_of(*WRITES))
     alive = _find_alive(snapshot, identity, heartbeat, beside) if looked_at else frozenset()
@@ -151,7 +151,7 @@ def _find_alive(
         if judge_writer(writer, identity, shared=beside is Beside.MEMBERS) is not Standing.ALIVE:
             continue
         assert writer is not None
-        if beside is Beside.NOBODY or (beside is Beside.OTHER_ENGINES and writer.sink_id):
+        if beside is Beside.NO_WRITER or (beside is Beside.OTHER_ENGINES and writer.sink_id):
             raise TableHeldError(
                 f"instant {instant.time} is being written by a live writer (sink {writer.sink_id!r}, query "
                 f"{writer.query_id!r}) that knows no leases; this is sink {identity.sink_id!r}, query "

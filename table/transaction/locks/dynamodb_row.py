@@ -58,7 +58,7 @@ def decode_row(item: Mapping[str, Any]) -> LockRow:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise StorageError(
-            f"the lock table does not hold the row of a lock but {dict(item)!r}: delete the row if nobody writes"
+            f"the lock table does not hold the row of a lock but {dict(item)!r}: delete the row if no writer is at work"
         ) from error
 
 

@@ -226,7 +226,7 @@ class FilesystemLock(PatientLock):
             holder=describe_lock_info(found.data),
             since_ms=found.modified_ms,
             until_ms=found.modified_ms + self.expiry_ms if self.expiry_ms else None,
-            note="expired: whoever comes next deletes it" if expired else "",
+            note="expired: the next writer deletes it" if expired else "",
         )
 
     def break_lock(self) -> LockState | None:
@@ -286,7 +286,7 @@ class FilesystemGrip:
         data = self._lock.path.read()
         if data == self.content:
             return
-        now = "nobody: the file was deleted" if data is None else describe_lock_info(data)
+        now = "no writer: the file was deleted" if data is None else describe_lock_info(data)
         raise TableHeldError(f"the lock {self._lock.place} is not held any more, it belongs to {now}: run it again")
 
     def release(self) -> None:

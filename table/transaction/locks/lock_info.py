@@ -46,7 +46,7 @@ def decode_lock_info(data: bytes) -> LockInfo | None:
 def describe_lock_info(data: bytes) -> str:
     """The writer that created a lock file, in words."""
     if not data.strip():
-        return "a writer of another engine (the file names nobody)"
+        return "a writer of another engine (the file names no writer)"
     info = decode_lock_info(data)
     if info is None:
         return f"a writer whose file says {data[:80]!r}"

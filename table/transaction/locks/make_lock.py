@@ -79,7 +79,7 @@ def _storage_lock(storage: Storage, settings: LockSettings) -> SharedLock:
     if not storage.has_versions:
         raise InvalidConfigError(
             f"hoodie.write.lock.provider=storage: the store of {storage.base_uri!r} cannot replace a file on the "
-            "condition that nobody else has; use a table on S3 or on a local disk, or the lock provider zookeeper or "
-            "dynamodb"
+            "condition that no other writer has done so; use a table on S3 or on a local disk, or the lock provider "
+            "zookeeper or dynamodb"
         )
     return StorageLock(storage, settings)

@@ -172,7 +172,7 @@ class ZookeeperGrip:
                 self._is_lost = True
                 self._lock.forget(self._session)
             raise TableHeldError(
-                f"the lock {self._lock.place} is not held any more: ZooKeeper has ended the session, or somebody "
+                f"the lock {self._lock.place} is not held any more: ZooKeeper has ended the session, or another client "
                 f"deleted {self._path}; run it again"
             )
 

@@ -70,7 +70,7 @@ def test_its_file_is_where_hudi_has_it_and_says_who_made_it(storage, file, time)
 def test_who_made_a_file_in_words():
     info = LockInfo("2026-01-01 00:00:00.000", "main", "0f", 17, "1.2")
     assert describe_lock_info(info.encode()) == "process 17, main, hudistream 1.2 (owner 0f)"
-    assert describe_lock_info(b" \n") == "a writer of another engine (the file names nobody)"
+    assert describe_lock_info(b" \n") == "a writer of another engine (the file names no writer)"
     for text in (b"?", b"[]", b'{"lockCreateTime":"x"}'):
         assert describe_lock_info(text) == f"a writer whose file says {text!r}"
 
@@ -160,7 +160,7 @@ def test_a_holder_past_the_expiry_neither_goes_on_nor_deletes(storage, file, tim
 def test_a_holder_whose_file_was_deleted_or_replaced_finds_out_and_deletes_nothing(storage, file, time):
     with make_lock(storage, NEVER).hold() as held:
         file.unlink()  # as Hudi's client does when it closes
-        with pytest.raises(CommitConflictError, match="belongs to nobody: the file was deleted"):
+        with pytest.raises(CommitConflictError, match="belongs to no writer: the file was deleted"):
             held.check()
     with make_lock(storage, NEVER).hold() as held:
         file.write_bytes(b"")  # as Hudi does between its look and its creation
@@ -212,7 +212,7 @@ def test_it_tells_people_what_it_is_and_can_be_broken(storage, file, time):
     write_foreign(file, time, age_ms=5_000)
     state = lock.describe()
     assert (state.provider, state.place, state.is_held) == (LockProvider.FILESYSTEM, repr(str(file)), True)
-    assert state.holder == "a writer of another engine (the file names nobody)"
+    assert state.holder == "a writer of another engine (the file names no writer)"
     assert (state.since_ms, state.until_ms) == (time.now_ms - 5_000, time.now_ms + 55_000)
     assert make_lock(storage, NEVER).describe().until_ms is None
     assert lock.break_lock() == state

@@ -38,7 +38,7 @@ def test_while_hudi_holds_the_lock_file_we_do_not_get_it_and_wait(hudi, table):
     ours = make_lock(LocalStorage(str(table)), AT_ONCE)
     with pytest.raises(CommitConflictError, match="another engine"), ours.hold():
         pass
-    assert ours.describe().holder == "a writer of another engine (the file names nobody)"
+    assert ours.describe().holder == "a writer of another engine (the file names no writer)"
     got = []
 
     def wait():

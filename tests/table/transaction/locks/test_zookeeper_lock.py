@@ -119,7 +119,7 @@ def test_a_holder_whose_session_ended_finds_out_and_deletes_nothing(servers, log
         servers.remove(path)
         with lock_of(servers).hold() as next_one:
             for _ in range(2):
-                with pytest.raises(CommitConflictError, match="ended the session, or somebody deleted"):
+                with pytest.raises(CommitConflictError, match="ended the session, or another client deleted"):
                     held.check()
             next_one.check()
     with lock.hold() as held:

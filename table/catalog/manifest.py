@@ -4,12 +4,14 @@
 
     .hoodie/absolute-path-manifest/latest-snapshot.csv    BigQuery: an address a line (Hudi's ManifestFileWriter)
     .hoodie/redshift-manifest/latest-snapshot.manifest    Redshift: {"entries": [{"url": …, "meta": …}]}
+    _delta_log/                                           engines that read Delta: `table.catalog.delta.delta_log`
 """
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from table.catalog.delta.delta_log import DeltaLog
 from table.hudi_table import HudiTable
 from table.options.catalog_settings import ManifestFor
 from table.snapshot import Snapshot
@@ -61,7 +63,7 @@ def engine_address(address: str) -> str:
     return f"s3://{rest}" if mark and scheme in ("s3a", "s3n") else address
 
 
-def write_manifest(table: HudiTable, reader: ManifestFor) -> Manifest:
+def write_manifest(table: HudiTable, reader: ManifestFor, log: DeltaLog | None = None) -> Manifest:
     """Writes the manifest of the newest snapshot over the one before.
 
     If the table was committed to meanwhile, it is written again: of two writers, the later one names the newer files.
@@ -70,26 +72,39 @@ def write_manifest(table: HudiTable, reader: ManifestFor) -> Manifest:
     Args:
         table: of any type; of log files nothing is named.
         reader: who reads it.
+        log: the table's Delta log, if the caller keeps one.
 
     Raises:
         StorageError: the store fails.
+        HudiError: for ``delta``, as `DeltaLog.bring_up_to_date`.
     """
+    log = log or DeltaLog(table)
     for _ in range(_TRIES):
         snapshot = Snapshot.load(table)
-        done = _write(snapshot, reader)
+        done = _write_delta(snapshot, log) if reader is ManifestFor.DELTA else _write(snapshot, reader)
         if Snapshot.load(table).timeline.committed_times == snapshot.timeline.committed_times:
             break
     return done
 
 
+def _write_delta(snapshot: Snapshot, log: DeltaLog) -> Manifest:
+    found, behind = _live_files(snapshot)
+    state = log.bring_up_to_date(snapshot, found)
+    as_of = max(snapshot.timeline.committed_times, default=None)
+    return Manifest(engine_address(snapshot.storage.base_uri), len(state.files), as_of, behind)
+
+
 def _write(snapshot: Snapshot, reader: ManifestFor) -> Manifest:
-    storage, found, behind = snapshot.storage, list[BaseFile](), 0
-    for _, groups in snapshot.walk_file_groups():
-        slices = [group.merged_slice for group in groups]
-        found += [each.base_file for each in slices if each.base_file is not None]
-        behind += sum(bool(each.log_files) for each in slices)
+    storage, (found, behind) = snapshot.storage, _live_files(snapshot)
     files = sorted((engine_address(storage.absolute(file.path)), file.size_bytes) for file in found)
     place = _PLACES[reader]
     storage.put(place, encode_manifest(reader, files))
     as_of = max(snapshot.timeline.committed_times, default=None)
     return Manifest(engine_address(storage.absolute(place)), len(files), as_of, behind)
+
+
+def _live_files(snapshot: Snapshot) -> tuple[list[BaseFile], int]:
+    """The base files that readers open, and how many of them have newer rows in log files."""
+    slices = [group.merged_slice for _, groups in snapshot.walk_file_groups() for group in groups]
+    found = [each.base_file for each in slices if each.base_file is not None]
+    return found, sum(bool(each.log_files) for each in slices)

@@ -25,6 +25,7 @@ class ManifestFor(Choice):
 
     BIGQUERY = "bigquery"
     REDSHIFT = "redshift"
+    DELTA = "delta"
 
 
 class RegisteredAs(Choice):
@@ -106,7 +107,8 @@ class CatalogSettings(Settings):
             the time of the last sync.
         batch: partitions of one call; the limits of Glue apply there.
         property_piece: most letters of one property of the schema.
-        manifest: after each commit a list of the newest snapshot's files is written for this engine; None: none is.
+        manifest: after each commit a list of the newest snapshot's files is written for this engine (``delta``: a Delta
+            log is kept); None: none is.
     """
 
     hive_enabled: bool = option(default=False, kind=Flag())

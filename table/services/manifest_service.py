@@ -1,5 +1,6 @@
 """A manifest as a service after commits. It fails no batch: the next manifest names what this one could not."""
 
+from table.catalog.delta.delta_log import DeltaLog
 from table.catalog.manifest import write_manifest
 from table.config.table_config import TableConfig
 from table.hudi_table import HudiTable
@@ -22,6 +23,7 @@ class ManifestService:
 
     def __init__(self, reader: ManifestFor) -> None:
         self._reader = reader
+        self._log: DeltaLog | None = None
 
     def trigger(self, config: TableConfig) -> Trigger:  # noqa: ARG002
         """After each commit, beside the next batch."""
@@ -43,7 +45,9 @@ class ManifestService:
         """Writes the manifest.
 
         Raises:
-            StorageError: the store fails.
+            HudiError: as `write_manifest`.
         """
-        write_manifest(table, plan)
+        if self._log is None:
+            self._log = DeltaLog(table)
+        write_manifest(table, plan, self._log)
         return ServiceOutcome()

@@ -250,7 +250,7 @@ def test_the_key_generator_follows_from_the_fields(options, keygen):
         ({"hoodie.datasource.write.recordkey.feild": "id"}, "did you mean hoodie.datasource.write.recordkey.field"),
         ({"hoodie.nonsense.at.all.xyz": "1"}, "unknown option hoodie.nonsense.at.all.xyz"),
         ({"hudistream.nonsense": "1"}, "unknown option hudistream.nonsense"),
-        ({"hoodie.parquet.max.file.size": "big"}, "hoodie.parquet.max.file.size=big: not a whole number"),
+        ({"hoodie.parquet.max.file.size": "big"}, "hoodie.parquet.max.file.size=big: no size: give a number"),
         ({"hoodie.parquet.max.file.size": "0"}, "hoodie.parquet.max.file.size=0"),
         ({"hoodie.combine.before.insert": "maybe"}, "hoodie.combine.before.insert=maybe"),
         ({"hoodie.index.bloom.fpp": "2"}, "hoodie.index.bloom.fpp=2"),

@@ -38,7 +38,7 @@ def test_text_becomes_the_operation(operation):
         (lambda: WriteOptions(keys="id"), ["WriteOptions.keys='id'", "KeySettings"]),
         (lambda: WriteOptions(keys={"record_key": "id"}), ["'record_key'", "mean record_key_fields?"]),
         (lambda: SizeSettings(max_file_bytes=-1), ["SizeSettings.max_file_bytes=-1", "1 is the least"]),
-        (lambda: SizeSettings(max_file_bytes="big"), ["SizeSettings.max_file_bytes=big", "not a whole number"]),
+        (lambda: SizeSettings(max_file_bytes="big"), ["SizeSettings.max_file_bytes=big", "as in 120MB"]),
         (lambda: SizeSettings(max_file_bytes=True), ["SizeSettings.max_file_bytes=True", "not a whole number"]),
         (lambda: SizeSettings(max_file_bytes=None), ["SizeSettings.max_file_bytes=None", "leave it out"]),
         (lambda: IndexSettings(type="HBASE"), ["IndexSettings.type=HBASE", "use one of BLOOM"]),

@@ -8,10 +8,14 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 from aiobotocore.client import AioBaseClient
+from needs import require
 from s3_server import s3_options
 
 from hudistream import ArrowSink, write_hudi
 from table import HudiTable, StorageError, read_table
+from table.catalog.delta.delta_log import DeltaLog
+from table.catalog.manifest import write_manifest
+from table.options.catalog_settings import ManifestFor
 from table.storage.opening import open_storage
 
 # of a steady batch that rewrites one file; each with the rule of docs/concepts/safety.md or the service that needs it
@@ -110,3 +114,23 @@ def test_a_file_is_read_by_one_request_and_so_is_a_small_one_of_a_known_size(s3)
         storage.read("gone")
     with pytest.raises(FileNotFoundError):
         storage.open_input("gone", 10)
+
+
+def test_a_delta_log_costs_one_request_beside_the_look_at_the_table(s3):
+    library = require("deltalake")
+    path = "s3://lake/requests/delta"
+    with ArrowSink(path, {"hoodie.clean.automatic": "false"}, s3, key="id", partition_by="p", order_by="ts") as sink:
+        for number in range(12):
+            sink.write(batch("upsert", number))
+            if number == 0:
+                log = DeltaLog(HudiTable.open(path, s3))
+            with counted() as seen:
+                write_manifest(HudiTable.open(path, s3), ManifestFor.DELTA, log)
+    # the look at the table lists the folder as it lists each other one, to find partitions
+    assert [name for name, key in seen if "_delta_log" in key] == ["ListObjectsV2", "PutObject"]
+    options = {
+        "AWS_ENDPOINT_URL": s3["client_kwargs"]["endpoint_url"], "AWS_ALLOW_HTTP": "true", "AWS_REGION": "eu-west-1",
+        "AWS_ACCESS_KEY_ID": s3["key"], "AWS_SECRET_ACCESS_KEY": s3["secret"],
+    }  # fmt: skip
+    theirs = library.DeltaTable(path, storage_options=options).to_pyarrow_table()
+    assert sorted(theirs["id"].to_pylist()) == sorted(read_table(path, ["id"], s3)["id"].to_pylist())

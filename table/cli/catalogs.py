@@ -14,7 +14,7 @@ from table.cli.output import UsageError, plural, say, say_json
 from table.errors import InvalidConfigError
 from table.options.catalog_settings import CatalogKind, CatalogSettings, ManifestFor, check_names_catalog
 
-_GLUE = "glue"
+_GLUE, _TRINO = "glue", "trino"
 
 
 def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -42,7 +42,7 @@ def add_commands(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         ["hudistream ddl s3://bucket/lake/orders --for athena --database lake"],
         _print_ddl,
     )
-    ddl.add_argument("--for", dest="reader", choices=(*Dialect, _GLUE), required=True, help="who reads it")
+    ddl.add_argument("--for", dest="reader", choices=(*Dialect, _GLUE, _TRINO), required=True, help="who reads it")
     _add_names(ddl)
     listed = add_command(
         commands,
@@ -108,6 +108,11 @@ def _sync(given: argparse.Namespace) -> int:
 
 
 def _print_ddl(given: argparse.Namespace) -> int:
+    if given.reader == _TRINO:
+        raise UsageError(
+            "Trino's Hudi connector creates no tables. It reads what a metastore or Glue knows: run `hudistream sync`, or "
+            "the statements of --for hive in Hive"
+        )
     settings = replace(_settings(given), mode=CatalogKind.GLUE if given.reader in (_GLUE, "athena") else None)
     for one, partitions in describe_registration(open_table(given), settings):
         if given.reader == _GLUE:

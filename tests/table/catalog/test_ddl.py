@@ -77,3 +77,10 @@ def test_a_sync_says_what_it_changed(tmp_path, capsys, monkeypatch):
     assert main(["sync", path, "--to", "glue", "--database", "lake", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["tables"] == ["lake.t"]
     assert catalog.calls[-1] == "close"
+
+
+def test_trino_is_told_where_it_looks_tables_up(tmp_path, capsys):
+    path = str(tmp_path / "t")
+    Engine(path).write(0, rows(range(2)))
+    assert main(["ddl", path, "--for", "trino"]) == 2
+    assert "Trino's Hudi connector creates no tables" in capsys.readouterr().err

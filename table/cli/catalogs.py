@@ -110,8 +110,8 @@ def _sync(given: argparse.Namespace) -> int:
 def _print_ddl(given: argparse.Namespace) -> int:
     if given.reader == _TRINO:
         raise UsageError(
-            "Trino's Hudi connector creates no tables. It reads what a metastore or Glue knows: run `hudistream sync`, or "
-            "the statements of --for hive in Hive"
+            "Trino's Hudi connector creates no tables. It reads what a metastore or Glue knows: run `hudistream sync`, "
+            "or the statements of --for hive in Hive"
         )
     settings = replace(_settings(given), mode=CatalogKind.GLUE if given.reader in (_GLUE, "athena") else None)
     for one, partitions in describe_registration(open_table(given), settings):

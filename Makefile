@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.hudistream-setup
 
-.PHONY: help setup demo check pure test test-all places test-floors lint docs bench profile soak torture clean
+.PHONY: help setup spark4 demo check pure test test-all places test-floors lint docs bench profile soak torture clean
 
 help:
 	@echo "make demo      replay 336,776 real flights into a Hudi table, live (about two minutes; TABLE_TYPE=mor: with log files)"
@@ -60,11 +60,15 @@ pure: setup
 check: setup
 	@$(MAKE) --no-print-directory -j2 lint pure
 
-test: lint
+# the environment of Spark 4, in which tests run programs
+spark4: setup
+	@$(BIN)/python tests/support/environments.py 4.2
+
+test: lint spark4
 	$(RUN) $(TESTS) -m "not slow"
 
 # its last result is committed as benchmarks/results/test-all.txt
-test-all: lint
+test-all: lint spark4
 	$(RUN) $(TESTS)
 
 # with real components, which the tests start and stop

@@ -59,7 +59,7 @@ def test_we_read_by_the_lists_that_hudi_keeps_up(hudi, tmp_path, version, table_
     }
     listed, real = [], LocalStorage.list_dir
     monkeypatch.setattr(LocalStorage, "list_dir", lambda self, folder: listed.append(folder) or real(self, folder))
-    for batch in range(5):
+    for batch in range(4):
         rows = [{"k": f"k{n}", "ts": batch, "p": f"p{n % 3}"} for n in range(batch, batch + 6)]
         hudi.write(path, rows, options, mode="append" if batch else "overwrite")
         listed.clear()

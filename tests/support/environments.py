@@ -24,24 +24,28 @@ def make_environment(name, *packages):
     HUDISTREAM_ENVIRONMENTS may name another folder for all of them. Under CI an environment that cannot be made is a
     failure, elsewhere a reason to skip.
     """
+    python, failure = _make(name, packages)
+    if failure is not None:
+        if os.environ.get("CI"):
+            pytest.fail(f"no environment with {packages}: {failure[-2000:]}")
+        pytest.skip(f"no environment with {packages} can be had here: {failure[-300:]}")
+    return python
+
+
+def _make(name, packages):
+    """The Python, and why it could not be made; the latter is None where it was."""
     home = Path(os.environ.get("HUDISTREAM_ENVIRONMENTS", Path(sys.prefix).parent)) / name
     python = str(home / "bin" / "python")
     stamp = home / ".ready"
-    if not stamp.exists():
-        venv.create(home, with_pip=True, clear=True)
-        wanted = [*packages, *_WITHOUT_SPARK]
-        made = subprocess.run(
-            [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wanted],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if made.returncode:
-            if os.environ.get("CI"):
-                pytest.fail(f"no environment with {packages}: {made.stderr[-2000:]}")
-            pytest.skip(f"no environment with {packages} can be had here: {made.stderr[-300:]}")
-        stamp.touch()
-    return python
+    if stamp.exists():
+        return python, None
+    venv.create(home, with_pip=True, clear=True)
+    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages, *_WITHOUT_SPARK]
+    made = subprocess.run(install, capture_output=True, text=True, check=False)
+    if made.returncode:
+        return python, made.stderr
+    stamp.touch()
+    return python, None
 
 
 def surroundings(python, *paths):
@@ -67,3 +71,8 @@ def run_program(python, program, *arguments, **variables):
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout
+
+
+if __name__ == "__main__":  # `make test` makes them before the tests, which say so where one cannot be made
+    for spark in sys.argv[1:]:
+        _make(SPARK_4[spark][0], SPARK_4[spark][1:])

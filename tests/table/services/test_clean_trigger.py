@@ -10,7 +10,7 @@ from table.services.service import Trigger
 ASYNC = (True, False)
 
 
-@pytest.mark.parametrize(("compacts", "cleans"), product(ASYNC, ASYNC))
+@pytest.mark.parametrize(("compacts", "cleans"), list(product(ASYNC, ASYNC)))
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_the_gate(kind, compacts, cleans):
     expected = Cleaning.AT_CHECKPOINT if cleans else Cleaning.NEVER

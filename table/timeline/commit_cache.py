@@ -38,6 +38,8 @@ class CommitCache:
         self._kept: dict[Instant, CommitMetadata] = {}
         self._outlines: dict[Instant, CommitOutline] = {}
         self._bytes = 0
+        # file of the large commit whose outline was decoded last: a first batch asks for the whole commit next
+        self._large: tuple[Instant, bytes] | None = None
 
     def read(self, instant: Instant) -> CommitMetadata:
         """What a completed commit did.
@@ -47,7 +49,10 @@ class CommitCache:
             TimelineMovedError: its file was archived or undone since the timeline was listed.
         """
         known = self._find_kept(instant)
-        return known if known is not None else self.decode(instant, read_instant(self._storage, instant))
+        if known is not None:
+            return known
+        data = self._take_large(instant)
+        return self.decode(instant, data if data is not None else read_instant(self._storage, instant))
 
     def find(self, instant: Instant) -> CommitMetadata | None:
         """What a completed commit did; None where it was archived since the timeline was listed.
@@ -58,7 +63,8 @@ class CommitCache:
         known = self._find_kept(instant)
         if known is not None:
             return known
-        data = find_instant(self._storage, instant)
+        data = self._take_large(instant)
+        data = data if data is not None else find_instant(self._storage, instant)
         return self.decode(instant, data) if data is not None else None
 
     def read_outline(self, instant: Instant) -> CommitOutline:
@@ -108,10 +114,18 @@ class CommitCache:
         if len(data) < _LARGE_BYTES:
             whole = self.decode(instant, data)
             return CommitOutline(whole.operation, whole.extra)
+        self._large = (instant, data)
         outline = self._outlines[instant] = decode_outline(data, instant.file_name)
         while len(self._outlines) > _OUTLINES:
             del self._outlines[next(iter(self._outlines))]
         return outline
+
+    def _take_large(self, instant: Instant) -> bytes | None:
+        """The file of a large commit, if its outline was the last one decoded; it is kept no longer then."""
+        if self._large is None or self._large[0] != instant:
+            return None
+        data, self._large = self._large[1], None
+        return data
 
     def find_filled(self, instant: Instant) -> CommitMetadata | None:
         """As `find`, for callers that delete files which a commit does not name. None also where its file is empty.

@@ -159,3 +159,18 @@ def test_of_a_large_commit_the_outline_alone_is_kept(store):
     assert cache.read(completed("1")) == many
     with pytest.raises(TimelineMovedError, match=r"3\.commit"):
         cache.read_outline(completed("3"))
+
+
+@pytest.mark.parametrize("ask", ["read", "find"])
+def test_a_large_commit_is_read_once_for_its_outline_and_the_whole(store, ask):
+    many = [CommitMetadata(METADATA.stats * (2_000 + number), "UPSERT", {"schema": "s"}) for number in range(3)]
+    for number, commit in enumerate(many):
+        put(store, completed(str(number)), encode_commit(commit))
+    cache = CommitCache(store, most_bytes=0)
+    list(cache.find_outlines([completed(str(number)) for number in range(3)]))
+    reads(store)
+    assert getattr(cache, ask)(completed("2")) == many[2]
+    assert reads(store) == []
+    assert cache._large is None, "the bytes go when they were used"
+    assert getattr(cache, ask)(completed("1")) == many[1]
+    assert reads(store) == ["read .hoodie/1.commit"]

@@ -3,7 +3,7 @@
 Queries that depend on visibility ask the layout, because layout 1 has only request times.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -132,25 +132,39 @@ class Timeline:
     def find(self, time: str, action: Action) -> Instant | None:
         """The instant with that time and action, in its highest state."""
         wanted = COMPLETED_AS.get(action, action)
-        for instant in self.instants:
-            if instant.time == time and COMPLETED_AS.get(instant.action, instant.action) is wanted:
-                return instant
-        return None
+        at_time = self._instants_by_time.get(time, ())
+        return next((i for i in at_time if COMPLETED_AS.get(i.action, i.action) is wanted), None)
 
     def files_of(self, time: str, action: Action) -> tuple[Instant, ...]:
         """Every file of an instant, lowest state first; a completed compaction's plan is among those of its commit."""
         wanted = COMPLETED_AS.get(action, action)
-        found = (f for f in self.files if f.time == time and COMPLETED_AS.get(f.action, f.action) is wanted)
+        found = (f for f in self._files_by_time.get(time, ()) if COMPLETED_AS.get(f.action, f.action) is wanted)
         return tuple(sorted(found, key=lambda f: STATE_ORDER[f.state]))
 
     def completed_file(self, time: str, action: Action) -> Instant:
         """The completed file of an instant: as listed on the timeline, else with only the request time in its name."""
         wanted = name_instant(self.layout, time, COMPLETED_AS.get(action, action), State.COMPLETED)
-        return next((file for file in self.files if file == wanted), wanted)
+        return next((file for file in self._files_by_time.get(time, ()) if file == wanted), wanted)
+
+    @cached_property
+    def _instants_by_time(self) -> Mapping[str, Sequence[Instant]]:
+        """Archival asks for each of its instants; a scan for each would take time in the square of their number."""
+        return _by_time(self.instants)
+
+    @cached_property
+    def _files_by_time(self) -> Mapping[str, Sequence[Instant]]:
+        return _by_time(self.files)
 
     def contains(self, instant: Instant) -> bool:
         """Whether there is a file for the instant in exactly this state."""
         return instant in self.files
+
+
+def _by_time(instants: Iterable[Instant]) -> Mapping[str, Sequence[Instant]]:
+    found: dict[str, list[Instant]] = {}
+    for instant in instants:
+        found.setdefault(instant.time, []).append(instant)
+    return found
 
 
 def build_timeline(files: Iterable[Instant], layout: TimelineLayout = LAYOUT_1) -> Timeline:

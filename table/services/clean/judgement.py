@@ -1,6 +1,6 @@
 """Plans a clean: reads the facts that a plan is made from, and applies the rules of `plan` to them."""
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from table import clock
@@ -24,6 +24,7 @@ from table.services.clean.plan import (
 )
 from table.services.clean.readers import HeldPartitions, ReaderNeeds, current_bytes_of, hold_for_readers
 from table.snapshot import Snapshot
+from table.storage.interface import FileInfo
 from table.timeline.active_timeline import find_instant, read_instant
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.metadata.clean import CleanMetadata, CleanPlan, decode_clean_metadata
@@ -122,8 +123,8 @@ def plan_clean(snapshot: Snapshot, settings: CleanSettings, known: HeldPartition
     now = clock.format_instant_time(clock.now_ms(), snapshot.config.timezone)
     chosen, later = _choose_partitions(facts, held)
     left += later
-    for path in chosen:
-        of_partition = _judge_partition(facts, path)
+    for path, entries in chosen:
+        of_partition = _judge_partition(facts, path, entries)
         held.note(path, of_partition.fates, facts.earliest.time if facts.earliest else "", now)
         seen_bytes += of_partition.total_bytes
         gone = of_partition.deleted
@@ -143,10 +144,10 @@ def plan_clean(snapshot: Snapshot, settings: CleanSettings, known: HeldPartition
         settings.policy,
         (earliest.time, earliest.action.value) if earliest else None,
         commits[-1].time if commits else "",
-        files,
+        dict(sorted(files.items())),
         savepoints=facts.savepoints,
-        left=tuple(left),
-        emptied=tuple(emptied),
+        left=tuple(sorted(left)),
+        emptied=tuple(sorted(emptied)),
     )
 
 
@@ -159,7 +160,7 @@ def judge_files(table: HudiTable, settings: CleanSettings) -> Iterator[Partition
     snapshot = Snapshot.load(table)
     facts = _load_facts(snapshot, settings, _load_last_clean(snapshot, HeldPartitions()))
     for path in snapshot.list_partition_paths():
-        yield _judge_partition(facts, path)
+        yield _judge_partition(facts, path, snapshot.listing.list_files(path))
 
 
 def _check_share(settings: CleanSettings, gone_bytes: int, seen_bytes: int) -> None:
@@ -257,9 +258,15 @@ def _load_compacting(snapshot: Snapshot) -> dict[tuple[str, str], str]:
     return {key: found.base_instant_time for key, found in load_compacting(snapshot.storage, pending).items()}
 
 
-def _choose_partitions(facts: Facts, held: HeldPartitions) -> tuple[list[str], list[str]]:
-    """Partitions to look at now (the ones that changed since the last clean, if known), and partitions for later."""
+def _choose_partitions(
+    facts: Facts, held: HeldPartitions
+) -> tuple[Iterable[tuple[str, Sequence[FileInfo]]], list[str]]:
+    """Partitions to look at now, with the entries of their folders, and partitions for later.
+
+    Those to look at are the ones that changed since the last clean; all where that is not known.
+    """
     settings, last, timeline = facts.settings, facts.last_clean, facts.snapshot.timeline
+    listing = facts.snapshot.listing
     if settings.policy != KEEP_LATEST_FILE_VERSIONS and facts.earliest is None:
         return [], []
     first = timeline.first_active_time
@@ -283,12 +290,11 @@ def _choose_partitions(facts: Facts, held: HeldPartitions) -> tuple[list[str], l
         last_touched = {path: time for time in sorted(touched) for path in touched[time]}
         chosen = choose_incremental_paths(since, until, touched) | again
         later = {path for path in chosen if held.may_skip(path, last_touched.get(path, ""), facts.needs.recent)}
-        return sorted(chosen - later), sorted(later)
-    return facts.snapshot.list_partition_paths(), []
+        return ((path, listing.list_files(path)) for path in sorted(chosen - later)), sorted(later)
+    return listing.walk(), []
 
 
-def _judge_partition(facts: Facts, path: str) -> PartitionFates:
-    entries = facts.snapshot.listing.list_files(path)
+def _judge_partition(facts: Facts, path: str, entries: Sequence[FileInfo]) -> PartitionFates:
     settings, earliest, protection = facts.settings, facts.earliest, facts.protection
     replaced = facts.replaced.get(path, {})
     judged: list[FileFate] = []

@@ -19,8 +19,8 @@ from table.timeline.metadata.commit import CommitMetadata, WriteStat
 
 RECORD_BYTES = 1024  # assumed row size where none is known (hoodie.copyonwrite.record.size.estimate)
 COMMITS_REMEMBERED = 5  # AverageRecordSizeEstimator looks at as many
-PATHS_REMEMBERED = 10_000
-FILES_REMEMBERED = 100_000  # 30 MB on the driver; a global index sends them all, in a plan of 4 MB
+PATHS_REMEMBERED = 50_000
+FILES_REMEMBERED = 250_000  # 75 MB on the driver; a global index sends them all, in a plan of 10 MB
 # operations (WriteOperationType) whose write stats and replaced file groups describe every change; clustering,
 # compaction and bootstrap are not among them
 UNDERSTOOD_OPERATIONS = frozenset(

@@ -122,11 +122,11 @@ def test_another_operation_of_the_same_sink_is_seen(tmp_path, index):
 @pytest.mark.parametrize(
     ("index", "bounds"),
     [
-        *((index, (10_000, 100_000, 20_000)) for index in INDEXES),
-        ("BLOOM", (10_000, 9, 3)),
-        ("BUCKET", (2, 100_000, 20_000)),
-        ("GLOBAL_BLOOM", (10_000, 4, 20_000)),
-        ("GLOBAL_SIMPLE", (2, 100_000, 20_000)),
+        *((index, (50_000, 250_000, 20_000)) for index in INDEXES),
+        ("BLOOM", (50_000, 9, 3)),
+        ("BUCKET", (2, 250_000, 20_000)),
+        ("GLOBAL_BLOOM", (50_000, 4, 20_000)),
+        ("GLOBAL_SIMPLE", (2, 250_000, 20_000)),
     ],
 )
 def test_random_operations_give_what_a_dictionary_gives(tmp_path, monkeypatch, index, bounds):

@@ -53,6 +53,9 @@ class TableServices:
         self.services: Sequence[TableService[Any]] = services_of(options)
         self._thread: threads.RunningThread | None = None
         self._stopped = self._paused = False
+        self._handover = threads.make_lock()  # between the thread and the next commit
+        self._is_busy = False  # whether the thread will still look at `_missed`
+        self._missed: ServiceRun | None = None
         self._pending_error: Exception | None = None
         self._emptied: set[str] = set()
         self.failures = 0
@@ -86,6 +89,8 @@ class TableServices:
     def after_commit(self, snapshot: Snapshot, spread: Spread | None = None) -> None:
         """Starts the services that are due, unless services still run. Called once per batch, when it is visible.
 
+        If services still run, those that follow commits run once more after them.
+
         If one of them must run before the next batch, all of them are done when this returns, because each builds on
         the services before it. Their failure does not fail the batch.
 
@@ -97,23 +102,44 @@ class TableServices:
             service.advise(snapshot)
         triggers = [service.trigger(snapshot.config) for service in self.services]
         due = {s: trigger for s, trigger in zip(self.services, triggers, strict=True) if trigger is not Trigger.NOT_NOW}
-        if not due or self.is_cleaning or self._stopped or self._paused:
+        if not due or self._stopped or self._paused:
             return
         table = HudiTable(self._storage, snapshot.config, self._lock)
+        with self._handover:
+            if self._is_busy:
+                followers = {service: trigger for service, trigger in due.items() if service.follows_commits}
+                self._missed = ServiceRun(table, followers) if followers else None
+                return
         run = ServiceRun(table, due, spread=spread).planned(self._note_failure)
+        self._is_busy = True
         if Trigger.INLINE in triggers:
             self._carry_out(run)
             return
         # not a daemon: the interpreter waits until a running clean is done
-        self._thread = threads.start_thread(lambda: self._carry_out(run), "hudistream-services")
+        try:
+            self._thread = threads.start_thread(lambda: self._carry_out(run), "hudistream-services")
+        except BaseException:
+            self._is_busy = False
+            raise
 
     def _carry_out(self, run: ServiceRun) -> None:
+        try:
+            self._carry_out_all(run)
+        finally:
+            self._is_busy = False
+
+    def _carry_out_all(self, run: ServiceRun) -> None:
         # a thread does not inherit the logging context of the thread that started it
         with bound_contextvars(table=self._storage.base_uri), self.gate or nullcontext():
-            done, emptied = run.carry_out(self._note_failure)
-            self._emptied.update(emptied)
-            for listener in self.listeners:
-                listener(done)
+            following: ServiceRun | None = run
+            while following is not None:
+                done, emptied = following.carry_out(self._note_failure)
+                self._emptied.update(emptied)
+                for listener in self.listeners:
+                    listener(done)
+                with self._handover:
+                    following, self._missed = self._missed, None
+                    self._is_busy = following is not None
 
     def _note_failure(self, error: Exception, policy: CleanFailure) -> None:
         self.failures += 1

@@ -16,14 +16,17 @@ from table.services.service import TableService
 def services_of(options: WriteOptions) -> tuple[TableService[Any], ...]:
     """The services of a sink.
 
-    Cleaning comes after compaction: it deletes the log files of older slices. Archival comes after cleaning: it takes
+    Cleaning comes after compaction: it deletes the log files of older slices. A manifest is written after compaction,
+    too, before cleaning deletes what it names. Archival comes after cleaning: it takes
     replace commits whose replaced files were cleaned. The metadata table comes last: it has the delta commits of all.
     If the services are switched off, the cleaning service only warns. Registration in a catalog comes first: it does
     not wait for the others, and it is no service of the table.
     """
     registers: tuple[TableService[Any], ...] = (CatalogService(options.catalog),) if options.catalog.enabled else ()
+    after_compaction: tuple[TableService[Any], ...] = ()
     if options.catalog.manifest is not None:
-        registers = (*registers, ManifestService(options.catalog.manifest))
+        manifest = ManifestService(options.catalog.manifest)
+        registers, after_compaction = (*registers, manifest), (ManifestService(options.catalog.manifest, manifest),)
     if not options.services.enabled:
         return (*registers, CleaningService(replace(options.clean, automatic=False)))
     return (
@@ -31,6 +34,7 @@ def services_of(options: WriteOptions) -> tuple[TableService[Any], ...]:
         CompactionService(
             options.compaction, options.file_settings, options.clean.on_failure, options.concurrency.is_shared
         ),
+        *after_compaction,
         CleaningService(options.clean, archives=options.archive.automatic, compacts=options.compaction.executes),
         ArchivalService(options.archive, options.clean, options.compaction),
         ListsService(options.table.metadata_delta_commits),

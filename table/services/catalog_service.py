@@ -21,6 +21,7 @@ class CatalogService:
 
     name = "catalog sync"
     plans_between_batches = False
+    follows_commits = True
     on_failure = CleanFailure.WARN
 
     def __init__(self, settings: CatalogSettings, catalog: Catalog | None = None) -> None:

@@ -32,6 +32,7 @@ class ListsService:
 
     name = "metadata table"
     plans_between_batches = False
+    follows_commits = False
     on_failure = CleanFailure.WARN
 
     def __init__(self, delta_commits: int) -> None:

@@ -15,19 +15,22 @@ class ManifestService:
 
     Args:
         reader: who reads it.
+        after: None: it runs after each commit. The service that does: this one runs after compactions, before a clean
+            deletes what the manifest names.
     """
 
     name = "manifest"
     plans_between_batches = False
     on_failure = CleanFailure.WARN
 
-    def __init__(self, reader: ManifestFor) -> None:
-        self._reader = reader
+    def __init__(self, reader: ManifestFor, after: "ManifestService | None" = None) -> None:
+        self._reader, self._after = reader, after
+        self.follows_commits = after is None
         self._log: DeltaLog | None = None
 
     def trigger(self, config: TableConfig) -> Trigger:  # noqa: ARG002
-        """After each commit, beside the next batch."""
-        return Trigger.BACKGROUND
+        """After each commit, beside the next batch; or after each compaction."""
+        return Trigger.BACKGROUND if self._after is None else Trigger.AFTER_COMPACTION
 
     def advise(self, snapshot: Snapshot) -> None:
         """Says nothing."""
@@ -47,7 +50,12 @@ class ManifestService:
         Raises:
             HudiError: as `write_manifest`.
         """
+        write_manifest(table, plan, self._log_of(table))
+        return ServiceOutcome()
+
+    def _log_of(self, table: HudiTable) -> DeltaLog:
+        if self._after is not None:
+            return self._after._log_of(table)  # noqa: SLF001 of this class
         if self._log is None:
             self._log = DeltaLog(table)
-        write_manifest(table, plan, self._log)
-        return ServiceOutcome()
+        return self._log

@@ -68,6 +68,13 @@ class TableService(Protocol[PlanT]):
     def plans_between_batches(self) -> bool:
         """Whether it plans before the next batch begins, although it is carried out beside it."""
 
+    @property
+    def follows_commits(self) -> bool:
+        """Whether it tells others of each commit, so that it must run after the last one, too.
+
+        Other services may leave a commit to the next run: what is due then is due still.
+        """
+
     def trigger(self, config: TableConfig) -> Trigger:
         """When it runs after a commit to a table with these properties; pure."""
 

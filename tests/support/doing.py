@@ -7,7 +7,7 @@ from table.services.service import ServiceOutcome, Trigger
 class Doing:
     """A service of a sink that calls something."""
 
-    name, plans_between_batches = "doing", False
+    name, plans_between_batches, follows_commits = "doing", False, False
 
     def __init__(self, run, on_failure=CleanFailure.WARN, when=Trigger.BACKGROUND):
         self.run, self.on_failure, self.when = run, on_failure, when

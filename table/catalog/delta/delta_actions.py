@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from table.errors import CorruptFileError
+from table.errors import CorruptFileError, UnsupportedTableError
 
 WRITER_FEATURE = "hudistream"
 """A writer that does not know a feature of this list must not write (Delta protocol, "Table Features")."""
@@ -84,8 +84,16 @@ def plan_commit(state: DeltaState, target: DeltaTarget, table_id: str, now_ms: i
         target: what it has to say.
         table_id: ``id`` of a new Delta table.
         now_ms: milliseconds since 1970.
+
+    Raises:
+        UnsupportedTableError: another writer made the log.
     """
     actions: list[dict[str, Any]] = []
+    if state.protocol is not None and WRITER_FEATURE not in (state.protocol.get("writerFeatures") or ()):
+        raise UnsupportedTableError(
+            f"there is a Delta log of another writer (protocol {dict(state.protocol)}): its writers would change files "
+            "behind the Hudi table. Keep one of the two, and delete or move the folder _delta_log if it is not needed"
+        )
     if state.protocol is None:
         actions.append({"protocol": PROTOCOL})
     if state.metadata is None or state.metadata["schemaString"] != target.schema:
@@ -151,6 +159,7 @@ def _applied(state: DeltaState, actions: Iterable[Mapping[str, Any]]) -> DeltaSt
         elif "add" in action:
             files[unquote(action["add"]["path"])] = action["add"]["size"]
         elif "metaData" in action:
+            json.loads(action["metaData"]["schemaString"])
             state = replace(state, metadata=action["metaData"])
         elif "protocol" in action:
             state = replace(state, protocol=action["protocol"])
@@ -180,7 +189,7 @@ def decode_checkpoint(version: int, data: bytes) -> DeltaState:
         rows = pq.read_table(pa.BufferReader(data), columns=CHECKPOINT.names).to_pylist()
         actions = [{name: _plain(value) for name, value in row.items() if value is not None} for row in rows]
         return _applied(DeltaState(version), actions)
-    except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
+    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
         raise CorruptFileError(f"the checkpoint {version} of the Delta log cannot be read: {error}") from error
 
 

@@ -11,6 +11,9 @@ import json
 import re
 from collections.abc import Sequence
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from table import clock
 from table.catalog.delta.delta_actions import (
     DeltaState,
@@ -24,6 +27,7 @@ from table.catalog.delta.delta_actions import (
 from table.catalog.delta.delta_schema import changed_types, encode_schema
 from table.errors import CommitConflictError, CorruptFileError, UnsupportedTableError
 from table.hudi_table import HudiTable
+from table.schema.avro_schema import without_meta_columns
 from table.snapshot import Snapshot
 from table.storage.interface import FileInfo, Storage, join
 from table.view.file_group import BaseFile
@@ -31,9 +35,11 @@ from table.view.file_group import BaseFile
 FOLDER = "_delta_log"
 CHECKPOINT_EVERY = 10
 """Commits between two checkpoints (``delta.checkpointInterval`` of Delta)."""
-KEPT_MS = 3_600_000
-"""So long a commit stays after a checkpoint has made it superfluous: readers that listed it may still read it."""
+KEPT_MS = 86_400_000
+"""So long a commit stays when a checkpoint has made it superfluous: for readers that listed it, and for time travel."""
+_FOOTERS_CHECKED = 1000
 _TRIES = 10
+_ANEW = "delete the folder _delta_log, and the next commit, or `hudistream manifest PATH --for delta`, makes it anew"
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 
@@ -62,25 +68,36 @@ class DeltaLog:
             CommitConflictError: other processes write the log all the time.
             CorruptFileError, StorageError: the log cannot be read or written.
         """
-        target = _target_of(snapshot, files)
-        if target is None:
-            return self._state or DeltaState()
         for _ in range(_TRIES):
-            state = self._state or load_delta_state(self._storage)
+            state = self._look()
+            target = _target_of(snapshot, files, state)
+            if target is None:
+                return state
             _check_types(state, target)
+            if state.metadata is None:
+                _check_footers(self._storage, files, target)
             now_ms = clock.now_ms()
             actions = plan_commit(state, target, clock.fresh_uuid(), now_ms)
             if not actions:
-                self._state = state
-                return state
+                if not self._storage.exists(_commit_path(state.version + 1)):
+                    return state
+                self._state = None  # another process has said something else meanwhile
+                continue
             data, version = encode_commit(actions), state.version + 1
-            if self._storage.create_exclusive(join(FOLDER, f"{version:020d}.json"), data):
+            if self._storage.create_exclusive(_commit_path(version), data):
                 self._state = apply_commit(state, version, data)
                 if version and version % CHECKPOINT_EVERY == 0:
                     self._write_checkpoint(self._state, now_ms)
                 return self._state
             self._state = None  # another process was faster
         raise CommitConflictError(f"other processes write the Delta log of {self._storage.base_uri!r} all the time")
+
+    def _look(self) -> DeltaState:
+        """What the log says: as remembered, if the newest commit that is remembered is still there."""
+        known = self._state
+        if known is None or known.version < 0 or not self._storage.exists(_commit_path(known.version)):
+            self._state = known = load_delta_state(self._storage)
+        return known
 
     def _write_checkpoint(self, state: DeltaState, now_ms: int) -> None:
         self._storage.put(join(FOLDER, f"{state.version:020d}.checkpoint.parquet"), encode_checkpoint(state, now_ms))
@@ -89,6 +106,10 @@ class DeltaLog:
         self._storage.put(join(FOLDER, "_last_checkpoint"), told)
         for name in superfluous(self._storage.list_dir(FOLDER), state.version):
             self._storage.delete(join(FOLDER, name))
+
+
+def _commit_path(version: int) -> str:
+    return join(FOLDER, f"{version:020d}.json")
 
 
 def superfluous(entries: Sequence[FileInfo], checkpoint: int) -> list[str]:
@@ -119,31 +140,67 @@ def load_delta_state(storage: Storage) -> DeltaState:
     checkpoints = sorted(int(found[1]) for name in names if (found := _CHECKPOINT.fullmatch(name)))
     state = DeltaState()
     if checkpoints:
-        last = checkpoints[-1]
-        state = decode_checkpoint(last, storage.read(join(FOLDER, f"{last:020d}.checkpoint.parquet")))
+        state = _load_checkpoint(storage, checkpoints[-1], is_needed=commits[:1] != [0])
     for version in commits:
         if version <= state.version:
             continue
         if version != state.version + 1:
-            raise CorruptFileError(f"the Delta log of {storage.base_uri!r} lacks commit {state.version + 1}")
-        state = apply_commit(state, version, storage.read(join(FOLDER, f"{version:020d}.json")))
+            raise CorruptFileError(f"the Delta log of {storage.base_uri!r} lacks commit {state.version + 1}: {_ANEW}")
+        state = apply_commit(state, version, storage.read(_commit_path(version)))
     return state
 
 
+def _load_checkpoint(storage: Storage, version: int, *, is_needed: bool) -> DeltaState:
+    """What a checkpoint says; nothing where it is damaged and the commits say it, too."""
+    try:
+        return decode_checkpoint(version, storage.read(join(FOLDER, f"{version:020d}.checkpoint.parquet")))
+    except CorruptFileError as error:
+        if is_needed:
+            raise CorruptFileError(f"{error}; {_ANEW}") from error
+        return DeltaState()
+
+
 def _check_types(state: DeltaState, target: DeltaTarget) -> None:
+    stays = state.files.keys() & target.files.keys()
     changed = changed_types(state.metadata["schemaString"], target.schema) if state.metadata is not None else []
-    if changed:
+    if changed and stays:
         raise UnsupportedTableError(
             f"the Delta log cannot follow a change of types: {'; '.join(changed)}. Older files have the old type, and "
-            "Delta's readers do not convert it. Write the rows into a new table, or stop keeping the log "
-            "(hudistream.manifest.for) and delete the folder _delta_log"
+            "Delta's readers do not convert it. Rewrite all files in one commit (insert_overwrite_table), or stop "
+            "keeping the log (hudistream.manifest.for) and delete the folder _delta_log: cleaning deletes what it names"
         )
 
 
-def _target_of(snapshot: Snapshot, files: Sequence[BaseFile]) -> DeltaTarget | None:
+def _check_footers(storage: Storage, files: Sequence[BaseFile], target: DeltaTarget) -> None:
+    """Refuses a new log over files whose columns have older types. Of a large table it looks at some files."""
+    step = -(-len(files) // _FOOTERS_CHECKED) or 1
+    for file in files[::step]:
+        with storage.open_input(file.path, file.size_bytes) as source:
+            stored = without_meta_columns(pq.read_schema(source))
+        known = pa.schema([field for field in stored if _has_delta_type(field)])
+        changed = changed_types(encode_schema(known), target.schema)
+        if changed:
+            raise UnsupportedTableError(
+                f"{file.path} has columns of older types: {'; '.join(changed)}. Delta's readers do not convert them: "
+                "rewrite all files in one commit (insert_overwrite_table) before a Delta log is kept"
+            )
+
+
+def _has_delta_type(field: pa.Field) -> bool:
+    try:
+        encode_schema(pa.schema([field]))
+    except UnsupportedTableError:
+        return False
+    return True
+
+
+def _target_of(snapshot: Snapshot, files: Sequence[BaseFile], state: DeltaState) -> DeltaTarget | None:
     schema, as_of = snapshot.load_schema(), max(snapshot.timeline.committed_times, default=None)
     if schema is None or as_of is None:
-        return None
+        if state.metadata is None or not state.files:
+            return None
+        # the table's only commits were undone: the log says that it has no rows
+        return DeltaTarget({}, state.metadata["schemaString"], snapshot.config.name, as_of or "")
     if snapshot.config.drop_partition_columns:
         raise UnsupportedTableError(
             "the files of the table lack its partition columns (hoodie.datasource.write.drop.partition.columns): a "

@@ -32,6 +32,7 @@ class ArchivalService:
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
     name: str = "archival"
     plans_between_batches: bool = False
+    follows_commits: bool = False
     _told: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
 
     @property

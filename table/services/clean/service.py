@@ -31,6 +31,7 @@ class CleaningService:
 
     name = CLEANING
     plans_between_batches = False
+    follows_commits = False
 
     def __init__(self, settings: CleanSettings, *, archives: bool = False, compacts: bool = False) -> None:
         self._settings, self._archives, self._compacts = settings, archives, compacts

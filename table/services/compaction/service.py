@@ -36,6 +36,7 @@ class CompactionService:
     shared: bool = False
     name: str = "compaction"
     plans_between_batches: bool = True
+    follows_commits: bool = False
 
     def trigger(self, config: TableConfig) -> Trigger:
         """After each commit to a merge-on-read table, beside the stream unless it is to be inline."""

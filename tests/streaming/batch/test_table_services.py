@@ -357,7 +357,7 @@ def test_a_reader_that_holds_its_files_is_not_disturbed_within_the_retention(tmp
 class Compacting:
     """A service that somebody adds to the list."""
 
-    name, on_failure, plans_between_batches = "compacting", CleanFailure.PAUSE, False
+    name, on_failure, plans_between_batches, follows_commits = "compacting", CleanFailure.PAUSE, False, False
 
     def __init__(self, when, plan="a plan"):
         self.when, self.next_plan, self.done = when, plan, []

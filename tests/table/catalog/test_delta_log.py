@@ -1,7 +1,9 @@
 """The Delta log over the files of a table: delta-rs reads the rows that readers of Hudi read."""
 
 import os
+import shutil
 from pathlib import Path
+from time import sleep
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +29,7 @@ from table.catalog.delta.delta_schema import changed_types, encode_schema
 from table.catalog.manifest import write_manifest
 from table.errors import CommitConflictError, CorruptFileError, UnsupportedTableError
 from table.options.catalog_settings import ManifestFor
+from table.services.clean.service import CleaningService
 from table.snapshot import Snapshot
 from table.storage.interface import FileInfo
 from table.storage.local import LocalStorage
@@ -150,16 +153,134 @@ def test_a_process_that_is_always_late_says_so(tmp_path, monkeypatch):
         write_manifest(HudiTable.open(path), ManifestFor.DELTA)
 
 
+APART = {"hoodie.parquet.small.file.limit": "0"}  # each batch writes files of its own
+INT, LONG = (pa.table({"id": [key], "n": pa.array([1], kind)}) for key, kind in (("a", pa.int32()), ("b", pa.int64())))
+
+
 def test_a_change_of_types_is_refused_and_the_log_stays_as_it_was(tmp_path):
     path = str(tmp_path / "t")
-    with ArrowSink(path, key="id") as sink:
-        sink.write(pa.table({"id": ["a"], "n": pa.array([1], pa.int32())}))
+    with ArrowSink(path, APART, key="id", operation="insert") as sink:
+        sink.write(INT)
         table = HudiTable.open(path)
         write_manifest(table, ManifestFor.DELTA)
-        sink.write(pa.table({"id": ["b"], "n": pa.array([2], pa.int64())}))
+        sink.write(LONG)
         with pytest.raises(UnsupportedTableError, match="n was integer, is long"):
             write_manifest(table, ManifestFor.DELTA)
     assert of_delta(path)["id"].to_pylist() == ["a"]
+
+
+def test_a_change_of_types_is_followed_where_no_older_file_stays(tmp_path):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, {**KEPT, **APART}, key="id", operation="insert") as sink:
+        sink.write(INT)
+    with ArrowSink(path, {**KEPT, **APART}, key="id", operation="insert_overwrite_table") as sink:
+        sink.write(LONG)
+    assert_equal(path)
+
+
+def test_another_type_after_an_undone_commit_is_followed(tmp_path):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, KEPT, key="id", operation="insert") as sink:
+        sink.write(INT)
+    table = HudiTable.open(path)
+    table.roll_back(table.newest_instant)
+    with ArrowSink(path, KEPT, key="id", operation="insert") as sink:
+        sink.write(pa.table({"id": ["c"], "n": ["text"]}))
+    assert_equal(path)
+
+
+def test_a_new_log_over_files_of_older_types_is_refused(tmp_path):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, APART, key="id", operation="insert") as sink:
+        sink.write(INT)
+        sink.write(LONG)
+    with pytest.raises(UnsupportedTableError, match=r"has columns of older types: n was integer, is long"):
+        write_manifest(HudiTable.open(path), ManifestFor.DELTA)
+    assert not Path(path, "_delta_log").exists()
+
+
+def test_a_log_of_another_writer_is_not_taken_over(tmp_path):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, key="id") as sink:
+        sink.write(INT)
+    require("deltalake").write_deltalake(path, pa.table({"x": [1]}))
+    with pytest.raises(UnsupportedTableError, match="a Delta log of another writer"):
+        write_manifest(HudiTable.open(path), ManifestFor.DELTA)
+
+
+def test_a_log_that_was_deleted_is_made_anew_by_the_same_sink(tmp_path):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, KEPT, key="id", order_by="ts") as sink:
+        sink.write(batch(1))
+        sink._writer.services.wait()
+        shutil.rmtree(f"{path}/_delta_log")
+        sink.write(batch(2))
+        sink._writer.services.wait()
+        assert_equal(path)
+
+
+def test_the_only_commit_undone_leaves_no_rows(tmp_path):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, KEPT, key="id") as sink:
+        sink.write(INT)
+    table = HudiTable.open(path)
+    table.roll_back(table.newest_instant)
+    write_manifest(table, ManifestFor.DELTA)
+    assert len(of_delta(path)) == 0
+
+
+def test_what_another_process_wrote_is_seen_although_nothing_is_to_be_said(tmp_path):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, key="id", order_by="ts") as sink:
+        sink.write(batch(1))
+        table = HudiTable.open(path)
+        ours = DeltaLog(table)
+        write_manifest(table, ManifestFor.DELTA, ours)
+        sink.write(batch(2))
+        write_manifest(table, ManifestFor.DELTA)
+    table.roll_back(table.newest_instant)
+    write_manifest(table, ManifestFor.DELTA, ours)
+    assert_equal(path)
+
+
+def test_a_damaged_checkpoint_is_passed_over_where_the_commits_are_there(tmp_path):
+    path = str(tmp_path / "t")
+    with ArrowSink(path, KEPT, key="id", order_by="ts") as sink:
+        for number in range(12):
+            sink.write(batch(number))
+            sink._writer.services.wait()
+    Path(path, "_delta_log", f"{10:020d}.checkpoint.parquet").write_bytes(b"PAR1")
+    assert load_delta_state(LocalStorage(path)).version == 11
+    os.remove(f"{path}/_delta_log/{0:020d}.json")
+    with pytest.raises(CorruptFileError, match=r"checkpoint 10 .*delete the folder _delta_log"):
+        load_delta_state(LocalStorage(path))
+
+
+def test_the_last_commit_is_told_although_services_of_an_earlier_one_were_still_at_work(tmp_path, monkeypatch):
+    slow = CleaningService.execute
+    monkeypatch.setattr(CleaningService, "execute", lambda *given: (sleep(0.3), slow(*given))[1])
+    path = str(tmp_path / "t")
+    options = {**KEPT, "hoodie.clean.commits.retained": "1", "hudistream.clean.grace.ms": "0"}
+    with ArrowSink(path, options, key="id", order_by="ts") as sink:
+        for number in range(5):
+            sink.write(batch(number))
+    assert_equal(path)
+
+
+def test_a_compaction_is_told_before_a_clean_deletes_what_it_folded(tmp_path):
+    path = str(tmp_path / "t")
+    options = {
+        **KEPT, "hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "2",
+        "hoodie.clean.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.clean.fileversions.retained": "1",
+        "hudistream.clean.grace.ms": "0", "hoodie.bucket.index.num.buckets": "1",
+    }  # fmt: skip
+    with ArrowSink(path, options, key="id", order_by="ts", table_type="mor", index="bucket") as sink:
+        for number in range(7):
+            sink.write(pa.table({"id": ["a"], "ts": [number]}))
+            sink._writer.services.wait()
+            [seen] = of_delta(path)["ts"].to_pylist()
+            logs = [found.log_files for found in HudiTable.open(path).scan().plan().slices]
+            assert seen == number if not any(logs) else seen < number
 
 
 def test_an_empty_table_has_no_log_and_a_lost_commit_is_named(tmp_path):
@@ -168,7 +289,7 @@ def test_an_empty_table_has_no_log_and_a_lost_commit_is_named(tmp_path):
         for number in range(3):
             sink.write(batch(number))
     os.remove(f"{path}/_delta_log/{1:020d}.json")
-    with pytest.raises(CorruptFileError, match="lacks commit 1"):
+    with pytest.raises(CorruptFileError, match=r"lacks commit 1: delete the folder _delta_log"):
         load_delta_state(LocalStorage(path))
 
 
@@ -209,7 +330,10 @@ def test_a_checkpoint_says_what_the_commits_said(tmp_path):
     assert pq.read_metadata(tmp_path / "c.parquet").num_rows == 4
 
 
-@pytest.mark.parametrize("data", [b"{", b"[1]", b'{"add": {}}', b'{"add": 3}'])
+@pytest.mark.parametrize(
+    "data",
+    [b"{", b"[1]", b'{"add": {}}', b'{"add": 3}', b'{"metaData": {}}', b'{"metaData": {"schemaString": "{"}}'],
+)
 def test_a_damaged_commit_is_named(data):
     with pytest.raises(CorruptFileError, match="commit 4 of the Delta log"):
         apply_commit(DeltaState(3), 4, data)

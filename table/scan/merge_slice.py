@@ -23,6 +23,7 @@ from table.view.file_group import BaseFile, CommittedInstants, FileSlice
 
 MEMORY_BYTES = 64 * 1024 * 1024
 _LOTS = 32
+_WORTH_COMBINING = 0.5  # of the memory: what is left of records that fill it, if most of them are superseded
 MORE_ROWS = 2  # most log records per row of a piece of the base file: the cost of a lookup depends on both
 _MERGED_ROWS = 16_384  # merged at a time: merging copies them twice
 
@@ -64,7 +65,8 @@ class LogRecords:
     """The records of a slice's log files, in the order of their blocks.
 
     Attributes:
-        held: the first records, in memory, in pieces; with the columns of `log_schema`.
+        held: the first records, in memory, in pieces; with the columns of `log_schema`. Records that later ones of these
+            supersede may be left out.
         rest: the other records, not yet read; None where all are in memory.
     """
 
@@ -144,12 +146,19 @@ def load_records(storage: Storage, file_slice: FileSlice, reading: SliceReading)
         return None
     _check_partial(blocks, reading.rules)
     records = read_records(storage, blocks, reading.merged, reading.rules.ordering_fields)
+    # a record that fills another one's nulls, or lacks columns, is merged with all that came before it, in order
+    may_combine = not reading.rules.fills and all(found.columns is None for found in blocks)
     held: list[pa.Table] = []
     held_bytes = 0
     for rows in records:
         held.append(rows)
         held_bytes += rows_bytes(rows)
-        if held_bytes > reading.memory_bytes:
+        if held_bytes <= reading.memory_bytes:
+            continue
+        if may_combine:
+            held = [newest_records(held, reading)]
+            held_bytes = rows_bytes(held[0])
+        if not may_combine or held_bytes > reading.memory_bytes * _WORTH_COMBINING:
             return LogRecords(held, records)
     return LogRecords(held)
 

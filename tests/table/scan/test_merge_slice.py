@@ -135,6 +135,17 @@ def test_log_records_beyond_the_limit_are_not_in_memory(tmp_path):
     assert peaks[1 << 20] < 18 << 20 < 26 << 20 < peaks[1 << 30]
 
 
+def test_superseded_log_records_are_left_out_before_anything_goes_to_disk(tmp_path, monkeypatch):
+    monkeypatch.setattr("table.scan.merge_slice.SpilledLots", None)
+    names = [f"k{number:03}" for number in range(100)]
+    write_base(tmp_path, [record(name, 0, "base") for name in names])
+    for version in range(1, 30):
+        write_log(tmp_path, version, [data_block(str(version + 1), [record(name, version, "log") for name in names])])
+    committed = ("1", *(str(version + 1) for version in range(1, 30)))
+    rows = read(tmp_path, committed, memory_bytes=20_000)
+    assert shown(rows) == [(name, 29, "log", None) for name in names]
+
+
 # --- against a row by row model
 
 keys = st.sampled_from("abcdef")
@@ -210,7 +221,7 @@ def block_of(time, block):
     st.lists(keys, unique=True),
     histories,
     st.sets(st.sampled_from("2345")),
-    st.sampled_from([0, 2000, 1 << 27]),
+    st.sampled_from([0, 300, 700, 2000, 1 << 27]),
     st.integers(1, 3),
 )
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

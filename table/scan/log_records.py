@@ -19,6 +19,8 @@ from table.schema.avro_schema import DELETE_MARKER, RECORD_KEY, from_avro
 from table.storage.interface import Storage
 from table.view.file_group import CommittedInstants, FileSlice, LogFile
 
+_SMALL_BYTES = 256 * 1024  # of a log file that is read at once
+_KEPT_BYTES = 16 * 1024 * 1024  # of such files of one slice
 _ROLLBACK = "0"  # HoodieCommandBlockTypeEnum.ROLLBACK_BLOCK
 
 
@@ -29,10 +31,12 @@ class FoundBlock:
     Attributes:
         file: the log file.
         place: its place in the file; without content.
+        data: the whole file, if it is small: it need not be opened a second time.
     """
 
     file: LogFile
     place: ScannedBlock
+    data: bytes | None = None
 
     @property
     def shell(self) -> LogBlock:
@@ -67,8 +71,11 @@ def find_blocks(storage: Storage, file_slice: FileSlice, committed: CommittedIns
     """
     found: list[FoundBlock] = []
     latest = max(committed.times, default="")
+    room = _KEPT_BYTES
     for file in file_slice.log_files:
-        for place in _list_places(storage, file, committed):
+        places, data = _list_places(storage, file, committed, keeps=file.size_bytes <= min(room, _SMALL_BYTES))
+        room -= len(data or b"")
+        for place in places:
             block = _whole_block(place, file)
             if block is None:
                 continue
@@ -76,19 +83,27 @@ def find_blocks(storage: Storage, file_slice: FileSlice, committed: CommittedIns
             if block.type is BlockType.COMMAND:
                 found = _rolled_back(found, block, file)
             elif block.type in RECORD_BLOCKS and time <= latest and committed.includes_block(time):
-                found.append(FoundBlock(file, place))
+                found.append(FoundBlock(file, place, data))
     return in_places_of_compacted(found)
 
 
-def _list_places(storage: Storage, file: LogFile, committed: CommittedInstants) -> list[ScannedBlock]:
-    """The places of a file; none if the file was deleted and no visible write wrote it."""
+def _list_places(
+    storage: Storage, file: LogFile, committed: CommittedInstants, *, keeps: bool
+) -> tuple[list[ScannedBlock], bytes | None]:
+    """The places of a file, and the file if it is to be kept; none if it was deleted and no visible write wrote it."""
     try:
-        with storage.open_input(file.path, file.size_bytes) as stream:
-            return list(scan_blocks(stream, with_content=False))
+        # a file can have grown since it was listed: what was appended is of writes that the timeline does not show
+        data = storage.read(file.path)[: file.size_bytes] if keeps else None
+        with _open(storage, file, data) as stream:
+            return list(scan_blocks(stream, with_content=False)), data
     except FileNotFoundError:
         if was_not_needed(storage, file, committed):
-            return []
+            return [], None
         raise
+
+
+def _open(storage: Storage, file: LogFile, data: bytes | None) -> pa.NativeFile:
+    return pa.BufferReader(data) if data is not None else storage.open_input(file.path, file.size_bytes)
 
 
 def in_places_of_compacted(found: list[FoundBlock]) -> list[FoundBlock]:
@@ -160,7 +175,7 @@ def read_records(
     whole, wanted = log_schema(schema), log_schema(schema, partial=partial)
     ordering = pa.schema([schema.field(name) for name in ordering_fields])
     for found in blocks:
-        with storage.open_input(found.file.path, found.file.size_bytes) as stream:
+        with _open(storage, found.file, found.data) as stream:
             block = read_block(stream, found.place)
         if block.type is BlockType.DELETE:
             deletes = _delete_rows(read_deletes(block, ordering, found.file.path), whole)

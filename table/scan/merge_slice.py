@@ -65,8 +65,8 @@ class LogRecords:
     """The records of a slice's log files, in the order of their blocks.
 
     Attributes:
-        held: the first records, in memory, in pieces; with the columns of `log_schema`. Records that later ones of these
-            supersede may be left out.
+        held: the first records, in memory, in pieces; with the columns of `log_schema`. Records that later ones among
+            them supersede may be left out.
         rest: the other records, not yet read; None where all are in memory.
     """
 

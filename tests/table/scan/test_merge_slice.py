@@ -17,6 +17,7 @@ from table.files.log.framing import BlockType, Header, LogBlock, encode_block
 from table.records.merge import MergeRules
 from table.scan.merge_slice import rules_of
 from table.schema.avro_schema import DELETE_MARKER, to_avro
+from table.storage.local import LocalStorage
 
 KINDS = (BlockType.AVRO_DATA, BlockType.PARQUET_DATA)
 
@@ -262,3 +263,25 @@ def test_a_record_that_does_not_say_whether_it_is_deleted_is_not_and_says_nothin
         rows = read(tmp_path, ("1", "2", "3"), MergeRules(mode, ("ts",), orders_deletes=True))
         found = {row["id"]: (row["v"], row[DELETE_MARKER]) for row in rows}
         assert found == {"a": ("log", said), "b": ("base", False), "c": ("new", None)}
+
+
+def test_a_small_log_file_is_read_once_and_what_is_kept_is_bounded(tmp_path, monkeypatch):
+    opened = []
+    for name in ("read", "open_input"):
+        inner = getattr(LocalStorage, name)
+
+        def noted(self, path, *given, inner=inner, name=name):
+            opened.append((name, path.endswith("parquet")))
+            return inner(self, path, *given)
+
+        monkeypatch.setattr(LocalStorage, name, noted)
+    write_base(tmp_path, [record("a", 0, "base")])
+    for version in range(1, 5):
+        write_log(tmp_path, version, [data_block(str(version + 1), [record("a", version, "log")])])
+    committed = ("1", *(str(version + 1) for version in range(1, 5)))
+    assert shown(read(tmp_path, committed)) == [("a", 4, "log", None)]
+    assert [name for name, is_base in opened if not is_base] == ["read"] * 4
+    opened.clear()
+    monkeypatch.setattr("table.scan.log_records._KEPT_BYTES", 0)
+    assert shown(read(tmp_path, committed)) == [("a", 4, "log", None)]
+    assert [name for name, is_base in opened if not is_base] == ["open_input"] * 8

@@ -277,7 +277,7 @@ def test_each_waits_for_the_storage_based_lock_of_the_other(real_on_s3, s3, stor
     assert len(table.load_timeline().completed_writes) == len(seen) + 2
     real_on_s3.close_lock("s3")
     engine.writer.stop()
-    found = read_table(path, storage_options=s3[1]).to_pylist()
+    found = read_table(path, storage_options=s3[1], meta_columns=True).to_pylist()
     assert {row["v"] for row in found if int(row["id"][1:]) < SIZE} == {"ours"}
     assert sorted(map(texts, real_on_s3.read(path))) == sorted(map(texts, found))
     assert len(found) == 4 * SIZE

@@ -169,7 +169,7 @@ BY_SEED = {
     "a process that forks": ("14: a forked child is another writer", worlds.build_forked, 24),
     "a rollback that names no file": ("6: leftovers go before the line moves", worlds.build, 11),
     "archivals at once, layout 2": ("15: what is retired was read", worlds.build_later_version, 261),
-    "leftovers, layout 2": ("6: leftovers go before the line moves", worlds.build_later_version, 416),
+    "leftovers, layout 2": ("6: leftovers go before the line moves", worlds.build_later_version, 497),
 }  # fmt: skip
 
 

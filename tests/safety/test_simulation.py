@@ -15,6 +15,7 @@ from table import clock
 SEEDS = [*range(18), 100663, 100693, 101126, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(18, 36))]
 # worlds looked at before a rule counts as not missed; found within twenty on the day this was written
 QUICK = {"1", "4", "5", "6", "7", "8", "18"}
+SEEN_LATE = {"18: the lists know what a clean deletes": (30,)}  # looked at first
 BY_NUMBER = [name for name in RULES if name.split(":")[0] in QUICK and BUILDS.get(name) is not worlds.build_crowd]
 
 
@@ -191,7 +192,7 @@ def test_each_rule_can_be_taken_out(name):
 @pytest.mark.parametrize("name", BY_NUMBER)
 def test_a_rule_taken_out_is_found(name):
     with patched(*RULES[name]):
-        assert any(worlds.run(seed, BUILDS.get(name, worlds.build)) for seed in range(80))
+        assert any(worlds.run(seed, BUILDS.get(name, worlds.build)) for seed in (*SEEN_LATE.get(name, ()), *range(80)))
 
 
 @pytest.mark.slow

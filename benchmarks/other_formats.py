@@ -24,7 +24,6 @@ from pyiceberg.io.pyarrow import parquet_files_to_data_files
 from pyiceberg.table import ALWAYS_TRUE
 
 from hudistream import ArrowSink, HudiTable
-from table.schema.avro_schema import META_COLUMNS
 
 BATCHES = 30
 WORKLOADS = {
@@ -163,7 +162,6 @@ def run(rows: int, paths: int, keys: int | None) -> dict[str, Any]:
 
 
 def main() -> int:
-    assert META_COLUMNS
     results = {name: run(*workload) for name, workload in WORKLOADS.items()}
     text = json.dumps(results, indent=1)
     if len(sys.argv) > 1:

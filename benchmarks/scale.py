@@ -1,6 +1,6 @@
 """What grows with a table: processor seconds and storage calls of batches, reads and services over large tables.
 
-    python benchmarks/scale.py                 writes benchmarks/results/scale.json and docs/reference tables from it
+    python benchmarks/scale.py --out /tmp/now.json   all steps; docs/concepts/scale.md says what came of it
     python benchmarks/scale.py --only timeline --out /tmp/now.json
     PYTHONPATH=/another/checkout python benchmarks/scale.py --out /tmp/before.json   the same of another version
 
@@ -273,7 +273,7 @@ def run_one(name: str, size: int) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=STEPS, help="one of the steps")
-    parser.add_argument("--out", default=str(HERE / "results" / "scale.json"))
+    parser.add_argument("--out", default="scale.json", help="a file for the figures")
     parser.add_argument("--one", nargs=2, metavar=("STEP", "SIZE"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:

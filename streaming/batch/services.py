@@ -125,8 +125,9 @@ class TableServices:
     def _carry_out(self, run: ServiceRun) -> None:
         try:
             self._carry_out_all(run)
-        finally:
+        except BaseException:  # else it was handed over, and the next run may have begun
             self._is_busy = False
+            raise
 
     def _carry_out_all(self, run: ServiceRun) -> None:
         # a thread does not inherit the logging context of the thread that started it

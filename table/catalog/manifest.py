@@ -105,6 +105,9 @@ def _write(snapshot: Snapshot, reader: ManifestFor) -> Manifest:
 
 def _live_files(snapshot: Snapshot) -> tuple[list[BaseFile], int]:
     """The base files that readers open, and how many of them have newer rows in log files."""
-    slices = [group.merged_slice for _, groups in snapshot.walk_file_groups() for group in groups]
-    found = [each.base_file for each in slices if each.base_file is not None]
-    return found, sum(bool(each.log_files) for each in slices)
+    found, behind = list[BaseFile](), 0
+    for _, groups in snapshot.walk_file_groups():
+        slices = [group.merged_slice for group in groups]
+        found += [each.base_file for each in slices if each.base_file is not None]
+        behind += sum(bool(each.log_files) for each in slices)
+    return found, behind

@@ -99,7 +99,8 @@ def _seconds(table: HudiTable, instants: Sequence[Instant]) -> dict[str, float]:
 
     Layout 2 names both times. In layout 1 the store says when it got the two files; copied files may have lost that.
     """
-    entries = table.storage.list_dir(instants[0].names.folder) if instants else []
+    asks = any(instant.is_completed and instant.completion_time is None for instant in instants)
+    entries = table.storage.list_dir(instants[0].names.folder) if asks else []
     got = {entry.name: entry.modified_ms for entry in entries}
     requested = {name.partition(".")[0]: ms for name, ms in got.items() if name.endswith(".requested")}
     spans = {}

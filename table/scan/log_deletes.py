@@ -8,7 +8,7 @@ import pyarrow as pa
 from table.files.log.delete_block import Deletes, read_deletes
 from table.files.log.framing import BlockType, read_block
 from table.files.names import tells_no_deletes
-from table.scan.log_records import find_blocks
+from table.scan.log_records import find_blocks, open_log
 from table.storage.interface import Storage
 from table.view.file_group import CommittedInstants, FileSlice
 
@@ -35,5 +35,5 @@ def read_slice_deletes(
         return
     for found in find_blocks(storage, replace(file_slice, log_files=logs), committed):
         if found.shell.type is BlockType.DELETE:
-            with storage.open_input(found.file.path, found.file.size_bytes) as stream:
+            with open_log(storage, found.file, found.data) as stream:
                 yield read_deletes(read_block(stream, found.place), ordering, found.file.path)

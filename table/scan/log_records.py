@@ -94,7 +94,7 @@ def _list_places(
     try:
         # a file can have grown since it was listed: what was appended is of writes that the timeline does not show
         data = storage.read(file.path)[: file.size_bytes] if keeps else None
-        with _open(storage, file, data) as stream:
+        with open_log(storage, file, data) as stream:
             return list(scan_blocks(stream, with_content=False)), data
     except FileNotFoundError:
         if was_not_needed(storage, file, committed):
@@ -102,7 +102,8 @@ def _list_places(
         raise
 
 
-def _open(storage: Storage, file: LogFile, data: bytes | None) -> pa.NativeFile:
+def open_log(storage: Storage, file: LogFile, data: bytes | None) -> pa.NativeFile:
+    """A log file, from memory if its bytes are at hand."""
     return pa.BufferReader(data) if data is not None else storage.open_input(file.path, file.size_bytes)
 
 
@@ -175,7 +176,7 @@ def read_records(
     whole, wanted = log_schema(schema), log_schema(schema, partial=partial)
     ordering = pa.schema([schema.field(name) for name in ordering_fields])
     for found in blocks:
-        with _open(storage, found.file, found.data) as stream:
+        with open_log(storage, found.file, found.data) as stream:
             block = read_block(stream, found.place)
         if block.type is BlockType.DELETE:
             deletes = _delete_rows(read_deletes(block, ordering, found.file.path), whole)

@@ -16,11 +16,11 @@ from table.services.service import TableService
 def services_of(options: WriteOptions) -> tuple[TableService[Any], ...]:
     """The services of a sink.
 
-    Cleaning comes after compaction: it deletes the log files of older slices. A manifest is written after compaction,
-    too, before cleaning deletes what it names. Archival comes after cleaning: it takes
+    Cleaning comes after compaction: it deletes the log files of older slices. Archival comes after cleaning: it takes
     replace commits whose replaced files were cleaned. The metadata table comes last: it has the delta commits of all.
-    If the services are switched off, the cleaning service only warns. Registration in a catalog comes first: it does
-    not wait for the others, and it is no service of the table.
+    If the services are switched off, the cleaning service only warns. Registration in a catalog and a manifest come
+    first: they do not wait for the others, and are no services of the table. A manifest is written after a compaction,
+    too, before cleaning deletes what it names.
     """
     registers: tuple[TableService[Any], ...] = (CatalogService(options.catalog),) if options.catalog.enabled else ()
     after_compaction: tuple[TableService[Any], ...] = ()

@@ -35,11 +35,15 @@ from table.view.file_group import BaseFile
 FOLDER = "_delta_log"
 CHECKPOINT_EVERY = 10
 """Commits between two checkpoints (``delta.checkpointInterval`` of Delta)."""
-KEPT_MS = 86_400_000
-"""So long a commit stays when a checkpoint has made it superfluous: for readers that listed it, and for time travel."""
+KEPT_MS, KEPT_AT_LEAST_MS, KEPT_COMMITS = 86_400_000, 3_600_000, 1000
+"""Commits that a checkpoint has made superfluous stay for readers that listed them, and for time travel: for a day, or
+for an hour where more than so many have come since. A listing of the table lists them, too."""
 _FOOTERS_CHECKED = 1000
 _TRIES = 10
-_ANEW = "delete the folder _delta_log, and the next commit, or `hudistream manifest PATH --for delta`, makes it anew"
+_ANEW = (
+    "if no other writer keeps it, delete the folder _delta_log, and the next commit, or "
+    "`hudistream manifest PATH --for delta`, makes it anew"
+)
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.parquet")
 
@@ -123,7 +127,10 @@ def superfluous(entries: Sequence[FileInfo], checkpoint: int) -> list[str]:
     found = []
     for entry in entries:
         number = _COMMIT.fullmatch(entry.name) or _CHECKPOINT.fullmatch(entry.name)
-        if number is not None and int(number[1]) < checkpoint and entry.modified_ms < newest_ms - KEPT_MS:
+        if number is None or int(number[1]) >= checkpoint:
+            continue
+        kept_ms = KEPT_AT_LEAST_MS if int(number[1]) < checkpoint - KEPT_COMMITS else KEPT_MS
+        if entry.modified_ms < newest_ms - kept_ms:
             found.append(entry.name)
     return found
 
@@ -175,8 +182,13 @@ def _check_footers(storage: Storage, files: Sequence[BaseFile], target: DeltaTar
     """Refuses a new log over files whose columns have older types. Of a large table it looks at some files."""
     step = -(-len(files) // _FOOTERS_CHECKED) or 1
     for file in files[::step]:
-        with storage.open_input(file.path, file.size_bytes) as source:
-            stored = without_meta_columns(pq.read_schema(source))
+        try:
+            with storage.open_input(file.path, file.size_bytes) as source:
+                stored = without_meta_columns(pq.read_schema(source))
+        except FileNotFoundError:
+            continue  # it was cleaned since: the next look at the table names newer files
+        except (pa.ArrowException, OSError) as error:
+            raise CorruptFileError(f"{file.path} is not a whole Parquet file: {error}") from error
         known = pa.schema([field for field in stored if _has_delta_type(field)])
         changed = changed_types(encode_schema(known), target.schema)
         if changed:

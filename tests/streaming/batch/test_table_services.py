@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from doing import Doing
@@ -462,3 +463,35 @@ def test_an_empty_batch_gives_a_pending_clean_its_turn(tmp_path):
     assert not table.load_timeline().pending_of(Action.CLEAN)
     assert table.load_timeline().completed_of(Action.CLEAN)
     engine.writer.stop()
+
+
+def test_a_run_that_ends_does_not_free_the_place_of_the_next_one(tmp_path, monkeypatch):
+    """The thread of a run may be late to end: another run has begun meanwhile, and no third one beside it."""
+    engine = Engine(str(tmp_path / "t"), ON)
+    services, at_once, running = engine.writer.services, [], []
+    may_end, first_is_over = threading.Event(), threading.Event()
+    inner = services._carry_out_all
+
+    def late(run):
+        inner(run)
+        if not first_is_over.is_set():
+            first_is_over.set()
+            may_end.wait(10)
+
+    def work(_table):
+        running.append(1)
+        at_once.append(len(running))
+        if len(at_once) == 2:
+            may_end.set()
+            time.sleep(0.5)
+        running.pop()
+
+    monkeypatch.setattr(services, "_carry_out_all", late)
+    services.services = (Doing(work),)
+    engine.write(0, rows([0]))
+    assert first_is_over.wait(10)
+    for number in range(1, 3):
+        engine.write(number, rows([number]))
+    services.wait()
+    assert at_once[:2] == [1, 1]
+    assert set(at_once) == {1}

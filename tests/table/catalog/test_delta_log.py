@@ -289,7 +289,7 @@ def test_an_empty_table_has_no_log_and_a_lost_commit_is_named(tmp_path):
         for number in range(3):
             sink.write(batch(number))
     os.remove(f"{path}/_delta_log/{1:020d}.json")
-    with pytest.raises(CorruptFileError, match=r"lacks commit 1: delete the folder _delta_log"):
+    with pytest.raises(CorruptFileError, match=r"lacks commit 1: if no other writer keeps it, delete the folder _delta_log"):
         load_delta_state(LocalStorage(path))
 
 
@@ -344,17 +344,21 @@ def test_a_damaged_checkpoint_is_named():
         decode_checkpoint(4, b"PAR1 no")
 
 
-def test_files_go_when_a_checkpoint_has_made_them_superfluous_for_an_hour():
+def test_files_go_when_a_checkpoint_has_made_them_superfluous_for_a_day():
     def entry(name, ms):
         return FileInfo(name, 1, ms, False)
 
-    hour = delta_log.KEPT_MS
+    day = delta_log.KEPT_MS
     entries = [
-        entry(f"{1:020d}.json", 0), entry(f"{10:020d}.json", 0), entry(f"{9:020d}.json", hour),
+        entry(f"{1:020d}.json", 0), entry(f"{10:020d}.json", 0), entry(f"{9:020d}.json", day),
         entry(f"{0:020d}.checkpoint.parquet", 0), entry("_last_checkpoint", 0),
-        entry(f"{10:020d}.checkpoint.parquet", hour + 1),
+        entry(f"{10:020d}.checkpoint.parquet", day + 1),
     ]  # fmt: skip
     assert superfluous(entries, 10) == [f"{1:020d}.json", f"{0:020d}.checkpoint.parquet"]
+    # of many commits, those of the last hour stay, and the last thousand
+    ages_ms = {1: delta_log.KEPT_AT_LEAST_MS + 1, 2: delta_log.KEPT_AT_LEAST_MS, 1999: delta_log.KEPT_AT_LEAST_MS + 1}
+    many = [entry(f"{number:020d}.json", day - age_ms) for number, age_ms in ages_ms.items()]
+    assert superfluous([*many, entry(f"{2500:020d}.json", day)], 2500) == [f"{1:020d}.json"]
     assert superfluous([], 10) == []
 
 

@@ -28,6 +28,7 @@ def run(checkout, folder, out, options, core=None):
     """One run of one checkout. Returns its figures, with the processor seconds of all its processes."""
     pinned = [] if core is None else ["taskset", "-c", str(core)]
     env = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(checkout)}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package is compiled once, and not by each process
     command = [
         *pinned,
         sys.executable,

@@ -4,14 +4,14 @@ Loaded once per process, in one small job of the first batch.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
-from streaming.spark.carried import DIFFERS, LACKS, by_value
+from streaming.spark.carried import DIFFERS, LACKS, ArrowTask, by_value
 from streaming.spark.worker_failure import diagnose_worker
 from streaming.spark.workers import QUERY_ID_PROPERTY
 from table import clock
@@ -193,31 +193,33 @@ def clocks_off(answers: Sequence[Mapping[str, Any]], asked_s: float, answered_s:
 
 
 def _probe(spark: SparkSession, storage: Storage) -> list[dict[str, Any]]:
-    ask = F.udf(_make_question(storage), "string", useArrow=False)  # a node without pyarrow answers, too
     try:
-        rows = spark.range(_PROBED_ROWS).select(ask("id").alias("facts")).collect()
+        rows = spark.range(_PROBED_ROWS).mapInArrow(_make_question(storage), "facts string").collect()
     except Exception as error:
         diagnosis = diagnose_worker(str(error))
         if diagnosis is None:
             raise
         raise InvalidConfigError(diagnosis) from error
-    return [json.loads(row.facts) for row in rows if row.facts is not None]
+    return [json.loads(row.facts) for row in rows]
 
 
-def _make_question(storage: Storage) -> Callable[[int], str | None]:
-    """The function that answers for each task at its first row. It is nested, so Spark pickles it by value."""
+def _make_question(storage: Storage) -> ArrowTask:
+    """The function that answers once for each task. It is nested, so Spark pickles it by value.
+
+    On a node without pyarrow Spark itself fails, and its message names the node (`diagnose_worker`). A plain UDF would
+    answer there, too. But for this one job the JVM would load and compile a way to Python that no batch takes: 1 s.
+    """
     query_id_property, sent, looked_for = QUERY_ID_PROPERTY, by_value(storage), PROPERTIES_FILE
-    answered: list[int] = []
 
-    def look_around(number: int) -> str | None:
-        if answered:
-            return None
-        answered.append(number)
+    def look_around(numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in numbers:  # Spark ends a worker that has not read all that was sent, and starts another one
+            pass
         import json  # noqa: PLC0415
         import pickle  # noqa: PLC0415
         import platform  # noqa: PLC0415
         import socket  # noqa: PLC0415
 
+        import pyarrow as pa  # noqa: PLC0415
         from pyspark import TaskContext  # noqa: PLC0415
 
         context = TaskContext.get()
@@ -239,6 +241,6 @@ def _make_question(storage: Storage) -> Callable[[int], str | None]:
             facts["missing"] = error.name or str(error)
         except (HudiError, OSError) as error:
             facts["store"] = str(error)[:500]
-        return json.dumps(facts)
+        yield pa.RecordBatch.from_pydict({"facts": [json.dumps(facts)]})
 
     return look_around

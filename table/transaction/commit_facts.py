@@ -6,13 +6,15 @@ from dataclasses import dataclass
 
 from table.config.table_config import load_table_config
 from table.errors import InvalidConfigError, TimelineMovedError, WriteConflictError
+from table.files.names import parse_log_file
 from table.snapshot import Snapshot
 from table.storage.interface import Storage, join
-from table.timeline.active_timeline import find_instant
+from table.timeline.active_timeline import find_instant, read_instant
 from table.timeline.instant import Action, Instant, State
 from table.timeline.metadata.clean import decode_clean_metadata, decode_clean_plan
 from table.timeline.metadata.clustering import is_of_others
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
+from table.timeline.metadata.compaction import decode_compaction_plan
 from table.timeline.metadata.rollback import decode_rollback_metadata, decode_rollback_plan
 from table.timeline.timeline import Timeline
 from table.transaction.conflicts import CommitFacts
@@ -57,6 +59,7 @@ def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetad
         schema: the Avro schema that the commit was written with.
     """
     storage, timeline, seen = snapshot.storage, snapshot.timeline, pending.seen.timeline
+    passed = _load_passed(snapshot, pending, metadata)
     known = {(i.time, i.action) for i in seen if i.is_completed}
     newer = [i for i in timeline.completed_writes if (i.time, i.action) not in known]
     new_rollbacks = [i for i in timeline if i.action is Action.ROLLBACK and (i.time, i.action) not in known]
@@ -78,8 +81,8 @@ def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetad
         seen=seen.committed_times,
         missing=missing_since(seen, timeline),
         cleaned=frozenset(cleaned),
-        compactions=frozenset(instant.time for instant in pending.compactions),
-        scheduled=_load_scheduled(snapshot, pending),
+        compactions=frozenset(instant.time for instant in pending.compactions) | passed,
+        scheduled=_load_scheduled(snapshot, pending) - passed,
         withdrawn=frozenset(i.time for i in pending.compactions if not _is_there(timeline, i)),
         others={i.time: snapshot.commits.read(i) for i in newer},
         config_before=pending.seen.config,
@@ -89,6 +92,41 @@ def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetad
         line_then=seen.first_active_time,
         line_now=timeline.first_active_time,
     )
+
+
+def _load_passed(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetadata) -> frozenset[str]:
+    """Compactions that were requested since a commit began, pending or completed, and do not concern it (layout 2).
+
+    A log file belongs to the newest slice that was requested before its commit was completed. So log files of the
+    commit lie above what such a compaction makes (Hudi's non-blocking concurrency control, RFC-66). A base file of the
+    commit does not: it is a version of its own, and so is the compaction's.
+    """
+    if not snapshot.layout.completes_in_order:
+        return frozenset()
+    known = {instant.time for instant in pending.seen.timeline} | {pending.time}
+    rewritten = {
+        (stat.partition_path, stat.file_id)
+        for stat in metadata.stats
+        if parse_log_file(stat.path.rpartition("/")[2]) is None
+    }
+    found = {one.time: _load_compacted(snapshot, one) for one in snapshot.timeline if one.time not in known}
+    return frozenset(time for time, groups in found.items() if groups is not None and not groups & rewritten)
+
+
+def _load_compacted(snapshot: Snapshot, instant: Instant) -> frozenset[tuple[str, str]] | None:
+    """The file groups that a compaction folds; None for another instant.
+
+    Raises:
+        TimelineMovedError: the compaction was withdrawn since the timeline was listed.
+    """
+    if instant.is_completed:
+        metadata = snapshot.commits.read(instant) if instant.action is Action.COMMIT else CommitMetadata()
+        return metadata.file_groups if metadata.compacted else None
+    if instant.action is not Action.COMPACTION:
+        return None
+    request = instant.at(State.REQUESTED)
+    plan = decode_compaction_plan(read_instant(snapshot.storage, request), request.file_name)
+    return frozenset((one.partition_path, one.file_id) for one in plan.operations)
 
 
 def _load_scheduled(snapshot: Snapshot, pending: PendingCommit) -> frozenset[str]:

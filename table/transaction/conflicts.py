@@ -36,10 +36,11 @@ class CommitFacts:
         seen: writes that were completed when we started.
         missing: writes in `seen` that are gone, although archival did not take them.
         cleaned: paths that cleans deleted, or are about to delete, since we started.
-        compactions: compactions that were pending when we started: our files belong to the slices that they make.
-        scheduled: compactions and clusterings that were requested since we started, and are pending: their plans do
-            not contain our files.
-        withdrawn: compactions in `compactions` that were withdrawn.
+        compactions: compactions above whose slices our files lie: those that were pending when we started, and in
+            layout 2 those requested since that rewrite no file group for which we wrote a base file.
+        scheduled: other compactions, and clusterings, that were requested since we started, and are pending: their
+            plans do not contain our files.
+        withdrawn: compactions that were pending when we started, and were withdrawn.
         others: commits completed since we started.
         config_before: the table's properties when we started.
         config_now: the table's properties now; None if the file is gone.
@@ -138,10 +139,11 @@ def _current_at_begin(facts: CommitFacts) -> Mapping[tuple[str, str], str]:
     """For each file group that other commits wrote, the version that was current when the batch began.
 
     It is the first version that those commits replaced. If a group was replaced as a whole, that version is not known:
-    `_ANY_VERSION`.
+    `_ANY_VERSION`. A compaction above whose slices our files lie counts, too: what it folded was visible to the batch,
+    and what it made was not.
     """
     found: dict[tuple[str, str], str] = {}
-    for metadata in _others(facts).values():
+    for metadata in facts.others.values():
         previous = {(stat.partition_path, stat.file_id): stat.prev_commit for stat in metadata.stats}
         for group in metadata.file_groups:
             time = previous.get(group, NO_PREVIOUS_COMMIT)
@@ -170,7 +172,7 @@ def _find_rescheduled(facts: CommitFacts) -> str | None:
 
 
 def _others(facts: CommitFacts) -> Mapping[str, CommitMetadata]:
-    """Other commits, without compactions that were pending when we started: their files lie below our log files."""
+    """Other commits, without the compactions whose files lie below our log files."""
     return {time: metadata for time, metadata in facts.others.items() if time not in facts.compactions}
 
 

@@ -5,6 +5,7 @@ import pyarrow as pa
 from table.errors import StorageError
 from table.storage.interface import FileInfo, Stage, Storage
 
+from .shared_lock import WorldLock
 from .world import Killed
 
 GRANULARITY_MS = 1
@@ -21,6 +22,7 @@ class Disk:
     def __init__(self, world, fence="folders"):
         self.world, self.files, self.listeners, self.watchers = world, {}, [], []
         self.fence, self.open_stages, self.uploads, self.upload_number = fence, set(), {}, 0
+        self.lock = WorldLock(world)
 
     def set(self, path, data):
         self.files[path] = (bytes(data), self.world.now_ms)

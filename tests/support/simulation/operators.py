@@ -1,5 +1,7 @@
 """What operators do, and what it means for the truth."""
 
+from dataclasses import replace
+
 from table.errors import CommitConflictError, HudiError, InvalidConfigError
 from table.options.clustering_settings import ClusteringSettings
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
@@ -7,12 +9,17 @@ from table.services.archival.archival import archive
 from table.services.clean.clean import clean
 from table.services.clustering.command import cluster
 from table.services.compaction.compaction import compact, request_compaction
+from table.services.compaction.plan import plan_compaction
 from table.services.rollback.undo_commit import roll_back
 from table.services.savepoint.restore import restore_to_savepoint
 from table.services.savepoint.savepoint import create_savepoint, delete_savepoint
+from table.snapshot import Snapshot
 from table.storage.interface import join
+from table.timeline.active_timeline import request_and_list
 from table.timeline.instant import Action
+from table.timeline.metadata.compaction import encode_compaction_plan
 from table.timeline.metadata.savepoint import decode_savepoint
+from table.view.file_system_view import walk_file_groups
 
 from .reader import completed, read_visible, rows_held
 
@@ -73,6 +80,24 @@ def do_compact(operator, table):
 def do_schedule_compaction(operator, table):
     """`hudistream compact --schedule-only`."""
     request_compaction(table, CompactionSettings())
+
+
+def do_compact_requested(operator, table):
+    """`hudistream compact --execute`."""
+    compact(table, CompactionSettings(tasks=1), BaseFileSettings(), schedules=False)
+
+
+def do_plan_beside_writes(operator, table):
+    """Another engine plans a compaction of a table of layout 2 under the lock, whatever is being written."""
+    with operator.disk.lock.hold():
+        snapshot = Snapshot.load(table)
+        if snapshot.timeline.pending_of(Action.COMPACTION, Action.LOG_COMPACTION):
+            return
+        walked = walk_file_groups(snapshot.listing, snapshot.slicing)
+        plan = plan_compaction((group for _, found in walked for group in found), CompactionSettings())
+        if plan.operations:
+            content = encode_compaction_plan(replace(plan, is_ours=False))
+            request_and_list(table.storage, snapshot.timeline, Action.COMPACTION, table.instant_clock, content)
 
 
 def do_withdraw_compaction(operator, table):

@@ -283,6 +283,8 @@ class World:
             mock.patch("streaming.batch.micro_batch.weakref.finalize"),
             # no world remembers another one's files, and what a cache does is no point at which actors meet
             mock.patch("table.index.key_cache._of_process", ProcessCaches(nullcontext())),
+            # the provider that options name is asked for nothing but the lock
+            mock.patch("table.transaction.lock.make_lock", lambda storage, _settings: storage.disk.lock),
             mock.patch(  # what dies here lets go of nothing
                 "table.transaction.lease.HeartbeatSettings", return_value=HeartbeatSettings(300)
             ),

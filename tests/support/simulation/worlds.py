@@ -23,6 +23,8 @@ from .operators import (
     do_clean,
     do_cluster,
     do_cluster_beside,
+    do_compact_requested,
+    do_plan_beside_writes,
     do_restore,
     do_savepoint,
     finish_restore,
@@ -450,6 +452,46 @@ def build_later_version(seed):
         truth.may_undo |= any(job in UNDOING for job in jobs)
         Operator(world, disk, truth, luck, jobs, finish_restore, name=f"operator{number}")
     if not several and r.random() < 0.3:
+        Reader(world, disk, 1)
+    return world, truth
+
+
+def build_planned_beside(seed):
+    """A world of a merge-on-read table of version 8 or 9 for which another engine plans compactions beside our batches.
+
+    Writers of both engines share a lock, as they must. A compaction may be requested, and completed, while a batch
+    runs that began before it: the log files of the batch lie above what the compaction makes.
+    """
+    world = World(seed)
+    r = world.random
+    disk = Disk(world, r.choice(("folders", "tickets")))
+    truth = Truth(world, disk)
+    luck = choose_luck(world)
+    luck.empties = luck.foreign = 0.0
+    luck.most_skew_ms = 400
+    luck.longest_pause_ms = r.choice((2_500, 10_000))
+    world.faults.append(Faults(luck, 20))
+    options = {
+        "hoodie.write.table.version": r.choice(("8", "9")),
+        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+        "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+        "hoodie.write.num.retries.on.conflict.failures": r.choice(("0", "4")),
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "4",
+        "hoodie.clean.commits.retained": r.choice(("1", "2")),
+        "hoodie.parquet.small.file.limit": r.choice(("0", "104857600")),
+        **_draw_logs(r),
+        "hoodie.compact.inline": r.choice(("false", "false", "true")),
+    }
+    upserts = {**options, "hoodie.datasource.write.operation": "upsert"}
+    for owner in "ab"[: r.randrange(1, 3)]:
+        made, given = (upsert_batches, upserts) if r.random() < 0.7 else (insert_batches, options)
+        Stream(world, disk, truth, owner, made(world, owner, r.randrange(8, 20)), luck, given)
+    beside = (do_plan_beside_writes, do_plan_beside_writes, do_compact_requested, do_clean, do_archive)
+    for number in range(2):
+        jobs = [r.choice(beside) for _ in range(r.randrange(6, 14))]
+        Operator(world, disk, truth, luck, jobs, finish_restore, name=f"operator{number}")
+    if r.random() < 0.3:
         Reader(world, disk, 1)
     return world, truth
 

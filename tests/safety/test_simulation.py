@@ -86,6 +86,15 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_in_a_table_of_a_later_ver
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
+PLANNED = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 60))]
+
+
+@pytest.mark.parametrize("seed", PLANNED)
+def test_nothing_is_lost_doubled_resurrected_or_hidden_by_compactions_that_another_engine_plans(seed):
+    found = worlds.run(seed, worlds.build_planned_beside)
+    assert found is None, "\n".join([found[0], *found[1][-60:]])
+
+
 # 18, 36, 59, 67: rows of live commits were deleted, or a batch was opened again after its rollback
 CROWDS = [*range(6), 18, 36, 59, 67, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(100, 160))]
 
@@ -171,6 +180,8 @@ BY_SEED = {
     "a rollback that names no file": ("6: leftovers go before the line moves", worlds.build, 11),
     "archivals at once, layout 2": ("15: what is retired was read", worlds.build_later_version, 261),
     "leftovers, layout 2": ("6: leftovers go before the line moves", worlds.build_later_version, 497),
+    "a late end, layout 2": ("16: what began before a compaction ends behind its request", worlds.build_planned_beside, 49),
+    "a base file, layout 2": ("16: log files alone lie above a later compaction", worlds.build_planned_beside, 116),
 }  # fmt: skip
 
 

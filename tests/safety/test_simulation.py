@@ -180,8 +180,8 @@ BY_SEED = {
     "a rollback that names no file": ("6: leftovers go before the line moves", worlds.build, 11),
     "archivals at once, layout 2": ("15: what is retired was read", worlds.build_later_version, 261),
     "leftovers, layout 2": ("6: leftovers go before the line moves", worlds.build_later_version, 497),
-    "a late end, layout 2": ("16: what began before a compaction ends behind its request", worlds.build_planned_beside, 49),
-    "a base file, layout 2": ("16: log files alone lie above a later compaction", worlds.build_planned_beside, 116),
+    "a late end": ("16: what began before a compaction ends behind its request", worlds.build_planned_beside, 49),
+    "a base file below": ("16: log files alone lie above a later compaction", worlds.build_planned_beside, 116),
 }  # fmt: skip
 
 

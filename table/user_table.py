@@ -98,10 +98,11 @@ class HudiTable(hudi_table.HudiTable):
             null where the text is no time. ``completed_at`` (timestamp[ms, UTC]): when it was completed; null before
             that, and in tables of version 6, which do not say it. ``action`` (string): ``commit``, ``clean``,
             ``savepoint`` … ``state`` (string): ``REQUESTED``, ``INFLIGHT`` or ``COMPLETED``. ``savepoint`` (bool):
-            whether a savepoint keeps the commit's files. ``seconds`` (double): from its request to its completion; null
-            before that. In version 6 the store's modification times say it. The others are null but for completed
-            writes: ``operation`` (string): ``INSERT``, ``UPSERT`` … ``rows_added``, ``rows_updated``, ``rows_deleted``,
-            ``files_written``, ``bytes_written`` (int64). ``schema_changes`` (list of string).
+            whether a savepoint keeps the commit's files; the savepoint has a row of its own, too. ``seconds`` (double):
+            from its request to its completion; null before that. In version 6 the store's modification times say it.
+            The others are null but for completed writes: ``operation`` (string): ``INSERT``, ``UPSERT`` …
+            ``rows_added``, ``rows_updated``, ``rows_deleted``, ``files_written``, ``bytes_written`` (int64).
+            ``schema_changes`` (list of string).
         """
         return load_history(self, limit)
 

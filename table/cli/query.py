@@ -10,6 +10,7 @@ import pyarrow as pa
 from table.cli.arguments import add_command, add_format, at_least_one, open_table
 from table.cli.grid import grid_lines, rendered, timeline_grid
 from table.cli.output import complain, say, say_json
+from table.inspect.contents import load_history
 from table.inspect.words import size_text
 from table.schema.avro_schema import META_COLUMNS
 
@@ -92,7 +93,7 @@ def _add_as_of(command: argparse.ArgumentParser) -> None:
 
 
 def _history(given: argparse.Namespace) -> int:
-    found = open_table(given).history(given.limit)
+    found = load_history(open_table(given), given.limit, folds_savepoints=given.format != "json")
     if given.format == "json":
         _say_rows("instants", found)
         return 0

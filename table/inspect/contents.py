@@ -12,7 +12,7 @@ from table.scan.as_of import AsOf, load_snapshot
 from table.schema.avro_schema import from_avro, without_meta_columns
 from table.schema.changes import describe_changes
 from table.snapshot import Snapshot
-from table.timeline.instant import WRITE_ACTIONS, Instant
+from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.view.file_group import FileSlice
 
 HISTORY = pa.schema(
@@ -54,15 +54,16 @@ FILES = pa.schema(
 )
 
 
-def load_history(table: HudiTable, limit: int | None = None) -> pa.Table:
+def load_history(table: HudiTable, limit: int | None = None, *, folds_savepoints: bool = False) -> pa.Table:
     """The active timeline, newest instant first, with the columns `HISTORY`.
 
     Args:
         limit: most instants; None means all.
+        folds_savepoints: whether a savepoint is only a mark at its commit, and no row of its own.
     """
     snapshot = Snapshot.load(table)
-    instants, savepoints = mark_savepoints(snapshot.timeline.instants)
-    newest = instants[::-1][:limit]
+    folded, savepoints = mark_savepoints(snapshot.timeline.instants)
+    newest = (folded if folds_savepoints else snapshot.timeline.instants)[::-1][:limit]
     figures = read_figures(snapshot, newest)
     changes = _schema_changes(newest, figures)
     spans = _seconds(table, newest)
@@ -70,7 +71,8 @@ def load_history(table: HudiTable, limit: int | None = None) -> pa.Table:
     for instant in newest:
         row: dict[str, Any] = {"instant": instant.time, "requested_at": _time_ms(table, instant.time)}
         row["completed_at"] = _time_ms(table, instant.completion_time)
-        row.update(action=instant.action.value, state=instant.state.value, savepoint=instant.time in savepoints)
+        is_saved = instant.time in savepoints and instant.action is not Action.SAVEPOINT
+        row.update(action=instant.action.value, state=instant.state.value, savepoint=is_saved)
         row["seconds"] = spans.get(instant.time)
         done = figures.get(instant.time)
         if done is not None and instant.is_completed and instant.action in WRITE_ACTIONS:

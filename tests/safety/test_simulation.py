@@ -176,6 +176,9 @@ def test_an_actor_that_never_ran_is_not_started_while_its_world_ends():
 # a loss that was reported once -> the rule that ended it, and the worlds and the seed that find it without the rule
 BY_SEED = {
     "archivals at once": ("15: what is retired was read", worlds.build_crowd, 22),
+    "keys in two file groups": (
+        "15: a batch is planned from the timeline behind its request", worlds.build_slow_begin, 44,
+    ),
     "a process that forks": ("14: a forked child is another writer", worlds.build_forked, 24),
     "a rollback that names no file": ("6: leftovers go before the line moves", worlds.build, 11),
     "archivals at once, layout 2": ("15: what is retired was read", worlds.build_later_version, 261),

@@ -87,14 +87,20 @@ def choose_luck(world):
 
 
 class Faults:
-    """Kills and pauses processes at points."""
+    """Kills and pauses processes at points.
 
-    def __init__(self, luck, most=12):
-        self.luck, self.left = luck, most
+    Args:
+        luck: how often.
+        most: faults in all.
+        whom: what the names of the processes begin with.
+    """
+
+    def __init__(self, luck, most=12, whom=("driver", "shell", "executors", "backfill")):
+        self.luck, self.left, self.whom = luck, most, whom
 
     def __call__(self, world, actor, label):
         luck, process = self.luck, actor.process
-        if world.calm or self.left <= 0 or not process.name.startswith(("driver", "shell", "executors", "backfill")):
+        if world.calm or self.left <= 0 or not process.name.startswith(self.whom):
             return
         if process.name.startswith(("shell-", "backfill")):
             return
@@ -345,12 +351,14 @@ def build_slow_begin(seed):
     r = world.random
     disk = Disk(world, r.choice(("folders", "tickets")))
     truth = Truth(world, disk)
-    luck = Luck(world, pause=r.choice((0.005, 0.01)), longest_pause_ms=r.choice((10_000, 30_000)))
+    luck = Luck(world, pause=r.choice((0.005, 0.01)), longest_pause_ms=r.choice((400, 1_000)))
     luck.focus = r.choice((".heartbeat/", "unseen", ".inflight", ".requested"))
-    world.faults.append(Faults(luck, 40))
+    world.faults.append(Faults(luck, 40, ("driver-b",)))  # the other one goes on meanwhile
     options = {
         "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+        "hoodie.clean.automatic": r.choice(("true", "true", "false")),
         "hoodie.clean.async": "false",
+        "hoodie.archive.automatic": "true",
         "hoodie.keep.min.commits": "2",
         "hoodie.keep.max.commits": "3",
         "hoodie.clean.commits.retained": "1",
@@ -359,8 +367,8 @@ def build_slow_begin(seed):
     }
     if r.random() < 0.5:
         options |= _draw_logs(r, ("1", "2"))
-    for owner in "ab":
-        Stream(world, disk, truth, owner, upsert_batches(world, owner, r.randrange(10, 24)), luck, options)
+    for owner, least in (("a", 20), ("b", 6)):
+        Stream(world, disk, truth, owner, upsert_batches(world, owner, r.randrange(least, 2 * least)), luck, options)
     Operator(world, disk, truth, luck, [r.choice(CROWDED) for _ in range(r.randrange(4, 14))], finish_restore)
     return world, truth
 

@@ -15,8 +15,8 @@ def _chunk_bytes(chunk: pa.Array) -> int:
     if not pa.types.is_nested(chunk.type):
         return int(chunk.nbytes)
     if pa.types.is_struct(chunk.type):
-        fields = (chunk.field(number).slice(chunk.offset, len(chunk)) for number in range(chunk.type.num_fields))
-        return sum(_chunk_bytes(field) for field in fields)
+        # each field is that of the slice already
+        return sum(_chunk_bytes(chunk.field(number)) for number in range(chunk.type.num_fields))
     offsets = chunk.buffers()[1]
     whole = max(len(chunk), offsets.size // 4 - 1) if offsets is not None else len(chunk)
     return int(chunk.get_total_buffer_size() * len(chunk) / max(1, whole))

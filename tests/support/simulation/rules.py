@@ -16,7 +16,7 @@ from table.scan import pinned
 from table.services.archival import archival, retired
 from table.services.archival.plan import Unseen
 from table.services.archival.turn import Turn
-from table.services.clean import clean, judgement, service
+from table.services.clean import clean, judgement, plan, service
 from table.services.clustering import clustering
 from table.services.compaction import compaction
 from table.services.rollback import rollback, undo_checks
@@ -108,6 +108,10 @@ def _plan_from_before(storage, timeline, *rest):
     return request_and_list(storage, timeline, *rest)[0], timeline
 
 
+# cleans as another engine plans them: they do not know what a slow batch reads
+_CLEANS_OF_OTHERS = [(plan, "PENDING_WRITES", ()), (judgement, "earliest_in_use", lambda _: None)]
+
+
 def _pass_all(snapshot, pending, metadata):
     """Rule 16: a batch goes on beside a later compaction, whatever it wrote."""
     logs = tuple(stat for stat in metadata.stats if ".log." in stat.path)
@@ -159,12 +163,12 @@ BUILDS = {
     "17: a clustering is planned from what is there": worlds.build_clustered,
     "17: what a clustering replaces counts as written": worlds.build_clustered,
     "5: an instant is open before it is requested": worlds.build_crowd,
-    "4: a completed file does not come back": worlds.build_crowd,
-    "15: archival keeps what a batch has not seen": worlds.build_slow_begin,
+    "4: a completed file does not come back": worlds.build_slow_batch,
+    "15: archival keeps what a batch has not seen": worlds.build_slow_batch,
     "15: a batch is planned from the timeline behind its request": worlds.build_slow_begin,
     "15: what is retired was read": worlds.build_crowd,
     "14: several writers commit one after another": worlds.build_several_writers,
-    "14: a commit looks at what cleans took from its view": worlds.build_several_writers,
+    "14: a commit looks at what cleans took from its view": worlds.build_slow_batch,
     "14: log files of two writers have names of their own": worlds.build_several_writers,
     "14: a compaction knows every write before it": worlds.build_several_writers,
     "14: the living are left alone": worlds.build_several_writers,
@@ -221,7 +225,9 @@ RULES = {
     "14: several writers commit one after another": [
         (commit, "_settle_last", _see_nothing_last), (commit, "take_next_place", lambda *_: True),
     ],
-    "14: a commit looks at what cleans took from its view": [(conflicts, "_is_as_new_as", lambda *_: False)],
+    "14: a commit looks at what cleans took from its view": [
+        (conflicts, "_is_as_new_as", lambda *_: False), *_CLEANS_OF_OTHERS,
+    ],
     "14: log files of two writers have names of their own": [
         (write_log, "log_write_token", lambda token, *_, **__: token)
     ],

@@ -347,13 +347,46 @@ def build_slow_begin(seed):
     It has looked at the timeline, and claims a time. Meanwhile the other one commits, cleans and archives: what the
     first has looked at is gone when it requests its commit, and so is the record of what became of it.
     """
+    world, disk, truth, luck, options = _beside_a_slow_one(seed, (".heartbeat/", "unseen", ".inflight", ".requested"))
+    r = world.random
+    if r.random() < 0.5:
+        options |= _draw_logs(r, ("1", "2"))
+    for owner, least in (("a", 20), ("b", 6)):
+        Stream(world, disk, truth, owner, upsert_batches(world, owner, r.randrange(least, 2 * least)), luck, options)
+    Operator(world, disk, truth, luck, [r.choice(CROWDED) for _ in range(r.randrange(4, 14))], finish_restore)
+    return world, truth
+
+
+def build_slow_batch(seed):
+    """A world of two streams of which one often stands still while its batch runs, for longer than retention.
+
+    As its batch began, a commit of the other one was under way. That one is completed, and archived. The batch must not
+    take the place of what it wrote. Both fill the files of one partition path; the other one mostly writes elsewhere.
+    """
+    foci = (".inflight", ".temp", "list p", "ends/", "publish", "is_open", ".commit", ".commit")
+    world, disk, truth, luck, options = _beside_a_slow_one(seed, foci, ("driver-b", "executors-b"))
+    r = world.random
+    luck.kill = r.choice((0.0, 0.0, 0.001))
+    elsewhere = [path for path in PARTITIONS if path != "p"]
+    made = [{"a0000": ("p", "0")}]
+    for batch in range(1, r.randrange(24, 48)):
+        paths = ("p",) if r.random() < 0.25 else r.sample(elsewhere, 2)
+        made.append({f"a{PARTITIONS.index(path):04d}": (path, str(batch)) for path in paths})
+    Stream(world, disk, truth, "a", made, luck, options)
+    slow = [{f"b{batch % 5:04d}": ("p", str(batch))} for batch in range(r.randrange(8, 16))]
+    Stream(world, disk, truth, "b", slow, luck, options)
+    return world, truth
+
+
+def _beside_a_slow_one(seed, foci, slow=("driver-b",)):
+    """A world whose faults hit the processes of one writer alone: the other one goes on, cleans and archives."""
     world = World(seed)
     r = world.random
     disk = Disk(world, r.choice(("folders", "tickets")))
     truth = Truth(world, disk)
     luck = Luck(world, pause=r.choice((0.005, 0.01)), longest_pause_ms=r.choice((400, 1_000)))
-    luck.focus = r.choice((".heartbeat/", "unseen", ".inflight", ".requested"))
-    world.faults.append(Faults(luck, 40, ("driver-b",)))  # the other one goes on meanwhile
+    luck.focus = r.choice(foci)
+    world.faults.append(Faults(luck, 40, slow))
     options = {
         "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
         "hoodie.clean.automatic": r.choice(("true", "true", "false")),
@@ -365,12 +398,7 @@ def build_slow_begin(seed):
         "hoodie.parquet.small.file.limit": r.choice(("0", "104857600")),
         "hoodie.datasource.write.operation": "upsert",
     }
-    if r.random() < 0.5:
-        options |= _draw_logs(r, ("1", "2"))
-    for owner, least in (("a", 20), ("b", 6)):
-        Stream(world, disk, truth, owner, upsert_batches(world, owner, r.randrange(least, 2 * least)), luck, options)
-    Operator(world, disk, truth, luck, [r.choice(CROWDED) for _ in range(r.randrange(4, 14))], finish_restore)
-    return world, truth
+    return world, disk, truth, luck, options
 
 
 def build_clustered(seed):

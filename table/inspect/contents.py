@@ -73,7 +73,7 @@ def load_history(table: HudiTable, limit: int | None = None, *, folds_savepoints
         row["completed_at"] = _time_ms(table, instant.completion_time)
         is_saved = instant.time in savepoints and instant.action is not Action.SAVEPOINT
         row.update(action=instant.action.value, state=instant.state.value, savepoint=is_saved)
-        row["seconds"] = spans.get(instant.time)
+        row["seconds"] = spans.get(instant.time) if instant.action is not Action.SAVEPOINT else None
         done = figures.get(instant.time)
         if done is not None and instant.is_completed and instant.action in WRITE_ACTIONS:
             row.update(done.as_history, schema_changes=changes.get(instant.time))

@@ -17,13 +17,16 @@ class WorldLock:
     def hold(self):
         """See `table.transaction.locks.SharedLock`."""
         world = self._world
-        world.wait(lambda: self._holder is None or self._holder.process.killed, "lock")
+        world.take(self._is_free, "lock")
         me = self._holder = world.current
         try:
             yield self
         finally:
             if self._holder is me:
                 self._holder = None
+
+    def _is_free(self):
+        return self._holder is None or self._holder.process.killed
 
     def check(self):
         """A holder that lives is not robbed."""

@@ -200,6 +200,13 @@ class World:
         self.point(label, forced=True)
         me.blocked = me.deadline_ms = None
 
+    def take(self, is_free, label):
+        """Blocks the actor until what it wants is free, and no other actor has run since."""
+        while True:
+            self.wait(is_free, label)
+            if self._current is None or is_free():
+                return
+
     def _hand_over(self, me):
         """Chooses who runs next; returns when `me` is chosen again (None: the caller has ended)."""
         chosen = self._choose()
@@ -350,7 +357,7 @@ class _Lock:
         self._world, self._held = world, False
 
     def __enter__(self):
-        self._world.wait(lambda: not self._held, "lock")
+        self._world.take(lambda: not self._held, "lock")
         self._held = True
         return True
 

@@ -184,7 +184,6 @@ BY_SEED = {
     "archivals at once, layout 2": ("15: what is retired was read", worlds.build_later_version, 261),
     "leftovers, layout 2": ("6: leftovers go before the line moves", worlds.build_later_version, 497),
     "a late end": ("16: what began before a compaction ends behind its request", worlds.build_planned_beside, 63),
-    "a base file below": ("16: log files alone lie above a later compaction", worlds.build_planned_beside, 116),
 }  # fmt: skip
 
 

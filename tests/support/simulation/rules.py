@@ -1,7 +1,6 @@
 """Each rule of the protocol taken out in turn: what the simulation must find without it."""
 
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from unittest import mock
 
 from instants import inflight
@@ -25,7 +24,7 @@ from table.storage.interface import join
 from table.timeline import active_timeline
 from table.timeline.active_timeline import begin_instant, read_instant, request_and_list
 from table.timeline.metadata.commit import CommitMetadata
-from table.transaction import commit, commit_facts, completion, conflicts, keeper, lease
+from table.transaction import commit, completion, conflicts, keeper, lease
 from table.transaction.liveness import judge_writer
 from table.write import write_log
 
@@ -112,15 +111,6 @@ def _plan_from_before(storage, timeline, *rest):
 _CLEANS_OF_OTHERS = [(plan, "PENDING_WRITES", ()), (judgement, "earliest_in_use", lambda _: None)]
 
 
-def _pass_all(snapshot, pending, metadata):
-    """Rule 16: a batch goes on beside a later compaction, whatever it wrote."""
-    logs = tuple(stat for stat in metadata.stats if ".log." in stat.path)
-    return _load_passed(snapshot, pending, replace(metadata, stats=logs))
-
-
-_load_passed = commit_facts._load_passed
-
-
 def _read_or_nothing(storage, instant):
     """Rule 15: a completed file that is gone is an empty commit."""
     try:
@@ -175,7 +165,6 @@ BUILDS = {
     "14: a forked child is another writer": worlds.build_forked,
     "16: the time of completion is decided once": worlds.build_later_version,
     "16: what began before a compaction ends behind its request": worlds.build_planned_beside,
-    "16: log files alone lie above a later compaction": worlds.build_planned_beside,
     "10: cleaning reads the pins": worlds.build_readers,
     "10: a reader looks for cleans behind its pin": worlds.build_readers,
 }
@@ -249,7 +238,7 @@ RULES = {
     "16: what began before a compaction ends behind its request": [
         (commit, "completed_past", lambda _, end: end), (rollback, "completed_past", lambda _, end: end),
     ],
-    "16: log files alone lie above a later compaction": [(commit_facts, "_load_passed", _pass_all)],
+    # a base file instead of log files: tests/table/transaction/test_commit_facts.py
     "17: a clustering is planned from what is there": [(clustering, "_check_nothing_came", lambda *_: None)],
     "17: what a clustering replaces counts as written": [(CommitMetadata, "file_groups", property(_written_groups))],
     # what else belongs to rule 18 is rarer than worlds are many: tests/table/metadata_table/test_keep.py

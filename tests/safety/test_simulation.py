@@ -86,6 +86,16 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_in_a_table_of_a_later_ver
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
+SLOW = [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 40))]
+
+
+@pytest.mark.parametrize("seed", SLOW)
+@pytest.mark.parametrize("build", [worlds.build_slow_begin, worlds.build_slow_batch])
+def test_nothing_is_lost_doubled_resurrected_or_hidden_by_a_batch_that_outlasts_retention(build, seed):
+    found = worlds.run(seed, build)
+    assert found is None, "\n".join([found[0], *found[1][-60:]])
+
+
 PLANNED = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 60))]
 
 
@@ -179,6 +189,7 @@ BY_SEED = {
     "keys in two file groups": (
         "15: a batch is planned from the timeline behind its request", worlds.build_slow_begin, 44,
     ),
+    "a completed file that comes back": ("4: a completed file does not come back", worlds.build_slow_batch, 85),
     "a process that forks": ("14: a forked child is another writer", worlds.build_forked, 24),
     "a rollback that names no file": ("6: leftovers go before the line moves", worlds.build, 11),
     "archivals at once, layout 2": ("15: what is retired was read", worlds.build_later_version, 261),

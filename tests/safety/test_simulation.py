@@ -15,7 +15,8 @@ from table import clock
 SEEDS = [*range(18), 100663, 100693, 101126, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(18, 36))]
 # worlds looked at before a rule counts as not missed; found within twenty on the day this was written
 QUICK = {"1", "4", "5", "6", "7", "8", "18"}
-SEEN_LATE = {"18: the lists know what a clean deletes": (30,)}  # looked at first
+# looked at first
+SEEN_LATE = {"18: the lists know what a clean deletes": (30,), "4: a completed file does not come back": (85,)}
 BY_NUMBER = [name for name in RULES if name.split(":")[0] in QUICK and BUILDS.get(name) is not worlds.build_crowd]
 
 

@@ -71,9 +71,10 @@ def load_history(table: HudiTable, limit: int | None = None, *, folds_savepoints
     for instant in newest:
         row: dict[str, Any] = {"instant": instant.time, "requested_at": _time_ms(table, instant.time)}
         row["completed_at"] = _time_ms(table, instant.completion_time)
-        is_saved = instant.time in savepoints and instant.action is not Action.SAVEPOINT
-        row.update(action=instant.action.value, state=instant.state.value, savepoint=is_saved)
-        row["seconds"] = spans.get(instant.time) if instant.action is not Action.SAVEPOINT else None
+        row.update(action=instant.action.value, state=instant.state.value)
+        is_savepoint = instant.action is Action.SAVEPOINT  # it has the time of its commit
+        row["savepoint"] = instant.time in savepoints and not is_savepoint
+        row["seconds"] = None if is_savepoint else spans.get(instant.time)
         done = figures.get(instant.time)
         if done is not None and instant.is_completed and instant.action in WRITE_ACTIONS:
             row.update(done.as_history, schema_changes=changes.get(instant.time))

@@ -85,7 +85,7 @@ class SimEngine(Engine):
 
 def undo_as_others_do(world, truth, disk):
     """Another engine rolls the newest commit back, past our lease and our end records, all at once."""
-    done = sorted(name for name in disk.files if name.startswith(".hoodie/") and name.endswith(".commit"))
+    done = sorted(name for name in disk.files if re.fullmatch(r"\.hoodie/\d+\.commit", name))  # it speaks layout 1
     if not done or truth.savepoints or any(".replacecommit" in name for name in disk.files):
         return
     time = done[-1].rsplit("/", 1)[-1].partition(".")[0]

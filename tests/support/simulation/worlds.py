@@ -610,19 +610,21 @@ def _stream(world, disk, truth, owner, count, luck, cleaning):
     return Stream(world, disk, truth, owner, insert_batches(world, owner, count), luck, options)
 
 
-def run(seed, build=build):
+def run(seed, build=build, version="6"):
     """Runs the world of a seed.
 
     Args:
         seed: of the world.
         build: makes it.
+        version: of its table, where the world does not choose one itself.
 
     Returns:
         None, or (violation, story).
     """
     world, truth = build(seed)
     try:
-        world.run()
+        with mock.patch.dict(BASE, {"hoodie.write.table.version": version}):
+            world.run()
         truth.check("the end")
         if world.violation is not None:
             raise world.violation

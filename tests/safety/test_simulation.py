@@ -103,7 +103,7 @@ SLOW = [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in rang
 
 
 @pytest.mark.parametrize("seed", SLOW)
-@pytest.mark.parametrize("build", [worlds.build_slow_begin, worlds.build_slow_batch])
+@pytest.mark.parametrize("build", [worlds.build_slow_begin, worlds.build_slow_batch, worlds.build_overtaken])
 def test_nothing_is_lost_doubled_resurrected_or_hidden_by_a_batch_that_outlasts_retention(build, seed):
     found = worlds.run(seed, build)
     assert found is None, "\n".join([found[0], *found[1][-60:]])
@@ -196,12 +196,15 @@ def test_an_actor_that_never_ran_is_not_started_while_its_world_ends():
     assert not late._started
 
 
-# a loss that was reported once -> the rule that ended it, the worlds and the seed that find it without the rule, and the
-# table's version where it is not the first one
+# a loss that was reported once -> the rule that ended it, the worlds and the seed that find it without the rule, and
+# the version of the table where it is not the first one
 BY_SEED = {
     "two ends, layout 2": ("3: one object decides how an instant ends", worlds.build, 202, "8"),
     "a pinned file, layout 2": ("10: cleaning reads the pins", worlds.build_readers, 0, "8"),
     "archivals at once": ("15: what is retired was read", worlds.build_crowd, 22),
+    "an update that archival forgot": (
+        "15: archival keeps what a batch has not seen", worlds.build_overtaken, 53,
+    ),
     "keys in two file groups": (
         "15: a batch is planned from the timeline behind its request", worlds.build_slow_begin, 44,
     ),

@@ -154,7 +154,7 @@ BUILDS = {
     "17: what a clustering replaces counts as written": worlds.build_clustered,
     "5: an instant is open before it is requested": worlds.build_crowd,
     "4: a completed file does not come back": worlds.build_slow_batch,
-    "15: archival keeps what a batch has not seen": worlds.build_slow_batch,
+    "15: archival keeps what a batch has not seen": worlds.build_overtaken,
     "15: a batch is planned from the timeline behind its request": worlds.build_slow_begin,
     "15: what is retired was read": worlds.build_crowd,
     "14: several writers commit one after another": worlds.build_several_writers,

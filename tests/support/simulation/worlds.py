@@ -1,7 +1,7 @@
 """Worlds: from a seed to actors, faults and a verdict."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest import mock
 
 from engine import OPTIONS
@@ -374,6 +374,33 @@ def build_slow_batch(seed):
         made.append({f"a{PARTITIONS.index(path):04d}": (path, str(batch)) for path in paths})
     Stream(world, disk, truth, "a", made, luck, options)
     slow = [{f"b{batch % 5:04d}": ("p", str(batch))} for batch in range(r.randrange(8, 16))]
+    Stream(world, disk, truth, "b", slow, luck, options)
+    return world, truth
+
+
+def build_overtaken(seed):
+    """A world of two quick streams and of one whose tasks often stand still, while its driver's heart beats.
+
+    As the slow batch began, two commits were under way. Both are completed, and the earlier one is archived: the later
+    one is what archival keeps for every pending write. The earlier one may have written what the slow batch continues.
+    """
+    world, disk, truth, luck, options = _beside_a_slow_one(seed, ("list p", "read p", "publish p"), ("executors-b",))
+    r = world.random
+    luck.pause, luck.longest_pause_ms = r.choice((0.002, 0.005)), r.choice((2_000, 4_000))
+    halts = replace(luck, pause=0.02, longest_pause_ms=300, focus="publish p")
+    world.faults.append(Faults(halts, 60, ("executors-a",)))
+    # one file group a partition path: otherwise each writer fills files of its own
+    options |= {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
+    often = r.choice((0.3, 0.5))
+    made = [{"a0000": ("p", "0")}]
+    for batch in range(1, r.randrange(24, 60)):
+        path = "p" if r.random() < often else "r"
+        made.append({f"a{PARTITIONS.index(path):04d}": (path, str(batch))})
+    Stream(world, disk, truth, "a", made, luck, options)
+    others = [{f"c{batch % 5:04d}": ("s", str(batch))} for batch in range(r.randrange(40, 80))]
+    Stream(world, disk, truth, "c", others, luck, options)
+    # every other batch is elsewhere: a change of the shared file group would end the commit that is to be overtaken
+    slow = [{f"b{batch % 4:04d}": (("t", "p")[batch % 2], str(batch))} for batch in range(r.randrange(12, 24))]
     Stream(world, disk, truth, "b", slow, luck, options)
     return world, truth
 

@@ -208,6 +208,9 @@ BY_SEED = {
     "keys in two file groups": (
         "15: a batch is planned from the timeline behind its request", worlds.build_slow_begin, 44,
     ),
+    "a view that a clean emptied": (
+        "14: a commit looks at what cleans took from its view", worlds.build_clustered, 26,
+    ),
     "a completed file that comes back": ("4: a completed file does not come back", worlds.build_slow_batch, 85),
     "a process that forks": ("14: a forked child is another writer", worlds.build_forked, 24),
     "a rollback that names no file": ("6: leftovers go before the line moves", worlds.build, 11),

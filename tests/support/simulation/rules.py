@@ -158,7 +158,7 @@ BUILDS = {
     "15: a batch is planned from the timeline behind its request": worlds.build_slow_begin,
     "15: what is retired was read": worlds.build_crowd,
     "14: several writers commit one after another": worlds.build_several_writers,
-    "14: a commit looks at what cleans took from its view": worlds.build_slow_batch,
+    "14: a commit looks at what cleans took from its view": worlds.build_clustered,
     "14: log files of two writers have names of their own": worlds.build_several_writers,
     "14: a compaction knows every write before it": worlds.build_several_writers,
     "14: the living are left alone": worlds.build_several_writers,

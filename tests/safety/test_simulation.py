@@ -87,7 +87,7 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_in_a_table_of_a_later_ver
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
-LATER_TOO = [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 40))]
+LATER_TOO = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))]
 
 
 @pytest.mark.parametrize("seed", LATER_TOO)

@@ -222,14 +222,10 @@ BY_SEED = {
 
 @pytest.mark.parametrize("loss", BY_SEED)
 def test_a_loss_comes_back_by_its_seed_when_its_rule_is_taken_out(loss):
-    name, *world = BY_SEED[loss]
-    assert _run(*world) is None
+    name, build, seed, *version = BY_SEED[loss]
+    assert worlds.run(seed, build, *version) is None
     with patched(*RULES[name]):
-        assert _run(*world) is not None
-
-
-def _run(build, seed, version="6"):
-    return worlds.run(seed, build, version)
+        assert worlds.run(seed, build, *version) is not None
 
 
 @pytest.mark.parametrize("name", RULES)

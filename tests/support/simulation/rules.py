@@ -152,7 +152,7 @@ BUILDS = {
     "18: the property goes before the lists": worlds.build_listed,
     "17: a clustering is planned from what is there": worlds.build_clustered,
     "17: what a clustering replaces counts as written": worlds.build_clustered,
-    "5: an instant is open before it is requested": worlds.build_crowd,
+    "5: an instant is open before it is requested": worlds.build_reopened,
     "4: a completed file does not come back": worlds.build_slow_batch,
     "15: archival keeps what a batch has not seen": worlds.build_overtaken,
     "15: a batch is planned from the timeline behind its request": worlds.build_slow_begin,

@@ -31,6 +31,7 @@ from .operators import (
     random_jobs,
 )
 from .pinned_reader import PinnedReader
+from .reopening import Reopening
 from .truth import Truth
 from .world import ViolationError, World
 
@@ -354,6 +355,20 @@ def build_slow_begin(seed):
     for owner, least in (("a", 20), ("b", 6)):
         Stream(world, disk, truth, owner, upsert_batches(world, owner, r.randrange(least, 2 * least)), luck, options)
     Operator(world, disk, truth, luck, [r.choice(CROWDED) for _ in range(r.randrange(4, 14))], finish_restore)
+    return world, truth
+
+
+def build_reopened(seed):
+    """A world of two streams of which one stands still as it opens its instant, and is rolled back meanwhile.
+
+    It goes on while the other one rolls it back, and dies with a file published.
+    """
+    world, disk, truth, luck, options = _beside_a_slow_one(seed, ("ends/",))
+    luck.kill, luck.pause = 0.0005, 0.0
+    world.faults.append(Reopening("driver-b", "executors-b", "driver-a"))
+    r = world.random
+    for owner, least, most in (("a", 50, 80), ("b", 3, 7)):
+        Stream(world, disk, truth, owner, upsert_batches(world, owner, r.randrange(least, most)), luck, options)
     return world, truth
 
 

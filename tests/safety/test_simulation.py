@@ -201,6 +201,8 @@ def test_an_actor_that_never_ran_is_not_started_while_its_world_ends():
 # a loss that was reported once -> the rule that ended it, the worlds and the seed that find it without the rule, and
 # the version of the table where it is not the first one
 BY_SEED = {
+    "a live writer that is undone": ("14: the living are left alone", worlds.build_several_writers, 0),
+    "a savepoint beside a clean, layout 2": ("10: services and operators take turns", worlds.build, 17, "8"),
     "two ends, layout 2": ("3: one object decides how an instant ends", worlds.build, 202, "8"),
     "a pinned file, layout 2": ("10: cleaning reads the pins", worlds.build_readers, 0, "8"),
     "an update that archival forgot, layout 2": (

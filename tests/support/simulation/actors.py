@@ -389,7 +389,8 @@ class Reader:
                     world.violate(f"a reader lost {missing[0]} after {len(self._completed() - done)} commits")
 
     def _completed(self):
-        return {name for name in self.disk.files if name.startswith(".hoodie/") and name.endswith("commit")}
+        folders = (".hoodie", ".hoodie/timeline")
+        return {name for name in self.disk.files if name.rpartition("/")[0] in folders and name.endswith("commit")}
 
 
 class Operator:
@@ -406,14 +407,14 @@ class Operator:
         for job in self.jobs:
             world.sleep_s(world.random.random() * 0.6)
             self._in_shell(job)
-            while any(re.search(r"/\d+\.restore\.(requested|inflight)$", name) for name in self._unfinished()):
+            while self._has_pending_restore():
                 world.sleep_s(0.2)
                 self._in_shell(self.finish)  # a restore that died blocks writers until somebody finishes it
 
-    def _unfinished(self):
-        """Files of restores that are not completed."""
-        files = self.disk.files
-        return [name for name in files if ".restore." in name and name.rsplit(".", 1)[0] not in files]
+    def _has_pending_restore(self):
+        found = [re.fullmatch(r"\.hoodie/(?:timeline/)?(\d+)(?:_\d+)?\.restore(\.\w+)?", n) for n in self.disk.files]
+        begun = {one[1] for one in found if one and one[2]}
+        return bool(begun - {one[1] for one in found if one and not one[2]})
 
     def _in_shell(self, job):
         world = self.world

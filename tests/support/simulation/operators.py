@@ -1,5 +1,6 @@
 """What operators do, and what it means for the truth."""
 
+import re
 from dataclasses import replace
 
 from table.errors import CommitConflictError, HudiError, InvalidConfigError
@@ -45,8 +46,8 @@ def do_savepoint(operator, table):
 def _check_savepoint(operator, time):
     """What it holds must be all that a reader of its commit needs, and must stay."""
     files = operator.disk.files
-    names = [path for path in files if path.startswith(".hoodie/") and path.endswith(".savepoint") and time in path]
-    done = files.get(names[0]) if names else None
+    found = re.compile(rf"\.hoodie/(?:timeline/)?{time}(?:_\d+)?\.savepoint")  # not its end record
+    done = next((files[path] for path in files if found.fullmatch(path)), None)
     if done is None or time not in completed(files):
         return  # it was deleted since, or its commit was undone
     named = decode_savepoint(done[0]).files

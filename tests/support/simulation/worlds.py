@@ -15,6 +15,7 @@ from table.options.write_options import new_table_config, parse_options
 from .actors import BASE, PARTITIONS, Backfill, Operator, Reader, Stream
 from .disk import Disk, SimStorage
 from .forked import Forked
+from .living import Living
 from .operators import (
     COMPACTING,
     CROWDED,
@@ -243,6 +244,7 @@ def build_several_writers(seed):
     luck.empties = luck.foreign = 0.0  # whoever takes rows of others away beside them is not promised an order
     luck.rests = r.choice((0.0, 0.1))
     world.faults.append(Faults(luck))
+    Living(world, disk)
     options = {
         "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
         "hoodie.write.num.retries.on.conflict.failures": r.choice(("0", "1", "4")),

@@ -1,0 +1,35 @@
+"""Watches that nobody decides the end of a young commit whose writer lives (rule 14)."""
+
+import re
+
+from table.options.groups import HeartbeatSettings
+
+from .actors import BASE
+
+_EXPIRY_MS = HeartbeatSettings(interval_ms=int(BASE["hoodie.client.heartbeat.interval_in_ms"])).expiry_ms
+_REQUEST = re.compile(r"\.hoodie/(?:timeline/)?(\d{17})\.(?:commit|deltacommit|replacecommit)\.requested")
+_END = re.compile(r"\.hoodie/\.hudistream/ends/(\d{17})\.(?:commit|deltacommit|replacecommit)")
+
+
+class Living:
+    """Listens to the calls of a world whose streams share the table.
+
+    No honest judge takes the writer of a commit for dead that is younger than the expiry of heartbeats. A requested
+    service is different: any writer may execute it.
+    """
+
+    def __init__(self, world, disk):
+        self._world, self._disk, self._writers = world, disk, {}
+        disk.watchers.append(self.on_call)
+
+    def on_call(self, verb, path, process):
+        """Remembers who requested an instant. Judges who decides its end: who creates the end record."""
+        if verb != "create" or process is None:
+            return
+        request, end = _REQUEST.fullmatch(path), _END.fullmatch(path)
+        if request is not None:
+            self._writers[request[1]] = process, self._world.now_ms
+        elif end is not None and path not in self._disk.files and end[1] in self._writers:
+            writer, begun_ms = self._writers[end[1]]
+            if process is not writer and not writer.killed and self._world.now_ms - begun_ms < _EXPIRY_MS:
+                self._world.violate(f"{process.name} ends {end[1]} of {writer.name}, which lives")

@@ -78,6 +78,7 @@ def run_once(folder, batches, options):
     from candidate import TABLE_OPTIONS
     from workloads import KEY, PARTITION
 
+    from table.files.base.file_keys import FileKeys
     from table.files.base.writer import BaseFileWriter
     from table.options.write_options import parse_options
     from table.schema.avro_schema import RECORD_KEY, schema_json, with_meta_columns
@@ -87,7 +88,7 @@ def run_once(folder, batches, options):
     settings = parse_options({**TABLE_OPTIONS, **options}).options.base_file
     clock = Clock()
     BaseFileWriter._flush = clock.timed("encoding", BaseFileWriter._flush)
-    BaseFileWriter._summarize_keys = clock.timed("filters", BaseFileWriter._summarize_keys)
+    FileKeys.summarize = clock.timed("filters", FileKeys.summarize)
     write, read = clock.timed("rest", write_batch), clock.timed("reading", pq.read_table)
     buckets, by_batch = {}, []
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as place:

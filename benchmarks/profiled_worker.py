@@ -19,13 +19,13 @@ PARTS = {
     "merging": [("streaming.task.upsert", "merge_bucket")],
     "meta columns": [("table.write.bucket_file.BucketFile", "stamp")],
     "encoding": [("table.files.base.writer.BaseFileWriter", "_flush")],
-    "filters and key ranges": [("table.files.base.writer.BaseFileWriter", "_summarize_keys")],
+    "filters and key ranges": [("table.files.base.file_keys.FileKeys", "summarize")],
     "opening, copying, publishing": [
-        ("table.files.base.writer.BaseFileWriter", "_begin"),
+        ("table.files.base.writer.BaseFileWriter", "_opened"),
         ("table.files.base.writer.BaseFileWriter", "_finish"),
         ("table.write.bucket_file.BucketFile", "__init__"),
     ],
-    "checking copied files": [("table.files.base.writer.BaseFileWriter", "_find_doubt")],
+    "checking copied files": [("table.files.base.writer", "find_doubt")],
 }
 WAITING, REST = "waiting for rows", "the rest"
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 from streaming.plan.task_plan import TaskPlan
 from table.files.base.repeated_columns import file_schema, restamp_carried_rows
 from table.files.base.summary import BaseFileSummary
-from table.files.base.writer import BaseFileWriter
 from table.index.key_lookup import positions_of
 from table.records.behind_deletes import any_behind_delete, may_forget_deletes
 from table.records.merge import combine_rows, delete_flags, merge_rows
@@ -23,6 +22,7 @@ from table.scan.merge_slice import SliceReading, merge_slice
 from table.schema.avro_schema import RECORD_KEY, relaxed, with_meta_columns
 from table.timeline.metadata.commit import WriteStat
 from table.view.file_group import FileSlice
+from table.write.base_file import write_base_file
 from table.write.bucket_file import BucketFile
 from table.write.context import Attempt, Bucket, BucketType
 from table.write.merge_bucket import Changes
@@ -90,21 +90,7 @@ def fold_logs(
     file = BucketFile(plan.context, bucket, attempt)
     try:
         fold = _Fold(plan, file, changes)
-        writer = BaseFileWriter(
-            plan.context.storage,
-            file.path,
-            file.schema,
-            plan.context.avro_schema,
-            plan.context.settings,
-            announced=file,
-        )
-        try:
-            for rows in fold.rows(file_slice):
-                writer.write(rows)
-            summary = writer.close()
-        except BaseException:
-            writer.abandon()
-            raise
+        summary = write_base_file(file, fold.rows(file_slice))
         stat = file.report(summary, inserted=fold.inserted, updated=fold.updated, deleted=fold.deleted)
         return stat, summary
     except BaseException:

@@ -15,7 +15,7 @@ from streaming.plan.write_profile import FILES_REMEMBERED
 from streaming.task.bad_rows import find_bad_rows
 from streaming.task.quarantine_writer import QuarantineWriter
 from table.columns.text_bytes import find_bad_text, made_readable
-from table.files.base.summary import COPIED, NEW, BaseFileSummary
+from table.files.base.summary import BaseFileSummary
 from table.index.key_lookup import LookupCounts
 from table.timeline.metadata.commit import WriteStat
 
@@ -49,7 +49,7 @@ class TaskReport:
 
     def add_file(self, stat: WriteStat, summary: BaseFileSummary) -> None:
         """Counts a finished file."""
-        reencoded = {} if summary.way in (NEW, COPIED) else {summary.way: 1}
+        reencoded = {} if summary.reason is None else {summary.reason: 1}
         self._parts.append(TaskResult((stat,), summary.footer_bytes, summary.copied_bytes, reencoded))
 
     def without_bad_rows(

@@ -6,7 +6,8 @@ most about two row groups of the configured size are in memory, however large th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -14,17 +15,18 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from table.config.merge_mode import MergeMode
-from table.files.base.hudi_footer import filter_of_footer
+from table.files.base.continued import Continued
 from table.files.base.repeated_columns import file_schema, restamp_carried_rows
 from table.files.base.stored_file import StoredBaseFile
-from table.files.base.summary import NEW, Announced, BaseFileSummary, Carrying
-from table.files.base.writer import BaseFileWriter
+from table.files.base.summary import BaseFileSummary
+from table.files.base.writer import BaseFileWriter, CopyInDoubtError
 from table.files.parquet.carried_dictionaries import settled_dictionaries, with_dictionaries
 from table.files.parquet.copy_checks import why_encoded_anew
 from table.records.merge import changed_columns, decide_merge, delete_flags, merge_rows
 from table.records.present_columns import PRESENT_COLUMN
 from table.schema.avro_schema import FILE_NAME, PARTITION_PATH, RECORD_KEY
 from table.timeline.metadata.commit import WriteStat
+from table.write.base_file import WrittenFile, open_base_file
 from table.write.bucket_file import BucketFile
 from table.write.context import Attempt, Bucket, WriteContext
 from table.write.merge_plan import MergePlan, plan_merge
@@ -49,24 +51,12 @@ class Changes:
     removes: npt.NDArray[np.bool_]
 
 
-class MergedFile(Announced, Protocol):
+class MergedFile(WrittenFile, Protocol):
     """The file that the merge writes: the version that it continues, and the meta columns of incoming records."""
-
-    @property
-    def context(self) -> WriteContext:
-        """Context of the commit."""
 
     @property
     def name(self) -> str:
         """Name of the new file."""
-
-    @property
-    def path(self) -> str:
-        """Path of the new file, relative to the table."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Meta columns and table columns (Arrow)."""
 
     @property
     def stored(self) -> StoredBaseFile | None:
@@ -97,7 +87,7 @@ def merge_bucket(
     file = BucketFile(context, bucket, attempt)
     try:
         merge = FileMerge(file, changes, inserts)
-        summary = merge.write(merge.plan())
+        summary = merge.write()
         return file.report(summary, inserted=len(inserts), updated=merge.updated, deleted=merge.deleted), summary
     except BaseException:
         file.close()
@@ -132,13 +122,10 @@ class FileMerge:
         self._changes, self._inserts = _one_record_a_row(changes), inserts
         self._starts = np.cumsum([0, *file.stored.group_rows])
         self._stamped = file.stamp(self._changes.incoming)
-        self._reason = why_encoded_anew(file.stored, file.schema, file.context.settings)
         self.updated = self.deleted = 0
 
-    def plan(self) -> MergePlan:
+    def _plan(self) -> MergePlan:
         """Decides for each row group whether it is copied, patched or decoded."""
-        if self._reason is not None:
-            return self._plan_anew()
         changes, rules = self._changes, self._context.merge
         removes = (delete_flags(changes.incoming, rules) | changes.removes)[changes.matches]
         return plan_merge(
@@ -158,44 +145,30 @@ class FileMerge:
         groups: list[int] = np.unique(np.searchsorted(self._starts, rows, side="right") - 1).tolist()
         return groups
 
-    def write(self, plan: MergePlan) -> BaseFileSummary:
-        """Writes the file."""
-        self.updated = self.deleted = 0
-        writer = self._open_writer(plan)
+    def write(self) -> BaseFileSummary:
+        """Writes the file. If a check of its copied parts fails, it is written once more, with all rows encoded."""
+        reason = why_encoded_anew(self._stored, self._file.schema, self._context.settings)
         try:
-            for group in plan.patched:
-                self._patch(writer, group)
+            return self._write(self._plan_anew() if reason is not None else self._plan(), reason)
+        except CopyInDoubtError as doubt:
+            return self._write(self._plan_anew(), doubt.reason)
+
+    def _write(self, plan: MergePlan, reason: str | None) -> BaseFileSummary:
+        self.updated = self.deleted = 0
+        patches = {group: partial(self._make_patch, group) for group in plan.patched}
+        older = Continued(self._stored, reason, frozenset(plan.decoded), patches)
+        writer = open_base_file(self._file, older)
+        try:
             for group in plan.decoded:
                 self._merge(writer, group)
             writer.write(self._file.stamp(self._inserts))
-            summary = writer.close()
+            return writer.close()
         except BaseException:
             writer.abandon()
             raise
-        if self._reason is not None and summary.way == NEW:
-            return replace(summary, way=self._reason)
-        return summary
 
-    def _write_anew(self, reason: str) -> BaseFileSummary:
-        return replace(self.write(self._plan_anew()), way=reason)
-
-    def _open_writer(self, plan: MergePlan) -> BaseFileWriter:
-        context, stored = self._context, self._stored
-        whole = len(plan.decoded) == len(stored.group_rows)  # no row group is copied
-        bloom = filter_of_footer(stored.footer, context.settings.bloom_max_entries) if whole else None
-        return BaseFileWriter(
-            context.storage,
-            self._file.path,
-            self._file.schema,
-            context.avro_schema,
-            context.settings,
-            stored=None if whole else stored,  # if row groups are copied, the writer takes the filter from the file
-            carrying=Carrying(frozenset((*plan.patched, *plan.decoded)), bloom, self._write_anew),
-            announced=self._file,
-        )
-
-    def _patch(self, writer: BaseFileWriter, group: int) -> None:
-        """Patches a row group. Record keys and partition paths are not read, because they cannot change."""
+    def _make_patch(self, group: int) -> pa.Table:
+        """The changed columns of a row group. Record keys and partition paths are not read: they cannot change."""
         rules = self._context.merge
         same = (FILE_NAME, RECORD_KEY, PARTITION_PATH, self._context.key_column)
         names = [name for name in self._file.schema.names if name not in same or name in rules.ordering_fields]
@@ -204,15 +177,14 @@ class FileMerge:
         decisive = list(rules.ordering_fields) if decides else names
         found = self._found(int(self._starts[group]), self._stored.group_rows[group])
         if not (found >= 0).any():
-            writer.patch(group, pa.table({}))
-            return
+            return pa.table({})
         rows = self._read(group, decisive)
         outcome = decide_merge(rows, self._stamped, found, rules)
         if decisive != names and outcome.wins.any():
             rest = self._read(group, [name for name in names if name not in decisive])
             rows = pa.table({name: (rows if name in decisive else rest).column(name) for name in names})
-        writer.patch(group, settled_dictionaries(changed_columns(rows, outcome)))
         self.updated += outcome.updated
+        return settled_dictionaries(changed_columns(rows, outcome))
 
     def _read(self, group: int, names: Sequence[str]) -> pa.Table:
         schema, rules = file_schema(self._file.schema), self._context.merge

@@ -5,14 +5,16 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
+from table.files.base.continued import Continued, continue_file
 from table.files.base.stored_file import StoredBaseFile
 from table.files.base.summary import BaseFileSummary
-from table.files.base.writer import BaseFileWriter
+from table.files.base.writer import CopyInDoubtError
 from table.index.key_lookup import positions_of
 from table.records.merge import last_of_each_key
 from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import join
 from table.timeline.metadata.commit import WriteStat
+from table.write.base_file import open_base_file
 from table.write.bucket_file import BucketFile
 from table.write.context import Attempt, Bucket, BucketType, WriteContext
 from table.write.merge_bucket import Changes, merge_bucket
@@ -29,30 +31,43 @@ class BucketWriter:
     """
 
     def __init__(self, context: WriteContext, bucket: Bucket, attempt: Attempt) -> None:
-        self._file = BucketFile(context, bucket, attempt)
+        self._file = file = BucketFile(context, bucket, attempt)
         self._inserted = 0
+        self._again: list[pa.Table] = []  # new rows, in case the file must be written once more
         try:
-            self._writer = BaseFileWriter(
-                context.storage,
-                self._file.path,
-                self._file.schema,
-                context.avro_schema,
-                context.settings,
-                stored=self._file.stored,
-                announced=self._file,
-            )
+            self._older = continue_file(file.stored, file.schema, context.settings)
+            self._writer = open_base_file(file, self._older)
         except BaseException:
             self._file.close()
             raise
 
     def write(self, rows: pa.Table) -> None:
         """Adds new rows: table columns and ``_hoodie_record_key`` (Arrow)."""
-        self._writer.write(self._file.stamp(rows))
+        stamped = self._file.stamp(rows)
+        self._writer.write(stamped)
         self._inserted += len(rows)
+        if self._writer.is_begun:
+            self._again.clear()  # too many to keep
+        elif self._older is not None and self._older.is_copied:
+            self._again.append(stamped)
 
     def close(self) -> tuple[WriteStat, BaseFileSummary]:
-        """Finishes the file. Returns its write stat, and the writer's report."""
-        summary = self._writer.close()
+        """Finishes the file. Returns its write stat, and the writer's report.
+
+        If a check of its copied parts fails, it is written once more under its name, with all rows encoded.
+
+        Raises:
+            StorageError: the store fails, the instant has ended, or the check failed and the new rows are not held.
+        """
+        try:
+            summary = self._writer.close()
+        except CopyInDoubtError as doubt:
+            if self._older is None or self._inserted > sum(map(len, self._again)):
+                raise
+            self._writer = open_base_file(self._file, Continued(self._older.stored, doubt.reason))
+            for rows in self._again:
+                self._writer.write(rows)
+            summary = self._writer.close()
         return self._file.report(summary, inserted=self._inserted), summary
 
     def abandon(self) -> None:

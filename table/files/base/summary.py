@@ -1,6 +1,5 @@
-"""The input that a caller gives the writer of a base file, and the writer's report."""
+"""What a commit gives the writer of a base file, and the writer's report."""
 
-from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,8 +7,6 @@ import pyarrow as pa
 
 from table.files.bloom.bloom_filter import AnyBloomFilter
 from table.storage.interface import Stage
-
-NEW, COPIED = "new", "copied"
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class BaseFileSummary:
         rows: rows of the file.
         size_bytes: its size.
         footer_bytes: size of the footer.
-        way: ``new``, ``copied``, or why the older file's rows were encoded again.
+        reason: why no row group of the older file was copied; None where it was, or where there is no older file.
         copied_bytes: number of copied bytes.
         contents: the part that an index remembers.
     """
@@ -45,26 +42,9 @@ class BaseFileSummary:
     rows: int
     size_bytes: int
     footer_bytes: int
-    way: str = NEW
+    reason: str | None = None
     copied_bytes: int = 0
     contents: FileContents | None = None
-
-
-@dataclass(frozen=True)
-class Carrying:
-    """The work that a caller takes over from the writer when it changes rows of the older file.
-
-    Attributes:
-        groups: numbers of the row groups that the caller writes, as carried rows or as patches. If the file cannot be
-            copied (`why_encoded_anew`), the caller must take all row groups.
-        bloom: filter of the older file, if the caller takes all row groups; the writer extends it while it has room.
-        again: writes the file once more without copying, if a check of the file made of copied parts fails; its
-            argument is the reason. Without it the writer does so itself, as long as it still holds the new rows.
-    """
-
-    groups: Collection[int] = ()
-    bloom: AnyBloomFilter | None = None
-    again: Callable[[str], BaseFileSummary] | None = None
 
 
 class Announced(Protocol):

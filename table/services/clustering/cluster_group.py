@@ -6,7 +6,6 @@ from contextlib import closing
 import pyarrow as pa
 
 from table import clock
-from table.files.base.writer import BaseFileWriter
 from table.files.names import build_write_token, parse_base_file, parse_log_file
 from table.files.partition_metadata import create_partition_metadata
 from table.scan.merge_slice import SliceReading, load_records, merge_records
@@ -18,6 +17,7 @@ from table.timeline.metadata.clustering import ClusteredSlice, ClusteringGroup
 from table.timeline.metadata.commit import WriteStat
 from table.timeline.metadata.compaction import CompactionOperation
 from table.write.announce import check_still_wanted
+from table.write.base_file import write_base_file
 from table.write.context import WriteContext
 
 
@@ -95,16 +95,7 @@ def _write_file(context: WriteContext, path: str, pieces: Iterable[pa.Table], to
     started_s = clock.monotonic_s()
     planned = CompactionOperation(path, f"{clock.fresh_uuid()}-0", context.instant_time, None, ())
     file = CompactedFile(context, planned, token)
-    writer = BaseFileWriter(
-        context.storage, file.path, file.schema, context.avro_schema, context.settings, announced=file
-    )
-    try:
-        for rows in pieces:
-            writer.write(file.stamp(rows))
-        summary = writer.close()
-    except BaseException:
-        writer.abandon()
-        raise
+    summary = write_base_file(file, map(file.stamp, pieces))
     check_still_wanted(context, file.path)
     return WriteStat(
         file_id=planned.file_id,

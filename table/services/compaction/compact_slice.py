@@ -12,7 +12,6 @@ import pyarrow as pa
 from table import clock
 from table.files.base.stored_file import StoredBaseFile
 from table.files.base.summary import BaseFileSummary
-from table.files.base.writer import BaseFileWriter
 from table.files.names import build_write_token
 from table.files.partition_metadata import create_partition_metadata
 from table.index.key_lookup import positions_of
@@ -34,6 +33,7 @@ from table.timeline.metadata.commit import WriteStat
 from table.timeline.metadata.compaction import CompactionOperation
 from table.view.file_group import BaseFile, FileSlice
 from table.write.announce import check_still_wanted
+from table.write.base_file import write_base_file
 from table.write.context import WriteContext
 from table.write.merge_bucket import Changes, FileMerge
 
@@ -75,8 +75,7 @@ def _change_base(file: CompactedFile, base: BaseFile, held: list[pa.Table], read
     newest = newest_records(held, reading)
     with StoredBaseFile(file.context.storage, base.path, base.size_bytes) as stored:
         changes, inserts = _split(stored, newest, reading)
-        merge = FileMerge(replace(file, stored=stored), changes, inserts)
-        return merge.write(merge.plan())
+        return FileMerge(replace(file, stored=stored), changes, inserts).write()
 
 
 def _split(stored: StoredBaseFile, newest: pa.Table, reading: SliceReading) -> tuple[Changes, pa.Table]:
@@ -103,17 +102,8 @@ def _write_anew(
     file: CompactedFile, found: FileSlice, records: LogRecords | None, reading: SliceReading
 ) -> BaseFileSummary:
     """All rows encoded: there is no base file, or the log records do not fit into memory."""
-    context = file.context
-    writer = BaseFileWriter(
-        context.storage, file.path, file.schema, context.avro_schema, context.settings, announced=file
-    )
-    try:
-        for rows in merge_records(context.storage, found.base_file, records, reading):
-            writer.write(file.stamp(rows))
-        return writer.close()
-    except BaseException:
-        writer.abandon()
-        raise
+    merged = merge_records(file.context.storage, found.base_file, records, reading)
+    return write_base_file(file, map(file.stamp, merged))
 
 
 def _slice_of(context: WriteContext, operation: CompactionOperation) -> FileSlice:

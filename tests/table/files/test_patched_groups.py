@@ -14,7 +14,8 @@ from oracles import hudi_rs
 from snapshots import live_files
 from values import rows_of, shown
 
-import table.files.base.writer as writer_module
+import table.files.base.copied_groups as copying
+import table.files.base.joined_file as joining
 from table import read_table
 from table.columns.memory_size import rows_bytes
 from table.columns.same_values import same_column
@@ -198,7 +199,7 @@ def patches(monkeypatch):
         seen.append(rows.column_names)
         return write_patched_group(sink, stored, group, rows, *others)
 
-    monkeypatch.setattr(writer_module, "write_patched_group", write)
+    monkeypatch.setattr(copying, "write_patched_group", write)
     return seen
 
 
@@ -358,7 +359,7 @@ def test_a_patched_file_in_doubt_is_encoded_anew_under_its_name(tmp_path, patche
     path, rng = str(tmp_path / "t"), random.Random(1)
     batch = random_batch(rng, 0, 400)
     Engine(path, UPSERT).write(0, batch, parallelism=1)
-    monkeypatch.setattr(writer_module, "find_problem", lambda *_: "a chunk at 7 begins before 9")
+    monkeypatch.setattr(joining, "find_problem", lambda *_: "a chunk at 7 begins before 9")
     again = changed(batch.slice(0, 300), rng, 1000, ["text"])
     more = random_batch(rng, 400, 20)
     summary = Engine(path, UPSERT).write(1, pa.concat_tables([again, more]), parallelism=1)

@@ -14,6 +14,7 @@ from oracles import hudi_rs
 from snapshots import live_files
 
 from table import read_table
+from table.files.base.continued import continue_file
 from table.files.base.repeated_columns import constant_column, file_schema
 from table.files.base.stored_file import StoredBaseFile
 from table.files.base.writer import BaseFileWriter
@@ -60,7 +61,7 @@ def write_file(folder, name, batches, older=None, settings=SETTINGS):
     """Writes a base file of these pieces, each with its row groups; what came of it."""
     storage = LocalStorage(str(folder))
     stored = StoredBaseFile(storage, older) if older else None
-    writer = BaseFileWriter(storage, name, META, "{}", settings, stored)
+    writer = BaseFileWriter(storage, name, META, "{}", settings, continue_file(stored, META, settings))
     for batch in batches:
         writer.write(batch)
     summary = writer.close()

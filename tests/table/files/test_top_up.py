@@ -10,19 +10,21 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from engine import OPTIONS, SCHEMA, Engine, rows
+from engine import OPTIONS, SCHEMA, Engine, key_set, rows
 from every_type import EVERY_TYPE, comparable, random_batch
 from needs import require
 from oracles import hudi_rs
 from snapshots import live_files
 from values import rows_of, shown
 
+import table.files.base.joined_file as joining
 from table import read_table
 from table.errors import CorruptFileError, StorageError
+from table.files.base.continued import continue_file
 from table.files.base.hudi_footer import AVRO_SCHEMA_KEY, MAX_KEY, MIN_KEY, filter_of_footer
 from table.files.base.repeated_columns import constant_column, file_schema
 from table.files.base.stored_file import StoredBaseFile
-from table.files.base.writer import BaseFileWriter
+from table.files.base.writer import BaseFileWriter, CopyInDoubtError
 from table.files.parquet.footer import SEAL_KEY, decode_footer, find_footer
 from table.files.parquet.name_chunk import encode_name_chunk
 from table.files.parquet.row_group_writer import RowGroupWriter
@@ -135,8 +137,9 @@ def write_file(folder, name, table, stored=None, settings=SETTINGS, schema=META,
         writer.write(stamped(table, name))
         return writer.close()
     with StoredBaseFile(storage, stored) as old:
-        writer = BaseFileWriter(storage, name, schema, "{}", settings, stored=old)
-        writer.write(stamped(table, name))
+        older, new = continue_file(old, schema, settings), stamped(table, name)
+        writer = BaseFileWriter(storage, name, schema, "{}", settings, older)
+        writer.write(new)
         return writer.close()
 
 
@@ -147,7 +150,7 @@ def ids(folder, name):
 def test_entries_of_the_footer_cover_old_and_new_rows(tmp_path):
     write_file(tmp_path, "a.parquet", rows(range(300, 400)))
     summary = write_file(tmp_path, "b.parquet", rows([*range(10), *range(900, 910)]), "a.parquet")
-    assert (summary.way, summary.rows) == ("copied", 120)
+    assert (summary.reason, summary.rows) == (None, 120)
     assert 0 < summary.copied_bytes < summary.size_bytes
     footer = StoredBaseFile(LocalStorage(str(tmp_path)), "b.parquet").footer
     entries = footer.key_values
@@ -172,9 +175,9 @@ def test_the_filter_is_extended_while_its_headroom_lasts_and_then_made_anew_from
 
 
 @pytest.mark.parametrize(
-    ("change", "way"),
+    ("change", "reason"),
     [
-        (lambda _: {}, "copied"),
+        (lambda _: {}, None),
         (lambda _: {"settings": dataclasses.replace(SETTINGS, codec="snappy", codec_level=None)}, "other codec"),
         (lambda _: {"schema": pa.schema([*META, ("extra", pa.int64())])}, "other schema"),
         (lambda old: pq.write_table(pq.read_table(old), old) or {}, "other writer"),
@@ -182,20 +185,21 @@ def test_the_filter_is_extended_while_its_headroom_lasts_and_then_made_anew_from
         (lambda old: (require("duckdb") and duckdb_copy(old)) or {}, "other writer"),
     ],
 )
-def test_what_cannot_be_copied_is_encoded_anew_and_says_why(tmp_path, change, way):
+def test_what_cannot_be_copied_is_encoded_anew_and_says_why(tmp_path, change, reason):
     write_file(tmp_path, "a.parquet", rows(range(300)))
     arguments = change(str(tmp_path / "a.parquet"))
     table = rows(range(300, 310))
     if "schema" in arguments:
         table = table.append_column("extra", pa.array(range(10), pa.int64()))
     summary = write_file(tmp_path, "b.parquet", table, "a.parquet", **arguments)
-    assert summary.way == way
-    assert (summary.copied_bytes > 4) == (way == "copied")
+    assert summary.reason == reason
+    assert (summary.copied_bytes > 4) == (reason is None)
     assert ids(tmp_path, "b.parquet") == sorted(rows(range(310)).column("id").to_pylist())
     # and the file made of it can be copied from now on
     settings = arguments.get("settings", SETTINGS)
     again = write_file(tmp_path, "c.parquet", table, "b.parquet", settings, arguments.get("schema", META))
-    assert again.way == "copied"
+    assert again.reason is None
+    assert again.copied_bytes > 4
 
 
 def duckdb_copy(file):
@@ -264,21 +268,43 @@ class LyingStorage(LocalStorage):
         return super().open_input(path, size)
 
 
-def test_a_copy_in_doubt_is_encoded_anew_under_its_name(tmp_path, logs):
+def test_a_copy_in_doubt_is_named(tmp_path, logs):
     LyingStorage.lies = 1
     storage = LyingStorage(str(tmp_path))
     write_file(tmp_path, "a.parquet", rows(range(300)))
-    summary = write_file(tmp_path, "b.parquet", rows(range(300, 310)), "a.parquet", storage=storage)
-    assert summary.way.startswith("in doubt: the store holds another footer")
-    assert ids(tmp_path, "b.parquet") == sorted(rows(range(310)).column("id").to_pylist())
+    with pytest.raises(CopyInDoubtError, match="b.parquet .* another footer .*: run the batch again") as caught:
+        write_file(tmp_path, "b.parquet", rows(range(300, 310)), "a.parquet", storage=storage)
+    assert caught.value.reason == "in doubt: the store holds another footer than was written"
     assert [entry["event"] for entry in logs] == ["copied_file_discarded"]
 
 
-def test_a_copy_in_doubt_with_too_many_new_rows_fails_the_batch(tmp_path):
-    LyingStorage.lies = 1
-    write_file(tmp_path, "a.parquet", rows(range(300)))
+@pytest.fixture
+def one_doubt(monkeypatch):
+    """The first file of copied parts that is checked is found faulty."""
+    faults, find = ["a chunk at 7 begins before 9"], joining.find_problem
+    monkeypatch.setattr(joining, "find_problem", lambda *about: faults.pop() if faults else find(*about))
+
+
+@pytest.mark.usefixtures("one_doubt")
+def test_a_copy_in_doubt_is_encoded_anew_under_its_name(tmp_path, logs):
+    path = str(tmp_path / "t")
+    Engine(path).write(0, rows(range(300), lambda _: "p"))
+    summary = Engine(path).write(1, rows(range(300, 310), lambda _: "p"), parallelism=1)
+    assert summary.reencoded == {"in doubt: a chunk at 7 begins before 9": 1}
+    assert (summary.rows, summary.files_topped_up) == (10, 1)
+    assert key_set(read_table(path)) == key_set(rows(range(310)))
+    assert [entry["event"] for entry in logs].count("copied_file_discarded") == 1
+
+
+@pytest.mark.usefixtures("one_doubt")
+def test_a_copy_in_doubt_with_too_many_new_rows_fails_the_batch_and_nothing_is_lost(tmp_path):
+    path, small = str(tmp_path / "t"), {"hoodie.parquet.block.size": "20000"}
+    Engine(path, small).write(0, rows(range(300), lambda _: "p"))
     with pytest.raises(StorageError, match="run the batch again"):
-        write_file(tmp_path, "b.parquet", rows(range(5000)), "a.parquet", storage=LyingStorage(str(tmp_path)))
+        Engine(path, small).write(1, rows(range(300, 5000), lambda _: "p"), parallelism=1)
+    assert key_set(read_table(path)) == key_set(rows(range(300)))
+    Engine(path, small).write(1, rows(range(300, 5000), lambda _: "p"), parallelism=1)
+    assert key_set(read_table(path)) == key_set(rows(range(5000)))
 
 
 def test_a_damaged_page_is_found_when_every_file_is_verified(tmp_path):

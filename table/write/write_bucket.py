@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
+from table.errors import StorageError
 from table.files.base.continued import Continued, continue_file
 from table.files.base.stored_file import StoredBaseFile
 from table.files.base.summary import BaseFileSummary
@@ -63,7 +64,8 @@ class BucketWriter:
             summary = self._writer.close()
         except CopyInDoubtError as doubt:
             if self._older is None or self._inserted > sum(map(len, self._again)):
-                raise
+                message = f"{self._file.path} was not written as it should be ({doubt.reason}): run the batch again"
+                raise StorageError(message) from doubt
             self._writer = open_base_file(self._file, Continued(self._older.stored, doubt.reason))
             for rows in self._again:
                 self._writer.write(rows)

@@ -35,16 +35,18 @@ from table.storage.interface import OutputFile, Stage, Storage
 log = get_logger("hudistream.base_file")
 
 
-class CopyInDoubtError(StorageError):
+class CopyInDoubtError(Exception):
     """A file that was joined from copied row groups is not as it should be. Written without copying, it may be.
+
+    It never leaves `table.write`: the caller writes the file again, or fails the batch.
 
     Attributes:
         reason: the fault.
     """
 
-    def __init__(self, path: str, fault: str) -> None:
-        self.reason = f"in doubt: {fault}"
-        super().__init__(f"{path} was not written as it should be ({self.reason}): run the batch again")
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class BaseFileWriter:
@@ -191,7 +193,7 @@ class BaseFileWriter:
             doubt = find_doubt(self._storage, joined, self._settings.verify_share)
             if doubt is not None:
                 log.warning("copied_file_discarded", path=self._path, reason=doubt)
-                raise CopyInDoubtError(self._path, doubt)
+                raise CopyInDoubtError(f"in doubt: {doubt}")
         return summary
 
     def _finish(self) -> tuple[BaseFileSummary, bytearray]:

@@ -272,9 +272,8 @@ def test_a_copy_in_doubt_is_named(tmp_path, logs):
     LyingStorage.lies = 1
     storage = LyingStorage(str(tmp_path))
     write_file(tmp_path, "a.parquet", rows(range(300)))
-    with pytest.raises(CopyInDoubtError, match="b.parquet .* another footer .*: run the batch again") as caught:
+    with pytest.raises(CopyInDoubtError, match="in doubt: the store holds another footer than was written"):
         write_file(tmp_path, "b.parquet", rows(range(300, 310)), "a.parquet", storage=storage)
-    assert caught.value.reason == "in doubt: the store holds another footer than was written"
     assert [entry["event"] for entry in logs] == ["copied_file_discarded"]
 
 
@@ -300,7 +299,7 @@ def test_a_copy_in_doubt_is_encoded_anew_under_its_name(tmp_path, logs):
 def test_a_copy_in_doubt_with_too_many_new_rows_fails_the_batch_and_nothing_is_lost(tmp_path):
     path, small = str(tmp_path / "t"), {"hoodie.parquet.block.size": "20000"}
     Engine(path, small).write(0, rows(range(300), lambda _: "p"))
-    with pytest.raises(StorageError, match="run the batch again"):
+    with pytest.raises(StorageError, match="begins before 9.: run the batch again"):
         Engine(path, small).write(1, rows(range(300, 5000), lambda _: "p"), parallelism=1)
     assert key_set(read_table(path)) == key_set(rows(range(300)))
     Engine(path, small).write(1, rows(range(300, 5000), lambda _: "p"), parallelism=1)

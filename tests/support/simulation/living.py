@@ -15,7 +15,8 @@ class Living:
     """Listens to the calls of a world whose streams share the table.
 
     No honest judge takes the writer of a commit for dead that is younger than the expiry of heartbeats. A requested
-    service is different: any writer may execute it.
+    service is different: any writer may execute it. A judge that has just stood still is excused: its lease may have
+    expired.
     """
 
     def __init__(self, world, disk):
@@ -30,6 +31,7 @@ class Living:
         if request is not None:
             self._writers[request[1]] = process, self._world.now_ms
         elif end is not None and path not in self._disk.files and end[1] in self._writers:
-            writer, begun_ms = self._writers[end[1]]
-            if process is not writer and not writer.killed and self._world.now_ms - begun_ms < _EXPIRY_MS:
+            (writer, begun_ms), now_ms = self._writers[end[1]], self._world.now_ms
+            stood_still = now_ms - process.paused_until < _EXPIRY_MS
+            if process is not writer and not writer.killed and not stood_still and now_ms - begun_ms < _EXPIRY_MS:
                 self._world.violate(f"{process.name} ends {end[1]} of {writer.name}, which lives")

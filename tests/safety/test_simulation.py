@@ -111,6 +111,15 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_by_a_batch_that_outlasts_
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
+SCHEDULED = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 60))]
+
+
+@pytest.mark.parametrize("seed", SCHEDULED)
+def test_nothing_is_lost_doubled_resurrected_or_hidden_by_compactions_planned_beside_streams(seed):
+    found = worlds.run(seed, worlds.build_scheduled)
+    assert found is None, "\n".join([found[0], *found[1][-60:]])
+
+
 PLANNED = [*range(4), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 60))]
 
 
@@ -141,8 +150,9 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_beside_a_process_that_for
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_no_reader_loses_what_it_has_pinned(seed):
-    found = worlds.run(seed, worlds.build_readers)
+@pytest.mark.parametrize("build", [worlds.build_readers, worlds.build_slow_readers])
+def test_no_reader_loses_what_it_has_pinned(build, seed):
+    found = worlds.run(seed, build)
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
@@ -203,6 +213,12 @@ def test_an_actor_that_never_ran_is_not_started_while_its_world_ends():
 BY_SEED = {
     "a live writer that is undone": ("14: the living are left alone", worlds.build_several_writers, 0),
     "a savepoint beside a clean, layout 2": ("10: services and operators take turns", worlds.build, 17, "8"),
+    "a compaction that missed a write, layout 2": (
+        "14: a compaction knows every write before it", worlds.build_scheduled, 1, "8",
+    ),
+    "a pin that a clean did not see, layout 2": (
+        "10: a reader looks for cleans behind its pin", worlds.build_slow_readers, 46, "8",
+    ),
     "two ends, layout 2": ("3: one object decides how an instant ends", worlds.build, 202, "8"),
     "a pinned file, layout 2": ("10: cleaning reads the pins", worlds.build_readers, 0, "8"),
     "an update that archival forgot, layout 2": (

@@ -8,7 +8,7 @@ from functools import partial
 
 from table import clock
 from table.config.writable import check_version_written
-from table.errors import InstantEndedError
+from table.errors import InstantEndedError, StorageError
 from table.hudi_table import HudiTable
 from table.lock import NO_LOCK
 from table.log import get_logger
@@ -91,26 +91,48 @@ def execute_compaction(
         HudiError: it could not be carried out.
     """
     storage, time = table.storage, pending.time
-    end = find_end(storage, time, Action.COMPACTION)
-    written = _written(table, pending, base_file, runner) if end is None else None
+    end, written = find_end(storage, time, Action.COMPACTION), None
+    if end is None:
+        try:
+            written = _written(table, pending, base_file, runner)
+        except (FileNotFoundError, StorageError) as failed:
+            end = _find_other_end(table, pending, failed)
     with guarded(table, Step.COMPLETE):
         snapshot = Snapshot.load(table)
         done = snapshot.timeline.find(time, Action.COMPACTION)
         if done is not None and done.is_completed:
             return _yield_to(snapshot, done)
-        if written is not None:
+        if end is None:
             _check_is_wanted(done, time)
+            if written is None:
+                raise InstantEndedError(f"the compaction {time} was ended and undone while it ran")
             _check_is_whole(table, written, time)
             content, at = table.layout.encode_commit(written), choose_completion(snapshot, pending)
             end = EndRecord(time, Action.COMPACTION, COMMIT, clock.fresh_uuid(), content, completion_time=at)
             end = decide_end(storage, end)
-        assert end is not None
         _check_not_undone(table, pending, end)
         completed = carry_out_commit(table, end)
     stats = end.metadata.stats
     clean_up_commit(storage, time, stats)
     log.info("compaction_committed", table=storage.base_uri, instant_time=time, slices=len(stats))
     return completed
+
+
+def _find_other_end(table: HudiTable, pending: Instant, failed: Exception) -> EndRecord | None:
+    """The end that another process gave the compaction while this attempt failed. None: it has completed it.
+
+    What a compaction reads is cleaned behind it, so an attempt that comes late finds nothing to read.
+
+    Raises:
+        StorageError: the compaction has not ended.
+    """
+    end = find_end(table.storage, pending.time, Action.COMPACTION)
+    found = table.load_timeline().find(pending.time, Action.COMPACTION) if end is None else None
+    if found is None or found.is_completed:
+        return end
+    if isinstance(failed, StorageError):
+        raise failed
+    raise StorageError(f"{failed}, which the compaction {pending.time} reads, is not there") from failed
 
 
 def _yield_to(snapshot: Snapshot, done: Instant) -> Instant:

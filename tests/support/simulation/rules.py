@@ -160,13 +160,13 @@ BUILDS = {
     "14: several writers commit one after another": worlds.build_several_writers,
     "14: a commit looks at what cleans took from its view": worlds.build_clustered,
     "14: log files of two writers have names of their own": worlds.build_several_writers,
-    "14: a compaction knows every write before it": worlds.build_several_writers,
+    "14: a compaction knows every write before it": worlds.build_scheduled,
     "14: the living are left alone": worlds.build_several_writers,
     "14: a forked child is another writer": worlds.build_forked,
     "16: the time of completion is decided once": worlds.build_later_version,
     "16: what began before a compaction ends behind its request": worlds.build_planned_beside,
     "10: cleaning reads the pins": worlds.build_readers,
-    "10: a reader looks for cleans behind its pin": worlds.build_readers,
+    "10: a reader looks for cleans behind its pin": worlds.build_slow_readers,
 }
 
 RULES = {

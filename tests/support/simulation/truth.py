@@ -108,19 +108,28 @@ class Truth:
 
         What a living process has not begun yet may still come: it may have been paused before it took the table.
 
-        A key that a batch in doubt may have written again, behind the replacement, tells nothing when it is seen.
+        A key that a newer batch, or one in doubt, may have written again behind the replacement tells nothing when it
+        is seen with the value of that batch.
         """
-        again = set(newer).union(*self.overlays.values())
         for replacement in list(self.replacements):
-            gone = replacement["gone"] - again
-            left = [key for owner in self.bases for key in self.state(owner) if key in gone]
-            is_seen = self._is_seen(left)
-            if not replacement["process"].killed and (is_seen or not left):
-                replacement["unclear"] |= not left
+            told = self._kept(replacement["gone"], [newer, *self.overlays.values()])
+            if not replacement["process"].killed and (any(told) or not told):
+                replacement["unclear"] |= not told
                 continue
-            self._settle(replacement, not is_seen)
-            if not left:
+            self._settle(replacement, not any(told))
+            if not told:
                 replacement["done"] = "either"  # nothing shows which
+
+    def _kept(self, gone, written):
+        """For each key that tells whether its replacement happened: whether it is there as it was before."""
+        told = []
+        for owner in list(self.bases):
+            before, seen = self.state(owner), self.rows_of(owner)
+            for key in gone & set(before):
+                again = {rows[key] for rows in written if key in rows}
+                if key not in seen or seen[key] not in again:
+                    told.append(key in seen)
+        return told
 
     def _is_seen(self, keys):
         seen = {key for owner in self.bases for key in self.rows_of(owner)}

@@ -24,10 +24,12 @@ from .operators import (
     do_clean,
     do_cluster,
     do_cluster_beside,
+    do_compact,
     do_compact_requested,
     do_plan_beside_writes,
     do_restore,
     do_savepoint,
+    do_schedule_compaction,
     finish_restore,
     random_jobs,
 )
@@ -190,6 +192,14 @@ def build_readers(seed):
     Stream(world, disk, truth, "a", upsert_batches(world, "a", r.randrange(6, 14)), luck, upserts)
     for name in ("reader-a", "reader-b"):
         PinnedReader(world, disk, luck.rate, name, pause_s=0.02)
+    return world, truth
+
+
+def build_slow_readers(seed):
+    """The same world, in which readers stand still before they pin, and cleans once they have looked at the pins."""
+    world, truth = build_readers(seed)
+    for focus, whom in (("pins", "reader-"), (".clean", "driver")):
+        world.faults.append(Faults(Luck(world, pause=0.01, longest_pause_ms=120, focus=focus), 60, (whom,)))
     return world, truth
 
 
@@ -573,6 +583,37 @@ def build_planned_beside(seed):
         Operator(world, disk, truth, luck, jobs, finish_restore, name=f"operator{number}")
     if r.random() < 0.3:
         Reader(world, disk, 1)
+    return world, truth
+
+
+def build_scheduled(seed):
+    """A world of two streams onto a merge-on-read table whose compactions operators plan and execute beside them.
+
+    A command that plans often stands still between its look at the table and its request.
+    """
+    world = World(seed)
+    r = world.random
+    disk = Disk(world, r.choice(("folders", "tickets")))
+    truth = Truth(world, disk)
+    luck = Luck(world, stop_shell=0.05, longest_pause_ms=300)
+    world.faults.append(Faults(luck, 60))
+    options = {
+        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+        "hoodie.write.num.retries.on.conflict.failures": "4",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+        "hoodie.index.type": "BUCKET",
+        "hoodie.bucket.index.num.buckets": "1",
+        "hoodie.compact.inline": "false",
+        "compaction.async.enabled": "false",
+        "hoodie.datasource.write.operation": "upsert",
+    }
+    for owner in "ab":
+        Stream(world, disk, truth, owner, upsert_batches(world, owner, r.randrange(12, 24)), luck, options)
+    for number in range(2):
+        jobs = [
+            r.choice((do_schedule_compaction, do_schedule_compaction, do_compact)) for _ in range(r.randrange(6, 14))
+        ]
+        Operator(world, disk, truth, luck, jobs, finish_restore, name=f"operator{number}")
     return world, truth
 
 

@@ -12,7 +12,15 @@ from faults import FaultyStorage, Fuse, PowerCut, dying_process
 from instants import completed
 from snapshots import assert_clean, base_files, contents
 
-from table import CommitConflictError, InvalidConfigError, UnsupportedTableError, check, read_table, user_table
+from table import (
+    CommitConflictError,
+    InvalidConfigError,
+    StorageError,
+    UnsupportedTableError,
+    check,
+    read_table,
+    user_table,
+)
 from table.clock import InstantClock
 from table.config.table_config import load_table_config
 from table.files.names import parse_base_file, parse_log_file
@@ -21,6 +29,7 @@ from table.options.choices import COMPACTION_STRATEGY_CLASSES, CompactionTrigger
 from table.options.groups import BaseFileSettings, CleanSettings, CompactionSettings
 from table.options.write_options import parse_options
 from table.services.clean.clean import clean
+from table.services.compaction import compact_slice as compact_slice_module
 from table.services.compaction import compaction, execution
 from table.services.compaction.compaction import compact, request_compaction
 from table.services.compaction.plan import commits_since_compaction, is_due, plan_compaction
@@ -369,6 +378,54 @@ def test_who_comes_too_late_for_a_compaction_shows_readers_no_second_files(path,
     before, after_it = seen
     assert before == after_it == base_files(path)
     assert_clean(path)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("version", ["6", "8"])
+def test_who_reads_what_was_cleaned_behind_a_faster_compaction_yields_to_it(tmp_path, monkeypatch, version, is_late):
+    path = str(tmp_path / "t")
+    for number, batch in enumerate(BATCHES):
+        write(path, number, batch, **{"hoodie.write.table.version": version})
+    table = HudiTable.open(path)
+    request_compaction(table, SETTINGS)
+    wanted = contents(path)
+    where, name = (compact_slice_module, "load_records") if is_late else (execution, "compact_slice")
+    done = getattr(where, name)
+
+    def comes_late(*args):
+        monkeypatch.setattr(where, name, done)
+        assert compact(table, SETTINGS, FILES, schedules=False)
+        delete_logs(path)
+        return done(*args)
+
+    monkeypatch.setattr(where, name, comes_late)
+    assert compact(table, SETTINGS, FILES, schedules=False)
+    assert contents(path) == wanted
+    assert_clean(path)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_compaction_whose_files_are_gone_names_them(path, monkeypatch, is_late):
+    table, load_records = HudiTable.open(path), compact_slice_module.load_records
+    request_compaction(table, SETTINGS)
+
+    def loses(*args):
+        delete_logs(path)
+        return load_records(*args)
+
+    if is_late:
+        monkeypatch.setattr(compact_slice_module, "load_records", loses)
+    else:
+        delete_logs(path)
+    with pytest.raises(StorageError, match=r"\.log\.1_.*, which the compaction \d+ reads, is not there"):
+        compact(table, SETTINGS, FILES, schedules=False)
+
+
+def delete_logs(path):
+    for folder, _, names in os.walk(path):
+        for name in names:
+            if parse_log_file(name) is not None and ".hoodie" not in folder:
+                os.remove(os.path.join(folder, name))
 
 
 def test_a_compaction_is_requested_beside_a_stream_that_holds_the_table(tmp_path):

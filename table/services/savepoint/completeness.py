@@ -58,8 +58,11 @@ def _named_files(commits: Iterable[CommitMetadata]) -> dict[GroupKey, list[str]]
             for file_id in file_ids:
                 files.pop((path, file_id), None)
         for stat in commit.stats:
-            key = (stat.partition_path, stat.file_id)
-            if parse_base_file(stat.path.rpartition("/")[2]) is not None:
+            key, name = (stat.partition_path, stat.file_id), stat.path.rpartition("/")[2]
+            is_base = parse_base_file(name) is not None
+            if stat.path != join(stat.partition_path, name) or not (is_base or parse_log_file(name)):
+                continue  # no reader takes it for a file of the partition path
+            if is_base:
                 files[key] = []
             files.setdefault(key, []).append(stat.path)
     return files
@@ -73,13 +76,28 @@ def find_lacking(needed: Needed, held: Mapping[str, tuple[str, ...]]) -> str | N
         held: partition path to names of the files that the savepoint holds.
     """
     names = [(path, name) for path, of_path in held.items() for name in of_path]
-    paths = {join(path, name) for path, name in names}
-    gone = next((file for files in needed.files.values() for file in files if file not in paths), None)
-    if gone is not None:
-        return f"{gone} was deleted"
+    paths, newest = {join(path, name) for path, name in names}, _newest_bases(names)
+    for key, files in needed.files.items():
+        base = parse_base_file(files[0].rpartition("/")[2])
+        if base is not None and newest.get(key, "") > base.instant_time:
+            continue  # a newer version is held: the record of the commit that wrote it does not name it
+        gone = next((file for file in files if file not in paths), None)
+        if gone is not None:
+            return f"{gone} was deleted"
     parsed = ((path, parse_base_file(name) or parse_log_file(name)) for path, name in names)
     groups = {(path, file.file_id) for path, file in parsed if file is not None}
     group = next((key for key in sorted(needed.groups) if key not in groups), None)
     if group is None:
         return None
     return f"the version of file group {group[1]} in the partition path {group[0]!r} that the commit shows was deleted"
+
+
+def _newest_bases(names: Iterable[tuple[str, str]]) -> dict[GroupKey, str]:
+    """File group -> the instant of its newest base file among files, given as (partition path, name)."""
+    newest: dict[GroupKey, str] = {}
+    for path, name in names:
+        base = parse_base_file(name)
+        if base is not None:
+            key = (path, base.file_id)
+            newest[key] = max(newest.get(key, ""), base.instant_time)
+    return newest

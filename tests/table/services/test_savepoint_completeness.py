@@ -73,6 +73,23 @@ def test_each_file_that_the_commit_shows_is_asked_for(case):
             assert "was deleted" in find_lacking(needed, {"p": tuple(left)})
 
 
+STRANGE = ["../other/g_0-0-0_1.parquet", "/other/g_0-0-0_1.parquet", "q/g_0-0-0_1.parquet", "p/notes.txt", ""]
+
+
+@pytest.mark.parametrize("path", STRANGE)
+def test_what_no_reader_takes_for_a_file_of_the_partition_path_is_not_asked_for(path):
+    """The commit's own file is there, so readers see it, although the record names another one."""
+    commits = [(T[1], wrote(base("g", 1))), (T[2], wrote(WriteStat("../g", path, "p", T[1])))]
+    needed = find_needed(commits, T[2])
+    assert find_lacking(needed, {"p": (f"g_0-0-0_{T[2]}.parquet",)}) is None
+    assert find_lacking(needed, {"p": (f"h_0-0-0_{T[2]}.parquet",)}) == f"p/g_0-0-0_{T[1]}.parquet was deleted"
+
+
+def test_an_older_version_does_not_take_the_place_of_a_newer_one():
+    needed = find_needed([(T[2], wrote(base("g", 2)))], T[2])
+    assert "was deleted" in find_lacking(needed, {"p": (f"g_0-0-0_{T[1]}.parquet",)})
+
+
 @pytest.mark.parametrize(
     ("commits", "at"),
     [

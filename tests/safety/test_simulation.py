@@ -230,17 +230,17 @@ BY_SEED = {
         "15: archival keeps what a batch has not seen", worlds.build_overtaken, 53,
     ),
     "keys in two file groups": (
-        "15: a batch is planned from the timeline behind its request", worlds.build_slow_begin, 44,
+        "15: a batch is planned from the timeline behind its request", worlds.build_slow_begin, 7, "8",
     ),
     "a view that a clean emptied": (
-        "14: a commit looks at what cleans took from its view", worlds.build_clustered, 26,
+        "14: a commit looks at what cleans took from its view", worlds.build_clustered, 9,
     ),
     "a completed file that comes back": ("4: a completed file does not come back", worlds.build_slow_batch, 85),
     "a process that forks": ("14: a forked child is another writer", worlds.build_forked, 24),
     "a rollback that names no file": ("6: leftovers go before the line moves", worlds.build, 11),
     "archivals at once, layout 2": ("15: what is retired was read", worlds.build_later_version, 261),
     "leftovers, layout 2": ("6: leftovers go before the line moves", worlds.build_later_version, 497),
-    "a late end": ("16: what began before a compaction ends behind its request", worlds.build_planned_beside, 63),
+    "a late end": ("16: what began before a compaction ends behind its request", worlds.build_planned_beside, 175),
 }  # fmt: skip
 
 

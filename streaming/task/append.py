@@ -27,8 +27,9 @@ from table.keys.keygen import NO_PARTITION_PATH, partition_path_problem
 from table.records.merge import last_of_each_run
 from table.schema.avro_schema import RECORD_KEY
 from table.timeline.metadata.commit import WriteStat
+from table.write.base_file import write_all
 from table.write.context import Attempt, Bucket
-from table.write.write_bucket import BucketWriter, InsertMerger, open_bucket, write_all
+from table.write.write_bucket import BucketWriter, InsertMerger, open_bucket
 
 
 def write_rows(plan: TaskPlan, write_token: str, batches: Iterable[pa.RecordBatch]) -> TaskResult:

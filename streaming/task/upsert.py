@@ -33,9 +33,10 @@ from table.schema.avro_schema import RECORD_KEY
 from table.storage.interface import join
 from table.timeline.metadata.commit import WriteStat
 from table.view.file_group import BaseFile, FileSlice
+from table.write.base_file import write_all
 from table.write.context import Attempt, Bucket, LogSlot
 from table.write.merge_bucket import Changes, merge_bucket
-from table.write.write_bucket import BucketWriter, write_all
+from table.write.write_bucket import BucketWriter
 from table.write.write_log import LogChanges, with_positions, write_log
 
 Flags = npt.NDArray[np.bool_]

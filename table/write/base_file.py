@@ -1,7 +1,7 @@
 """Writes the base file of a commit, a compaction or a clustering: opened, filled, closed, or abandoned."""
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -9,6 +9,21 @@ from table.files.base.continued import Continued
 from table.files.base.summary import Announced, BaseFileSummary
 from table.files.base.writer import BaseFileWriter
 from table.write.context import WriteContext
+
+Report_co = TypeVar("Report_co", covariant=True)
+
+
+class RowsWriter(Protocol[Report_co]):
+    """A writer of one file, such as `BaseFileWriter`."""
+
+    def write(self, rows: pa.Table) -> None:
+        """Adds rows (Arrow)."""
+
+    def close(self) -> Report_co:
+        """Finishes the file."""
+
+    def abandon(self) -> None:
+        """Closes the file after a failure."""
 
 
 class WrittenFile(Announced, Protocol):
@@ -48,7 +63,18 @@ def write_base_file(file: WrittenFile, rows: Iterable[pa.Table]) -> BaseFileSumm
     Raises:
         StorageError: the store fails, or the instant has ended; the file is abandoned.
     """
-    writer = open_base_file(file)
+    return write_all(open_base_file(file), rows)
+
+
+def write_all(writer: RowsWriter[Report_co], rows: Iterable[pa.Table]) -> Report_co:
+    """Writes a whole file. Returns the writer's report.
+
+    Args:
+        rows: with the columns that the writer takes (Arrow), part by part.
+
+    Raises:
+        StorageError: the store fails, or the instant has ended; the file is abandoned.
+    """
     try:
         for part in rows:
             writer.write(part)

@@ -1,7 +1,5 @@
 """Writes the rows of one bucket to one base file (HoodieCreateHandle, HoodieConcatHandle)."""
 
-from collections.abc import Iterable
-
 import numpy as np
 import pyarrow as pa
 
@@ -114,24 +112,6 @@ def open_bucket(context: WriteContext, bucket: Bucket, attempt: Attempt) -> Buck
     if bucket.type is BucketType.UPDATE and not context.allow_duplicates:
         return InsertMerger(context, bucket, attempt)
     return BucketWriter(context, bucket, attempt)
-
-
-def write_all(writer: BucketWriter | InsertMerger, rows: Iterable[pa.Table]) -> tuple[WriteStat, BaseFileSummary]:
-    """Writes a whole file. Returns its write stat, and the writer's report.
-
-    Args:
-        rows: table columns and ``_hoodie_record_key`` (Arrow), part by part.
-
-    Raises:
-        StorageError: the store fails, or the instant has ended; the file is abandoned.
-    """
-    try:
-        for part in rows:
-            writer.write(part)
-        return writer.close()
-    except BaseException:
-        writer.abandon()
-        raise
 
 
 def empty_rows(schema: pa.Schema) -> pa.Table:

@@ -44,7 +44,7 @@ def test_what_a_worker_got_can_be_sent_on():
     assert twice.of("p") == (file_of(1),)
 
 
-def test_fifty_thousand_files_are_forty_bytes_each():
+def test_fifty_thousand_files_take_less_than_sixty_bytes_each():
     files = LiveFiles({f"p{number}": (file_of(number * 2**40 + 7),) for number in range(50_000)})
     assert len(pickle.dumps(files)) < 50_000 * 60
 

@@ -1,4 +1,4 @@
-"""Watches that nobody decides the end of a young commit whose writer lives (rule 14)."""
+"""Watches that no other process decides the end of a young commit while its writer lives (rule 14)."""
 
 import re
 

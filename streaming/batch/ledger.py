@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from table.errors import BatchOrderError, WriteConflictError
+from table.references.undone import load_rolled_back_time
 from table.snapshot import Snapshot
 from table.timeline.end_record import find_end
 from table.timeline.instant import WRITE_ACTIONS, Action
@@ -15,7 +16,6 @@ from table.transaction.checkpoint import (
     merge_checkpoints,
     next_checkpoints,
 )
-from table.transaction.commit_facts import load_rolled_back_time
 from table.transaction.positions import encode_streamer
 
 

@@ -46,8 +46,8 @@ from table.log import get_logger
 from table.options.choices import TableType
 from table.options.write_options import WriteOptions
 from table.quarantine.place import table_key
+from table.references.strays import delete_before_first_commit
 from table.schema.avro_schema import schema_json
-from table.services.rollback.leftovers import delete_before_first_commit
 from table.services.rollback.rollback import end_own
 from table.snapshot import Snapshot
 from table.storage.interface import Storage

@@ -9,10 +9,11 @@ from table.keys.keygen import check_key_encoding
 from table.options.choices import TableType
 from table.options.write_options import WriteOptions
 from table.quarantine.place import table_key
+from table.references.strays import delete_rolled_back_elsewhere
+from table.references.undone import find_foreign_rollbacks
 from table.scan.stored_key import find_stored_key
 from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.rollback.first_commit import make_first_commit
-from table.services.rollback.leftovers import delete_rolled_back_elsewhere, find_foreign_rollbacks
 from table.services.rollback.rollback import roll_back_failed_writes
 from table.snapshot import Snapshot
 from table.storage.interface import Storage

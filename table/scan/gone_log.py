@@ -5,9 +5,7 @@ writes that are not completed. Such a file may be deleted during a read: by the 
 commit, which deletes the files of failed task attempts.
 """
 
-from collections.abc import Collection
-
-from table.files.names import parse_log_file
+from table.references.judge import is_surely_stray
 from table.storage.interface import Storage
 from table.timeline.active_timeline import find_instant, load_timeline
 from table.timeline.commit_cache import CommitCache
@@ -33,27 +31,7 @@ def was_not_needed(storage: Storage, file: LogFile, committed: CommittedInstants
     if _is_rolled_back(storage, timeline, file.path, committed):
         return True
     written = _written_logs(storage, timeline, committed)
-    return written is not None and is_stray(file, written, committed)
-
-
-def is_stray(file: LogFile, written: Collection[str], committed: CommittedInstants) -> bool:
-    """Whether it is certain that no visible write wrote a log file (pure).
-
-    It is certain only if every write that may have written the file is on the active timeline: the slice began there,
-    or one of these writes wrote a log file of a lower version. Versions ascend.
-
-    Args:
-        file: the log file.
-        written: paths of the files in the write stats of the visible writes on the active timeline.
-        committed: the snapshot's.
-    """
-    if file.path in written:
-        return False
-    if committed.first_time is not None and file.base_instant_time >= committed.first_time:
-        return True
-    names = (parse_log_file(path.rpartition("/")[2]) for path in written)
-    found = (name for name in names if name is not None and name.file_id == file.file_id)
-    return any(name.base_instant_time == file.base_instant_time and name.version < file.version for name in found)
+    return written is not None and is_surely_stray(file, written, committed)
 
 
 def _is_rolled_back(storage: Storage, timeline: Timeline, path: str, committed: CommittedInstants) -> bool:

@@ -18,12 +18,13 @@ from table.errors import (
     WriteConflictError,
 )
 from table.files.markers import delete_markers, list_markers
-from table.files.publication import delete_announced, forget_committed, forget_stray, walk_markers
+from table.files.publication import delete_announced, forget_committed
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.metadata_table.changes import changes_of_commit
-from table.metadata_table.drop import drop_present_metadata_table
 from table.metadata_table.keep import keep_lists
+from table.references.strays import delete_strays
+from table.references.undone import load_rolled_back_time, rollbacks_after
 from table.snapshot import Snapshot
 from table.storage.interface import Storage
 from table.timeline.active_timeline import (
@@ -43,8 +44,6 @@ from table.transaction.commit_facts import (
     PendingCommit,
     is_foreign_clustering,
     load_facts,
-    load_rolled_back_time,
-    rollbacks_after,
 )
 from table.transaction.commit_order import Place, find_last_place, take_next_place
 from table.transaction.completion import choose_completion, completed_past
@@ -344,23 +343,6 @@ def carry_out_commit(table: HudiTable, end: EndRecord, *, looks_for_lists: bool 
         # since the check another engine rolled the instant back, or archival retired it
         return _find_outcome(table, end)
     return completed
-
-
-def delete_strays(storage: Storage, time: str, referenced: frozenset[str], *, are_late: bool = False) -> None:
-    """Deletes files that markers announce and the commit does not name (HoodieTable.reconcileAgainstMarkers).
-
-    Args:
-        time: the commit.
-        referenced: the files that it names.
-        are_late: whether the commit has ended: then lists of files that were made since may name the strays.
-    """
-    for marker in walk_markers(storage, time):
-        if marker.data_file not in referenced:
-            if are_late:
-                drop_present_metadata_table(storage)
-            if delete_announced(storage, time, marker):
-                log.warning("stray_file_deleted", table=storage.base_uri, instant_time=time, path=marker.data_file)
-            forget_stray(storage, time, marker)
 
 
 def _find_outcome(table: HudiTable, end: EndRecord) -> Instant:

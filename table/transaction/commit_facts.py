@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from table.config.table_config import load_table_config
 from table.errors import InvalidConfigError, TimelineMovedError, WriteConflictError
 from table.files.names import parse_log_file
+from table.references.undone import load_rolled_back_time
 from table.snapshot import Snapshot
 from table.storage.interface import Storage, join
 from table.timeline.active_timeline import find_instant, read_instant
@@ -15,7 +16,6 @@ from table.timeline.metadata.clean import decode_clean_metadata, decode_clean_pl
 from table.timeline.metadata.clustering import is_of_others
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.metadata.compaction import decode_compaction_plan
-from table.timeline.metadata.rollback import decode_rollback_metadata, decode_rollback_plan
 from table.timeline.timeline import Timeline
 from table.transaction.conflicts import CommitFacts
 
@@ -209,16 +209,6 @@ def _inside(storage: Storage, files: Iterable[str]) -> Iterator[str]:
             yield storage.relative(file)
 
 
-def load_rolled_back_time(snapshot: Snapshot, rollback: Instant) -> str:
-    """The instant that a rollback on the timeline undoes, or "" if its file does not name it."""
-    if rollback.is_completed:
-        data = find_instant(snapshot.storage, rollback)
-        return decode_rollback_metadata(data, rollback.file_name).instant_time if data else ""
-    plan = rollback.at(State.REQUESTED)
-    data = find_instant(snapshot.storage, plan) if snapshot.timeline.contains(plan) else None
-    return decode_rollback_plan(data, plan.file_name).instant_time if data else ""
-
-
 def _load_undone(snapshot: Snapshot, rollback: Instant) -> str:
     """As `load_rolled_back_time`, for a rollback that the batch has not seen: the batch must know the undone instant.
 
@@ -229,8 +219,3 @@ def _load_undone(snapshot: Snapshot, rollback: Instant) -> str:
     if not time and not any(snapshot.storage.exists(file.path) for file in files):
         raise TimelineMovedError(f"{rollback.file_name} ended while the timeline was read: run the batch again")
     return time
-
-
-def rollbacks_after(timeline: Timeline, time: str) -> tuple[Instant, ...]:
-    """Rollbacks, in any state, that can name an instant: they are younger than it."""
-    return tuple(i for i in timeline if i.action is Action.ROLLBACK and i.time > time)

@@ -19,12 +19,12 @@ from table.log import get_logger
 from table.options.choices import TableType
 from table.options.groups import ArchiveSettings, CleanSettings, CompactionSettings
 from table.services.archival.carried import find_uncarried
+from table.services.archival.leftovers import delete_leftovers, find_held
 from table.services.archival.plan import ArchivalPlan, plan_archival
 from table.services.archival.retired import Retired, read_retired
 from table.services.archival.turn import Turn, hold_turn
 from table.services.archival.unseen import load_unseen
 from table.services.compaction.due import first_that_counts
-from table.services.rollback.leftovers import delete_leftovers, find_held
 from table.snapshot import Snapshot
 from table.takes_path import takes_path
 from table.timeline.active_timeline import delete_instant_file

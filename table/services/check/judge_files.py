@@ -7,15 +7,14 @@ active timeline: the line. Only a commit's write stats say which files it wrote.
 from collections.abc import Container, Iterator
 
 from table.files.names import parse_base_file
+from table.references.judge import Claim, judge
 from table.services.check.finding import Finding, Kind, Repair, Severity
 from table.services.check.judge_logs import judge_missing_logs, judge_stray_logs
-from table.services.check.look import Folder, Group, Look, tells_all
+from table.services.check.look import Group, Look
+from table.services.check.strays import ADVICE, KEPT, describe_stray
 from table.storage.interface import join
 from table.timeline.metadata.commit import WriteStat
 from table.view.file_group import BaseFile
-
-_KEPT = "a savepoint holds it"
-_ADVICE_STRAY = "stop all writers, then `hudistream check --repair`"
 
 
 def judge_files(look: Look) -> Iterator[Finding]:
@@ -33,20 +32,16 @@ def judge_files(look: Look) -> Iterator[Finding]:
 
 
 def judge_strays(look: Look) -> Iterator[Finding]:
-    """Files that no commit names."""
-    held = frozenset[str]().union(*look.held.values())
+    """Base files that no commit names."""
     inputs = frozenset(stat.prev_commit for commit in look.commits.values() for stat in commit.stats)
-    named = {time: frozenset(stat.path for stat in commit.stats) for time, commit in look.commits.items()}
     unproven = []
     for folder in look.folders.values():
         for file in folder.files:
-            if file.path in named.get(file.instant_time, ()):
-                continue
-            found = _judge_unnamed(look, folder, file, held, inputs)
-            if isinstance(found, Finding):
-                yield found
-            elif not found:
+            claim = judge(file.path, file.instant_time, look.records)
+            if claim is Claim.UNPROVEN:
                 unproven.append(file)
+            elif claim is not Claim.WANTED:
+                yield _find_stray(look, file, claim, is_input=file.instant_time in inputs)
     if unproven:
         yield Finding(
             Kind.UNPROVEN_FILES,
@@ -59,77 +54,30 @@ def judge_strays(look: Look) -> Iterator[Finding]:
         )
 
 
-def _judge_unnamed(
-    look: Look, folder: Folder, file: BaseFile, held: frozenset[str], inputs: frozenset[str]
-) -> Finding | bool:
-    """The finding for a file that no active commit names; True where it is fine, False where no record tells."""
-    time = file.instant_time
-    if time in look.committed.times:
-        commit = look.commits.get(time)
-        if commit is None:
-            return True  # unreadable, which is another finding, or archived since
-        return _beside_commit(look, folder, file, held) if tells_all(commit) else False
-    if time in look.pending:
-        return True
-    if look.committed.includes(time):
-        return _below_line(look, file, held)
-    return time in look.archive.times or _beyond_line(look, file, held, is_input=time in inputs)
+def _find_stray(look: Look, file: BaseFile, claim: Claim, *, is_input: bool) -> Finding:
+    """The finding for a base file.
 
-
-def _beside_commit(look: Look, folder: Folder, file: BaseFile, held: frozenset[str]) -> Finding:
-    stats = look.commits[file.instant_time].stats
-    own = {stat.path for stat in stats if (stat.partition_path, stat.file_id) == (folder.path, file.file_id)}
-    there = {other.path for other in folder.files}
-    why = _KEPT if file.path in held else ""
-    if own - there:
-        why = f"{min(own)}, which the commit names, is not there: this file may hold its rows"
-    return Finding(
-        Kind.STRAY_BESIDE_COMMIT,
-        Severity.ERROR,
-        file.path,
-        f"the commit {file.instant_time} does not name it, and readers see its rows",
-        Repair.REFUSED if why else Repair.POSSIBLE,
-        why,
-        "compare the two files" if own - there else _ADVICE_STRAY,
-    )
-
-
-def _below_line(look: Look, file: BaseFile, held: frozenset[str]) -> Finding | bool:
-    """The finding for a file older than the line; True where its commit names it, False where no record tells."""
-    archive, time = look.archive, file.instant_time
-    if file.path in archive.named:
-        return True
-    if time in archive.silent:
-        return False
-    if time in archive.times:
-        said = f"the archived commit {time} does not name it"
-    elif time in archive.undone or time in look.undone:
-        said = f"instant {time} was rolled back"
-    else:
-        return False
-    why = _KEPT if file.path in held else ""
+    Args:
+        look: the table.
+        file: the base file.
+        claim: what the records say of it.
+        is_input: whether a commit continues a file of the same instant.
+    """
+    fate = "the file is not visible, and turns visible when archival passes its instant"
+    kind, severity, text = describe_stray(look, claim, file.instant_time, fate)
+    why, advice = (KEPT if file.path in look.held_paths else ""), ADVICE
+    if claim is Claim.BESIDE_COMMIT:
+        lost = look.lost_files(file, file.instant_time)
+        if lost:
+            why = f"{min(lost)}, which the commit names, is not there: this file may hold its rows"
+            advice = "compare the two files"
+    elif claim is Claim.BEYOND_LINE and is_input:
+        severity = Severity.ERROR
+        if not why:
+            why = "a later commit was made from a file of this instant: its commit file was lost"
+            advice = "put the commit file back, or restore a savepoint"
     repair = Repair.REFUSED if why else Repair.POSSIBLE
-    text = f"{said}, and readers see its rows since archival moved past it"
-    return Finding(Kind.VISIBLE_STRAY, Severity.ERROR, file.path, text, repair, why, _ADVICE_STRAY)
-
-
-def _beyond_line(look: Look, file: BaseFile, held: frozenset[str], *, is_input: bool) -> Finding:
-    time = file.instant_time
-    is_next = look.committed.first_time is not None and time < look.last_write
-    why, advice = (_KEPT if file.path in held else ""), _ADVICE_STRAY
-    said = f"instant {time} " + ("was rolled back" if time in look.undone else "is not on the timeline")
-    if is_input and not why:
-        why = "a later commit was made from a file of this instant: its commit file was lost"
-        advice = "put the commit file back, or restore a savepoint"
-    return Finding(
-        Kind.WOULD_TURN_VISIBLE if is_next else Kind.DANGLING_FILE,
-        Severity.ERROR if is_next or is_input else Severity.WARNING,
-        file.path,
-        f"{said}: the file is not visible, and turns visible when archival passes its instant",
-        Repair.REFUSED if why else Repair.POSSIBLE,
-        why,
-        advice,
-    )
+    return Finding(kind, severity, file.path, text, repair, why, advice)
 
 
 def judge_order(look: Look) -> Iterator[Finding]:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from table.references.judge import is_decided
 from table.services.check.finding import Finding, Kind, Repair, Severity
-from table.services.check.look import Look, tells_all
+from table.services.check.look import Look
 from table.timeline.end_record import end_path
 from table.timeline.instant import COMPLETED_AS, WRITE_ACTIONS, Action, Instant, State
 
@@ -168,7 +169,7 @@ def _may_be_ending(look: Look, time: str) -> bool:
 
 
 def _leftover(look: Look, kind: Kind, time: str, text: str, severity: Severity = Severity.NOTE) -> Finding:
-    if is_decided(look, time) or time in look.pending:
+    if is_decided(time, look.records) or time in look.pending:
         repair = Repair.REFUSED if time in look.alive else Repair.POSSIBLE
         why = "its writer is alive" if time in look.alive else ""
         return Finding(kind, severity, time, text, repair, why, _NEXT_BATCH)
@@ -181,13 +182,3 @@ def _leftover(look: Look, kind: Kind, time: str, text: str, severity: Severity =
         "neither timeline nor archive tells what its commit wrote",
         "look at the files that the markers name, then delete the markers by hand",
     )
-
-
-def is_decided(look: Look, time: str) -> bool:
-    """Whether it is known which files of an ended instant count."""
-    if time in look.committed.times:
-        return time in look.commits and tells_all(look.commits[time])
-    line = look.committed.first_time
-    if time in look.undone or line is None or time > line:
-        return True
-    return (time in look.archive.times and time not in look.archive.silent) or time in look.archive.undone

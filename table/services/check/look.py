@@ -8,6 +8,7 @@ requested before its files are written, so a timeline loaded later shows the req
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from table import clock
 from table.errors import CorruptFileError, HudiError, TimelineMovedError
@@ -18,6 +19,8 @@ from table.files.partition_metadata import PARTITION_METAFILE
 from table.files.publication import may_publish_late
 from table.hudi_table import HudiTable
 from table.options.groups import HeartbeatSettings
+from table.references.judge import Records
+from table.references.undone import load_rolled_back_time
 from table.services.rollback.rollback import WRITES
 from table.snapshot import Snapshot
 from table.storage.interface import METAFOLDER, Storage, join
@@ -27,7 +30,7 @@ from table.timeline.instant import Action
 from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
-from table.transaction.commit_facts import is_foreign_clustering, load_rolled_back_time
+from table.transaction.commit_facts import is_foreign_clustering
 from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer
 from table.transaction.lease import find_holder
 from table.transaction.lease_record import LeaseRecord, is_dead_here
@@ -180,6 +183,38 @@ class Look:
     def pending(self) -> frozenset[str]:
         """Times of pending instants."""
         return frozenset(instant.time for instant in self.timeline.pending)
+
+    @cached_property
+    def records(self) -> Records:
+        """What timeline and archive tell of the instants that wrote files."""
+        silent = {time for time, commit in self.commits.items() if not tells_all(commit)}
+        return Records(
+            committed=self.committed,
+            named={time: frozenset(stat.path for stat in commit.stats) for time, commit in self.commits.items()},
+            silent=silent | self.archive.silent,
+            pending=self.pending,
+            undone=self.undone | self.archive.undone,
+            archived=self.archive.times,
+            archived_paths=self.archive.named,
+        )
+
+    @cached_property
+    def held_paths(self) -> frozenset[str]:
+        """Paths of the files that savepoints hold."""
+        return frozenset[str]().union(*self.held.values())
+
+    def lost_files(self, file: DataFile, time: str) -> frozenset[str]:
+        """Files that a commit names for a file group, and that do not exist: another file of it may hold their rows.
+
+        Args:
+            file: a file of the group.
+            time: the commit.
+        """
+        commit = self.commits.get(time)
+        group = file.partition_path, file.file_id
+        stats = commit.stats if commit is not None else ()
+        named = frozenset(stat.path for stat in stats if (stat.partition_path, stat.file_id) == group)
+        return named - self.folders[file.partition_path].paths
 
     @property
     def last_write(self) -> str:

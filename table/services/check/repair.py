@@ -14,14 +14,14 @@ from table.files.publication import forget_ended
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.options.groups import HeartbeatSettings
+from table.references.judge import is_decided
+from table.references.strays import delete_strays
 from table.services.check.finding import Finding, Kind, Repair
-from table.services.check.judge_timeline import is_decided
 from table.services.check.look import Look
 from table.services.clean.emptied_partitions import remove_emptied_partitions
 from table.services.rollback.rollback import roll_back_failed_writes
 from table.timeline.active_timeline import sweep_temporaries
 from table.timeline.end_record import delete_end
-from table.transaction.commit import delete_strays
 from table.transaction.heartbeat import WriterIdentity, delete_heartbeat, sweep_heartbeats
 from table.transaction.lease import Lease
 from table.transaction.signs import measure_now_ms
@@ -125,13 +125,12 @@ def _delete_stray(table: HudiTable, look: Look, path: str) -> None:
 
 def _sweep_markers(table: HudiTable, look: Look, time: str) -> None:
     """Deletes markers of an ended instant, and the files that they announce, unless a commit names them."""
-    if time in look.pending or not is_decided(look, time):
+    if time in look.pending or not is_decided(time, look.records):
         return
     storage, commit = table.storage, look.commits.get(time)
     named = frozenset(stat.path for stat in commit.stats) if commit is not None else frozenset(look.archive.named)
-    held = frozenset[str]().union(*look.held.values())
     storage.fence(time)
-    delete_strays(storage, time, named | held)
+    delete_strays(storage, time, named | look.held_paths)
     delete_heartbeat(storage, time)
     forget_ended(storage, time, table.config.timezone)
 

@@ -13,6 +13,7 @@ from table.hudi_table import HudiTable
 from table.lock import NO_LOCK
 from table.log import get_logger
 from table.options.groups import BaseFileSettings
+from table.references.strays import delete_strays
 from table.scan.merge_slice import SliceReading
 from table.services.compaction.compact_slice import compact_slice
 from table.services.compaction.runner import read_mb
@@ -27,7 +28,7 @@ from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import name_instant
 from table.timeline.metadata.commit import CommitMetadata
 from table.timeline.metadata.compaction import CompactionOperation, decode_compaction_plan
-from table.transaction.commit import carry_out_commit, clean_up_commit, delete_strays
+from table.transaction.commit import carry_out_commit, clean_up_commit
 from table.transaction.completion import choose_completion
 from table.transaction.lock import Step, guarded
 from table.transaction.provisional import is_kept

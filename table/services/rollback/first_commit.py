@@ -5,7 +5,7 @@ earlier writers left before its first commit. With several writers, one would de
 """
 
 from table.options.choices import TableType
-from table.services.rollback.leftovers import delete_before_first_commit
+from table.references.strays import delete_before_first_commit
 from table.snapshot import Snapshot
 from table.timeline.instant import Action
 from table.timeline.metadata.commit import CommitMetadata

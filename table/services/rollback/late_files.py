@@ -1,10 +1,9 @@
 """Sweeps, before each batch, what late tasks left of ended instants: files, markers and heartbeats."""
 
 from table.files.publication import forget_ended
-from table.services.rollback.undone_files import find_referenced
+from table.references.strays import delete_strays, find_referenced
 from table.snapshot import Snapshot
 from table.timeline.instant import Action
-from table.transaction.commit import delete_strays
 from table.transaction.heartbeat import delete_heartbeat, heartbeat_path
 
 

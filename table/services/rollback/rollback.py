@@ -16,19 +16,18 @@ from table.errors import (
     StorageError,
     TableHeldError,
 )
-from table.files.log.instants import find_writers, is_written_by
+from table.files.log.instants import find_writers
 from table.files.markers import APPEND, is_of_instant_alone, list_marked_instants, list_markers
-from table.files.names import parse_log_file
 from table.files.publication import delete_announced, forget_rolled_back, walk_markers
 from table.hudi_table import HudiTable
 from table.log import get_logger
 from table.metadata_table.keep import drop_lists_with
 from table.options.groups import HeartbeatSettings
+from table.references.undone import goes_with
 from table.services.rollback.late_files import sweep_late_files
 from table.services.rollback.plan import plan_rollback
 from table.services.rollback.undone_files import list_undone
 from table.snapshot import Snapshot
-from table.storage.interface import Storage
 from table.timeline.active_timeline import (
     begin_instant,
     delete_instant_file,
@@ -365,18 +364,6 @@ def execute_rollback(table: HudiTable, rollback: Instant, plan: RollbackPlan, ow
         files=len(named),
     )
     return completed
-
-
-def goes_with(storage: Storage, path: str, undone: RollbackPlan | RollbackMetadata) -> bool:
-    """Whether a file that a rollback names was written by the instant that it undoes.
-
-    A later write may reuse the name of a log file, so its blocks are read. If the instant began the slice, the whole
-    slice goes: the names of its log files hold the instant's time.
-    """
-    log_name = parse_log_file(path.rpartition("/")[2])
-    if log_name is None or log_name.base_instant_time == undone.instant_time:
-        return True
-    return is_written_by(storage, path, undone.instant_time)
 
 
 def _complete(table: HudiTable, begun: Instant, content: bytes, owner: str) -> Instant:

@@ -7,7 +7,6 @@ from table.services.rollback.undo_checks import check_written_alone, written_log
 from table.snapshot import Snapshot
 from table.timeline.instant import Action
 from table.timeline.metadata.rollback import RollbackPlan, RollbackRequest
-from table.transaction.commit_facts import load_rolled_back_time
 from table.view.file_group import parse_data_files
 
 
@@ -50,18 +49,3 @@ def list_undone(table: HudiTable, time: str, written: Collection[str] = ()) -> t
             if log.base_instant_time == time or log.path in written
         ]
     return tuple(requests)
-
-
-def find_referenced(snapshot: Snapshot, time: str) -> frozenset[str] | None:
-    """Files that the instant's commit names; empty if the instant was undone; None if its outcome is not known."""
-    timeline = snapshot.timeline
-    for instant in timeline.completed_writes:
-        if instant.time == time:
-            commit = snapshot.commits.find_filled(instant)
-            # None: archived since the timeline was listed; or empty, which means that nothing is known
-            return frozenset(stat.path for stat in commit.stats) if commit is not None else None
-    for rollback in timeline.completed_of(Action.ROLLBACK):
-        if rollback.time > time and load_rolled_back_time(snapshot, rollback) == time:
-            return frozenset()
-    first = timeline.first_active_time
-    return frozenset() if first is None or time > first else None

@@ -8,6 +8,7 @@ from table.errors import ActionPendingError, InvalidConfigError, WriteConflictEr
 from table.files.log.instants import read_instants
 from table.hudi_table import HudiTable
 from table.log import get_logger
+from table.references.undone import load_rolled_back_time
 from table.services.savepoint.completeness import find_lacking, find_needed
 from table.snapshot import Snapshot
 from table.storage.interface import join
@@ -21,7 +22,7 @@ from table.timeline.layout import name_instant
 from table.timeline.metadata.clean import decode_clean_metadata
 from table.timeline.metadata.savepoint import SavepointMetadata, encode_savepoint
 from table.timeline.timeline import Timeline
-from table.transaction.commit_facts import load_cleaned, load_rolled_back_time
+from table.transaction.commit_facts import load_cleaned
 from table.transaction.completion import complete_service
 from table.view.file_group import BaseFile, DataFile
 

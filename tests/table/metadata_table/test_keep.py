@@ -20,6 +20,7 @@ from table.metadata_table.changes import FileChanges
 from table.metadata_table.file_lists import load_file_lists
 from table.metadata_table.metadata_table import MetadataTable
 from table.options.groups import ArchiveSettings, BaseFileSettings, CleanSettings, CompactionSettings
+from table.references.strays import delete_stray_files
 from table.schema.avro_schema import META_COLUMNS
 from table.services import lists_service
 from table.services.archival.archival import archive
@@ -28,7 +29,6 @@ from table.services.check.check import check
 from table.services.clean.clean import clean
 from table.services.compaction.compaction import compact
 from table.services.lists_service import keep_lists_small
-from table.services.rollback import leftovers
 from table.snapshot import Snapshot
 from table.storage.local import LocalStorage
 from table.timeline.active_timeline import request_instant
@@ -338,7 +338,7 @@ def test_archival_drops_the_lists_before_it_deletes_strays(tmp_path, monkeypatch
         return delete_many(storage, paths, pool)
 
     monkeypatch.setattr(LocalStorage, "delete_many", looked)
-    leftovers._delete(table, [f"p0/{stray.name}"], 1)
+    delete_stray_files(table, [f"p0/{stray.name}"], 1)
     assert (seen, stray.exists()) == ([""], False)
 
 

@@ -6,9 +6,7 @@ import pytest
 from engine import Engine, rows
 
 from table import HudiTable, StorageError
-from table.scan.gone_log import is_stray
 from table.storage.local import LocalStorage
-from table.view.file_group import CommittedInstants, LogFile
 
 OPTIONS = {
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
@@ -16,28 +14,6 @@ OPTIONS = {
     "hoodie.parquet.small.file.limit": "0",
     "hoodie.datasource.compaction.async.enable": "false",
 }
-
-
-def log(version, base="2", file_id="f"):
-    return LogFile("p", f".{file_id}_{base}.log.{version}_0-0-0", file_id, base, version, "0-0-0", "", 1)
-
-
-@pytest.mark.parametrize(
-    ("file", "written", "first", "stray"),
-    [
-        (log(1), [], "2", True),
-        (log(1), [log(1)], "2", False),
-        (log(1), [], "3", False),  # an archived commit may have written it
-        (log(1), [], None, False),
-        (log(2), [log(1)], "3", True),
-        (log(2), [log(3)], "3", False),
-        (log(2), [log(1, base="1")], "3", False),
-        (log(2), [log(1, file_id="g")], "3", False),
-    ],
-)
-def test_what_no_write_of_a_snapshot_wrote(file, written, first, stray):
-    committed = CommittedInstants(frozenset({"4"}), first, {})
-    assert is_stray(file, {one.path for one in written}, committed) is stray
 
 
 class FailsOnce(LocalStorage):

@@ -13,10 +13,10 @@ from table.errors import BatchRefusedError, InvalidConfigError
 from table.hudi_table import HudiTable
 from table.options.groups import ArchiveSettings, CleanSettings
 from table.options.write_options import parse_options
+from table.references.undone import find_foreign_rollbacks
 from table.services.archival.archival import archive
 from table.services.archival.plan import Unseen, plan_archival
 from table.services.clean.clean import clean
-from table.services.rollback.leftovers import find_foreign_rollbacks
 from table.snapshot import Snapshot
 from table.timeline.active_timeline import load_timeline
 from table.timeline.archived_timeline import read_archived_commits

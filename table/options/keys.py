@@ -25,6 +25,7 @@ from table.options.values import (
     RecordMergeMode,
     Text,
 )
+from table.options.vocabulary import Refusals
 from table.options.write_groups import GROUPS, OPERATION
 
 _MB = 1024 * 1024
@@ -248,8 +249,7 @@ _MERGERS = (
     "org.apache.hudi.OverwriteWithLatestSparkRecordMerger",
 )
 
-# key -> (values that agree with what happens anyway, why any other value is refused)
-REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
+REFUSED: Refusals = MappingProxyType(
     {
         "hoodie.clean.trigger.strategy": (("NUM_COMMITS",), "cleaning is triggered by the number of commits"),
         "hoodie.auto.commit": (("true",), "the stream's checkpoint would advance without data"),

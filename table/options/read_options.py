@@ -15,8 +15,8 @@ from table.config.choice import Choice
 from table.errors import InvalidConfigError
 from table.options.keys import ALIASES, HONOURED, REFUSED
 from table.options.values import Flag, OneOf
+from table.options.vocabulary import Refusals, Vocabulary, sort_keys
 from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
-from table.secret_names import shown_value
 
 Time = str | date | datetime
 
@@ -86,8 +86,7 @@ READ_HONOURED: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# key -> (values that agree with what happens anyway, why any other value is refused)
-READ_REFUSED: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
+READ_REFUSED: Refusals = MappingProxyType(
     {
         "hoodie.datasource.query.incremental.format": (("latest_state",), "change logs are not read"),
         "hoodie.datasource.merge.type": (("payload_combine",), "records of log files are always merged"),
@@ -166,43 +165,10 @@ def parse_read_options(
     Raises:
         InvalidConfigError: names the key, its value, and the way out; refused and unknown keys all at once.
     """
-    honoured: dict[str, str] = {}
-    ignored: dict[str, str] = {}
-    problems: list[str] = []
-    for key, raw in options.items():
-        if raw is None:
-            continue
-        value, name = _text_of(raw), READ_ALIASES.get(key, key)
-        if name in READ_HONOURED:
-            honoured[name] = value
-        elif name in READ_REFUSED:
-            problems += _refusal(key, value)
-        else:
-            reason = _reason_without_effect(key)
-            if reason is None:
-                problems.append(
-                    f"unknown option {key}{_near(key) or '; docs/guides/reading.md lists those of reading'}"
-                )
-            else:
-                ignored[key] = reason
-    if problems:
-        head = f"{len(problems)} options cannot be used: " if len(problems) > 1 else ""
-        raise InvalidConfigError(head + ". ".join(problems))
+    found = sort_keys(options, _VOCABULARY)
+    honoured = {name: value.strip() for name, (_, value) in found.honoured.items()}
     _check_path(honoured.pop(_PATH, None), base_path)
-    return ParsedReadOptions(_agreed(honoured, given or ReadOptions()), ignored)
-
-
-def _text_of(raw: Any) -> str:
-    return str(raw).lower() if isinstance(raw, bool) else str(raw).strip()
-
-
-def _refusal(key: str, value: str) -> list[str]:
-    harmless, reason = READ_REFUSED[key]
-    if value.lower() in harmless:
-        return []
-    allowed = " or ".join(choice for choice in harmless if choice)
-    way_out = f"leave it out, or set {allowed}" if allowed else "leave it out"
-    return [f"{key}={shown_value(key, value)} is refused: {reason}; {way_out}"]
+    return ParsedReadOptions(_agreed(honoured, given or ReadOptions()), found.without_effect)
 
 
 def _reason_without_effect(key: str) -> str | None:
@@ -212,8 +178,12 @@ def _reason_without_effect(key: str) -> str | None:
     return "an option of writers" if of_writers or key.startswith(tuple(WITHOUT_EFFECT_PREFIXES)) else None
 
 
-def _near(key: str) -> str:
-    return did_you_mean(key, [*READ_HONOURED, *READ_REFUSED, *READ_WITHOUT_EFFECT])
+def _unknown(key: str) -> str:
+    hint = did_you_mean(key, [*READ_HONOURED, *READ_REFUSED, *READ_WITHOUT_EFFECT])
+    return f"unknown option {key}{hint or '; docs/guides/reading.md lists those of reading'}"
+
+
+_VOCABULARY = Vocabulary(READ_HONOURED, READ_REFUSED, READ_ALIASES, _reason_without_effect, _unknown)
 
 
 def _check_path(given: str | None, base_path: str | None) -> None:

@@ -37,6 +37,7 @@ from table.options.keys import ALIASES, HONOURED, REFUSED
 from table.options.lock_settings import LockSettings
 from table.options.operation import Operation
 from table.options.rules import check_clean_spellings, checked_retention, choose_bloom_type
+from table.options.vocabulary import Vocabulary, sort_keys
 from table.options.without_effect import WITHOUT_EFFECT, WITHOUT_EFFECT_PREFIXES
 from table.options.write_groups import (
     GROUPS,
@@ -192,46 +193,8 @@ def parse_options(options: Mapping[str, Any], base_path: str | None = None) -> P
     Raises:
         InvalidConfigError: names the key, its value, and the way out; refused and unknown keys all at once.
     """
-    values: dict[str, tuple[str, str]] = {}
-    ignored: dict[str, str] = {}
-    problems: list[str] = []
-    for key, raw in options.items():
-        if raw is None:
-            continue
-        value, name = _text_of(raw), ALIASES.get(key, key)
-        if name in HONOURED or name in REFUSED:
-            if name in values and values[name][1] != value:
-                raise InvalidConfigError(
-                    f"{values[name][0]}={shown_value(name, values[name][1])} and {key}={shown_value(key, value)} say "
-                    "different things: keep one"
-                )
-            values[name] = (key, value)
-            continue
-        reason = _reason_without_effect(key)
-        if reason is None:
-            problems.append(_unknown(key))
-        else:
-            ignored[key] = reason
-    problems += [_refusal(key, value, *REFUSED[name]) for name, (key, value) in values.items() if name in REFUSED]
-    problems = [problem for problem in problems if problem]
-    if problems:
-        head = f"{len(problems)} options cannot be used: " if len(problems) > 1 else ""
-        raise InvalidConfigError(head + ". ".join(problems))
-    return ParsedOptions(_build(values, base_path), ignored)
-
-
-def _text_of(raw: Any) -> str:
-    if isinstance(raw, bool):
-        return "true" if raw else "false"
-    return ",".join(map(str, raw)) if isinstance(raw, list | tuple) else str(raw)
-
-
-def _refusal(key: str, value: str, harmless: tuple[str, ...], reason: str) -> str:
-    if value.strip().lower() in {choice.lower() for choice in harmless}:
-        return ""
-    allowed = " or ".join(choice for choice in harmless if choice)
-    way_out = f"leave it out, or set {allowed}" if allowed else "leave it out"
-    return f"{key}={shown_value(key, value)} is refused: {reason}; {way_out}"
+    found = sort_keys(options, _VOCABULARY)
+    return ParsedOptions(_build(found.honoured, base_path), found.without_effect)
 
 
 def _reason_without_effect(key: str) -> str | None:
@@ -242,6 +205,9 @@ def _reason_without_effect(key: str) -> str | None:
 def _unknown(key: str) -> str:
     hint = did_you_mean(key, [*HONOURED, *REFUSED, *ALIASES, *WITHOUT_EFFECT])
     return f"unknown option {key}{hint or '; see the table of options in the documentation'}"
+
+
+_VOCABULARY = Vocabulary(HONOURED, REFUSED, ALIASES, _reason_without_effect, _unknown)
 
 
 def _build(values: Mapping[str, tuple[str, str]], base_path: str | None) -> WriteOptions:
@@ -271,8 +237,6 @@ def _read(values: Mapping[str, tuple[str, str]]) -> tuple[dict[str, Any], dict[s
     timebased: dict[str, str] = {}
     said: dict[str, str] = {}
     for name, (key, value) in values.items():
-        if name not in HONOURED:
-            continue
         honoured = HONOURED[name]
         found = honoured.kind.read(key, value)
         if found is None:

@@ -99,6 +99,7 @@ def test_arguments_ask_for_the_same_things():
         ({"hoodie.datasource.query.incremental.format": "cdc"}, {}, "leave it out, or set latest_state"),
         ({"hoodie.datasource.merge.type": "skip_merge", "read.start-commit": "1"}, {}, "2 options cannot be used"),
         ({"hoodie.base.path": "/lake/other"}, {}, "'/lake/other'"),
+        ({"path": "/lake/t", "hoodie.base.path": "/lake/u"}, {}, "hoodie.base.path=/lake/u say different things"),
     ],
 )  # fmt: skip
 def test_what_is_refused_names_the_way_out(options, given, said):

@@ -8,7 +8,6 @@ requested before its files are written, so a timeline loaded later shows the req
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from table import clock
 from table.errors import CorruptFileError, HudiError, TimelineMovedError
@@ -162,6 +161,8 @@ class Look:
         alive: pending instants that a live writer writes.
         clusterings: pending clusterings.
         holder: of the table's lease.
+        records: what timeline and archive tell of the instants that wrote files.
+        held_paths: paths of the files that savepoints hold.
         log_instants: path of a log file that no commit names -> what its blocks say.
     """
 
@@ -177,31 +178,14 @@ class Look:
     alive: frozenset[str]
     clusterings: frozenset[str]
     holder: Holder
+    records: Records
+    held_paths: frozenset[str]
     log_instants: Mapping[str, LogInstants] = field(default_factory=dict)
 
     @property
     def pending(self) -> frozenset[str]:
         """Times of pending instants."""
         return frozenset(instant.time for instant in self.timeline.pending)
-
-    @cached_property
-    def records(self) -> Records:
-        """What timeline and archive tell of the instants that wrote files."""
-        silent = {time for time, commit in self.commits.items() if not tells_all(commit)}
-        return Records(
-            committed=self.committed,
-            named={time: frozenset(stat.path for stat in commit.stats) for time, commit in self.commits.items()},
-            silent=silent | self.archive.silent,
-            pending=self.pending,
-            undone=self.undone | self.archive.undone,
-            archived=self.archive.times,
-            archived_paths=self.archive.named,
-        )
-
-    @cached_property
-    def held_paths(self) -> frozenset[str]:
-        """Paths of the files that savepoints hold."""
-        return frozenset[str]().union(*self.held.values())
 
     def lost_files(self, file: DataFile, time: str) -> frozenset[str]:
         """Files that a commit names for a file group, and that do not exist: another file of it may hold their rows.
@@ -281,20 +265,41 @@ def _look_once(table: HudiTable, holder: Holder, settings: HeartbeatSettings) ->
     committed = committed_instants(timeline, replaced)
     with _damage_noted(notes, table.archived_timeline.folder):
         committed = snapshot.with_late_writes(committed)
+    undone, held = _load_undone(snapshot, notes), _load_held(storage, timeline, notes)
     return Look(
         folders=folders,
         timeline=timeline,
         commits=commits,
         committed=committed,
-        undone=_load_undone(snapshot, notes),
-        held=_load_held(storage, timeline, notes),
+        undone=undone,
+        held=held,
         archive=archive,
         leftovers=leftovers,
         alive=_find_alive(storage, timeline, holder, settings),
         clusterings=_find_clusterings(snapshot, notes),
         holder=holder,
         unreadable=notes,
+        records=_records_of(timeline, commits, committed, undone, archive),
+        held_paths=frozenset[str]().union(*held.values()),
         log_instants=_load_log_instants(storage, folders.values(), commits, archive),
+    )
+
+
+def _records_of(
+    timeline: Timeline,
+    commits: Mapping[str, CommitMetadata],
+    committed: CommittedInstants,
+    undone: frozenset[str],
+    archive: Archive,
+) -> Records:
+    return Records(
+        committed=committed,
+        named={time: frozenset(stat.path for stat in commit.stats) for time, commit in commits.items()},
+        silent=archive.silent.union(time for time, commit in commits.items() if not tells_all(commit)),
+        pending=frozenset(instant.time for instant in timeline.pending),
+        undone=undone | archive.undone,
+        archived=archive.times,
+        archived_paths=archive.named,
     )
 
 

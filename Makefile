@@ -9,7 +9,7 @@ STAMP := $(VENV)/.hudistream-setup
 help:
 	@echo "make demo      replay 336,776 real flights into a Hudi table, live (about two minutes; TABLE_TYPE=mor: with log files)"
 	@echo "make check     lint, types, and the tests of pure rules (under a minute)"
-	@echo "make test      everything that CI runs, in two processes (about a quarter of an hour)"
+	@echo "make test      everything that CI runs, in three processes (about a quarter of an hour)"
 	@echo "make test-all  the slow suites as well"
 	@echo "make test-floors  the tests with the least versions that are promised"
 	@echo "make lint      ruff, mypy, import-linter"
@@ -49,9 +49,10 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Tests run in two processes. One has real Hudi, one has Spark, and both share the rest (tests/support/processes.py).
+# Tests run in three processes. Two have real Hudi, one has Spark, and all share the rest (tests/support/processes.py): one
+# that waits for its JVM leaves its core to the others.
 # A process that ends early fails the run, with whatever code it ended: it is not started again.
-PROCESSES ?= 2
+PROCESSES ?= 3
 TESTS = $(BIN)/python -m pytest --numprocesses $(PROCESSES) --max-worker-restart 0
 
 # what decides over values: no table on disk, no Spark, no Hudi

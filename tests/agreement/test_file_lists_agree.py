@@ -45,7 +45,7 @@ def test_hudi_reads_by_hfiles_that_were_written_here(hudi, golden):
 
 
 @pytest.mark.parametrize(
-    ("version", "table_type"), [pytest.param(6, "COPY_ON_WRITE", marks=pytest.mark.slow), (8, "MERGE_ON_READ")]
+    ("version", "table_type"), [(6, "COPY_ON_WRITE"), pytest.param(8, "MERGE_ON_READ", marks=pytest.mark.slow)]
 )
 def test_we_read_by_the_lists_that_hudi_keeps_up(hudi, tmp_path, version, table_type, monkeypatch):
     """Commits, cleans, compactions and rollbacks of Hudi, and compactions of its metadata table."""

@@ -28,7 +28,7 @@ BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"
 
 @pytest.mark.parametrize(
     ("version", "first"),
-    [(8, "ours"), (9, "theirs"), pytest.param(8, "theirs", marks=SLOW), pytest.param(9, "ours", marks=SLOW)],
+    [(8, "ours"), *(pytest.param(*case, marks=SLOW) for case in ((9, "theirs"), (8, "theirs"), (9, "ours")))],
 )
 def test_batches_in_turns(version, first, partners, tmp_path, utc):
     path, hudi, model = str(tmp_path / "t"), partners[version], Model(version)

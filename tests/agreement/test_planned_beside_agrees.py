@@ -24,7 +24,11 @@ SHARED = {
 PLANS = {"hoodie.compact.inline.max.delta.commits": "1"}
 
 
-@pytest.mark.parametrize("executes", [True, False], ids=["executed beside it, too", "requested alone"])
+@pytest.mark.parametrize(
+    "executes",
+    [True, pytest.param(False, marks=pytest.mark.slow)],
+    ids=["executed beside it, too", "requested alone"],
+)
 @pytest.mark.parametrize("version", [8, pytest.param(9, marks=pytest.mark.slow)])
 def test_a_batch_goes_on_above_a_compaction_that_hudi_requested_beside_it(version, executes, partners, tmp_path, utc):
     """Its log files belong to the slices to come, whether Hudi carries the compaction out at once or later."""

@@ -1,4 +1,4 @@
-"""How the tests are shared among processes: one has real Hudi, one has Spark, and all share the rest file by file."""
+"""How the tests are shared among processes: two have real Hudi, one has Spark, and all share the rest file by file."""
 
 import ast
 from functools import cache
@@ -8,6 +8,9 @@ from xdist.scheduler import LoadScopeScheduling
 
 ROOT = Path(__file__).parents[2]
 JVMS = ("hudi", "spark")  # the first that a test is marked with says where it runs
+AGREEMENT = "tests/agreement/"
+# those that begin first
+LARGE = ("hudi, agreement", "spark", "hudi")
 
 
 def needed_by(function):
@@ -29,17 +32,21 @@ def needs_of(file):
 
 
 def group_of(test_id):
-    """The tests of a group run in one process: those that need the same JVM, else those of the same file."""
+    """The tests of a group run in one process: those that need the same JVM, else those of the same file.
+
+    Those that need Hudi are two groups: while one waits for its JVM, others have the processor.
+    """
     file, _, function = test_id.partition("::")
     needs = needs_of(file)
     found = needs[None] | needs.get(function.split("[")[0], set())
-    return next((jvm for jvm in JVMS if jvm in found), file)
+    jvm = next((jvm for jvm in JVMS if jvm in found), file)
+    return LARGE[0] if jvm == "hudi" and file.startswith(AGREEMENT) else jvm
 
 
 def heaviest_first(test_id):
     """Sort key: groups with a JVM take longest, and begin first."""
     group = group_of(test_id)
-    return JVMS.index(group) if group in JVMS else len(JVMS)
+    return LARGE.index(group) if group in LARGE else len(LARGE)
 
 
 class ByJvm(LoadScopeScheduling):

@@ -72,7 +72,7 @@ def check_one(first, tmp_path, number, after, recovery_fuse=None, **options):
 
 
 @pytest.mark.parametrize("operation", ["insert", "upsert"])
-@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
+@pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
 def test_files_that_are_written_at_the_same_time_are_whole_or_absent(first, tmp_path, operation, step):
     options = {"hoodie.datasource.write.operation": operation, "store": AtOnce}
     calls = calls_of(first, tmp_path, **options)
@@ -114,8 +114,8 @@ def test_batch_of_a_writer_that_shares_the_table_is_whole_or_absent(first, tmp_p
 
 @pytest.mark.parametrize(
     ("after", "step"),
-    [(True, 2), *(pytest.param(after, 1, marks=pytest.mark.slow) for after in (True, False))],
-    ids=["after each second call", "after the call", "before the call"],
+    [(True, 5), *(pytest.param(after, 1, marks=pytest.mark.slow) for after in (True, False))],
+    ids=["after each fifth call", "after the call", "before the call"],
 )
 def test_batch_stopped_at_a_call_is_whole_or_absent(first, tmp_path, after, step):
     calls = calls_of(first, tmp_path)
@@ -128,7 +128,7 @@ def test_batch_stopped_at_a_call_is_whole_or_absent(first, tmp_path, after, step
 @pytest.mark.parametrize(
     ("version", "after", "step"),
     [
-        (6, True, 2),
+        (6, True, 5),
         *(pytest.param(*case, 1, marks=pytest.mark.slow) for case in ((6, True), (6, False), (8, True), (8, False))),
     ],
 )
@@ -151,7 +151,7 @@ def test_rollback_stopped_at_a_call_is_finished_by_the_next_batch(first, later, 
         check_one(first, tmp_path / f"recovery-{number}", dies_at, after=after, recovery_fuse=Fuse(number, after))
 
 
-@pytest.mark.parametrize("step", [2, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_first_batch_stopped_at_a_call_creates_the_table_once(tmp_path, step):
     path = str(tmp_path / "count")
     fuse = Fuse()

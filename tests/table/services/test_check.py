@@ -579,7 +579,7 @@ def damage(path):
 @pytest.mark.parametrize(
     ("after", "step"),
     [
-        pytest.param(False, 3, id="before each third call"),
+        pytest.param(False, 7, id="before each seventh call"),
         pytest.param(False, 1, id="before the call", marks=pytest.mark.slow),
         pytest.param(True, 1, id="after the call"),
     ],

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from streaming.arrow_sink import ArrowSink
 from table import clock
+from table.config.writable import check_has_meta_fields
 from table.errors import CommitConflictError, InvalidConfigError
 from table.log import get_logger
 from table.options.choices import CleanPolicy, TableType
@@ -89,6 +90,7 @@ def erase(
         raise InvalidConfigError("erase takes keys, or where: give at least one of them")
     settings = options if isinstance(options, WriteOptions) else parse_options(options or {}).options
     table = HudiTable.open(path, storage_options)
+    check_has_meta_fields(table.config, "searched for erased keys")
     wanted = _find_keys(table, keys, where)
     deleted, instant_time = _delete(path, wanted, options, storage_options)
     limit = clock.monotonic_s() + wait_s

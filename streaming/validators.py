@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from table.columns.conform import conform
-from table.errors import InvalidConfigError
+from table.errors import InvalidConfigError, UnsupportedTableError
 from table.files.base.stored_file import StoredBaseFile
 from table.schema.avro_schema import COMMIT_TIME, with_meta_columns
 from table.storage.interface import Storage
@@ -29,6 +29,7 @@ class PendingBatch:
         stats: its files. Files that were topped up contain older rows, too.
         schema: the table's columns (Arrow).
         storage: reads the files.
+        has_meta_fields: whether rows say which commit wrote them (``hoodie.populate.meta.fields``).
     """
 
     table: str
@@ -37,6 +38,7 @@ class PendingBatch:
     stats: tuple[WriteStat, ...]
     schema: pa.Schema
     storage: Storage
+    has_meta_fields: bool = True
 
     @property
     def rows(self) -> int:
@@ -48,7 +50,13 @@ class PendingBatch:
 
         Raises:
             InvalidConfigError: when a column is not in the table.
+            UnsupportedTableError: the rows do not say which commit wrote them.
         """
+        if not self.has_meta_fields:
+            raise UnsupportedTableError(
+                f"the table {self.table!r} has hoodie.populate.meta.fields=false: the rows of the batch cannot be told "
+                "from older rows of the same files; RowCount reads no rows"
+            )
         full = with_meta_columns(self.schema)
         unknown = [name for name in columns if name not in full.names]
         if unknown:

@@ -336,7 +336,8 @@ class MicroBatchWriter:
             withdraw_commit(job.pending)
             return None
         schema = job.plan.context.schema
-        batch = PendingBatch(self.table, job.batch_id, job.pending.time, result.stats, schema, self._storage)
+        populated = job.table.config.populate_meta_fields
+        batch = PendingBatch(self.table, job.batch_id, job.pending.time, result.stats, schema, self._storage, populated)
         refusal = find_refusal(self._validators, batch)
         if refusal is not None:
             raise BatchRefusedError(f"batch {job.batch_id} was refused by {refusal}; nothing of it is visible")

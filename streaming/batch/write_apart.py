@@ -50,7 +50,8 @@ def write_apart(plan: TaskPlan, result: TaskResult, lost_groups: Collection[tupl
 
 
 def _only_adds(plan: TaskPlan) -> bool:
-    return plan.pipeline is Pipeline.APPEND and plan.context.allow_duplicates
+    context = plan.context  # rows that do not say which commit wrote them cannot be told from older ones
+    return plan.pipeline is Pipeline.APPEND and context.allow_duplicates and context.settings.has_meta_fields
 
 
 def _write_file(plan: TaskPlan, lost: WriteStat, attempt: Attempt) -> WriteStat:

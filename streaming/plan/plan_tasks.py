@@ -20,6 +20,7 @@ from table.columns.near_name import did_you_mean
 from table.config.merge_mode import MergeMode, mode_in_force
 from table.config.table_config import MERGER_VERSION, TableConfig
 from table.errors import InvalidConfigError
+from table.index.virtual_keys import virtual_keys_of
 from table.keys.keygen import find_key_column
 from table.options.choices import BadRowsShown, IndexType, TableType
 from table.options.groups import LogFileSettings
@@ -202,7 +203,7 @@ def plan_tasks(
         scene: the state of the table.
         parallelism: the largest number of tasks.
     """
-    operation, duplicates = options.effective_operation, options.duplicates
+    operation = options.effective_operation
     changes = plan_changes(options, config)
     rules = replace(assign_rules(profile, options), share=scene.share)
     if not operation.fills_small_files:  # every task opens files of its own
@@ -213,22 +214,16 @@ def plan_tasks(
     elif changes is not None:
         routes, apart = plan_change_routes(profile, rules, most, spread=changes.is_global)
         files = sent_files(profile, FILES_REMEMBERED if changes.is_global else FILES_SENT)
-        changes = replace(changes, apart=apart, files=files, partition_paths=scene.partition_paths)
+        changes = replace(
+            changes,
+            apart=apart,
+            files=files,
+            partition_paths=scene.partition_paths,
+            virtual=virtual_keys_of(config, schema),
+        )
     else:
         routes = plan_routes(profile, rules, most, options.tasks.slots_per_partition)
-    context = WriteContext(
-        storage=scene.storage,
-        instant_time=scene.instant_time,
-        schema=relaxed(schema),
-        required=required_columns(schema),
-        avro_schema=schema_json(with_meta_columns(schema), config.name),
-        settings=options.file_settings,
-        log_settings=_log_settings(options.log_files, config),
-        merge=merge_rules(options, config),
-        key_column=find_key_column(config, schema),
-        allow_duplicates=duplicates.allow_on_insert or operation.is_bulk,
-        combine_before_insert=duplicates.combine_before_insert and not operation.is_bulk,
-    )
+    context = _write_context(options, config, schema, scene)
     shown = (*config.record_key_fields, *config.partition_fields)
     return TaskPlan(
         context,
@@ -242,6 +237,23 @@ def plan_tasks(
         changes=changes,
         logs=scene.logs,
         shown=shown if options.bad_rows.shown is BadRowsShown.KEYS else None,
+    )
+
+
+def _write_context(options: WriteOptions, config: TableConfig, schema: pa.Schema, scene: Scene) -> WriteContext:
+    operation, duplicates = options.effective_operation, options.duplicates
+    return WriteContext(
+        storage=scene.storage,
+        instant_time=scene.instant_time,
+        schema=relaxed(schema),
+        required=required_columns(schema),
+        avro_schema=schema_json(with_meta_columns(schema), config.name),
+        settings=replace(options.file_settings, has_meta_fields=config.populate_meta_fields),
+        log_settings=_log_settings(options.log_files, config),
+        merge=merge_rules(options, config),
+        key_column=find_key_column(config, schema),
+        allow_duplicates=duplicates.allow_on_insert or operation.is_bulk,
+        combine_before_insert=duplicates.combine_before_insert and not operation.is_bulk,
     )
 
 

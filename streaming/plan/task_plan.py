@@ -11,6 +11,7 @@ from streaming.plan.bucket_assigner import AssignRules
 from streaming.plan.live_files import LiveFiles
 from streaming.plan.quarantine import Quarantine
 from streaming.plan.routes import Routes
+from table.index.virtual_keys import VirtualKeys
 from table.options.choices import IndexType
 from table.view.file_group import CommittedInstants
 from table.view.listing import Listing
@@ -44,6 +45,7 @@ class ChangePlan:
         cache_bytes: most bytes of file contents that a worker may cache.
         apart: whether other tasks look up the keys than the tasks that write.
         to_logs: changes of file groups go to log files: the table is merge-on-read.
+        virtual: how keys of stored rows are made where the table does not store them.
     """
 
     index: IndexType
@@ -59,6 +61,7 @@ class ChangePlan:
     cache_bytes: int = 0
     apart: bool = False
     to_logs: bool = False
+    virtual: VirtualKeys | None = None
 
     @property
     def is_global(self) -> bool:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from zlib import crc32
 
 import numpy as np
@@ -57,7 +58,8 @@ class Locator:
     """
 
     def __init__(self, storage: Storage, changes: ChangePlan, cache: KeyCache) -> None:
-        self._storage, self._changes, self._cache = storage, changes, cache
+        self._changes, self._cache = changes, cache
+        self._find = partial(find_keys, storage, cache=cache, virtual=changes.virtual)
 
     def locate(self, rows: pa.Table, files: Sequence[BaseFile]) -> Located:
         """Looks for the keys of rows.
@@ -112,7 +114,7 @@ class Locator:
             positions: positions of the rows in a larger table; the hits then refer to that table.
         """
         keys = rows.column(RECORD_KEY).combine_chunks()
-        hits, _ = find_keys(self._storage, [file], keys, prune=False, ranges=False, cache=self._cache)
+        hits, _ = self._find([file], keys, prune=False, ranges=False)
         return hits if positions is None else [hit.at(positions) for hit in hits]
 
     def remember(self, older: str | None, path: str, contents: FileContents) -> LookupCounts:
@@ -129,9 +131,7 @@ class Locator:
             return self._look_in_buckets(keys, files)
         if changes.adds_only:
             return (), LookupCounts(), None
-        hits, counts = find_keys(
-            self._storage, files, keys, prune=changes.prunes, ranges=changes.prune_by_ranges, cache=self._cache
-        )
+        hits, counts = self._find(files, keys, prune=changes.prunes, ranges=changes.prune_by_ranges)
         return hits, counts, None
 
     def _look_in_buckets(
@@ -147,9 +147,7 @@ class Locator:
                 counts += LookupCounts(keys=len(mine))
                 continue
             sought = keys.take(pa.array(mine))
-            found, cost = find_keys(
-                self._storage, [by_bucket[bucket]], sought, prune=False, ranges=False, cache=self._cache
-            )
+            found, cost = self._find([by_bucket[bucket]], sought, prune=False, ranges=False)
             counts += cost
             hits += [hit.at(mine) for hit in found]
         return hits, counts, numbers

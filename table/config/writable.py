@@ -55,6 +55,23 @@ def check_version_written(config: TableConfig, verb: str) -> None:
         )
 
 
+def check_has_meta_fields(config: TableConfig, verb: str) -> None:
+    """Refuses tables whose rows have null meta columns (virtual keys), for what needs these columns.
+
+    Args:
+        config: the table's properties.
+        verb: what the table cannot be, such as ``clustered``.
+
+    Raises:
+        UnsupportedTableError: names the property.
+    """
+    if not config.populate_meta_fields:
+        raise UnsupportedTableError(
+            f"the table {config.name!r} has hoodie.populate.meta.fields=false and cannot be {verb}: its rows do not "
+            "hold their record keys, nor which commit wrote them"
+        )
+
+
 def check_can_write(config: TableConfig) -> None:
     """Refuses tables that this project would harm by writing to them.
 
@@ -73,7 +90,12 @@ def check_can_write(config: TableConfig) -> None:
             "COPY_ON_WRITE and MERGE_ON_READ are known",
         ),
         (config.base_file_format != "PARQUET", "hoodie.table.base.file.format", config.base_file_format, "use PARQUET"),
-        (not config.populate_meta_fields, "hoodie.populate.meta.fields", "false", "the meta columns are needed"),
+        (
+            not config.populate_meta_fields and config.table_type == "MERGE_ON_READ",
+            "hoodie.populate.meta.fields",
+            "false",
+            "records of log files are found by their meta columns",
+        ),
         (
             config.version < MERGER_VERSION and len(config.ordering_fields) > 1,
             "hoodie.table.precombine.field",

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from table.files.base.hudi_footer import filter_of_footer, stored_bounds
 from table.files.base.stored_file import StoredBaseFile
 from table.files.base.summary import FileContents
 from table.files.bloom.bloom_filter import AnyBloomFilter
+from table.index.virtual_keys import VirtualKeys
 from table.storage.interface import Storage
 
 DEFAULT_MAX_ENTRIES = 100_000  # bound of a dynamic filter for keys to be added, which only its writer needs
@@ -233,9 +235,18 @@ class LookedIntoFile:
 
     Args:
         size: bytes of the file; None where that is unknown.
+        virtual: how keys are made where the file does not hold them.
     """
 
-    def __init__(self, storage: Storage, path: str, cache: KeyCache, size: int | None = None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        cache: KeyCache,
+        size: int | None = None,
+        virtual: VirtualKeys | None = None,
+    ) -> None:
+        self._virtual = virtual
         self._storage, self._path, self._cache, self._size = storage, path, cache, size
         self._stored: StoredBaseFile | None = None
         self._known: KnownFile | None = None
@@ -272,6 +283,7 @@ class LookedIntoFile:
         if known.keys is not None:
             return known.keys
         stored = self._open()
-        keys = pa.chunked_array(stored.read_keys(range(len(stored.group_rows))), pa.string())
+        read = stored.read_keys if self._virtual is None else partial(self._virtual.read, stored)
+        keys = pa.chunked_array(read(range(len(stored.group_rows))), pa.string())
         self._cache.put(self._path, replace(known, keys=keys))
         return keys

@@ -19,6 +19,7 @@ from table.files.base.hudi_footer import has_high_characters
 from table.files.bloom.bloom_filter import AnyBloomFilter
 from table.files.bloom.key_hashes import SCREEN_ROUNDS, screen_hashes
 from table.index.key_cache import KeyCache, LookedIntoFile
+from table.index.virtual_keys import VirtualKeys
 from table.storage.interface import Storage
 from table.view.file_group import BaseFile
 
@@ -80,7 +81,14 @@ class LookupCounts:
 
 
 def find_keys(
-    storage: Storage, files: Iterable[BaseFile], keys: pa.Array, *, prune: bool, ranges: bool, cache: KeyCache
+    storage: Storage,
+    files: Iterable[BaseFile],
+    keys: pa.Array,
+    *,
+    prune: bool,
+    ranges: bool,
+    cache: KeyCache,
+    virtual: VirtualKeys | None = None,
 ) -> tuple[list[FileHits], LookupCounts]:
     """Looks for keys in files.
 
@@ -90,6 +98,7 @@ def find_keys(
         prune: whether bloom filters are checked first (BLOOM).
         ranges: whether key ranges are checked before the filters (``hoodie.bloom.index.prune.by.ranges``).
         cache: of the table in this process.
+        virtual: how keys are made where the files do not hold them.
 
     Returns:
         The hits in the files with at least one of the keys, in the order given, and the counts of the lookup.
@@ -100,8 +109,9 @@ def find_keys(
     sought = SoughtKeys(keys)
     hits, counts = [], LookupCounts(keys=len(keys))
     for file in files:
-        with failing_at(partition_path=file.partition_path, file_group=file.file_id):
-            found, cost = _look_into(storage, file, sought, prune=prune, ranges=ranges, cache=cache)
+        looked_into = LookedIntoFile(storage, file.path, cache, file.size_bytes, virtual)
+        with failing_at(partition_path=file.partition_path, file_group=file.file_id), looked_into:
+            found, cost = _look_into(looked_into, file, sought, prune=prune, ranges=ranges)
         counts += cost
         if len(found.stored):
             hits.append(found)
@@ -109,21 +119,20 @@ def find_keys(
 
 
 def _look_into(
-    storage: Storage, file: BaseFile, sought: "SoughtKeys", *, prune: bool, ranges: bool, cache: KeyCache
+    looked_into: LookedIntoFile, file: BaseFile, sought: "SoughtKeys", *, prune: bool, ranges: bool
 ) -> tuple[FileHits, LookupCounts]:
     nothing = FileHits(file, np.zeros(0, np.int64), np.zeros(0, np.int64))
     filtered = False
-    with LookedIntoFile(storage, file.path, cache, file.size_bytes) as looked_into:
-        if prune:
-            low, high = sought.within(looked_into.load_bounds() if ranges else None)
-            if low == high:
-                return nothing, LookupCounts(files=1, pruned_by_range=1)
-        known = looked_into.load_known()
-        if prune:
-            filtered = known.bloom is not None
-            if known.bloom is not None and not sought.any_may_be_in(known.bloom, low, high):
-                return nothing, LookupCounts(files=1, pruned_by_filter=1)
-        found = positions_of(looked_into.load_keys(known), sought.keys)
+    if prune:
+        low, high = sought.within(looked_into.load_bounds() if ranges else None)
+        if low == high:
+            return nothing, LookupCounts(files=1, pruned_by_range=1)
+    known = looked_into.load_known()
+    if prune:
+        filtered = known.bloom is not None
+        if known.bloom is not None and not sought.any_may_be_in(known.bloom, low, high):
+            return nothing, LookupCounts(files=1, pruned_by_filter=1)
+    found = positions_of(looked_into.load_keys(known), sought.keys)
     rows = np.flatnonzero(found >= 0)
     missed = filtered and not len(rows)
     return FileHits(file, rows, found[rows]), LookupCounts(files=1, read=1, false_positives=int(missed))

@@ -26,10 +26,11 @@ def compute_keys(rules: KeyRules, rows: pa.Table) -> tuple[pa.ChunkedArray, pa.C
     Returns:
         The keys: null or "" if a row has none. The paths: null if a row has no valid path.
     """
-    return _record_keys(rules, rows), _partition_paths(rules, rows)
+    return compute_record_keys(rules, rows), _partition_paths(rules, rows)
 
 
-def _record_keys(rules: KeyRules, rows: pa.Table) -> pa.ChunkedArray:
+def compute_record_keys(rules: KeyRules, rows: pa.Table) -> pa.ChunkedArray:
+    """Record key of each row (string): null or "" if a row has none."""
     texts = [_text_of(_column(name, rows)) for name in rules.record_key]
     if len(texts) == 1:
         return texts[0]

@@ -40,6 +40,8 @@ class BaseFileSettings(Settings):
         bloom_headroom: a fitted filter is sized for this many times the file's keys.
         full_bytes: size at which a file takes no more keys: a fitted filter has no room for more than it holds then.
             Sinks give `SizeSettings.max_file_bytes`. None: files have no such size.
+        has_meta_fields: whether the meta columns have values. Sinks give the table's property. Without them a file has
+            neither filter nor key range.
         dictionary: whether columns of the table are dictionary-encoded.
         shared_key_chunk: the record key and the column that holds the same text are stored once, under both names.
         verify_share: share of the files made of copied row groups that are read whole before they count.
@@ -54,6 +56,7 @@ class BaseFileSettings(Settings):
     bloom_max_entries: int = option(100_000, Whole(1))
     bloom_headroom: float = option(2.0, Number(0, 1e6))
     full_bytes: int | None = option(None, Size(1))
+    has_meta_fields: bool = option(default=True, kind=Flag())
     dictionary: bool = option(default=True, kind=Flag())
     shared_key_chunk: bool = option(default=False, kind=Flag())
     verify_share: float = option(0.0, Share())

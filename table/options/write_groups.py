@@ -117,6 +117,8 @@ class TableSettings(Settings):
         metadata_delta_commits: delta commits of the metadata table after which its lists are compacted.
         creation: whether a table that is not there is created: ``if_absent`` or ``never``.
         create_schema: schema of a new table, an Avro record as JSON text; None: the first batch has it.
+        populates_meta_fields: false: rows of a new table have null meta columns, and keys are made from the rows' own
+            columns (virtual keys). Such a table is smaller, and gives no changes since a commit.
     """
 
     name: str | None = option(None, Text())
@@ -131,6 +133,7 @@ class TableSettings(Settings):
     metadata_delta_commits: int = option(10, Whole(1))
     creation: TableCreation = option(TableCreation.IF_ABSENT, OneOf(TableCreation, what="value"))
     create_schema: str | None = option(None, AvroSchema())
+    populates_meta_fields: bool | None = option(None, Flag())
 
 
 @dataclass(frozen=True)

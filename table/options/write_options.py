@@ -287,7 +287,7 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
         parse_time_partition(dict(options.keys.timebased))
         extra |= dict(options.keys.timebased)  # as Hudi does: readers and other writers find them in the properties
     layout = LAYOUTS[version]
-    return TableConfig(
+    config = TableConfig(
         name=options.table.name or default_name,
         table_type=(options.table.table_type or TableType.COPY_ON_WRITE).value,
         record_key_fields=keys,
@@ -298,11 +298,14 @@ def new_table_config(options: WriteOptions, default_name: str) -> TableConfig:
         url_encode=bool(options.keys.url_encode),
         timezone=options.table.timezone or "UTC",
         archive_folder=options.table.archive_folder or ("archived" if layout == 1 else "history"),
+        populate_meta_fields=options.table.populates_meta_fields is not False,
         version=version,
         layout_version=layout,
         payload_class=options.table.merge_mode.payload_class if options.table.merge_mode else DEFAULT_PAYLOAD,
         extra=extra,
     )
+    _check_virtual_keys(options, config)
+    return config
 
 
 def _check_fields(keys: tuple[str, ...], paths: tuple[str, ...], order: tuple[str, ...]) -> None:
@@ -360,6 +363,7 @@ def check_options_agree(options: WriteOptions, config: TableConfig) -> None:
             merged_by,
         ),
         ("hoodie.table.timeline.timezone", options.table.timezone, config.timezone),
+        ("hoodie.populate.meta.fields", options.table.populates_meta_fields, config.populate_meta_fields),
         (
             "hoodie.archivelog.folder",
             archive_folder,
@@ -370,6 +374,42 @@ def check_options_agree(options: WriteOptions, config: TableConfig) -> None:
     for key, ours, theirs in (*pairs, *stored):
         if ours is not None and ours != theirs:
             raise InvalidConfigError(f"{key}={_shown(ours)} contradicts the table, which has {_shown(theirs)}")
+    _check_virtual_keys(options, config)
+
+
+def _check_virtual_keys(options: WriteOptions, config: TableConfig) -> None:
+    """Refuses options that need record keys or commit times in the rows of a table that does not store them.
+
+    Raises:
+        InvalidConfigError: names the option and its value.
+    """
+    if config.populate_meta_fields:
+        return
+    refusals = (
+        (
+            config.table_type == TableType.MERGE_ON_READ,
+            "hoodie.datasource.write.table.type=MERGE_ON_READ",
+            "records of log files are found by their meta columns; use COPY_ON_WRITE",
+        ),
+        (
+            options.index.type.has_buckets,
+            f"hoodie.index.type={options.index.type}",
+            "Hudi reads such tables by SIMPLE and GLOBAL_SIMPLE alone; use one of these",
+        ),
+        (
+            options.clustering.inline,
+            "hoodie.clustering.inline=true",
+            "rows that are moved would not say which commit wrote them; leave it out",
+        ),
+        (
+            not options.duplicates.allow_on_insert,
+            "hoodie.merge.allow.duplicate.on.inserts=false",
+            "the file that takes a row does not hold its keys; use hoodie.datasource.write.operation=upsert",
+        ),
+    )
+    for refused, option, reason in refusals:
+        if refused:
+            raise InvalidConfigError(f"{option} with hoodie.populate.meta.fields=false: {reason}")
 
 
 def _shown(value: Any) -> str:

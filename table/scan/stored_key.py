@@ -14,7 +14,8 @@ def find_stored_key(snapshot: Snapshot) -> str | None:
     Raises:
         CorruptFileError, StorageError: the file that was opened is damaged, or the store fails.
     """
-    if snapshot.config.keygen_type != "COMPLEX" or len(snapshot.config.record_key_fields) != 1:
+    config = snapshot.config
+    if config.keygen_type != "COMPLEX" or len(config.record_key_fields) != 1 or not config.populate_meta_fields:
         return None
     for instant in reversed(snapshot.timeline.completed_writes):
         for stat in snapshot.commits.read(instant).stats:

@@ -18,7 +18,7 @@ from table.storage.interface import Stage, join
 from table.timeline.metadata.commit import NO_PREVIOUS_COMMIT, WriteStat
 from table.write.announce import announce, check_not_ended, check_still_wanted
 from table.write.context import Attempt, Bucket, BucketType, WriteContext
-from table.write.meta_columns import stamp_new_rows
+from table.write.meta_columns import stamp_new_rows, without_meta_values
 
 
 class BucketFile:
@@ -93,6 +93,8 @@ class BucketFile:
     def stamp(self, rows: pa.Table) -> pa.Table:
         """Puts the meta columns before new rows (table columns and ``_hoodie_record_key``)."""
         context = self.context
+        if not context.settings.has_meta_fields:
+            return without_meta_values(rows, context.schema)
         return stamp_new_rows(
             rows,
             context.schema,

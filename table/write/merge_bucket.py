@@ -199,7 +199,8 @@ class FileMerge:
     def _merge(self, writer: BaseFileWriter, group: int) -> None:
         at = int(self._starts[group])
         for chunk in self._stored.read_batches(file_schema(self._file.schema), [group]):
-            rows, found = restamp_carried_rows(chunk, self._file.name), self._found(at, len(chunk))
+            named = restamp_carried_rows(chunk, self._file.name) if self._context.settings.has_meta_fields else chunk
+            rows, found = named, self._found(at, len(chunk))
             merged = merge_rows(rows, self._stamped, found, self._context.merge, self._changes.removes)
             writer.write(merged.rows, carried=True)
             at += len(chunk)

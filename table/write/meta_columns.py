@@ -5,7 +5,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from table.files.base.repeated_columns import constant_column, file_schema
-from table.schema.avro_schema import RECORD_KEY, with_meta_columns
+from table.schema.avro_schema import META_COLUMNS, RECORD_KEY, with_meta_columns
 
 
 def stamp_new_rows(
@@ -42,3 +42,15 @@ def stamp_new_rows(
     ]
     columns += [rows.column(field.name) for field in schema]
     return pa.Table.from_arrays(columns, schema=file_schema(with_meta_columns(schema)))
+
+
+def without_meta_values(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Puts null meta columns before new rows: the table does not populate them.
+
+    Args:
+        rows: table columns.
+        schema: table columns (Arrow).
+    """
+    filled = file_schema(with_meta_columns(schema))
+    columns = [pa.nulls(len(rows), filled.field(name).type) for name in META_COLUMNS]
+    return pa.Table.from_arrays([*columns, *(rows.column(field.name) for field in schema)], schema=filled)

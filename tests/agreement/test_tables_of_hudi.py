@@ -138,7 +138,10 @@ def test_a_metadata_table_is_kept_then_dropped_and_looked_for_again(hudi, utc_se
         ({"hoodie.table.version": "8"}, "hoodie.table.version=8"),
         ({"hoodie.table.version": "5"}, "hoodie.table.version=5"),
         ({"hoodie.datasource.write.drop.partition.columns": "true"}, "drop.partition.columns=true"),
-        ({"hoodie.populate.meta.fields": "false"}, "populate.meta.fields=false"),
+        (
+            {"hoodie.populate.meta.fields": "false", "hoodie.table.type": "MERGE_ON_READ"},
+            "populate.meta.fields=false",
+        ),
         ({"hoodie.table.cdc.enabled": "true"}, "cdc.enabled=true"),
         ({"hoodie.table.base.file.format": "ORC"}, "base.file.format=ORC"),
         ({"hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA"}, "keygenerator.type=HOODIE_TABLE_METADATA"),

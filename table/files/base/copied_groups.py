@@ -103,11 +103,17 @@ class CopiedGroups:
         self._numbers.append(number)
         self.size_bytes += copied_bytes
 
-    def renamed(self, sink: OutputFile, file_name: str) -> list[RowGroup]:
+    def renamed(self, sink: OutputFile, file_name: str | None) -> list[RowGroup]:
         """Writes new file-name chunks, and returns the row groups with them.
 
         The chunks stand behind all row groups, so that the next version can cut them off.
+
+        Args:
+            sink: the new file.
+            file_name: its name; None: rows do not name their file, and the chunks stay.
         """
+        if file_name is None:
+            return self._groups
         renamed, column = [], self._schema.field(FILE_NAME)
         for group in self._groups:
             data, chunk = encode_name_chunk(file_name, group.rows, sink.tell(), column, self._settings)

@@ -19,17 +19,19 @@ AVRO_SCHEMA_KEY = "parquet.avro.schema"
 CALENDAR = {"org.apache.spark.version": "3.0.0"}
 
 
-def encode_entries(avro_schema: str, bloom: AnyBloomFilter, bounds: tuple[str, str] | None) -> dict[str, str]:
+def encode_entries(avro_schema: str, bloom: AnyBloomFilter | None, bounds: tuple[str, str] | None) -> dict[str, str]:
     """The entries of a footer.
 
     Args:
         avro_schema: JSON, with meta columns.
-        bloom: filter of all record keys.
-        bounds: least and greatest record key; None for a file without rows.
+        bloom: filter of all record keys; None: rows do not hold their keys.
+        bounds: least and greatest record key; None for a file without rows, or without keys.
     """
-    entries = {**CALENDAR, AVRO_SCHEMA_KEY: avro_schema, BLOOM_KEY: bloom.encode()}
-    if bloom.type_code != bloom_filter.SIMPLE:
-        entries[BLOOM_TYPE_KEY] = bloom.type_code
+    entries = {**CALENDAR, AVRO_SCHEMA_KEY: avro_schema}
+    if bloom is not None:
+        entries[BLOOM_KEY] = bloom.encode()
+        if bloom.type_code != bloom_filter.SIMPLE:
+            entries[BLOOM_TYPE_KEY] = bloom.type_code
     if bounds is not None:
         entries[MIN_KEY], entries[MAX_KEY] = bounds
     return entries

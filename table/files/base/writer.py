@@ -73,6 +73,7 @@ class BaseFileWriter:
         continued: Continued | None = None,
         announced: Announced | None = None,
     ) -> None:
+        self._has_meta_fields = settings.has_meta_fields
         self._storage, self._path, self._settings = storage, path, settings
         self._continued, self._announced = continued, announced
         self._schema, self._avro_schema = file_schema(schema), avro_schema
@@ -109,7 +110,8 @@ class BaseFileWriter:
         self._start()
         self._rows += len(rows)
         rows = rows.cast(self._schema) if rows.schema != self._schema else rows
-        self._keys.add(rows.column(RECORD_KEY).chunks, carried=carried)
+        if self._has_meta_fields:
+            self._keys.add(rows.column(RECORD_KEY).chunks, carried=carried)
         self._pending.append(rows)
         self._pending_bytes += rows_bytes(rows)
         if self._pending_bytes >= self._settings.row_group_bytes:
@@ -158,7 +160,8 @@ class BaseFileWriter:
         kept = len(left) if continued.is_planned else self._plan_kept([continued.stored.group_rows[n] for n in left])
         if kept < len(left):
             tail = [self._restamped(rows) for rows in continued.stored.read_batches(self._schema, left[kept:])]
-            self._keys.add_tail([chunk for rows in tail for chunk in rows.column(RECORD_KEY).chunks])
+            if self._has_meta_fields:
+                self._keys.add_tail([chunk for rows in tail for chunk in rows.column(RECORD_KEY).chunks])
             self._pending = tail + self._pending
             self._pending_bytes += sum(map(rows_bytes, tail))
         return left[:kept]
@@ -176,7 +179,7 @@ class BaseFileWriter:
         return self._path.rsplit("/", 1)[-1]
 
     def _restamped(self, rows: pa.Table) -> pa.Table:
-        return restamp_carried_rows(rows, self._file_name)
+        return restamp_carried_rows(rows, self._file_name) if self._has_meta_fields else rows
 
     def close(self) -> BaseFileSummary:
         """Writes the last row group and the footer; the file is whole when this returns.
@@ -201,17 +204,19 @@ class BaseFileWriter:
         self._start()
         added, like = self._flush().finish()
         sink = self._opened()
-        groups = copied.renamed(sink, self._file_name) if copied is not None else []
+        groups = copied.renamed(sink, self._file_name if self._has_meta_fields else None) if copied is not None else []
         first = len(groups)
         groups += [encode_group(group, first + number, FILE_NAME) for number, group in enumerate(added)]
         data_end = sink.tell()
-        bloom, bounds = self._keys.summarize(self._rows, data_end, copied.read_keys if copied is not None else list)
+        bloom, bounds = None, None
+        if self._has_meta_fields:
+            bloom, bounds = self._keys.summarize(self._rows, data_end, copied.read_keys if copied is not None else list)
         footer = join_footer(groups, like, encode_entries(self._avro_schema, bloom, bounds), self._settings.codec)
         sink.write(footer)
         size = data_end + len(footer)
         self._publish(sink, size)
         kept = copied.row_ranges if copied is not None else ()
-        contents = FileContents(bounds, bloom, kept, tuple(self._keys.written))
+        contents = FileContents(bounds, bloom, kept, tuple(self._keys.written)) if bloom is not None else None
         reason = self._continued.reason if self._continued is not None else None
         return BaseFileSummary(
             self._rows, size, len(footer), reason, copied.size_bytes if copied is not None else 0, contents

@@ -137,5 +137,5 @@ def _check_contents(table: HudiTable, look: Look, chosen: Sequence[DataFile]) ->
         return []
     bases = [file for file in chosen if isinstance(file, BaseFile)]
     logs = [file for file in chosen if isinstance(file, LogFile)]
-    found = check_contents(table.storage, bases, schema)
+    found = check_contents(table.storage, bases, schema, has_meta_fields=table.config.populate_meta_fields)
     return [*found, *check_log_contents(table.storage, logs, look.log_instants, ordering_of(table.config, schema))]

@@ -34,16 +34,19 @@ def choose_files(look: Look, sample: int | None) -> list[DataFile]:
     return heapq.nsmallest(sample, live, key=lambda file: (zlib.crc32(file.path.encode()), file.path))
 
 
-def check_contents(storage: Storage, files: Iterable[BaseFile], schema: pa.Schema | None) -> Iterator[Finding]:
+def check_contents(
+    storage: Storage, files: Iterable[BaseFile], schema: pa.Schema | None, *, has_meta_fields: bool = True
+) -> Iterator[Finding]:
     """Reads files and says what is wrong with them.
 
     Args:
         files: which ones.
         schema: the table's newest columns without meta columns; None: types are not compared.
+        has_meta_fields: whether rows hold their keys (``hoodie.populate.meta.fields``): else files have no filter.
     """
     for file in files:
         try:
-            yield from _check_file(storage, file.path, schema)
+            yield from _check_file(storage, file.path, schema, has_meta_fields=has_meta_fields)
         except FileNotFoundError:
             continue  # cleaned since
         except (CorruptFileError, StorageError) as error:
@@ -52,14 +55,14 @@ def check_contents(storage: Storage, files: Iterable[BaseFile], schema: pa.Schem
             yield _refused(Kind.UNREADABLE_FILE, file.path, f"it cannot be read: {error}", _BACKUP)
 
 
-def _check_file(storage: Storage, path: str, schema: pa.Schema | None) -> Iterator[Finding]:
+def _check_file(storage: Storage, path: str, schema: pa.Schema | None, *, has_meta_fields: bool) -> Iterator[Finding]:
     with StoredBaseFile(storage, path) as file:
         entries = file.footer.key_values
         bloom, problem = _filter_of(entries.get(BLOOM_KEY), entries.get(BLOOM_TYPE_KEY))
         if problem:
             yield _refused(Kind.WRONG_FILTER, path, problem, _REWRITE)
         bounds = stored_bounds(file.footer)
-        lacking = [name for name in (BLOOM_KEY, AVRO_SCHEMA_KEY) if name not in entries]
+        lacking = [name for name in (BLOOM_KEY, AVRO_SCHEMA_KEY) if name not in entries and has_meta_fields]
         if lacking:
             yield _without_entries(path, lacking)
         missed, found, misfit = 0, None, ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from table import clock
-from table.config.writable import check_can_write
+from table.config.writable import check_can_write, check_has_meta_fields
 from table.errors import (
     ActionPendingError,
     CommitOutcomeUnknownError,
@@ -105,6 +105,7 @@ def cluster_held(
         CommitConflictError: a write is pending, or another writer changed one of the file groups meanwhile.
     """
     check_can_write(table.config)
+    check_has_meta_fields(table.config, "clustered")
     snapshot = Snapshot.load(table)
     if only_due and not is_due(snapshot, settings):
         return None

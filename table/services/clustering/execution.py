@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from table.config.writable import check_can_write
+from table.config.writable import check_can_write, check_has_meta_fields
 from table.errors import CommitOutcomeUnknownError, HudiError, InstantEndedError, TableHeldError, WriteConflictError
 from table.options.clustering_settings import Layout
 from table.options.groups import BaseFileSettings, HeartbeatSettings
@@ -57,6 +57,7 @@ def carry_out_planned(
     check_can_write(snapshot.config)
     done = []
     for planned in find_planned_elsewhere(snapshot):
+        check_has_meta_fields(snapshot.config, "clustered")
         _check_left_alone(snapshot, planned, identity, heartbeat)
         done.append(_carry_out(snapshot, planned, layout, base_file, lease, identity))
     return done

@@ -21,10 +21,9 @@ from table.storage.opening import open_storage
 from table.timeline.end_record import find_end
 from table.timeline.instant import Action
 from table.transaction.heartbeat import find_live_writer
-from table.transaction.lease import find_holder
-from table.transaction.lease_record import describe_holder, is_dead_here
+from table.transaction.holder import find_standing_holder
+from table.transaction.lease_record import describe_holder
 from table.transaction.membership import is_open
-from table.transaction.signs import read_age_ms
 
 _KEEPS_VERSION = ("hoodie.write.table.version=6", "hoodie.write.auto.upgrade=false")
 _AT_ONCE = "a JVM writer that works at the same time must have a lock in common, and set hoodie.metadata.enable=false"
@@ -175,15 +174,14 @@ def _examine_pending(snapshot: Snapshot, options: WriteOptions) -> list[Finding]
 
 
 def _examine_lease(table: HudiTable, options: WriteOptions) -> list[Finding]:
-    holder = find_holder(table.storage)
+    standing = find_standing_holder(table.storage, options.heartbeat)
+    holder = standing.record
     if holder is None or holder.is_released:
         return []
-    settings = options.heartbeat
-    age_ms = read_age_ms(table.storage, holder.identity.owner if holder.identity is not None else None)
     text = f"{describe_holder(holder)} holds the table"
-    if age_ms is None or age_ms > settings.expiry_ms or is_dead_here(holder):
+    if not standing.is_alive:
         return [Finding("ok", f"{text}, but is dead: the next writer takes over")]
-    left_s = max(0.0, (settings.expiry_ms - age_ms) / 1000)
+    left_s = max(0.0, (options.heartbeat.expiry_ms - (standing.age_ms or 0)) / 1000)
     if is_open(holder):
         text = "several writers share the table"
         if options.concurrency.is_shared:

@@ -17,9 +17,8 @@ from table.snapshot import Snapshot
 from table.timeline.commit_cache import CommitCache
 from table.timeline.instant import WRITE_ACTIONS, Action, Instant
 from table.timeline.pins import PINS_FOLDER, parse_pin
-from table.transaction.lease import find_holder
-from table.transaction.lease_record import describe_holder, is_dead_here
-from table.transaction.signs import read_age_ms
+from table.transaction.holder import find_standing_holder
+from table.transaction.lease_record import describe_holder
 from table.view.file_group import FileGroup
 
 COMMITS_SEEN = 10
@@ -263,12 +262,10 @@ def _names(table: HudiTable, folder: str) -> list[str]:
 
 
 def _find_writer(table: HudiTable) -> tuple[str | None, bool | None]:
-    holder = find_holder(table.storage)
-    if holder is None or holder.is_released:
+    holder = find_standing_holder(table.storage, HeartbeatSettings())
+    if holder.record is None or holder.record.is_released:
         return None, None
-    age_ms = read_age_ms(table.storage, holder.identity.owner if holder.identity is not None else None)
-    is_dead = age_ms is None or age_ms > HeartbeatSettings().expiry_ms or is_dead_here(holder)
-    return describe_holder(holder), not is_dead
+    return describe_holder(holder.record), holder.is_alive
 
 
 def _count_files(groups: Sequence[FileGroup], small_bytes: int) -> tuple[int, int, int, int, int]:

@@ -19,11 +19,12 @@ from table.services.check.finding import CheckReport, Finding, Kind, Repair, fou
 from table.services.check.judge_files import judge_files
 from table.services.check.judge_timeline import judge_timeline
 from table.services.check.log_contents import check_log_contents, ordering_of
-from table.services.check.look import Holder, Look, find_standing_holder, take_look
+from table.services.check.look import Look, take_look
 from table.services.check.repair import Problems, end_instants, mend
 from table.snapshot import Snapshot
 from table.storage.interface import METAFOLDER
 from table.takes_path import takes_path
+from table.transaction.holder import Holder, find_standing_holder
 from table.transaction.lease import Lease, hold_table
 from table.view.file_group import BaseFile, DataFile, LogFile
 

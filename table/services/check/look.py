@@ -31,10 +31,8 @@ from table.timeline.metadata.savepoint import decode_savepoint
 from table.timeline.timeline import Timeline
 from table.transaction.commit_facts import is_foreign_clustering
 from table.transaction.heartbeat import HEARTBEAT_FOLDER, find_live_writer
-from table.transaction.lease import find_holder
-from table.transaction.lease_record import LeaseRecord, is_dead_here
+from table.transaction.holder import Holder
 from table.transaction.membership import is_open
-from table.transaction.signs import read_age_ms
 from table.view.file_group import (
     BaseFile,
     CommittedInstants,
@@ -98,24 +96,6 @@ class Leftovers:
     broken_ends: Mapping[str, str] = field(default_factory=dict)
     temporaries: tuple[str, ...] = ()
     kept_markers: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class Holder:
-    """The holder of the table, before the check itself holds it.
-
-    Attributes:
-        record: the lease; None if no writer ever held it.
-        is_alive: whether it counts.
-    """
-
-    record: LeaseRecord | None = None
-    is_alive: bool = False
-
-    @property
-    def has_expired(self) -> bool:
-        """Whether a writer left the lease behind."""
-        return self.record is not None and self.record.identity is not None and not self.is_alive
 
 
 @dataclass
@@ -221,15 +201,6 @@ class Look:
     def current_files(self, folder: Folder) -> list[DataFile]:
         """Base files and log files of a folder that readers of the snapshot see."""
         return [file for group in self.file_groups(folder) for file in group.current_files]
-
-
-def find_standing_holder(storage: Storage, settings: HeartbeatSettings) -> Holder:
-    """The holder of the table, and whether it is alive. Writes nothing."""
-    record = find_holder(storage)
-    if record is None or record.is_released:
-        return Holder(record)
-    age_ms = read_age_ms(storage, record.identity.owner if record.identity is not None else None)
-    return Holder(record, age_ms is not None and age_ms <= settings.expiry_ms and not is_dead_here(record))
 
 
 def take_look(table: HudiTable, holder: Holder, settings: HeartbeatSettings) -> Look:

@@ -151,6 +151,13 @@ def test_every_room_is_on_the_map():
                 assert re.search(rf"^ +{room.name}/ ", architecture, re.MULTILINE), room
 
 
+def test_the_page_of_modules_is_that_of_the_docstrings():
+    spec = importlib.util.spec_from_file_location("modules", ROOT / ".ci" / "modules.py")
+    modules = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(modules)
+    assert modules.PAGE.read_text() == modules.page(), "python .ci/modules.py"
+
+
 def test_the_layers_on_the_map_are_those_that_the_linter_holds():
     settings = (ROOT / "pyproject.toml").read_text()
     held = re.search(r"^layers = \[\n(.*?)^\]", settings, re.MULTILINE | re.DOTALL)[1]

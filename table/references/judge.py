@@ -1,7 +1,8 @@
-"""Tells a stray data file from the others (pure): each deletion of a file that no commit names rests on these rules.
+"""Tells a stray data file from the others (pure). Archival, check, repair and readers decide by these rules.
 
 A stray is a file of an instant whose outcome is known and whose commit, if there is one, does not name it. Deletion
-needs proof: a file of which no record tells is no stray.
+needs proof: a file of which no record tells is no stray. A commit that deletes the files of its own failed attempts
+needs no more than its write stats (`delete_strays`).
 """
 
 from collections.abc import Collection, Iterable, Mapping

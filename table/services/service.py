@@ -1,8 +1,8 @@
 """The interface of a service that a sink runs after its commits to keep a table in order, such as cleaning.
 
 A service decides when it runs, plans what is due and requests it, and carries the plan out. The sink runs its
-services one after another, in the order of the list (`table.services.after_commit`). If a service fails, the services
-after it do not run until the next commit.
+services one after another, in the order of the list (`table.services.after_commit`). If a service fails, the others
+still run.
 """
 
 from collections.abc import Callable, Sequence

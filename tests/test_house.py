@@ -91,6 +91,18 @@ def test_every_module_that_says_pure_is_under_the_contract_that_holds_it_to_that
     assert sorted(says) == sorted(listed_as_pure())
 
 
+def places_of_test(module):
+    """Where the tests of a module may be: in the folder of its package, or one above, under its name or its room's."""
+    *folders, room, name = module.split(".")
+    for folder in ("/".join([*folders, room]), "/".join(folders)):
+        yield from (f"tests/{folder}/test_{stem}.py" for stem in (name, f"{room}_{name}", room))
+
+
+@pytest.mark.parametrize("module", sorted(listed_as_pure()))
+def test_a_pure_module_has_tests_where_people_look_for_them(module):
+    assert any((ROOT / place).exists() for place in places_of_test(module)), [*places_of_test(module)]
+
+
 def tracked_files():
     import subprocess
 

@@ -387,7 +387,7 @@ def _check_virtual_keys(options: WriteOptions, config: TableConfig) -> None:
         return
     refusals = (
         (
-            config.table_type == TableType.MERGE_ON_READ,
+            options.table.table_type is TableType.MERGE_ON_READ,
             "hoodie.datasource.write.table.type=MERGE_ON_READ",
             "records of log files are found by their meta columns; use COPY_ON_WRITE",
         ),

@@ -122,7 +122,7 @@ def test_another_operation_of_the_same_sink_is_seen(tmp_path, index):
 @pytest.mark.parametrize(
     ("index", "bounds"),
     [
-        *((index, (50_000, 250_000, 20_000)) for index in INDEXES),
+        *(pytest.param(index, (50_000, 250_000, 20_000), marks=pytest.mark.slow) for index in INDEXES),
         ("BLOOM", (50_000, 9, 3)),
         ("BUCKET", (2, 250_000, 20_000)),
         ("GLOBAL_BLOOM", (50_000, 4, 20_000)),

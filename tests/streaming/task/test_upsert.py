@@ -260,7 +260,9 @@ def test_a_null_ordering_value_is_a_bad_row(tmp_path):
         engine(tmp_path / "t", **{"hoodie.index.type": "GLOBAL_SIMPLE"}).write(0, batch)
 
 
-@pytest.mark.parametrize("memory", ["3000", "100000000"], ids=["lot by lot", "in memory"])
+@pytest.mark.parametrize(
+    "memory", ["3000", pytest.param("100000000", marks=pytest.mark.slow)], ids=["lot by lot", "in memory"]
+)
 @pytest.mark.parametrize("index", [*INDEXES, *GLOBALS])
 def test_random_changes_give_what_a_dictionary_gives(tmp_path, monkeypatch, index, memory):
     monkeypatch.setattr("streaming.plan.routes.SMALL_BATCH_BYTES", 0)

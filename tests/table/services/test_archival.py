@@ -137,7 +137,7 @@ def test_a_sink_that_was_quiet_for_long_finds_its_last_batch_in_the_archive(tmp_
     assert Engine(path, quiet).write(7, rows([1])).skipped
 
 
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("after", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_stopped_at_any_call_nothing_is_lost_and_nothing_looks_failed(tmp_path, after):
     base = str(tmp_path / "base")
     fill(base, 7)

@@ -90,7 +90,7 @@ def test_a_table_goes_through_all_versions(tmp_path, more):
     assert "timeline" not in left
 
 
-@pytest.mark.parametrize("more", [{}, LOGS], ids=["plain", "logs"])
+@pytest.mark.parametrize("more", [pytest.param({}, marks=pytest.mark.slow), LOGS], ids=["plain", "logs"])
 @pytest.mark.parametrize(("before", "after"), [("6", 9), ("8", 6)])
 @pytest.mark.parametrize(
     ("step", "late"),

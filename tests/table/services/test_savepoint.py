@@ -117,7 +117,7 @@ def test_a_sink_waits_for_a_restore_that_was_begun(tmp_path):
     Engine(path).write(2, rows([999]))
 
 
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("after", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("what", ["restore", "roll_back", "create"])
 def test_stopped_at_any_call_it_is_finished_the_next_time(tmp_path, what, after):
     base = str(tmp_path / "base")

@@ -145,8 +145,12 @@ def check_ordering(options: WriteOptions, config: TableConfig, schema: pa.Schema
     Raises:
         InvalidConfigError: names the column and its type.
     """
-    rules, changes = merge_rules(options, config), plan_changes(options, config)
-    compares = not options.duplicates.allow_on_insert if changes is None else not changes.adds_only
+    rules, changes, duplicates = merge_rules(options, config), plan_changes(options, config), options.duplicates
+    if changes is None:
+        combines = duplicates.combine_before_insert and not options.effective_operation.is_bulk
+        compares = combines or not duplicates.allow_on_insert
+    else:
+        compares = changes.combines or not changes.adds_only
     if not compares or rules.deletes_all:
         return
     for name in rules.ordering_fields:

@@ -47,7 +47,7 @@ class TaskResult:
     @property
     def is_empty(self) -> bool:
         """Whether the result has nothing that the driver needs."""
-        return not (self.stats or self.bad_rows or self.listed)
+        return not (self.stats or self.bad_rows or self.listed or self.lookup.keys)
 
     def encode(self) -> str:
         """JSON, one string per task."""

@@ -2,6 +2,7 @@
 
 import zlib
 
+from table.errors import InvalidConfigError
 from table.storage.interface import join
 
 STAGING = "_staging"  # Spark passes over names that begin so
@@ -19,8 +20,19 @@ TOLD = (REASON, BATCH_ID, SINK_ID, TIME, FILE, ROW, REPLAYED)
 
 
 def default_folder(path: str) -> str:
-    """Where the bad rows of a table go unless ``hudistream.bad.rows.path`` says another place."""
-    return path.rstrip("/") + "_bad_rows"
+    """Where the bad rows of a table go unless ``hudistream.bad.rows.path`` says another place.
+
+    Raises:
+        InvalidConfigError: the table is at the root of its store: beside it would be another store.
+    """
+    folder = path.rstrip("/")
+    _, scheme, place = folder.rpartition("://")
+    if not place or (scheme and "/" not in place):
+        raise InvalidConfigError(
+            f"the table {path!r} is at the root of its store, so that no folder is beside it: set "
+            "hudistream.bad.rows.path"
+        )
+    return folder + "_bad_rows"
 
 
 def table_key(base_uri: str, name: str) -> str:

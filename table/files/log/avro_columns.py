@@ -132,10 +132,10 @@ class _Enum(Decoder):
 
 
 class _Union(Decoder):
-    """Null or a value."""
+    """Null or a value. A union of one type has a branch in front of each value, too."""
 
-    def __init__(self, value: Decoder, branch: int) -> None:
-        self.arrow, self._value, self._branch = value.arrow, value, branch
+    def __init__(self, value: Decoder, branch: int, branches: int) -> None:
+        self.arrow, self._value, self._branch, self._count = value.arrow, value, branch, branches
 
     def read(self, cursors: Cursors) -> pa.Array:
         present, rows = self._branches(cursors)
@@ -156,7 +156,7 @@ class _Union(Decoder):
 
     def _branches(self, cursors: Cursors) -> tuple[Flags, Longs]:
         branches = cursors.longs()
-        if ((branches != 0) & (branches != 1)).any():
+        if ((branches < 0) | (branches >= self._count)).any():
             raise ValueError("a union has no such branch")
         present = branches == self._branch
         return present, np.flatnonzero(present)
@@ -247,8 +247,7 @@ class _Map(_Items):
 def _decoder(avro: Any, names: dict[str, Decoder]) -> Decoder:  # noqa: C901, PLR0911 a line per kind of type
     if isinstance(avro, list):
         branch = next(number for number, inner in enumerate(avro) if inner != "null")
-        value = _decoder(avro[branch], names)
-        return _Union(value, branch) if len(avro) > 1 else value
+        return _Union(_decoder(avro[branch], names), branch, len(avro))
     kind = avro if isinstance(avro, str) else avro["type"]
     if isinstance(kind, (list, dict)):
         return _decoder(kind, names)

@@ -38,13 +38,15 @@ class Encoder(ABC):
 
     Attributes:
         arrow: the type that values come in.
+        takes_nulls: whether values may be null.
     """
 
     arrow: pa.DataType
+    takes_nulls = False
 
     @abstractmethod
     def piece(self, values: pa.Array) -> Piece:
-        """Prepares values. They may hold nulls only where the type is a union with null."""
+        """Prepares values."""
 
 
 def numbers(values: Longs) -> Piece:
@@ -149,11 +151,12 @@ def _lengthy(flat: Bytes, offsets: Longs) -> Piece:
 
 
 class _Union(Encoder):
-    """Null or a value."""
+    """Null or a value. A union of one type has a branch in front of each value, too."""
 
-    def __init__(self, value: Encoder, branch: int) -> None:
+    def __init__(self, value: Encoder, branch: int, branches: int) -> None:
         self.arrow, self._value = value.arrow, value
         self._present, self._null = np.uint8(2 * branch), np.uint8(2 - 2 * branch)
+        self.takes_nulls = branches > 1
 
     def piece(self, values: pa.Array) -> Piece:
         if values.null_count:
@@ -183,7 +186,13 @@ class RecordEncoder(Encoder):
         return self.piece_of(values.flatten())
 
     def piece_of(self, columns: Sequence[pa.Array]) -> Piece:
-        """Records of columns in the order of the fields."""
+        """Records of columns in the order of the fields.
+
+        Raises:
+            ValueError: a field that may not be null has nulls.
+        """
+        for name, value, column in zip(self.names, self.values, columns, strict=True):
+            _check_nulls(column, value, f"the column {name!r}")
         parts = [value.piece(column) for value, column in zip(self.values, columns, strict=True)]
 
         def write(out: Bytes, at: Longs) -> None:
@@ -208,7 +217,12 @@ class Items(Encoder):
         return values.values.slice(first, last - first)
 
     def piece_of(self, items: pa.Array, counts: Longs) -> Piece:
-        """Lists, one behind the other: `counts` says how many of the items each list has."""
+        """Lists, one behind the other: `counts` says how many of the items each list has.
+
+        Raises:
+            ValueError: an item that may not be null is.
+        """
+        _check_nulls(items, self._item, "a list")
         inner = self._item.piece(items)
         ends = np.concatenate([[0], np.cumsum(inner.lengths)])
         bounds = np.concatenate([[0], np.cumsum(counts)])
@@ -225,6 +239,11 @@ class Items(Encoder):
             out[at + bodies] = 0
 
         return Piece(bodies + 1, write)
+
+
+def _check_nulls(values: pa.Array, encoder: Encoder, where: str) -> None:
+    if values.null_count and not encoder.takes_nulls:
+        raise ValueError(f"{where} has nulls, which its schema does not allow")
 
 
 class _Map(Items):
@@ -245,8 +264,7 @@ def make_encoder(avro: Any) -> Encoder:  # noqa: PLR0911 a line per kind of type
     """
     if isinstance(avro, list):
         [branch] = [number for number, inner in enumerate(avro) if inner != "null"]
-        value = make_encoder(avro[branch])
-        return _Union(value, branch) if len(avro) > 1 else value
+        return _Union(make_encoder(avro[branch]), branch, len(avro))
     kind = avro if isinstance(avro, str) else avro["type"]
     if kind == "record":
         return _record(avro)
@@ -300,8 +318,6 @@ class RowEncoder:
             column = rows.column(name).cast(value.arrow).combine_chunks()
             if isinstance(column, pa.ChunkedArray):
                 column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], value.arrow)
-            if column.null_count and not isinstance(value, _Union):
-                raise ValueError(f"the column {name!r} has nulls, which its schema does not allow")
             columns.append(column)
         piece = self._record.piece_of(columns)
         ends = np.cumsum(piece.lengths + 4)

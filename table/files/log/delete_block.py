@@ -151,6 +151,8 @@ def _deletes_encoder(ordering: pa.Schema) -> Encoder:
 class _OrderEncoder(Encoder):
     """The ordering values of a delete: one in its wrapper, several in a list. Where one is null: an int 0."""
 
+    takes_nulls = True
+
     def __init__(self, ordering: pa.Schema) -> None:
         self.arrow = pa.struct(list(ordering)) if len(ordering) else pa.null()
         self._values = [_WrappedEncoder(field.type) for field in ordering]

@@ -16,6 +16,7 @@ from table.files.parquet.thrift_compact import (
     BINARY,
     I64,
     LIST,
+    MAX_VARINT_BYTES,
     STOP,
     STRUCT,
     Field,
@@ -275,7 +276,8 @@ def _find_seal(raw: bytes | bytearray) -> tuple[int, int] | None:
         return None
     # the key is followed by the header of field 2, the length of its text (a varint), the text
     length = shift = 0
-    for position in range(at + len(SEAL_KEY) + 1, len(raw)):
+    first = at + len(SEAL_KEY) + 1
+    for position in range(first, min(first + MAX_VARINT_BYTES, len(raw))):
         byte = raw[position]
         length |= (byte & 127) << shift
         shift += 7

@@ -16,7 +16,7 @@ _INTEGERS = frozenset((I16, I32, I64))
 _BOOLEANS = frozenset((TRUE, FALSE))
 _LISTS = frozenset((LIST, SET))
 MAX_DEPTH = 32
-_MAX_VARINT_BYTES = 10
+MAX_VARINT_BYTES = 10
 _make = tuple.__new__  # called directly, not through NamedTuple's constructor: a footer has hundreds of fields
 
 
@@ -171,7 +171,7 @@ def _read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
         if byte < 128:
             return value, at
         shift += 7
-        if shift >= 7 * _MAX_VARINT_BYTES:
+        if shift >= 7 * MAX_VARINT_BYTES:
             raise CorruptFileError("a Thrift integer is longer than ten bytes")
 
 

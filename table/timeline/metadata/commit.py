@@ -2,7 +2,8 @@
 
 In timeline layout 1 they are JSON. In layout 2 they are Avro with the same names (`avro_commit`).
 
-Unknown fields survive a round trip, so a commit of a newer Hudi stays unchanged.
+Fields of a write stat that are not known survive a round trip. Unknown fields of the commit itself do not, and fields
+of a stat that are the same in each commit of hudistream are written as there.
 """
 
 import json

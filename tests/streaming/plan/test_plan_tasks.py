@@ -35,7 +35,7 @@ STORAGE = LocalStorage("/lake/t")
 SCENE = Scene(STORAGE, StorageListing(STORAGE), "20260101000000001", CommittedInstants(frozenset(), None, {}))
 A, B, LARGE = (LiveFile(f"{size}-0", f"{size}-0_0-0-0_1.parquet", size) for size in (1, 2, 2**40))
 PROFILE = WriteProfile(paths={"p": PathProfile((LARGE, B, A))}, batches=1, has_all_paths=True)
-DROPS, UNIQUE = {"drop_on_insert": True}, {"allow_on_insert": False}
+DROPS, UNIQUE, COMBINES = {"drop_on_insert": True}, {"allow_on_insert": False}, {"combine_before_insert": True}
 
 
 def options(operation, index="BLOOM", duplicates=(), **groups):
@@ -86,7 +86,14 @@ def test_only_where_keys_are_looked_up_or_have_buckets_records_change_and_every_
 
 
 @pytest.mark.parametrize(
-    "wanted", [options("upsert"), options("insert", "BLOOM", UNIQUE), options("insert", "BLOOM", DROPS)]
+    "wanted",
+    [
+        options("upsert"),
+        options("insert", "BLOOM", UNIQUE),
+        options("insert", "BLOOM", DROPS),
+        options("insert", "BLOOM", COMBINES),
+        options("insert", "BUCKET", COMBINES),
+    ],
 )
 @pytest.mark.parametrize(
     ("field", "kind", "said"),

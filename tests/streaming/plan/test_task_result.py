@@ -92,6 +92,7 @@ def test_the_query_is_the_last_one_that_a_task_knows(ids, last):
         (TaskResult(query_id="q"), True),
         (TaskResult(stats=(WriteStat("f", "p/f", "p"),)), False),
         (TaskResult(bad_rows=1), False),
+        (TaskResult(lookup=LookupCounts(keys=1)), False),
         (TaskResult(listed={"p": ()}), False),
     ],
 )

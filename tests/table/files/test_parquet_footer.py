@@ -1,5 +1,6 @@
 """Footers: what pyarrow reads of them, the seal that a changed byte breaks, and footers that are refused."""
 
+import time
 from contextlib import suppress
 
 import pyarrow as pa
@@ -138,3 +139,10 @@ def test_a_file_of_another_version_of_the_writer_is_not_continued_whatever_else_
     reason = why_not_continued(OURS, schema=Items(STRUCT, []), created_by=b"a later version", codec="zstd")
     assert reason == "other version of the writer"
     assert why_not_continued(OURS, OURS.schema, OURS.created_by, "snappy") is None
+
+
+def test_a_length_that_goes_on_for_a_megabyte_is_damage_at_once():
+    started_s = time.monotonic()
+    with pytest.raises(CorruptFileError):
+        decode_footer(SEAL_KEY + b"\x18" + b"\xff" * 1_000_000)
+    assert time.monotonic() - started_s < 10

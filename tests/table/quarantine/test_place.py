@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from table.errors import SchemaMismatchError
+from table.errors import InvalidConfigError, SchemaMismatchError
 from table.quarantine.place import REPLAYS, STAGING, TOLD, default_folder, staging_folder, table_key
 from table.schema.avro_schema import check_batch_columns
 
@@ -23,6 +23,12 @@ ADDRESSES = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 )
 def test_bad_rows_lie_beside_the_table_also_where_its_path_ends_with_a_slash(path, folder):
     assert default_folder(path) == folder
+
+
+@pytest.mark.parametrize("path", ["s3://bucket", "s3a://bucket//", "/"])
+def test_a_table_at_the_root_of_a_store_has_no_place_beside_it(path):
+    with pytest.raises(InvalidConfigError, match=r"at the root of its store.* set hudistream\.bad\.rows\.path"):
+        default_folder(path)
 
 
 @pytest.mark.parametrize(

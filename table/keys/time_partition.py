@@ -7,6 +7,7 @@ would write another hour where that zone skips an hour.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
@@ -79,8 +80,7 @@ def parse_time_partition(settings: Mapping[str, str]) -> TimePartition:
     output = get("output.dateformat")
     if not output:
         raise InvalidConfigError(f"{PREFIX}output.dateformat is not set: give the form of the path, such as yyyy/MM/dd")
-    split = get("input.dateformat.list.delimiter.regex", ",")
-    formats = tuple(part.strip() for part in re.split(split, get("input.dateformat")) if part.strip())
+    formats = _split_formats(get("input.dateformat"), get("input.dateformat.list.delimiter.regex", ","))
     if kind in ("DATE_STRING", "MIXED") and not formats:
         raise InvalidConfigError(f"{PREFIX}input.dateformat is not set: {kind} needs the form of the texts")
     unit = get("timestamp.scalar.time.unit", "SECONDS").upper()
@@ -88,21 +88,33 @@ def parse_time_partition(settings: Mapping[str, str]) -> TimePartition:
         raise InvalidConfigError(f"{PREFIX}timestamp.scalar.time.unit={unit}: one of {', '.join(_SCALAR_MILLIS)}")
     for form in (output, *formats):
         split_format(form)
-    zone = get("timezone")
-    for named in (zone or get("output.timezone", "UTC"), zone or get("input.timezone", "UTC")):
-        _check_zone(named)
-    return TimePartition(
-        kind, output, zone or get("output.timezone", "UTC"), formats, zone or get("input.timezone", "UTC"), unit
-    )
+    zones = []
+    for key in ("output.timezone", "input.timezone"):
+        named = "timezone" if get("timezone") else key
+        zones.append(get(named, "UTC"))
+        _check_zone(named, zones[-1])
+    return TimePartition(kind, output, zones[0], formats, zones[1], unit)
 
 
-def _check_zone(name: str) -> None:
+def _split_formats(formats: str, delimiter: str) -> tuple[str, ...]:
+    """The forms of a list. Java's split, unlike Python's, does not return what groups of the delimiter match."""
+    try:
+        ends = [(0, 0), *(match.span() for match in re.finditer(delimiter, formats)), (len(formats), len(formats))]
+    except re.error as error:
+        raise InvalidConfigError(
+            f"{PREFIX}input.dateformat.list.delimiter.regex={delimiter} is no regular expression: {error}"
+        ) from error
+    parts = (formats[end:start].strip() for (_, end), (start, _) in pairwise(ends))
+    return tuple(part for part in parts if part)
+
+
+def _check_zone(key: str, name: str) -> None:
     if re.fullmatch(r"(GMT|UTC|UT)?([+-]\d{1,2}(:\d{2})?)?", name) and name:
         return
     try:
         ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise InvalidConfigError(f"{PREFIX}timezone={name}: there is no such time zone") from error
+        raise InvalidConfigError(f"{PREFIX}{key}={name}: there is no such time zone") from error
 
 
 def split_format(form: str) -> list[tuple[str, bool]]:

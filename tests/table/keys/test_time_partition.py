@@ -88,3 +88,26 @@ def test_a_column_whose_type_is_no_time_of_the_settings_is_refused_by_name():
     for kind, message in ((pa.string(), r"is a string, and .*timestamp.type is SCALAR"), (pa.bool_(), "is no time")):
         with pytest.raises(SchemaMismatchError, match=f"the column 'c' .*{message}"):
             build_time_value(TimePartition("SCALAR", "yyyy"), "`c`", kind, "c")
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "formats"),
+    [(",", ("yyyy;MM", "dd")), ("[;,]", ("yyyy", "MM", "dd")), ("(,|;)", ("yyyy", "MM", "dd"))],
+)
+def test_forms_are_split_at_the_delimiter_whatever_groups_it_has(delimiter, formats):
+    settings = {
+        PREFIX + "timestamp.type": "DATE_STRING",
+        PREFIX + "output.dateformat": "yyyy",
+        PREFIX + "input.dateformat": "yyyy;MM, dd",
+        PREFIX + "input.dateformat.list.delimiter.regex": delimiter,
+    }
+    assert parse_time_partition(settings).input_formats == formats
+    with pytest.raises(InvalidConfigError, match=r"delimiter\.regex=\( is no regular expression"):
+        parse_time_partition({**settings, PREFIX + "input.dateformat.list.delimiter.regex": "("})
+
+
+@pytest.mark.parametrize("key", ["timezone", "output.timezone", "input.timezone"])
+def test_a_zone_that_does_not_exist_is_named_with_the_key_that_names_it(key):
+    settings = {PREFIX + "timestamp.type": "UNIX_TIMESTAMP", PREFIX + "output.dateformat": "yyyy"}
+    with pytest.raises(InvalidConfigError, match=f"timebased.{key}=Nowhere/City: there is no such time zone"):
+        parse_time_partition({**settings, PREFIX + key: "Nowhere/City"})

@@ -51,6 +51,12 @@ CANDIDATES["cleaning"] = {
         "hoodie.archive.automatic=false",
     ),
 }
+CANDIDATES["virtual"] = {
+    OURS[0]: (OURS[1],),
+    "hudistream, virtual keys (zstd 1)": (OURS[1], "hoodie.populate.meta.fields=false"),
+    "Iceberg 1.10 append (zstd, its default)": ("iceberg",),
+    "bare partitioned Parquet (snappy, its default)": ("parquet",),
+}
 UPSERT = "hoodie.datasource.write.operation=upsert"
 CANDIDATES["upserts"] = {
     "hudistream upsert, BLOOM (zstd 1)": ("hudistream", UPSERT),

@@ -8,8 +8,8 @@ from table.storage.interface import Storage
 from table.transaction import lease
 
 
-class PowerCut(SystemExit):
-    """Not an Exception: nothing may catch it and go on. A thread of the dead process ends by it without a word."""
+class PowerCut(BaseException):
+    """Not an Exception: nothing may catch it and go on. Threads of a dead process end by it (`filterwarnings`)."""
 
 
 @contextmanager

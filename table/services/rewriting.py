@@ -1,6 +1,6 @@
 """Everything that a service needs to read whole slices of a table and to write their rows into new base files."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from table.errors import UnsupportedTableError
 from table.keys.keygen import find_key_column
@@ -49,7 +49,7 @@ class Rewriting:
             instant_time,
             relaxed(schema),
             schema_json(stored, config.name),
-            base_file,
+            replace(base_file, has_meta_fields=config.populate_meta_fields),
             merge=rules,
             key_column=find_key_column(config, schema),
         )

@@ -11,8 +11,11 @@ from streaming import erase
 from streaming.arrow_sink import ArrowSink
 from streaming.validators import NullShare
 from table import HudiTable, InvalidConfigError, UnsupportedTableError, read_table
+from table.options.groups import BaseFileSettings
 from table.schema.avro_schema import META_COLUMNS
 from table.services.check.check import check
+from table.services.rewriting import Rewriting
+from table.snapshot import Snapshot
 
 VIRTUAL = {"hoodie.populate.meta.fields": "false"}
 OPERATION = "hoodie.datasource.write.operation"
@@ -148,3 +151,11 @@ def test_a_file_is_read_again_after_it_was_written_though_the_cache_knew_the_old
     for number in range(1, 5):
         writer.write(number, rows(range(number * 4, number * 4 + 8), ts=number, v=f"v{number}"))
     assert len(values(path)) == len(read_table(path)) == 24
+
+
+@pytest.mark.parametrize("given", [BaseFileSettings(), BaseFileSettings(has_meta_fields=False)], ids=["none", "false"])
+def test_the_table_and_no_setting_says_whether_a_service_writes_meta_columns(tmp_path, given):
+    path = str(tmp_path / "t")
+    Engine(path).write(None, rows(range(3)))
+    snapshot = Snapshot.load(HudiTable.open(path))
+    assert Rewriting.of(snapshot, "20260101000000000", given, "clustered").context.settings.has_meta_fields

@@ -1,7 +1,7 @@
 """Tables with virtual keys, written by Spark's tasks, and read by Spark and hudi-rs."""
 
 import pytest
-from engine import rows
+from engine import OPTIONS, rows
 from oracles import hudi_rs
 
 from streaming import HudiSink
@@ -9,18 +9,13 @@ from streaming.spark.read_hudi import read_hudi
 from table import UnsupportedTableError, read_table
 
 pytestmark = pytest.mark.spark
-KEYS = {
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "p",
-    "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.datasource.write.operation": "upsert",
-}
+UPSERT = {**OPTIONS, "hoodie.datasource.write.operation": "upsert"}
 
 
 @pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_SIMPLE"])
 def test_rows_are_upserted_by_sparks_tasks_and_read_by_spark_and_hudi_rs(spark, tmp_path, index):
     path = str(tmp_path / "t")
-    sink = HudiSink(path, {**KEYS, "hoodie.populate.meta.fields": "false", "hoodie.index.type": index})
+    sink = HudiSink(path, {**UPSERT, "hoodie.populate.meta.fields": "false", "hoodie.index.type": index})
     sink.write(spark.createDataFrame(rows(range(20), v="old").to_pandas()))
     sink.write(spark.createDataFrame(rows(range(10, 30), ts=1, v="new").to_pandas()))
     wanted = sorted((f"k{n}", "old" if n < 10 else "new") for n in range(30))
@@ -32,7 +27,7 @@ def test_rows_are_upserted_by_sparks_tasks_and_read_by_spark_and_hudi_rs(spark, 
 
 def test_spark_is_told_that_such_a_table_has_no_changes_since_a_commit(spark, tmp_path):
     path = str(tmp_path / "t")
-    HudiSink(path, {**KEYS, "hoodie.populate.meta.fields": "false"}).write(
+    HudiSink(path, {**UPSERT, "hoodie.populate.meta.fields": "false"}).write(
         spark.createDataFrame(rows(range(3)).to_pandas())
     )
     with pytest.raises(UnsupportedTableError, match="do not say which commit wrote them"):

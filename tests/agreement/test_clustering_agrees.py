@@ -55,7 +55,8 @@ def values(rows):
     return found
 
 
-@pytest.mark.parametrize("table_type", [pytest.param("COPY_ON_WRITE", marks=SLOW), "MERGE_ON_READ"])
+@pytest.mark.slow
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_hudi_reads_and_writes_on_in_a_table_that_we_clustered(hudi, tmp_path, utc, table_type):
     path = str(tmp_path / "t")
     expected = a_table(path, table_type)

@@ -44,9 +44,8 @@ def test_hudi_reads_by_hfiles_that_were_written_here(hudi, golden):
     assert sorted(read_table(path, meta_columns=True)["_hoodie_record_key"].to_pylist()) == seen
 
 
-@pytest.mark.parametrize(
-    ("version", "table_type"), [(6, "COPY_ON_WRITE"), pytest.param(8, "MERGE_ON_READ", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow  # test_lists_kept_agree.py has the quick one
+@pytest.mark.parametrize(("version", "table_type"), [(6, "COPY_ON_WRITE"), (8, "MERGE_ON_READ")])
 def test_we_read_by_the_lists_that_hudi_keeps_up(hudi, tmp_path, version, table_type, monkeypatch):
     """Commits, cleans, compactions and rollbacks of Hudi, and compactions of its metadata table."""
     path = str(tmp_path / "t")

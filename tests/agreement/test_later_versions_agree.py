@@ -50,9 +50,10 @@ def test_batches_in_turns(version, first, partners, tmp_path, utc):
 
 @pytest.mark.parametrize(
     ("version", "index"),
-    [pytest.param(8, {}, marks=SLOW), (9, {}), pytest.param(9, BUCKETS, marks=SLOW)],
+    [(8, {}), (9, {}), (9, BUCKETS)],
     ids=["8", "9", "9-bucket"],
 )
+@pytest.mark.slow
 def test_log_files_in_turns(version, index, partners, tmp_path, utc):
     """Merge-on-read: log files, compactions, deletes and late records of either."""
     # Hudi 1.0.2 cannot read a log that holds a delete and a later record of one key, its own neither: it compares the
@@ -129,9 +130,10 @@ def test_services_in_turns(version, table_type, partners, tmp_path, utc):
     assert archived == {time for time in archived if any(time in line for line in known)} != set()
 
 
-@pytest.mark.parametrize(("before", "after"), [(6, 8), pytest.param(6, 9, marks=SLOW), pytest.param(8, 9, marks=SLOW)])
-@pytest.mark.parametrize("table_type", [pytest.param("COPY_ON_WRITE", marks=SLOW), "MERGE_ON_READ"])
-@pytest.mark.parametrize("keeps", [True, pytest.param(False, marks=SLOW)], ids=["by default", "dropping"])
+@pytest.mark.slow  # test_partial_updates_agree.py has the quick one
+@pytest.mark.parametrize(("before", "after"), [(6, 8), (6, 9), (8, 9)])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("keeps", [True, False], ids=["by default", "dropping"])
 def test_a_table_that_hudi_upgrades_under_a_running_stream(
     before, after, table_type, keeps, partners, tmp_path, utc, monkeypatch
 ):

@@ -223,7 +223,7 @@ def goes_on(hudi, path, options, wanted, *, is_partial):
     CASES[0], *(pytest.param(case, marks=pytest.mark.slow) for case in CASES[1:4]),
 ], ids=str)  # fmt: skip
 def test_a_few_delta_commits_agree(hudi, tmp_path, case):
-    run(hudi, tmp_path, CASES.index(case), case, batches=4, keys=90)
+    run(hudi, tmp_path, CASES.index(case), case, batches=3, keys=90)
 
 
 @pytest.mark.slow

@@ -54,8 +54,9 @@ class Model:
         assert sorted(tuple(row[name] for name in COLUMNS) for row in hudi.read(path, columns=COLUMNS)) == wanted
 
 
-@pytest.mark.parametrize("first", ["ours", pytest.param("theirs", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("table_type", [pytest.param("COPY_ON_WRITE", marks=pytest.mark.slow), "MERGE_ON_READ"])
+@pytest.mark.slow
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_batches_in_turns(table_type, first, partners, tmp_path, utc):
     path, hudi, model = str(tmp_path / "t"), partners[9], Model(len(first))
     options = {"hoodie.datasource.write.table.type": table_type}

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from log_only_bucket import write_table
 from oracles import hudi_rs
+from tiers import quick
 from values import frame_rows, rows_of, shown
 
 from hudistream import ArrowSink
@@ -61,7 +62,7 @@ def utc_session(spark):
     spark.conf.set("spark.sql.session.timeZone", before)
 
 
-TURNS = [*TABLES[:4], *(pytest.param(name, marks=pytest.mark.slow) for name in (*TABLES[4:], *MORE_TABLES))]
+TURNS = quick(2, (*TABLES, *MORE_TABLES))
 
 
 @pytest.mark.parametrize("name", TURNS)

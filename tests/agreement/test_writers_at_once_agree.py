@@ -65,7 +65,7 @@ def lock(request, tmp_path):
         }
 
 
-@pytest.mark.parametrize("batches", [4, pytest.param(25, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("batches", [2, pytest.param(25, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("operation", ["upsert", pytest.param("insert", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("version", "more"),

@@ -8,11 +8,12 @@ import pytest
 from simulation import worlds
 from simulation.rules import BUILDS, RULES, patched
 from simulation.world import Process, World
+from tiers import quick
 
 from table import clock
 
 # and worlds in which something was found
-SEEDS = [*range(10), 100663, 100693, 101126, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 36))]
+SEEDS = quick(7, (*range(4), 100663, 100693, 101126, *range(4, 36)))
 # worlds looked at before a rule counts as not missed; found within twenty on the day this was written
 QUICK = {"1", "4", "5", "6", "7", "8", "18"}
 # looked at first
@@ -43,7 +44,7 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden(seed):
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
-ON_LOGS = [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 60))]
+ON_LOGS = quick(3, range(60))
 
 
 @pytest.mark.parametrize("seed", ON_LOGS)
@@ -54,8 +55,7 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_on_merge_on_read(seed):
 
 # 17 to 1580: two writers with one log file, compactions that missed a write or each other, a view that a clean emptied,
 # a dead writer that was waited for, a compaction that ended as a batch began
-SHARED = [*range(4), 17, 72, 144, 207, 1580, 3523, 5553]
-SHARED += [pytest.param(seed, marks=pytest.mark.slow) for seed in (*range(4, 17), *range(18, 60))]
+SHARED = quick(5, (0, 1, 17, 144, 1580, 72, 207, 3523, 5553, *range(2, 17), *range(18, 60)))
 
 
 @pytest.mark.parametrize("seed", SHARED)
@@ -64,7 +64,7 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_by_several_writers_at_onc
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
-CLUSTERED = [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 60))]
+CLUSTERED = quick(2, range(60))
 
 
 @pytest.mark.parametrize("seed", CLUSTERED)
@@ -73,7 +73,7 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_by_clusterings(seed):
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
-LISTED = [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 60))]
+LISTED = quick(2, range(60))
 
 
 @pytest.mark.parametrize("seed", LISTED)
@@ -83,7 +83,7 @@ def test_nothing_is_missed_by_who_trusts_the_lists_of_files(seed):
 
 
 # 3: two processes completed one instant, each at its own time; 253: archival left a write behind one that it retired
-LATER = [*range(3), 253, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 60))]
+LATER = quick(3, (0, 3, 253, 1, 2, *range(4, 60)))
 
 
 @pytest.mark.parametrize("seed", LATER)
@@ -92,7 +92,7 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_in_a_table_of_a_later_ver
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
-LATER_TOO = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))]
+LATER_TOO = quick(1, range(40))
 
 
 @pytest.mark.parametrize("seed", LATER_TOO)
@@ -104,7 +104,7 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_in_the_same_worlds_of_ver
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
-SLOW = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 40))]
+SLOW = quick(1, range(40))
 
 
 @pytest.mark.parametrize("seed", SLOW)
@@ -116,7 +116,7 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_by_a_batch_that_outlasts_
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
-SCHEDULED = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 60))]
+SCHEDULED = quick(1, range(60))
 
 
 @pytest.mark.parametrize("seed", SCHEDULED)
@@ -125,7 +125,7 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_by_compactions_planned_be
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
-PLANNED = [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 60))]
+PLANNED = quick(1, range(60))
 
 
 @pytest.mark.parametrize("seed", PLANNED)
@@ -135,8 +135,7 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_by_compactions_that_anoth
 
 
 # 18, 36, 59, 67: rows of live commits were deleted, or a batch was opened again after its rollback
-CROWDS = [*range(3), 18, 36, 59, 67]
-CROWDS += [pytest.param(seed, marks=pytest.mark.slow) for seed in (*range(3, 18), *range(100, 160))]
+CROWDS = quick(3, (0, 18, 59, 36, 67, *range(1, 18), *range(100, 160)))
 
 
 @pytest.mark.parametrize("seed", CROWDS)
@@ -146,7 +145,7 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_in_a_crowd_that_outlasts_
 
 
 # 28: a forked child joined the writers with the identity of its parent, whose rows it took for leftovers of its own
-FORKED = [0, 1, 28, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 28))]
+FORKED = quick(2, (0, 28, *range(1, 28)))
 
 
 @pytest.mark.parametrize("seed", FORKED)
@@ -155,7 +154,7 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_beside_a_process_that_for
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", quick(2, range(3)))
 @pytest.mark.parametrize("build", [worlds.build_readers, worlds.build_slow_readers])
 def test_no_reader_loses_what_it_has_pinned(build, seed):
     found = worlds.run(seed, build)

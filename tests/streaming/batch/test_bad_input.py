@@ -261,6 +261,7 @@ def test_two_streams_into_two_tables_do_not_disturb_each_other(tmp_path):
         assert set(table.column("v").to_pylist()) == {name}
 
 
+@pytest.mark.slow
 def test_a_hundred_tables_leak_neither_threads_nor_files_nor_memory(tmp_path):
     import gc
     import threading

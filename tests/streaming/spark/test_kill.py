@@ -191,6 +191,7 @@ print("DONE", flush=True)
 """
 
 
+@pytest.mark.slow
 def test_a_worker_killed_in_the_middle_of_a_batch_is_replaced_and_leaves_nothing(tmp_path):
     script, path = tmp_path / "stream.py", str(tmp_path / "t")
     script.write_text(WORKER_KILL)

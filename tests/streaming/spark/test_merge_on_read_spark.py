@@ -6,6 +6,7 @@ import os
 import pytest
 from every_spark_type import DDL_WITH_DELETIONS, contents, record
 from stream import OPTIONS, run, source
+from tiers import slow
 
 from streaming import HudiSink
 from table import HudiTable, read_table
@@ -34,9 +35,9 @@ def log_files(path):
 @pytest.mark.parametrize(
     ("index", "form", "shared"),
     [
-        ("BLOOM", "avro", False),
         ("BUCKET", "avro", True),
-        pytest.param("SIMPLE", "parquet", True, marks=pytest.mark.slow),
+        slow(("BLOOM", "avro", False)),
+        slow(("SIMPLE", "parquet", True)),
     ],
 )
 def test_batches_of_every_type_go_to_log_files(spark, hudi, tmp_path, monkeypatch, index, form, shared):

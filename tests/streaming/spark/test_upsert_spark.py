@@ -4,6 +4,7 @@ import pytest
 from every_spark_type import DDL, contents, record
 from oracles import hudi_rs
 from stream import OPTIONS, run
+from tiers import slow
 
 from streaming import HudiSink
 from table import InvalidConfigError, read_table
@@ -14,13 +15,20 @@ pytestmark = pytest.mark.spark
 UPSERT = {**OPTIONS, "hoodie.datasource.write.operation": "upsert", "hoodie.bucket.index.num.buckets": "3"}
 
 
+MORE_INDEXES = [
+    slow((index, shared))
+    for index, shared in [("GLOBAL_BLOOM", False), *((index, True) for index in IndexType)]
+    if index not in ("GLOBAL_BLOOM", "BUCKET") or not shared
+]
+
+
 def by_key(records):
     return sorted({row["id"]: row for row in records}.values(), key=lambda row: row["id"])
 
 
 @pytest.mark.parametrize(
     ("index", "shared"),
-    [("BLOOM", False), ("GLOBAL_BLOOM", False), *((index, True) for index in IndexType)],
+    [("BLOOM", False), ("GLOBAL_BLOOM", True), ("BUCKET", True), *MORE_INDEXES],
 )
 def test_batches_of_every_type_are_upserted(spark, tmp_path, monkeypatch, index, shared):
     if shared:

@@ -4,6 +4,7 @@ import random
 
 import pyarrow as pa
 import pytest
+from tiers import quick
 
 from hudistream import ArrowSink, CleanSettings, HudiTable, check
 from table.errors import InvalidConfigError
@@ -63,7 +64,7 @@ def take(writer, step):
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 @pytest.mark.parametrize("index", ["BUCKET", "BLOOM"])
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
+@pytest.mark.parametrize("seed", quick(1, range(6)))
 def test_the_rows_are_those_of_copy_on_write_whenever_a_compaction_runs(tmp_path, index, payload, seed):
     """None, after each step, or one that is planned at some step and carried out later."""
     options = {

@@ -79,7 +79,7 @@ def test_a_report_shows_the_table_and_nothing_of_it_as_markup(tmp_path, kind):
     text = " ".join(found.texts)
     assert HOSTILE in text  # as text
     assert "the table is sound" in text
-    assert "3 commits" not in text
+    assert not re.search(r"(?<![\d:])3 commits", text)  # a time of the timeline may end in 03
     assert text.count("UPSERT") >= 3
     assert "column extra" in text
     assert facts.partition_count == 3

@@ -8,6 +8,7 @@ import pytest
 from every_type import EVERY_TYPE, random_row
 from oracles.hudi import CANNOT_COMPARE, HudiError
 from random_tables import by_key, log_options, random_batch
+from tiers import slow
 from values import rows_of, shown
 
 from table import CorruptFileError, read_table
@@ -17,13 +18,13 @@ from table.scan.plan import plan_scan
 pytestmark = pytest.mark.hudi
 
 PAYLOADS = ["DefaultHoodieRecordPayload", "OverwriteWithLatestAvroPayload", "PartialUpdateAvroPayload"]
+BLOCKS = ("parquet", "avro", "parquet")
 WRITES = 7
 
 
 @pytest.mark.parametrize(("payload", "blocks"), [
-    (PAYLOADS[1], "parquet"), (PAYLOADS[2], "avro"), pytest.param(PAYLOADS[0], "avro", marks=pytest.mark.slow),
-    *(pytest.param(payload, blocks, marks=pytest.mark.slow)
-      for payload, blocks in zip(PAYLOADS, ("parquet", "avro", "parquet"), strict=True)),
+    (PAYLOADS[2], "avro"),
+    *map(slow, ((PAYLOADS[1], "parquet"), (PAYLOADS[0], "avro"), *zip(PAYLOADS, BLOCKS, strict=True))),
 ])  # fmt: skip
 def test_random_histories_read_as_hudi_reads_them(hudi, tmp_path, payload, blocks):
     rng = random.Random(f"{payload} {blocks}")

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from engine import OPTIONS, Engine
 from oracles.hudi import HudiError
+from tiers import slow
 
 from table import SchemaMismatchError, read_table
 
@@ -93,12 +94,12 @@ def test_changes_within_a_column(hudi, tmp_path, change):
     ("first", "second", "extra"),
     [
         ({}, {"x": TYPES["text"]}, {}),
-        ({"x": TYPES["text"], "y": TYPES["int"]}, {"y": TYPES["long"]}, {}),
         ({"x": TYPES["text"], "y": TYPES["int"]}, {"y": TYPES["long"]}, {FILL: "true"}),
-        ({"x": TYPES["text"], "y": TYPES["int"]}, {"y": TYPES["int"]}, {RECONCILE: "true"}),
-        ({"x": TYPES["text"]}, {"y": TYPES["int"]}, {FILL: "true"}),
+        slow(({"x": TYPES["text"], "y": TYPES["int"]}, {"y": TYPES["long"]}, {})),
+        slow(({"x": TYPES["text"], "y": TYPES["int"]}, {"y": TYPES["int"]}, {RECONCILE: "true"})),
+        slow(({"x": TYPES["text"]}, {"y": TYPES["int"]}, {FILL: "true"})),
     ],
-    ids=["new", "missing", "missing and filled", "missing and reconciled", "new and missing and filled"],
+    ids=["new", "missing and filled", "missing", "missing and reconciled", "new and missing and filled"],
 )
 def test_columns_that_come_and_stay_away(hudi, tmp_path, first, second, extra):
     check(hudi, tmp_path, batch(["a", "b"], **first), batch(["b", "c"], **second), extra)

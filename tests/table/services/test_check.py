@@ -19,6 +19,7 @@ import pytest
 from command_line import said
 from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut, dying_process
+from tiers import quick
 
 from table import CommitConflictError, check, create_savepoint, read_table
 from table.files.base.hudi_footer import AVRO_SCHEMA_KEY, BLOOM_KEY, MAX_KEY, MIN_KEY
@@ -609,7 +610,8 @@ def test_a_repair_stopped_at_a_call_is_finished_by_the_next_one(plain, tmp_path,
         shutil.rmtree(path)
 
 
-def test_a_batch_and_an_archival_that_died_anywhere_are_no_damage(plain, tmp_path):
+@pytest.mark.parametrize("step", quick(1, [5, 1]))
+def test_a_batch_and_an_archival_that_died_anywhere_are_no_damage(plain, tmp_path, step):
     """What crashes leave is not an error, not even a warning: it goes away by itself, or by a repair."""
     before = key_set(read_table(plain))
     both = sorted(before + [f"k{number}" for number in range(40, 50)])
@@ -626,7 +628,7 @@ def test_a_batch_and_an_archival_that_died_anywhere_are_no_damage(plain, tmp_pat
         fuse, path = Fuse(), str(tmp_path / "one")
         shutil.copytree(plain, path)
         act(HudiTable(FaultyStorage(LocalStorage(path), fuse), HudiTable.open(path).config))
-        for number in range(1, len(fuse.calls) + 1):
+        for number in range(1, len(fuse.calls) + 1, step):
             shutil.rmtree(path)
             shutil.copytree(plain, path)
             table = HudiTable.open(path)

@@ -80,6 +80,7 @@ class Both:
         assert self.values() == {f"k{key}": f"v{number}" for key in KEYS}
 
 
+@pytest.mark.slow
 def test_hudi_goes_on_after_our_archival_and_we_after_its_own(hudi, tmp_path):
     both = Both(hudi, tmp_path / "t")
     both.theirs(2)
@@ -117,8 +118,9 @@ ALONE = pytest.mark.slow  # what one of the two does alone is the lesser risk
 BY_ONE = [pytest.param(who, who, marks=ALONE) for who in ("ours", "theirs")]
 
 
+@pytest.mark.slow  # test_savepoint.py has the quick one
 @pytest.mark.parametrize(
-    ("maker", "restorer"), [("ours", "theirs"), pytest.param("theirs", "ours", marks=pytest.mark.slow), *BY_ONE]
+    ("maker", "restorer"), [("ours", "theirs"), ("theirs", "ours"), ("ours", "ours"), ("theirs", "theirs")]
 )
 def test_a_savepoint_of_one_is_restored_by_the_other(hudi, tmp_path, maker, restorer):
     both = Both(hudi, tmp_path / "t")

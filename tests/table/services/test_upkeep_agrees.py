@@ -9,6 +9,7 @@ import pytest
 from engine import Engine, key_set, rows
 from oracles.hudi import JVM
 from snapshots import base_files
+from tiers import quick
 
 from table import read_table
 from table.clock import InstantClock
@@ -60,7 +61,7 @@ def random_history(hudi, path, rng, monkeypatch):
         hudi.write(path, changed, {**JVM, **keep, "hoodie.datasource.write.operation": kind})
 
 
-SEEDS = [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 20))]
+SEEDS = quick(1, range(20))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

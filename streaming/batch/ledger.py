@@ -29,6 +29,7 @@ class BatchLedger:
 
     def __init__(self) -> None:
         self._active: dict[str, dict[str, CommittedBatch]] = {}
+        self._merged: tuple[tuple[str, ...], dict[str, CommittedBatch]] = ((), {})  # of the active commits, and theirs
         self._retired: dict[str, CommittedBatch] = {}
         self._archive_read_until: str | None = None
 
@@ -72,7 +73,17 @@ class BatchLedger:
         if archived:
             self._archive_read_until = None
             self._load_archived(snapshot)
-        return merge_checkpoints(known[time] for time in sorted(known))
+        return self._merge_active()
+
+    def _merge_active(self) -> dict[str, CommittedBatch]:
+        """The entries of the active commits. Commits behind those of the last call are merged into its result."""
+        times = tuple(sorted(self._active))
+        before, merged = self._merged
+        if times[: len(before)] != before:
+            before, merged = (), {}
+        merged = merge_checkpoints([merged, *(self._active[time] for time in times[len(before) :])])
+        self._merged = times, merged
+        return dict(merged)
 
     def check_gap(self, snapshot: Snapshot, last: CommittedBatch | None, sink_id: str, batch_id: int) -> None:
         """Refuses a batch if a batch between the last one and it was undone by hand.

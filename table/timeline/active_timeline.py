@@ -4,6 +4,7 @@ Each change of state creates the next file with create-if-absent. No file is ren
 created a file, the file is read back before the caller gets an answer.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from table import clock
@@ -11,38 +12,65 @@ from table.errors import BrokenInvariantError, CommitOutcomeUnknownError, Storag
 from table.storage.interface import METAFOLDER, TEMPORARY_PREFIX, Storage, join
 from table.timeline.instant import Action, Instant, State
 from table.timeline.layout import LAYOUT_1, TimelineLayout, name_instant
-from table.timeline.timeline import Timeline, build_timeline
+from table.timeline.timeline import Timeline, build_timeline, find_witnesses, rebuild_timeline
 
 _STALE_MS = 600_000
 _TRIES = 5
 # most names that a listing returns as of one moment: a local folder is read in pieces of 32 KiB, and deletions wait
 # while a piece is read; a page of an object store has 1,000 names
 _NAMES_OF_ONE_MOMENT = 300
+_MOST_LONG = 4
+# by table and folder: the names of its last long listing, and their timeline
+_LONG: dict[tuple[str, str], tuple[frozenset[str], Timeline]] = {}
 
 
 def load_timeline(storage: Storage, layout: TimelineLayout = LAYOUT_1) -> Timeline:
-    """The active timeline, from one listing of its folder. A long folder is listed again until no instant is missing.
+    """The active timeline, from one listing of its folder. A long folder is listed again if archival went on meanwhile.
 
     While a long folder is listed, archival may delete an instant that is in the listing, and a later instant that the
-    listing has not reached. The files of the later instant would then seem not to be committed. Archival deletes the
-    oldest instants first. So a listing has no such gap if the next listing contains all its completed instants. If
-    archival goes on for longer than some tries, the last listing is used: waiting could stop writers and readers for
-    minutes.
+    listing has not reached. The files of the later instant would then seem not to be committed. Or the listing has the
+    requested file of an instant, and not its completed file, which was deleted before the listing reached it: the
+    instant would seem to be pending. `find_witnesses` has what shows both. If archival goes on for longer than some
+    tries, the last listing is used: waiting could stop writers and readers for minutes.
 
     Args:
         layout: the table's; `HudiTable.load_timeline` passes it.
     """
-    parse, folder = layout.names.parse, layout.names.folder
-    names = storage.list_names(folder)
     for _ in range(_TRIES):
+        names = storage.list_names(layout.names.folder)
         if len(names) <= _NAMES_OF_ONE_MOMENT:
+            return parse_timeline(names, layout)
+        timeline = _kept_timeline(storage.base_uri, names, layout)
+        if all(storage.exists(instant.path) for instant in find_witnesses(timeline)):
             break
-        again = storage.list_names(folder)
-        gone = map(parse, set(names).difference(again))
-        if not any(instant is not None and instant.is_completed for instant in gone):
-            break
-        names = again
-    return build_timeline((instant for instant in map(parse, names) if instant is not None), layout)
+    return timeline
+
+
+def _kept_timeline(table: str, names: Sequence[str], layout: TimelineLayout) -> Timeline:
+    """The timeline of a long listing: from the last one of the same table, from which it differs in a few names."""
+    place, now = (table, layout.names.folder), frozenset(names)
+    before, near = _LONG.pop(place, (frozenset[str](), None))
+    if near is None or near.layout != layout:
+        files = _parse(names, layout)
+        timeline, count = build_timeline(files, layout), len(files)
+    else:
+        added, removed = _parse(now - before, layout), _parse(before - now, layout)
+        timeline, count = rebuild_timeline(near, added, removed), len(near.files) + len(added) - len(removed)
+    if len(timeline.files) != count:  # two names stand for one file, so a difference of names would say too little
+        return parse_timeline(names, layout)
+    _LONG[place] = now, timeline
+    for old in list(_LONG)[:-_MOST_LONG]:
+        _LONG.pop(old, None)
+    return timeline
+
+
+def parse_timeline(names: Iterable[str], layout: TimelineLayout = LAYOUT_1) -> Timeline:
+    """The timeline of the files in a folder (pure). Names that are not those of instants do not count."""
+    return build_timeline(_parse(names, layout), layout)
+
+
+def _parse(names: Iterable[str], layout: TimelineLayout) -> list[Instant]:
+    return [instant for instant in map(layout.names.parse, names) if instant is not None]
 
 
 def list_temporaries(storage: Storage, now_ms: int, layout: TimelineLayout = LAYOUT_1) -> list[str]:

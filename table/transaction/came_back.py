@@ -10,7 +10,7 @@ from table.log import get_logger
 from table.snapshot import Snapshot
 from table.timeline.active_timeline import delete_instant_file
 from table.timeline.archived_timeline import is_archived
-from table.timeline.instant import COMPLETED_AS, Instant
+from table.timeline.instant import COMPLETED_AS, Action, Instant, State
 from table.timeline.timeline import Timeline
 
 log = get_logger("hudistream.transaction")
@@ -24,8 +24,11 @@ def find_returned(timeline: Timeline) -> tuple[Instant, ...]:
     Args:
         timeline: the active timeline.
     """
-    begun = {(f.time, COMPLETED_AS.get(f.action, f.action)) for f in timeline.files if not f.is_completed}
-    return tuple(write for write in timeline.completed_writes if (write.time, write.action) not in begun)
+    begun: dict[Action, set[str]] = {}  # times by action: in a long timeline, pairs would be too many objects
+    for file in timeline.files:
+        if file.state is not State.COMPLETED:
+            begun.setdefault(COMPLETED_AS.get(file.action, file.action), set()).add(file.time)
+    return tuple(write for write in timeline.completed_writes if write.time not in begun.get(write.action, ()))
 
 
 def delete_returned(snapshot: Snapshot) -> Snapshot:

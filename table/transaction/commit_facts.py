@@ -11,7 +11,7 @@ from table.references.undone import load_rolled_back_time
 from table.snapshot import Snapshot
 from table.storage.interface import Storage, join
 from table.timeline.active_timeline import find_instant, read_instant
-from table.timeline.instant import Action, Instant, State
+from table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from table.timeline.metadata.clean import decode_clean_metadata, decode_clean_plan
 from table.timeline.metadata.clustering import is_of_others
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
@@ -60,15 +60,19 @@ def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetad
     """
     storage, timeline, seen = snapshot.storage, snapshot.timeline, pending.seen.timeline
     passed = _load_passed(snapshot, pending, metadata)
-    known = {(i.time, i.action) for i in seen if i.is_completed}
-    newer = [i for i in timeline.completed_writes if (i.time, i.action) not in known]
-    new_rollbacks = [i for i in timeline if i.action is Action.ROLLBACK and (i.time, i.action) not in known]
+    fresh = timeline.files - seen.files
+    written = (i for i in fresh if i.is_completed and i.action in WRITE_ACTIONS)
+    newer = sorted(written, key=timeline.layout.visible_since)
+    # those that were not completed when the commit began
+    rollbacks, restores, cleans = (
+        [i for i in timeline if i.action is action and not (i.is_completed and i not in fresh)]
+        for action in (Action.ROLLBACK, Action.RESTORE, Action.CLEAN)
+    )
     # a clean that was pending when the commit began, and still is, checks the snapshot before it deletes
     waiting = {i.time for i in seen.pending_of(Action.CLEAN)} & {i.time for i in timeline.pending_of(Action.CLEAN)}
     cleaned: set[str] = set()
-    for instant in timeline:
-        is_new = (instant.time, instant.action) not in known and instant.time not in waiting
-        if instant.action is Action.CLEAN and is_new:
+    for instant in cleans:
+        if instant.time not in waiting:
             cleaned.update(load_cleaned(storage, instant))
     return CommitFacts(
         instant_time=pending.time,
@@ -76,8 +80,8 @@ def load_facts(snapshot: Snapshot, pending: PendingCommit, metadata: CommitMetad
         inputs=frozenset(join(stat.partition_path, name) for stat in metadata.stats if (name := _base_file_of(stat))),
         schema=schema,
         inflight_exists=timeline.contains(pending.instant.at(State.INFLIGHT)),
-        rolled_back=frozenset(_load_undone(snapshot, i) for i in new_rollbacks),
-        restored=any(i.action is Action.RESTORE and (i.time, i.action) not in known for i in timeline),
+        rolled_back=frozenset(_load_undone(snapshot, i) for i in rollbacks),
+        restored=bool(restores),
         seen=seen.committed_times,
         missing=missing_since(seen, timeline),
         cleaned=frozenset(cleaned),

@@ -5,11 +5,15 @@ from contextlib import nullcontext
 from unittest import mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from instants import completed, inflight, requested
 
 from table.errors import CommitConflictError
 from table.storage.local import LocalStorage
-from table.timeline.active_timeline import load_timeline
+from table.timeline.active_timeline import _LONG, _kept_timeline, load_timeline, parse_timeline
+from table.timeline.instant import Action, Instant, State
+from table.timeline.layout import LAYOUT_1, layout_of, name_instant
 from table.timeline.timeline import build_timeline
 from table.transaction.commit import _check_alone
 
@@ -61,12 +65,22 @@ def test_an_instant_that_is_archived_meanwhile_is_completed_or_not_there(storage
 class Archiving:
     """Lists many instants; archival goes on while it does, and listings show what goes in turn."""
 
+    base_uri = "archiving"
+
     def __init__(self, listings):
-        self.listings, self.asked = list(listings), 0
+        self.listings, self.asked = [names_of(files) for files in listings], 0
 
     def list_names(self, _folder):
         self.asked += 1
-        return [file.file_name for time in self.listings.pop(0) for file in files_of(time)]
+        return self.listings.pop(0)
+
+    def exists(self, path):
+        """What the next listing has, or the last one where there is no other."""
+        return not self.listings or path.rpartition("/")[2] in self.listings[0]
+
+
+def names_of(files):
+    return [file.file_name for each in files for file in ([each] if isinstance(each, Instant) else files_of(each))]
 
 
 def test_a_long_listing_with_a_gap_is_repeated():
@@ -74,13 +88,74 @@ def test_a_long_listing_with_a_gap_is_repeated():
     storage = Archiving([TIMES[:5] + TIMES[10:], TIMES[12:], TIMES[12:]])
     timeline = load_timeline(storage)
     assert [instant.time for instant in timeline] == TIMES[12:]
-    assert storage.asked == 3
+    assert storage.asked == 2
 
 
-def test_a_long_listing_is_repeated_once_where_nothing_goes():
+def test_a_write_is_not_pending_because_its_completed_file_was_deleted_before_the_listing_reached_it():
+    storage = Archiving([[requested(TIMES[0]), inflight(TIMES[0]), *TIMES[1:]], TIMES[1:]])
+    timeline = load_timeline(storage)
+    assert not timeline.pending
+    assert [instant.time for instant in timeline] == TIMES[1:]
+
+
+def test_archival_that_goes_on_stops_nobody():
+    storage = Archiving([TIMES[number:] for number in range(9)])
+    assert len(load_timeline(storage)) == len(TIMES) - 4
+    assert storage.asked == 5
+
+
+def test_a_long_listing_is_made_once_where_nothing_goes():
     storage = Archiving([TIMES[:300], TIMES])
     assert [instant.time for instant in load_timeline(storage)] == TIMES[:300]
-    assert storage.asked == 2
+    assert storage.asked == 1
+
+
+DERIVED = ("completed_writes", "writes_by_time", "visible_times", "committed_times", "pending", "last_time")
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(TIMES[:300]), st.sampled_from(list(Action)), st.sampled_from(State), st.booleans()),
+    max_size=8,
+)
+
+
+@given(st.lists(CHANGES, min_size=1, max_size=5), st.sampled_from([LAYOUT_1, layout_of(2)]))
+def test_a_timeline_that_is_built_from_the_last_one_is_the_same(batches, layout):
+    _LONG.clear()
+    names = {name_instant(layout, time, Action.COMMIT, State.REQUESTED).file_name for time in TIMES}
+    for changes in batches:
+        for time, action, state, comes in changes:
+            ends = TIMES[-1] if layout.names.hold_completion and state is State.COMPLETED else None
+            name = Instant(time, action, state, ends, names=layout.names).file_name
+            (names.add if comes else names.discard)(name)
+        timeline, expected = _kept_timeline("t", sorted(names), layout), parse_timeline(names, layout)
+        assert timeline == expected
+        assert [i.file_name for i in timeline] == [i.file_name for i in expected]
+        for name in DERIVED:
+            assert getattr(timeline, name) == getattr(expected, name)
+    _LONG.clear()
+
+
+def test_two_files_of_one_end_are_told_apart():
+    """A name that goes may stand for the same file as one that stays."""
+    layout = layout_of(2)
+    [requested_name, first, second] = (
+        Instant(TIMES[0], Action.COMMIT, state, end, names=layout.names).file_name
+        for state, end in ((State.REQUESTED, None), (State.COMPLETED, TIMES[1]), (State.COMPLETED, TIMES[2]))
+    )
+    for gone in (first, second):
+        _LONG.clear()
+        names = {requested_name, first, second}
+        _kept_timeline("t", sorted(names), layout)
+        names.remove(gone)
+        assert [i.file_name for i in _kept_timeline("t", sorted(names), layout)] == list(names - {requested_name})
+    _LONG.clear()
+
+
+def test_few_long_timelines_are_kept():
+    _LONG.clear()
+    for number in range(9):
+        _kept_timeline(f"t{number}", names_of(TIMES), LAYOUT_1)
+    assert [table for table, _ in _LONG] == ["t5", "t6", "t7", "t8"]
+    _LONG.clear()
 
 
 def test_a_short_listing_is_of_one_moment():

@@ -228,6 +228,10 @@ def _highest(files: Iterable[Instant]) -> Iterable[Instant]:
     for file in files:
         key = (file.time, COMPLETED_AS.get(file.action, file.action))
         known = best.get(key)
-        if known is None or STATE_ORDER[file.state] > STATE_ORDER[known.state]:
+        if known is None or _rank(file) > _rank(known):
             best[key] = file
     return best.values()
+
+
+def _rank(file: Instant) -> tuple[int, str]:
+    return STATE_ORDER[file.state], file.action

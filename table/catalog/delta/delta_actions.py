@@ -110,6 +110,7 @@ def plan_commit(state: DeltaState, target: DeltaTarget, table_id: str, now_ms: i
 
 
 def _metadata(known: Mapping[str, Any], target: DeltaTarget) -> dict[str, Any]:
+    created = {"createdTime": known["createdTime"]} if "createdTime" in known else {}  # Delta's protocol demands none
     return {
         "id": known["id"],
         "name": target.name,
@@ -117,7 +118,7 @@ def _metadata(known: Mapping[str, Any], target: DeltaTarget) -> dict[str, Any]:
         "schemaString": target.schema,
         "partitionColumns": [],
         "configuration": {},
-        "createdTime": known["createdTime"],
+        **created,
     }
 
 
@@ -159,11 +160,20 @@ def _applied(state: DeltaState, actions: Iterable[Mapping[str, Any]]) -> DeltaSt
         elif "add" in action:
             files[unquote(action["add"]["path"])] = action["add"]["size"]
         elif "metaData" in action:
+            state = replace(state, metadata=_checked(action["metaData"], "id", "schemaString"))
             json.loads(action["metaData"]["schemaString"])
-            state = replace(state, metadata=action["metaData"])
         elif "protocol" in action:
-            state = replace(state, protocol=action["protocol"])
+            state = replace(state, protocol=_checked(action["protocol"]))
     return replace(state, files=files)
+
+
+def _checked(action: Mapping[str, Any], *texts: str) -> Mapping[str, Any]:
+    """An action that is an object, in which these fields are texts."""
+    if not isinstance(action, Mapping) or not all(isinstance(action[name], str) for name in texts):
+        raise TypeError(f"{action!r} is no such action")
+    if not isinstance(action.get("writerFeatures") or (), list | tuple):
+        raise TypeError(f"writerFeatures is {action['writerFeatures']!r}")
+    return action
 
 
 def encode_checkpoint(state: DeltaState, now_ms: int) -> bytes:

@@ -104,7 +104,9 @@ _STAT_NAMES = {
     "totalWriteErrors": "total_write_errors",
 }
 _STAT_TEXTS = frozenset(("file_id", "path", "partition_path", "prev_commit", "prev_base_file"))
-_WRITTEN = frozenset(WriteStat("", "", "").to_json())
+# the fields of a stat as we write them: those that are the same in each of ours are kept where another writer's differ
+_OURS = WriteStat("", "", "").to_json()
+_TIMES = "runtimeStats"
 
 
 def stat_from_json(value: Mapping[str, Any], partition_path: str) -> WriteStat:
@@ -117,12 +119,15 @@ def stat_from_json(value: Mapping[str, Any], partition_path: str) -> WriteStat:
     for name, found in known.items():
         if not isinstance(found, str if name in _STAT_TEXTS else int):
             raise TypeError(f"{name} is {found!r}")
-    runtime = value.get("runtimeStats") or {}
+    runtime = value.get(_TIMES) or {}
+    others = {key: found for key, found in value.items() if key not in _STAT_NAMES and key != _TIMES}
+    if runtime.get("totalScanTime"):
+        others[_TIMES] = runtime
     return WriteStat(
         **{"file_id": "", "path": "", "partition_path": partition_path, **known},
         create_ms=int(runtime.get("totalCreateTime") or 0),
         upsert_ms=int(runtime.get("totalUpsertTime") or 0),
-        extra={key: found for key, found in value.items() if key not in _WRITTEN},
+        extra={key: found for key, found in others.items() if key not in _OURS or found not in (None, _OURS[key])},
     )
 
 

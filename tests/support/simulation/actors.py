@@ -243,6 +243,7 @@ class Stream:
             elif not process.killed:
                 world.sleep_s(world.random.random() * 0.3)
         if not process.killed:
+            process.writes_on = False
             engine.writer.services.wait()
             close(engine)
 

@@ -33,5 +33,6 @@ class Living:
         elif end is not None and path not in self._disk.files and end[1] in self._writers:
             (writer, begun_ms), now_ms = self._writers[end[1]], self._world.now_ms
             stood_still = now_ms - process.paused_until < _EXPIRY_MS
-            if process is not writer and not writer.killed and not stood_still and now_ms - begun_ms < _EXPIRY_MS:
+            lives = writer.writes_on and not writer.killed and now_ms - begun_ms < _EXPIRY_MS
+            if process is not writer and lives and not stood_still:
                 self._world.violate(f"{process.name} ends {end[1]} of {writer.name}, which lives")

@@ -40,11 +40,13 @@ class Process:
         name: for the story.
         skew_ms: how far its clock is off.
         killed: whether it is dead.
+        writes_on: whether it has more batches to write. What it left behind may be ended by others, if not.
         paused_until: world time until which none of its threads runs.
     """
 
     def __init__(self, name, skew_ms=0):
         self.name, self.skew_ms, self.killed, self.paused_until = name, skew_ms, False, 0
+        self.writes_on = True
 
 
 class Actor:

@@ -1,6 +1,7 @@
 """Actions of a Delta log: what a commit says, that a log and its checkpoints can be read back, and what is refused."""
 
 import json
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -75,16 +76,32 @@ def test_actions_that_say_nothing_about_files_are_passed_over_and_the_older_stat
     assert (apply_commit(before, 5, data), before.files) == (DeltaState(5, {"kept": 1}), {"kept": 1, "left": 2})
 
 
+def test_a_table_without_a_time_of_creation_stays_without():
+    before = DeltaState(0, {}, {"writerFeatures": ["hudistream"]}, {"schemaString": NO_COLUMNS, "id": "an-id"})
+    [_, action] = plan_commit(before, target_of([], COLUMNS), "another-id", 8)
+    assert action["metaData"]["id"] == "an-id"
+    assert "createdTime" not in action["metaData"]
+
+
 PARTS = st.none() | st.booleans() | st.integers() | st.text(max_size=3) | st.lists(st.text(max_size=3), max_size=2)
-JSON = PARTS | st.dictionaries(st.sampled_from(["path", "size", "schemaString"]), PARTS)
+JSON = PARTS | st.dictionaries(st.sampled_from(["path", "size", "schemaString", "id", "writerFeatures"]), PARTS)
 ACTIONS = st.dictionaries(st.sampled_from(["add", "remove", "metaData", "protocol"]), JSON, max_size=2)
 
 
 @given(st.lists(ACTIONS | JSON, max_size=3))
 @example([{"remove": {"path": ["a"]}}])
+@example([{"metaData": {"schemaString": NO_COLUMNS}}])
+@example([{"protocol": "hudistream"}])
+@example([{"protocol": {"writerFeatures": 7}}])
 def test_whatever_json_a_line_holds_the_commit_is_applied_or_named_as_damaged(lines):
+    data, state = "\n".join(map(json.dumps, lines)).encode(), None
     try:
-        outcome = apply_commit(DeltaState(3), 4, "\n".join(map(json.dumps, lines)).encode()).version
+        state = apply_commit(DeltaState(3), 4, data)
     except CorruptFileError as error:
-        outcome = str(error).partition(": ")[0]
-    assert outcome in (4, "commit 4 of the Delta log cannot be read")
+        said = str(error).partition(": ")[0]
+    if state is None:
+        assert said == "commit 4 of the Delta log cannot be read"
+        return
+    assert state.version == 4
+    with suppress(UnsupportedTableError):
+        plan_commit(state, target_of(["a"], COLUMNS), "another-id", 8)

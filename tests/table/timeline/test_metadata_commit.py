@@ -33,6 +33,21 @@ def test_fields_of_a_stat_that_a_newer_hudi_adds_are_written_again(new):
     assert again.to_json() == {**STAT.to_json(), **new}
 
 
+def test_counts_of_a_compaction_of_another_writer_are_written_again():
+    counted = {
+        "totalLogRecords": 7,
+        "totalLogFilesCompacted": 2,
+        "numUpdates": 1,
+        "minEventTime": 5,
+        "runtimeStats": {"totalScanTime": 3, "totalUpsertTime": 4, "totalCreateTime": 0},
+    }
+    again = stat_from_json({**STAT.to_json(), **counted}, "p")
+    assert again.extra == counted
+    assert again.upsert_ms == 4
+    assert again.to_json() == {**STAT.to_json(), **counted}
+    assert stat_from_json({**STAT.to_json(), "totalLogRecords": None}, "p").extra == {}
+
+
 @pytest.mark.parametrize(
     ("stat", "read"),
     [

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from streaming.spark.carried import DIFFERS, LACKS, ArrowTask, by_value
 from streaming.spark.worker_failure import diagnose_worker
@@ -199,15 +201,43 @@ def _probe(spark: SparkSession, storage: Storage) -> list[dict[str, Any]]:
         diagnosis = diagnose_worker(str(error))
         if diagnosis is None:
             raise
-        raise InvalidConfigError(diagnosis) from error
+        raise InvalidConfigError(_name_bare_worker(spark) or diagnosis) from error
     return [json.loads(row.facts) for row in rows]
+
+
+def _name_bare_worker(spark: SparkSession) -> str | None:
+    """The message about a worker that lacks a module, asked without Arrow; None where each has all."""
+    answered: list[int] = []
+
+    def look_around(number: int) -> str | None:
+        if answered:  # once for each task
+            return None
+        answered.append(number)
+        import json  # noqa: PLC0415
+        import platform  # noqa: PLC0415
+        import socket  # noqa: PLC0415
+
+        try:
+            import streaming.task.append  # noqa: F401, PLC0415
+        except ImportError as error:
+            node = {"host": socket.gethostname(), "python": platform.python_version()}
+            return json.dumps({**node, "missing": error.name or str(error)})
+        return None
+
+    ask = F.udf(look_around, "string", useArrow=False)
+    try:
+        rows = spark.range(_PROBED_ROWS).select(ask("id").alias("facts")).where("facts IS NOT NULL").collect()
+    except PySparkException as error:
+        log.debug("workers_cannot_be_asked", error=str(error))
+        return None
+    return find_unfit([json.loads(row.facts) for row in rows], VERSION)
 
 
 def _make_question(storage: Storage) -> ArrowTask:
     """The function that answers once for each task. It is nested, so Spark pickles it by value.
 
-    On a node without pyarrow Spark itself fails, and its message names the node (`diagnose_worker`). A plain UDF would
-    answer there, too. But for this one job the JVM would load and compile a way to Python that no batch takes: 1 s.
+    On a node without pyarrow Spark itself fails, and does not always name the node. Only then a plain UDF asks again
+    (`_name_bare_worker`): for that job the JVM loads and compiles a way to Python that no batch takes, 1 s.
     """
     query_id_property, sent, looked_for = QUERY_ID_PROPERTY, by_value(storage), PROPERTIES_FILE
 

@@ -10,7 +10,7 @@ from streaming.batch.summary import BatchSummary
 from streaming.batch.workers import Batch
 from streaming.table_sink import Callback, FailureHook, TableSink
 from streaming.task.arrow_rows import Rows, open_rows
-from streaming.task.in_process import InProcessWorkers
+from streaming.task.in_process import InProcessWorkers, count_cores
 from streaming.validators import Validator
 from table.errors import InvalidConfigError
 from table.log import get_logger
@@ -89,7 +89,7 @@ class ArrowSink(TableSink):
     ) -> None:
         if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
             raise InvalidConfigError(f"workers={workers!r}: give a whole number of threads, 1 or more, or None")
-        self._workers = workers or _count_cores()
+        self._workers = workers or count_cores()
         super().__init__(
             path,
             options,
@@ -286,11 +286,3 @@ def write_hudi(  # noqa: PLR0913 one parameter per thing that users say; all but
         schema=schema,
     ) as sink:
         return sink.write(rows, batch_id)
-
-
-def _count_cores() -> int:
-    """Cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1

@@ -22,7 +22,7 @@ from table.config.table_config import PROPERTIES_FILE
 from table.errors import HudiError, InvalidConfigError, InvalidRecordError, TableHeldError
 from table.failures import describe
 from table.log import get_logger
-from table.options.choices import BadRows, IndexType, SchemaMode, TableType
+from table.options.choices import BadRows, IndexType, SchemaMode, TableType, WriteLocation
 from table.options.operation import Operation, OperationName
 from table.options.short_names import ColumnNames, with_short_names
 from table.options.write_options import WriteOptions, parse_options
@@ -163,8 +163,12 @@ class HudiRouter:
                 f"hoodie.datasource.write.operation={self._options.effective_operation} in a router: each micro-batch "
                 "would replace the one before; use insert, upsert or delete"
             )
-        for name in self._tables:
-            self._options_of(name)
+        for name in ("", *self._tables):
+            if self._options_of(name).tasks.location is WriteLocation.DRIVER:
+                raise InvalidConfigError(
+                    "hudistream.write.location=driver in a router: its tables are written with executors; leave the "
+                    "option out, or write each table with a HudiSink of its own"
+                )
         self._start()
 
     def _start(self) -> None:

@@ -228,7 +228,8 @@ class MicroBatchWriter:
         upkeep_errors += failed
         timing.end("after")
         summary = summarize(self.table, batch.batch_id, job.pending.time, result, timing, upkeep_errors)
-        return logged(replace(summary, schema_changes=job.agreed.schema_changes))
+        changes = job.agreed.schema_changes
+        return logged(replace(summary, schema_changes=changes, driver_bytes=batch.driver_bytes))
 
     def _write_and_commit(self, job: BatchJob, workers: Workers, timing: PhaseClock) -> TaskResult | None:
         """Lets the workers write the rows, and makes them visible; None where there was nothing to commit."""

@@ -42,6 +42,7 @@ class BatchSummary(ShownInNotebooks):
         phases: seconds by phase: ``prepare``, ``write``, ``commit``, ``after``.
         upkeep_errors: failures after the commit; the batch is visible all the same.
         schema_changes: how the commit changed the table's columns, in words.
+        driver_bytes: bytes of the rows that came to Spark's driver, which wrote them (``hudistream.write.location``).
     """
 
     table: str
@@ -66,10 +67,11 @@ class BatchSummary(ShownInNotebooks):
     phases: Mapping[str, float] = field(default_factory=dict)
     upkeep_errors: tuple[str, ...] = ()
     schema_changes: tuple[str, ...] = ()
+    driver_bytes: int = 0
 
     @property
     def short(self) -> dict[str, object]:
-        """The fields of the log's one line per batch; `bad_rows` only where there are some."""
+        """The fields of the log's one line per batch; `bad_rows` and `driver_bytes` only where there are some."""
         said: dict[str, object] = {
             "table": self.table,
             "batch_id": self.batch_id,
@@ -80,7 +82,8 @@ class BatchSummary(ShownInNotebooks):
             "files": self.files_created + self.files_topped_up + self.log_files,
             "seconds": round(self.seconds, 2),
         }
-        return {**said, "bad_rows": self.bad_rows} if self.bad_rows else said
+        more = {"bad_rows": self.bad_rows, "driver_bytes": self.driver_bytes}
+        return said | {name: value for name, value in more.items() if value}
 
 
 class PhaseClock:

@@ -72,6 +72,7 @@ class Batch:
         operation: the operation of this batch; None: the operation in the writer's options.
         sink_id: the sink whose batch it is, if it is not a batch of the stream; None: the sink of the writer's options.
         positions: where the query's sources stand; None: that is not recorded.
+        driver_bytes: bytes of the rows, if they came to Spark's driver, which writes them; else 0.
     """
 
     workers: Workers
@@ -83,3 +84,4 @@ class Batch:
     operation: Operation | None = None
     sink_id: str | None = None
     positions: BatchPositions | None = None
+    driver_bytes: int = 0

@@ -1,12 +1,14 @@
 """Spark as the engine of a sink: it opens batches and knows which queries run."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from streaming.batch.workers import Batch
 from streaming.spark.checkpoint import QueryCheckpoint, tell_temporary_checkpoint
+from streaming.spark.driver_workers import DriverWorkers, collect_rows
 from streaming.spark.environment import (
     Environment,
     check_is_written_at_once,
@@ -16,7 +18,9 @@ from streaming.spark.environment import (
 )
 from streaming.spark.spread import spread_over
 from streaming.spark.workers import SparkWorkers
+from streaming.task.in_process import count_cores
 from table.errors import InvalidConfigError
+from table.options.choices import WriteLocation
 from table.options.write_options import WriteOptions
 from table.storage.interface import Storage
 from table.transaction.heartbeat import WriterIdentity
@@ -46,8 +50,10 @@ class SparkEngine:
         Raises:
             InvalidConfigError: the session or the query is not supported.
         """
+        if self._options.tasks.location is WriteLocation.DRIVER:
+            return self._collect_micro_batch(rows, batch_id)
         environment = self._load_environment(rows, of_stream=True)
-        query_id = self._find_query_id(rows.sparkSession, environment)
+        query_id = self._find_query_id(rows.sparkSession, environment.query_id)
         return Batch(
             SparkWorkers(rows, environment.parallelism),
             batch_id,
@@ -71,8 +77,32 @@ class SparkEngine:
         Raises:
             InvalidConfigError: the session is not supported.
         """
+        if self._options.tasks.location is WriteLocation.DRIVER:
+            return self._collect(rows)
         parallelism = self._load_environment(rows).parallelism
         return Batch(SparkWorkers(rows, parallelism), spread=spread_over(rows.sparkSession, parallelism))
+
+    def _collect(self, rows: DataFrame) -> Batch:
+        """Rows that come to the driver. Services run there, too."""
+        self._spark = rows.sparkSession
+        check_session(self._spark)
+        tasks = self._options.tasks
+        collected = collect_rows(rows, tasks.driver_bytes)
+        workers = DriverWorkers(collected, tasks.insert_parallelism or count_cores())
+        return Batch(workers, query_id=collected.query_id, driver_bytes=collected.size_bytes)
+
+    def _collect_micro_batch(self, rows: DataFrame, batch_id: int) -> Batch:
+        batch, spark = self._collect(rows), rows.sparkSession
+
+        def ask() -> str | None:
+            # the tasks that sent the rows told it, if there were some
+            found = batch.query_id or collect_rows(spark.range(1), self._options.tasks.driver_bytes).query_id
+            return self._find_query_id(spark, found)
+
+        query_id = ask()
+        self._tell_checkpoint(query_id)
+        positions = None if self._checkpoint is None else self._checkpoint.positions_of(batch_id)
+        return replace(batch, batch_id=batch_id, query_id=query_id, ask_query_id=ask, positions=positions)
 
     def is_over(self, writer: WriterIdentity) -> bool:
         """Whether the query of another writer in this application has ended."""
@@ -80,22 +110,25 @@ class SparkEngine:
 
     def _ask_query_id(self, rows: DataFrame) -> str | None:
         environment = self._load_environment(rows, of_stream=True, anew=True)
-        return self._find_query_id(rows.sparkSession, environment)
+        return self._find_query_id(rows.sparkSession, environment.query_id)
 
-    def _find_query_id(self, spark: SparkSession, environment: Environment) -> str | None:
+    def _find_query_id(self, spark: SparkSession, told: str | None) -> str | None:
         """The streaming query's id, from its checkpoint or from a worker.
+
+        Args:
+            told: by a worker; None: it did not know.
 
         Raises:
             InvalidConfigError: under Spark Connect without ``hudistream.checkpoint.location``.
         """
         if self._checkpoint is not None:
             return self._checkpoint.read_query_id()
-        if environment.query_id is None and type(spark).__module__.startswith("pyspark.sql.connect"):
+        if told is None and type(spark).__module__.startswith("pyspark.sql.connect"):
             raise InvalidConfigError(
                 "under Spark Connect the streaming query's id is not known to the sink: set "
                 "hudistream.checkpoint.location to the query's checkpointLocation"
             )
-        return environment.query_id
+        return told
 
     def _load_environment(self, rows: DataFrame, *, of_stream: bool = False, anew: bool = False) -> Environment:
         """The environment, loaded once. For a stream it is loaded again if it came from a write outside a stream."""
@@ -104,8 +137,11 @@ class SparkEngine:
         if self._environment is None or anew or (of_stream and not self._asked_in_stream):
             self._environment = load_environment(self._spark, self._options, self._storage)
             self._asked_in_stream = of_stream
-            query_id = self._environment.query_id
-            if query_id not in (None, self._told_query_id) and self._checkpoint is None:
-                tell_temporary_checkpoint(query_id)
-            self._told_query_id = query_id
+            self._tell_checkpoint(self._environment.query_id)
         return self._environment
+
+    def _tell_checkpoint(self, query_id: str | None) -> None:
+        """Looks whether the checkpoint of a query is temporary, once for each query."""
+        if query_id not in (None, self._told_query_id) and self._checkpoint is None:
+            tell_temporary_checkpoint(query_id)
+        self._told_query_id = query_id

@@ -1,5 +1,6 @@
 """Workers without an engine: the tasks of a batch in this process, one after another or in threads."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, wait
 from contextlib import ExitStack, contextmanager
@@ -37,6 +38,14 @@ Result = TypeVar("Result")
 BATCH_ROWS = 10_000  # as many rows as Spark hands to a worker at once
 PIECE_ROWS = 100_000  # rows whose keys are computed at once
 PIECE_BYTES = 32 * 1024 * 1024
+
+
+def count_cores() -> int:
+    """Cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
 
 
 class InProcessWorkers:

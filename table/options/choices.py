@@ -20,6 +20,13 @@ class InstantZone(Choice):
     LOCAL = "LOCAL"
 
 
+class WriteLocation(Choice):
+    """``hudistream.write.location``: who writes the files of a batch of Spark."""
+
+    EXECUTORS = "executors"
+    DRIVER = "driver"
+
+
 class IndexType(Choice):
     """``hoodie.index.type``: how keys are found."""
 

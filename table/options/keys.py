@@ -230,6 +230,8 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hudistream.bad.rows.shown": HonouredKey("bad_rows.shown"),
         "hudistream.max.rewrite.ratio": HonouredKey("sizes.max_rewrite_ratio"),
         "hudistream.task.memory.bytes": HonouredKey("tasks.memory_bytes"),
+        "hudistream.write.location": HonouredKey("tasks.location"),
+        "hudistream.write.driver.max.bytes": HonouredKey("tasks.driver_bytes"),
         "hudistream.verify.share": HonouredKey("base_file.verify_share"),
         **{key: HonouredKey(f"lock.{field}") for key, field in LOCK_KEYS.items()},
         **{key: HonouredKey(f"catalog.{field}") for key, field in CATALOG_KEYS.items()},

@@ -20,6 +20,7 @@ from table.options.choices import (
     SortMode,
     TableCreation,
     TableType,
+    WriteLocation,
     resolve_index,
 )
 from table.options.clustering_settings import ClusteringSettings
@@ -280,6 +281,9 @@ class TaskSettings(Settings):
         slots_per_partition: tasks that share a partition path of which nothing is known.
         memory_bytes: Arrow bytes of rows that a task holds to bring them together by file; more go to the worker's
             local disk.
+        location: who writes the files of a batch of Spark: ``executors``; or ``driver``, where the executors cannot
+            reach the table's store. Then the rows come to the driver.
+        driver_bytes: most Arrow bytes of rows that come to the driver for one batch.
     """
 
     insert_parallelism: int | None = option(None, Tasks())
@@ -289,6 +293,8 @@ class TaskSettings(Settings):
     bulk_insert_sort: SortMode = option(SortMode.NONE, OneOf(SortMode))
     slots_per_partition: int = option(1, Whole(1))
     memory_bytes: int = option(128 * _MB, Size(1))
+    location: WriteLocation = option(WriteLocation.EXECUTORS, OneOf(WriteLocation))
+    driver_bytes: int = option(256 * _MB, Size(1))
 
     def most_tasks(self, operation: Operation) -> int | None:
         """Most tasks that write a batch; None if the options give no number."""

@@ -128,7 +128,7 @@ def test_hudi_carries_out_a_clustering_that_we_planned(hudi, tmp_path, utc):
     [
         pytest.param(6, "COPY_ON_WRITE", marks=SLOW),
         pytest.param(8, "COPY_ON_WRITE", marks=SLOW),
-        (8, "MERGE_ON_READ"),
+        pytest.param(8, "MERGE_ON_READ", marks=SLOW),
     ],
 )
 def test_we_carry_out_a_clustering_that_hudi_planned(hudi, tmp_path, utc, version, table_type):

@@ -169,7 +169,7 @@ OVERWRITE = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 @pytest.mark.parametrize(
     "options",
     quick(
-        2,
+        1,
         [
             {"hoodie.merge.allow.duplicate.on.inserts": "false"},
             {"hoodie.combine.before.insert": "true"},

@@ -83,12 +83,13 @@ def test_log_files_in_turns(version, index, partners, tmp_path, utc):
 @pytest.mark.parametrize(
     ("version", "table_type"),
     [
-        pytest.param(8, "COPY_ON_WRITE", marks=SLOW),
-        pytest.param(9, "COPY_ON_WRITE", marks=SLOW),
+        (8, "COPY_ON_WRITE"),
+        (9, "COPY_ON_WRITE"),
         (8, "MERGE_ON_READ"),
-        pytest.param(9, "MERGE_ON_READ", marks=SLOW),
+        (9, "MERGE_ON_READ"),
     ],
 )
+@pytest.mark.slow
 def test_services_in_turns(version, table_type, partners, tmp_path, utc):
     """Cleans, failed batches, archivals, savepoints and restores of either, on a table that both write."""
     path, hudi, model = str(tmp_path / "t"), partners[version], Model(version + 1)

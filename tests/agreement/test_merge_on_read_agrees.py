@@ -345,6 +345,7 @@ class WholeSeconds(LocalStorage):
         return 1000
 
 
+@pytest.mark.slow
 def test_times_of_whole_seconds_lead_no_log_file_to_another_slice(hudi, tmp_path):
     options = {**options_of(CASES[0]), "hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
     rng, path = random.Random(11), str(tmp_path / "t")

@@ -70,7 +70,8 @@ def is_partial(path):
     return mode_in_force(config.version, config.payload_class, config.extra) is MergeMode.PARTIAL_UPDATE
 
 
-@pytest.mark.parametrize("first", ["ours", pytest.param("theirs", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("first", ["ours", "theirs"])
 @pytest.mark.parametrize(
     ("table_type", "has_late"),
     [

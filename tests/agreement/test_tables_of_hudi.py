@@ -62,7 +62,7 @@ def utc_session(spark):
     spark.conf.set("spark.sql.session.timeZone", before)
 
 
-TURNS = quick(2, (*TABLES, *MORE_TABLES))
+TURNS = quick(1, (*TABLES, *MORE_TABLES))
 
 
 @pytest.mark.parametrize("name", TURNS)

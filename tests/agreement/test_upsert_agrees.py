@@ -126,7 +126,8 @@ def run(hudi, tmp_path, seed, batches, rows, pair):
     assert len(hudi.read(ours)) == len(wanted)
 
 
-@pytest.mark.parametrize("pair", [PAIRS[8], pytest.param(PAIRS[9], marks=pytest.mark.slow)], ids="-".join)
+@pytest.mark.slow  # test_merge_on_read_agrees.py has a quick one
+@pytest.mark.parametrize("pair", [PAIRS[8], PAIRS[9]], ids="-".join)
 def test_a_few_batches_agree(hudi, tmp_path, pair):
     run(hudi, tmp_path, PAIRS.index(pair), batches=4, rows=300, pair=pair)
 

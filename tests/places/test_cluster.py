@@ -119,6 +119,18 @@ def test_a_node_without_the_package_is_named_before_anything_is_requested(tmp_pa
     assert not list((tmp_path / "t").rglob("*.requested"))
 
 
+def test_where_no_node_has_the_package_or_the_store_the_driver_writes(tmp_path):
+    """Nodes have pyarrow and no hudistream; the batches of the stream come to the driver."""
+    held = write_source(tmp_path / "in", 3)
+    bare = make_environment(INSTALLED / "bare-2", "pyarrow", "pandas<3")
+    table, log = tmp_path / "t", tmp_path / "driver.log"
+    with Cluster(tmp_path / "cluster", {"a": bare, "b": bare}) as cluster:
+        on_driver = '{"hudistream.write.location": "driver"}'
+        cluster.submit(JOB, tmp_path / "in", table, tmp_path / "c", "0", on_driver, log=log).wait(240)
+    assert "DONE" in log.read_text(), log.read_text()[-3000:]
+    assert values(table) == held
+
+
 def test_a_bare_node_that_comes_later_is_named_or_its_tasks_move(tmp_path):
     held = write_source(tmp_path / "in", 12)
     bare = make_environment(INSTALLED / "bare-2", "pyarrow", "pandas<3")

@@ -6,6 +6,7 @@ import zipfile
 import pytest
 from engine import Engine, rows
 from environments import ROOT, SPARK_4, make_environment, run_program
+from tiers import quick, slow
 
 from table import read_table
 
@@ -15,19 +16,31 @@ UPSERT = {"hoodie.datasource.write.operation": "upsert"}
 GOLDEN = ROOT / "tests" / "golden"
 
 
-@pytest.fixture(scope="module", params=["4.2", *(pytest.param(old, marks=pytest.mark.slow) for old in ("4.0", "4.1"))])
+@pytest.fixture(scope="module", params=quick(1, ["4.2", "4.0", "4.1"]))
 def session(request, tmp_path_factory):
     """What one session of a Spark has read: (its version, the table, what a program said)."""
-    folder = tmp_path_factory.mktemp("spark4")
+    return read_in(request.param, tmp_path_factory.mktemp("spark4"))
+
+
+@pytest.fixture(scope="module", params=map(slow, ["4.2", "4.0", "4.1"]))
+def followed(request, tmp_path_factory):
+    """As `session`, of streams that follow tables: (the version of Spark, what a program said)."""
+    version, _, found = read_in(request.param, tmp_path_factory.mktemp("spark4"), "streams")
+    return version, found
+
+
+def read_in(version, folder, *what):
     with zipfile.ZipFile(GOLDEN / "mor_avro_logs.zip") as archive:
         archive.extractall(folder / "merged")
     path = str(folder / "t")
     engine = Engine(path, UPSERT)
     first = engine.write(None, rows(range(9), v="v0")).instant_time
     engine.write(None, rows(range(4, 6), ts=1, v="v1"))
-    python = make_environment(*SPARK_4[request.param])
-    said = run_program(python, "spark4_source.py", path, folder / "merged", first, folder / "f", folder / "c")
-    return request.param, path, json.loads(said.splitlines()[-1])
+    said = run_program(
+        make_environment(*SPARK_4[version]), "spark4_source.py", path, folder / "merged", first, folder / "f",
+        folder / "c", *what,
+    )  # fmt: skip
+    return version, path, json.loads(said.splitlines()[-1])
 
 
 def test_a_table_is_read_through_the_format(session):
@@ -68,8 +81,8 @@ def test_filters_skip_files_where_spark_hands_them_over(session):
     assert found["pushed"] == [3, 1]
 
 
-def test_a_stream_follows_a_table_commit_by_commit(session):
-    version, _, found = session
+def test_a_stream_follows_a_table_commit_by_commit(followed):
+    version, found = followed
     if version != "4.2":
         pytest.skip(f"Spark {version} does not tell a source where a batch begins")
     stream = found["stream"]
@@ -84,16 +97,16 @@ def test_a_stream_follows_a_table_commit_by_commit(session):
     assert stream["pins"] <= 6  # of runs with batches: that of the last one may stay until it expires
 
 
-def test_a_stream_that_is_slower_than_cleaning_gets_every_key_once(session):
-    version, _, found = session
+def test_a_stream_that_is_slower_than_cleaning_gets_every_key_once(followed):
+    version, found = followed
     if version != "4.2":
         pytest.skip(f"Spark {version} does not tell a source where a batch begins")
     # the first commits cannot be seen any more as they were: later versions come with their own commits
     assert found["cleaned"] == [["k3v0"], ["k1v1"], ["k2v2"], ["k0v3"]]
 
 
-def test_an_older_spark_reads_all_that_is_there_in_a_batch(session):
-    version, _, found = session
+def test_an_older_spark_reads_all_that_is_there_in_a_batch(followed):
+    version, found = followed
     if version == "4.2":
         pytest.skip("newer ones limit their batches")
     read = [[batch for batch in run if batch] for run in found["old"]]

@@ -8,6 +8,7 @@ from unittest import mock
 import pytest
 from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut, dying_process
+from tiers import quick
 
 from table import CommitConflictError, InvalidConfigError, read_table
 from table.hudi_table import HudiTable
@@ -169,7 +170,7 @@ def told_of_a_gap(path):
     return False
 
 
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("after", quick(1, [False, True]))
 def test_a_stream_is_told_of_its_undone_batch_wherever_the_rollback_died(tmp_path, after):
     base = str(tmp_path / "base")
     last = newest(fill(base, 0, 3))

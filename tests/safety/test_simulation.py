@@ -8,7 +8,7 @@ import pytest
 from simulation import worlds
 from simulation.rules import BUILDS, RULES, patched
 from simulation.world import Process, World
-from tiers import quick
+from tiers import quick, slow
 
 from table import clock
 
@@ -109,7 +109,7 @@ SLOW = quick(1, range(40))
 
 @pytest.mark.parametrize("seed", SLOW)
 @pytest.mark.parametrize(
-    "build", [worlds.build_slow_begin, worlds.build_slow_batch, worlds.build_overtaken, worlds.build_reopened]
+    "build", quick(1, [worlds.build_slow_begin, worlds.build_slow_batch, worlds.build_overtaken, worlds.build_reopened])
 )
 def test_nothing_is_lost_doubled_resurrected_or_hidden_by_a_batch_that_outlasts_retention(build, seed):
     found = worlds.run(seed, build)
@@ -250,11 +250,14 @@ BY_SEED = {
 
 # the same rules are found in tables of version 6
 TWICE = {"an update that archival forgot, layout 2", "archivals at once, layout 2", "leftovers, layout 2"}
+# worlds that take long
+LONG = {
+    "a view that a clean emptied", "keys in two file groups", "a compaction that missed a write, layout 2",
+    "an update that archival forgot", "archivals at once",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "loss", [pytest.param(loss, marks=pytest.mark.slow) if loss in TWICE else loss for loss in BY_SEED]
-)
+@pytest.mark.parametrize("loss", [slow(loss) if loss in TWICE | LONG else loss for loss in BY_SEED])
 def test_a_loss_comes_back_by_its_seed_when_its_rule_is_taken_out(loss):
     name, build, seed, *version = BY_SEED[loss]
     assert worlds.run(seed, build, *version) is None

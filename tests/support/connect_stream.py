@@ -55,6 +55,9 @@ print("COUNT", read_hudi(spark, table).count(), flush=True)
 [by_arrow] = read_hudi(spark, table, columns=["id"], where=pc.field("id") == "k7").collect()
 with mock.patch.object(scan_frame, "_unless_without_connector", return_value=None):
     [by_python] = read_hudi(spark, table, columns=["id"], where=[("id", "=", "k7")]).collect()
+on_driver = f"{table}_on_driver"
+HudiSink(on_driver, {**options, "hudistream.write.location": "driver"}).write(frame)
+print("DRIVER", read_hudi(spark, on_driver).count(), flush=True)
 newest = HudiTable.open(table).history(1)["instant"][0].as_py()
 written = read_hudi(spark, table, since=str(int(newest) - 1)).count()
 print("WHERE", by_spark.id, by_arrow.id, by_python.id, written, flush=True)

@@ -80,7 +80,7 @@ def test_replaced_files_are_cleaned_in_their_time(tmp_path):
     assert contents(tmp_path / "t") == before
 
 
-@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
 @pytest.mark.parametrize(
     ("operation", "after", "block"),
     [
@@ -126,6 +126,7 @@ def test_a_change_stopped_at_a_call_is_whole_or_absent(tmp_path, operation, afte
         assert_clean(str(path))
 
 
+@pytest.mark.slow
 @pytest.mark.hudi
 def test_hudi_reads_our_replacements_and_goes_on(hudi, tmp_path):
     path = str(tmp_path / "t")

@@ -114,10 +114,6 @@ def test_hudi_goes_on_after_our_archival_and_we_after_its_own(hudi, tmp_path):
     both.check(14)
 
 
-ALONE = pytest.mark.slow  # what one of the two does alone is the lesser risk
-BY_ONE = [pytest.param(who, who, marks=ALONE) for who in ("ours", "theirs")]
-
-
 @pytest.mark.slow  # test_savepoint.py has the quick one
 @pytest.mark.parametrize(
     ("maker", "restorer"), [("ours", "theirs"), ("theirs", "ours"), ("ours", "ours"), ("theirs", "theirs")]
@@ -149,8 +145,9 @@ def test_a_savepoint_of_one_is_restored_by_the_other(hudi, tmp_path, maker, rest
     both.check(8)
 
 
+@pytest.mark.slow  # test_merge_on_read_agrees.py has the quick one
 @pytest.mark.parametrize(
-    ("last", "undoer"), [("theirs", "ours"), pytest.param("ours", "theirs", marks=pytest.mark.slow), *BY_ONE]
+    ("last", "undoer"), [("theirs", "ours"), ("ours", "theirs"), ("ours", "ours"), ("theirs", "theirs")]
 )
 def test_a_delta_commit_of_one_is_rolled_back_by_the_other(hudi, tmp_path, last, undoer):
     both = Both(hudi, tmp_path / "t")

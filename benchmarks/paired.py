@@ -66,9 +66,13 @@ def main():
     parser.add_argument("--batches", type=int)
     parser.add_argument("--beside", action="store_true", help="both at the same time, on a core each")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="for this checkout alone")
+    parser.add_argument("--both", action="append", default=[], metavar="KEY=VALUE", help="for both checkouts")
     given = parser.parse_args()
     for workload in given.workload or ["A", "A2", "B"]:
-        options = ["hoodie.datasource.write.operation=" + ("upsert" if workload.startswith("B") else "insert")]
+        options = [
+            "hoodie.datasource.write.operation=" + ("upsert" if workload.startswith("B") else "insert"),
+            *given.both,
+        ]
         ratios = {"steady_s": [], "cpu_s": []}
         with tempfile.TemporaryDirectory() as place:
             folder = os.path.join(place, "in")

@@ -28,6 +28,7 @@ _STREAMING = frozenset(
         "RowCount",
         "Unique",
         "UpkeepSummary",
+        "avro_to_json",
         "debezium",
         "erase",
         "read_hudi",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from streaming.lineage import OpenLineageEvents
     from streaming.metrics import PrometheusMetrics
     from streaming.sink import HudiSink
+    from streaming.spark.avro_values import avro_to_json
     from streaming.spark.debezium import debezium
     from streaming.spark.read_hudi import read_hudi
     from streaming.validators import NullShare, PendingBatch, RowCount, Unique
@@ -36,6 +37,7 @@ _MODULES = {
     "RowCount": "streaming.validators",
     "Unique": "streaming.validators",
     "UpkeepSummary": "streaming.batch.upkeep_summary",
+    "avro_to_json": "streaming.spark.avro_values",
     "debezium": "streaming.spark.debezium",
     "erase": "streaming.erasure",
     "read_hudi": "streaming.spark.read_hudi",
@@ -58,6 +60,7 @@ __all__ = [
     "RowCount",
     "Unique",
     "UpkeepSummary",
+    "avro_to_json",
     "debezium",
     "erase",
     "read_hudi",

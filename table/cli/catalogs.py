@@ -73,6 +73,8 @@ def _sync(given: argparse.Namespace) -> int:
     if given.to == _GLUE:
         settings = replace(settings, mode=CatalogKind.GLUE)
     elif given.to is not None:
+        if ":" not in given.to:  # a host alone would be an address, and so would the name of any other catalog
+            raise UsageError(f"--to {given.to}: is no catalog; give glue, or a metastore as thrift://host:9083")
         settings = replace(settings, mode=CatalogKind.HMS, uris=(given.to,))
     try:
         check_names_catalog(settings)

@@ -53,6 +53,8 @@ def test_a_catalog_that_is_not_named_is_asked_for(tmp_path, capsys):
     Engine(path).write(0, rows([1]))
     assert main(["sync", path]) == 2
     assert "--to glue, --to thrift://host:9083" in capsys.readouterr().err
+    assert main(["sync", path, "--to", "unity"]) == 2
+    assert "--to unity: is no catalog; give glue, or a metastore" in capsys.readouterr().err
     assert main(["sync", path, "--to", "thrift://127.0.0.1:9"]) == 1
     assert "the Hive metastore at thrift://127.0.0.1:9 did not answer" in capsys.readouterr().err
 

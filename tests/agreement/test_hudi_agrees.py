@@ -9,7 +9,6 @@ from engine import Engine, rows
 from faults import FaultyStorage, Fuse, PowerCut
 from oracles import hudi_rs
 from oracles.hudi import JVM
-from tiers import quick
 
 from table import read_table
 from table.config.table_config import load_table_config
@@ -165,19 +164,17 @@ SECOND = keyed(
 OVERWRITE = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "options",
-    quick(
-        1,
-        [
-            {"hoodie.merge.allow.duplicate.on.inserts": "false"},
-            {"hoodie.combine.before.insert": "true"},
-            {},
-            {"hoodie.combine.before.insert": "true", "hoodie.merge.allow.duplicate.on.inserts": "false"},
-            {"hoodie.merge.allow.duplicate.on.inserts": "false", "hoodie.datasource.write.payload.class": OVERWRITE},
-        ],
-    ),
+    [
+        {"hoodie.merge.allow.duplicate.on.inserts": "false"},
+        {"hoodie.combine.before.insert": "true"},
+        {},
+        {"hoodie.combine.before.insert": "true", "hoodie.merge.allow.duplicate.on.inserts": "false"},
+        {"hoodie.merge.allow.duplicate.on.inserts": "false", "hoodie.datasource.write.payload.class": OVERWRITE},
+    ],
     ids=["merged into the file", "combined", "duplicates kept", "combined and merged", "merged, latest wins"],
 )
 def test_duplicates_are_kept_or_merged_as_hudi_does(hudi, spark, tmp_path, options):

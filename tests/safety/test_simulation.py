@@ -64,7 +64,7 @@ def test_nothing_is_lost_doubled_resurrected_or_hidden_by_several_writers_at_onc
     assert found is None, "\n".join([found[0], *found[1][-60:]])
 
 
-CLUSTERED = quick(2, range(60))
+CLUSTERED = quick(1, range(60))
 
 
 @pytest.mark.parametrize("seed", CLUSTERED)

@@ -8,6 +8,7 @@ import pytest
 from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse, PowerCut
 from snapshots import assert_clean, list_snapshot_files
+from tiers import quick
 
 from table import StorageError, read_table
 from table.hudi_table import HudiTable
@@ -71,7 +72,7 @@ def check_one(first, tmp_path, number, after, recovery_fuse=None, **options):
     assert_clean(path)
 
 
-@pytest.mark.parametrize("operation", ["insert", "upsert"])
+@pytest.mark.parametrize("operation", quick(1, ["upsert", "insert"]))
 @pytest.mark.parametrize("step", [23, pytest.param(1, marks=pytest.mark.slow)], ids=["some calls", "every call"])
 def test_files_that_are_written_at_the_same_time_are_whole_or_absent(first, tmp_path, operation, step):
     options = {"hoodie.datasource.write.operation": operation, "store": AtOnce}

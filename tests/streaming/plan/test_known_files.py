@@ -10,6 +10,7 @@ from counting import BUCKETS, Counting, data_folders, sent
 from engine import Engine, key_set, rows
 from faults import FaultyStorage, Fuse
 from snapshots import contents
+from tiers import slow
 
 from streaming.batch.profile_cache import ProfileCache
 from streaming.plan import plan_tasks, write_profile
@@ -124,9 +125,9 @@ def test_another_operation_of_the_same_sink_is_seen(tmp_path, index):
     [
         *(pytest.param(index, (50_000, 250_000, 20_000), marks=pytest.mark.slow) for index in INDEXES),
         ("BLOOM", (50_000, 9, 3)),
-        ("BUCKET", (2, 250_000, 20_000)),
-        ("GLOBAL_BLOOM", (50_000, 4, 20_000)),
         ("GLOBAL_SIMPLE", (2, 250_000, 20_000)),
+        slow(("BUCKET", (2, 250_000, 20_000))),
+        slow(("GLOBAL_BLOOM", (50_000, 4, 20_000))),
     ],
 )
 def test_random_operations_give_what_a_dictionary_gives(tmp_path, monkeypatch, index, bounds):

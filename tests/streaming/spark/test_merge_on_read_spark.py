@@ -6,7 +6,6 @@ import os
 import pytest
 from every_spark_type import DDL_WITH_DELETIONS, contents, record
 from stream import OPTIONS, run, source
-from tiers import slow
 
 from streaming import HudiSink
 from table import HudiTable, read_table
@@ -32,12 +31,13 @@ def log_files(path):
     return [name for _, _, names in os.walk(path) for name in names if parse_log_file(name) is not None]
 
 
+@pytest.mark.slow  # test_merge_on_read_agrees.py has a quick one
 @pytest.mark.parametrize(
     ("index", "form", "shared"),
     [
         ("BUCKET", "avro", True),
-        slow(("BLOOM", "avro", False)),
-        slow(("SIMPLE", "parquet", True)),
+        ("BLOOM", "avro", False),
+        ("SIMPLE", "parquet", True),
     ],
 )
 def test_batches_of_every_type_go_to_log_files(spark, hudi, tmp_path, monkeypatch, index, form, shared):

@@ -37,6 +37,7 @@ def test_a_damaged_archive_is_named(golden, cut):
         list(read_log_records(b"x" + storage.read(file), file))
 
 
+@pytest.mark.slow
 @pytest.mark.hudi
 def test_a_batch_whose_commit_hudi_archived_is_still_skipped(hudi, tmp_path):
     path = str(tmp_path / "t")

@@ -9,6 +9,9 @@ import pyarrow.compute as pc
 
 _M = np.uint32(0x5BD1E995)
 _CHUNK = 16_384  # keys hashed together: their words stay in the processor's cache
+# up to so many keys are hashed one by one: thirty rounds of numpy's calls take as long for one key as for a thousand
+_FEW = 12
+_MASK = 0xFFFFFFFF
 SCREEN_ROUNDS = 4
 
 Bits = npt.NDArray[np.uint8]
@@ -25,7 +28,7 @@ def hash_rounds(keys: pa.Array, rounds: int) -> Iterator[tuple[npt.NDArray[np.in
         Positions of a chunk's keys in `keys`, and for each round the absolute value of their hash.
     """
     for positions, block in same_length_blocks(keys):
-        yield positions, _hash_block(block, rounds)
+        yield positions, _hash_few(block, rounds) if len(block) <= _FEW else _hash_block(block, rounds)
 
 
 def same_length_blocks(keys: pa.Array) -> Iterator[tuple[npt.NDArray[np.int64], Bits]]:
@@ -115,6 +118,37 @@ def _hash_block(block: Bits, rounds: int) -> list[npt.NDArray[np.uint32]]:
     signed = hashes.view(np.int32)
     np.abs(signed, out=signed)
     return list(hashes)
+
+
+def _hash_few(block: Bits, rounds: int) -> list[npt.NDArray[np.uint32]]:
+    """As `_hash_block`, key by key."""
+    found = [_hash_key(key.tobytes(), rounds) for key in block]
+    return list(np.array(found, np.uint32).reshape(len(found), rounds).T.copy())
+
+
+def _hash_key(key: bytes, rounds: int) -> list[int]:
+    length, multiplier = len(key), int(_M)
+    whole = length & ~3
+    words = []
+    for at in range(0, whole, 4):
+        word = int.from_bytes(key[at : at + 4], "little") * multiplier & _MASK
+        words.append((word ^ word >> 24) * multiplier & _MASK)
+    tail = 0
+    for place, byte in enumerate(reversed(key[whole:])):
+        tail ^= (byte - 256 if byte > 127 else byte) << 8 * place
+    tail &= _MASK
+    h, hashes = 0, []
+    for _ in range(rounds):
+        h ^= length  # seeded with the previous hash
+        for word in words:
+            h = h * multiplier & _MASK ^ word
+        if length > whole:
+            h = (h ^ tail) * multiplier & _MASK
+        h ^= h >> 13
+        h = h * multiplier & _MASK
+        h ^= h >> 15
+        hashes.append(h if h <= 1 << 31 else (1 << 32) - h)  # |v| of the signed value
+    return hashes
 
 
 def _tail(block: Bits, length: int, whole: int) -> npt.NDArray[np.uint32]:

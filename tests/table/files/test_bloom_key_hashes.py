@@ -40,11 +40,24 @@ def test_the_type_of_a_text_does_not_change_its_hashes(kind):
     assert (screen_hashes(keys.cast(kind)) == screen_hashes(keys)).all()
 
 
+@given(st.lists(TEXTS, min_size=1, max_size=4), st.integers(1, 30))
+@settings(deadline=None)
+def test_few_keys_have_the_hashes_that_they_have_among_many(keys, rounds):
+    def hashes(texts):
+        found = {}
+        for places, values in hash_rounds(pa.array(texts, pa.string()), rounds):
+            found |= {texts[at]: [int(each[row]) for each in values] for row, at in enumerate(places)}
+        return found
+
+    assert hashes(keys) == hashes(keys * 20)
+
+
 # their hash is -2147483648, which has no opposite in 32 bits
+@pytest.mark.parametrize("count", [1, 20])
 @pytest.mark.parametrize("key", ["aem0uqmk", "arb2zbyp"])
-def test_the_least_hash_counts_as_its_absolute_value(key):
-    [(_, [values])] = hash_rounds(pa.array([key]), 1)
-    assert values.tolist() == [2**31]
+def test_the_least_hash_counts_as_its_absolute_value(key, count):
+    [(_, [values])] = hash_rounds(pa.array([key] * count), 1)
+    assert values.tolist() == [2**31] * count
 
 
 def test_keys_that_are_null_are_refused():

@@ -26,14 +26,12 @@ def meta_values(path):
     return {value for rows in found for column in rows.columns for value in column.unique().to_pylist()}
 
 
+@SLOW  # test_virtual_keys_spark.py has the quick one
 @pytest.mark.parametrize(
     ("version", "first"),
-    [
-        (6, "ours"),
-        *(pytest.param(*case, marks=SLOW) for case in ((6, "theirs"), (8, "ours"), (9, "theirs"), (9, "ours"))),
-    ],
+    [(6, "ours"), (6, "theirs"), (8, "ours"), (9, "theirs"), (9, "ours")],
 )
-@pytest.mark.parametrize("index", ["SIMPLE", pytest.param("GLOBAL_SIMPLE", marks=SLOW)])
+@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
 def test_batches_in_turns(version, first, index, partners, tmp_path, utc):
     path, hudi, model = str(tmp_path / "t"), partners[version], Model(version)
     chosen = {"hoodie.index.type": index}

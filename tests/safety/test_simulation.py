@@ -253,7 +253,7 @@ TWICE = {"an update that archival forgot, layout 2", "archivals at once, layout 
 # worlds that take long
 LONG = {
     "a view that a clean emptied", "keys in two file groups", "a compaction that missed a write, layout 2",
-    "an update that archival forgot", "archivals at once",
+    "an update that archival forgot", "archivals at once", "a late end", "two ends, layout 2",
 }  # fmt: skip
 
 

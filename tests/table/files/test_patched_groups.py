@@ -339,6 +339,7 @@ def test_random_changes_give_what_a_dictionary_gives(tmp_path, patches, seed, pa
         assert comparable(found) == comparable(whole.filter(condition))
 
 
+@pytest.mark.slow
 @pytest.mark.hudi
 @pytest.mark.usefixtures("utc")
 def test_patched_files_are_read_and_upserted_by_others_and_we_go_on(hudi, tmp_path, patches):

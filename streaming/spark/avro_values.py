@@ -25,8 +25,8 @@ def avro_to_json(
     ``rows = debezium(avro_to_json(kafka, "http://registry:8081"), "id bigint, customer string, amount decimal(12,2)")``
 
     Each value is read with the schema that it was written with, so a topic may have values of many versions. The tasks
-    ask the registry for a schema once in each Python process. Decoding takes some ten microseconds a value: it is a
-    loop of Python.
+    ask the registry for a schema once in each Python process. Decoding is a loop of Python: an event with nine
+    columns before and after the change takes some 50 microseconds.
 
     Args:
         frame: of Spark's Kafka source, or another one with such a column.

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streaming.batch.workers import Batch
 from streaming.spark.checkpoint import QueryCheckpoint, tell_temporary_checkpoint
-from streaming.spark.driver_workers import DriverWorkers, collect_rows
+from streaming.spark.driver_workers import CollectedRows, DriverWorkers, collect_rows
 from streaming.spark.environment import (
     Environment,
     check_is_written_at_once,
@@ -78,30 +78,33 @@ class SparkEngine:
             InvalidConfigError: the session is not supported.
         """
         if self._options.tasks.location is WriteLocation.DRIVER:
-            return self._collect(rows)
+            return self._driver_batch(self._collect(rows))
         parallelism = self._load_environment(rows).parallelism
         return Batch(SparkWorkers(rows, parallelism), spread=spread_over(rows.sparkSession, parallelism))
 
-    def _collect(self, rows: DataFrame) -> Batch:
-        """Rows that come to the driver. Services run there, too."""
+    def _collect(self, rows: DataFrame) -> CollectedRows:
+        """The rows on the driver. Services run there, too."""
         self._spark = rows.sparkSession
         check_session(self._spark)
-        tasks = self._options.tasks
-        collected = collect_rows(rows, tasks.driver_bytes)
-        workers = DriverWorkers(collected, tasks.insert_parallelism or count_cores())
-        return Batch(workers, query_id=collected.query_id, driver_bytes=collected.size_bytes)
+        return collect_rows(rows, self._options.tasks.driver_bytes)
+
+    def _driver_batch(self, collected: CollectedRows) -> Batch:
+        threads = self._options.tasks.insert_parallelism or count_cores()
+        return Batch(DriverWorkers(collected, threads), driver_bytes=collected.size_bytes)
 
     def _collect_micro_batch(self, rows: DataFrame, batch_id: int) -> Batch:
-        batch, spark = self._collect(rows), rows.sparkSession
+        collected, spark = self._collect(rows), rows.sparkSession
 
         def ask() -> str | None:
-            # the tasks that sent the rows told it, if there were some
-            found = batch.query_id or collect_rows(spark.range(1), self._options.tasks.driver_bytes).query_id
-            return self._find_query_id(spark, found)
+            told = collected.query_id
+            if told is None and self._checkpoint is None:  # there was no task
+                told = self._collect(spark.range(1)).query_id
+            return self._find_query_id(spark, told)
 
         query_id = ask()
         self._tell_checkpoint(query_id)
         positions = None if self._checkpoint is None else self._checkpoint.positions_of(batch_id)
+        batch = self._driver_batch(collected)
         return replace(batch, batch_id=batch_id, query_id=query_id, ask_query_id=ask, positions=positions)
 
     def is_over(self, writer: WriterIdentity) -> bool:

@@ -27,12 +27,13 @@ from table.errors import InvalidConfigError, InvalidRecordError
 _MAGIC, _HEAD_BYTES = 0, 5
 _PATIENCE_S = 30.0
 _TRIES = 4
+_LATER = (408, 429)  # too slow, too many: the same request may be answered later
 _PLACES = ("topic", "partition", "offset")
 
 
 @dataclass(frozen=True)
 class Registry:
-    """A schema registry with Confluent's interface (also Apicurio's and Redpanda's).
+    """A schema registry with Confluent's interface.
 
     Attributes:
         address: ``http://host:8081``.
@@ -81,7 +82,7 @@ class Registry:
                     found: dict[str, Any] = json.load(answer)
                     return found
             except urllib.error.HTTPError as error:
-                if error.code < 500:
+                if error.code < 500 and error.code not in _LATER:
                     raise InvalidConfigError(
                         f"the schema registry refuses {address}: {error.code} {error.reason}; is it the topic's own "
                         "registry, and may this user read it (headers=)?"

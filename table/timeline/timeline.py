@@ -203,24 +203,17 @@ def find_witnesses(timeline: Timeline) -> tuple[Instant, ...]:
     """Instants that exist after a listing if no instant was archived while it was made.
 
     Archival deletes the writes oldest first, likewise the instants of each other action, and the completed file of an
-    instant last. So if the oldest completed write exists, no later one is gone. And if the pending file of an older
-    write exists, its completed file was not deleted, either.
+    instant last. So if the oldest completed write exists, no later one is gone. And if the file of a pending instant
+    exists, its completed file was not deleted, either.
 
     Args:
         timeline: as listed.
     """
-    first: dict[Action, Instant] = {}
+    first: dict[Action, Instant] = {}  # oldest of each action
     for instant in timeline.instants:
         if instant.state is State.COMPLETED and instant.action not in first:
             first[instant.action] = instant
-    first = {_kind(instant): instant for instant in sorted(first.values(), reverse=True)}
-    older = (i for i in timeline.pending if _kind(i) not in first or i.time < first[_kind(i)].time)
-    return (*first.values(), *older)
-
-
-def _kind(instant: Instant) -> Action:
-    action = COMPLETED_AS.get(instant.action, instant.action)
-    return Action.COMMIT if action in WRITE_ACTIONS else action
+    return (*first.values(), *timeline.pending)
 
 
 def _highest(files: Iterable[Instant]) -> Iterable[Instant]:

@@ -126,7 +126,7 @@ def run(hudi, tmp_path, seed, batches, rows, pair):
     assert len(hudi.read(ours)) == len(wanted)
 
 
-@pytest.mark.slow  # test_merge_on_read_agrees.py has a quick one
+@pytest.mark.slow  # test_hudi_agrees.py has a quick one
 @pytest.mark.parametrize("pair", [PAIRS[8], PAIRS[9]], ids="-".join)
 def test_a_few_batches_agree(hudi, tmp_path, pair):
     run(hudi, tmp_path, PAIRS.index(pair), batches=4, rows=300, pair=pair)

@@ -78,12 +78,10 @@ if minor >= (4, 1):
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     filtered = read(pushdown="true").where("p = 'p1' AND v <> 'x'")
     found["pushed"] = [filtered.count(), filtered.rdd.getNumPartitions()]
-if "streams" not in what:
-    pass
-elif minor >= (4, 2):
+if minor >= (4, 2) and "streams" in what:
     found["stream"] = follow_table(spark, followed, checkpoints)
     found["cleaned"] = follow_cleaned_table(f"{followed}_cleaned")
-else:
+elif "streams" in what:
     old = Follower(spark, followed, checkpoints)
     old.commit(0, range(4))
     old.commit(1, range(2))

@@ -104,9 +104,10 @@ _STAT_NAMES = {
     "totalWriteErrors": "total_write_errors",
 }
 _STAT_TEXTS = frozenset(("file_id", "path", "partition_path", "prev_commit", "prev_base_file"))
-# the fields of a stat as we write them: those that are the same in each of ours are kept where another writer's differ
-_OURS = WriteStat("", "", "").to_json()
 _TIMES = "runtimeStats"
+_WRITTEN = WriteStat("", "", "").to_json()
+# fields that are the same in each of our stats; where another writer's differ, they are kept
+_CONSTANTS = {key: value for key, value in _WRITTEN.items() if key not in _STAT_NAMES and key != _TIMES}
 
 
 def stat_from_json(value: Mapping[str, Any], partition_path: str) -> WriteStat:
@@ -120,14 +121,18 @@ def stat_from_json(value: Mapping[str, Any], partition_path: str) -> WriteStat:
         if not isinstance(found, str if name in _STAT_TEXTS else int):
             raise TypeError(f"{name} is {found!r}")
     runtime = value.get(_TIMES) or {}
-    others = {key: found for key, found in value.items() if key not in _STAT_NAMES and key != _TIMES}
+    extra = {
+        key: found
+        for key, found in value.items()
+        if key not in _WRITTEN or (key in _CONSTANTS and found not in (None, _CONSTANTS[key]))
+    }
     if runtime.get("totalScanTime"):
-        others[_TIMES] = runtime
+        extra[_TIMES] = runtime
     return WriteStat(
         **{"file_id": "", "path": "", "partition_path": partition_path, **known},
         create_ms=int(runtime.get("totalCreateTime") or 0),
         upsert_ms=int(runtime.get("totalUpsertTime") or 0),
-        extra={key: found for key, found in others.items() if key not in _OURS or found not in (None, _OURS[key])},
+        extra=extra,
     )
 
 

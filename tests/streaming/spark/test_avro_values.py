@@ -39,9 +39,12 @@ def envelope(row):
 
 
 @contextmanager
-def serve_registry(schemas, subjects=None, token=None):
-    """A registry with schemas by number, and by subject and version. Yields its address and the paths asked for."""
-    asked = []
+def serve_registry(schemas, subjects=None, token=None, refusals=()):
+    """A registry with schemas by number, and by subject and version. Yields its address and the paths asked for.
+
+    The first requests get the statuses of `refusals`.
+    """
+    asked, refusing = [], list(refusals)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self):
@@ -49,6 +52,10 @@ def serve_registry(schemas, subjects=None, token=None):
             found = {f"/schemas/ids/{number}": answer for number, answer in schemas.items()}
             found |= {f"/subjects/{name}": answer for name, answer in (subjects or {}).items()}
             answer = found.get(self.path)
+            if refusing:
+                self.send_response(refusing.pop(0))
+                self.end_headers()
+                return
             status = 401 if token and self.headers.get("Authorization") != token else 200 if answer else 404
             self.send_response(status)
             self.end_headers()
@@ -172,6 +179,14 @@ def test_a_registry_that_asks_for_a_name_gets_it_and_one_that_is_away_is_told(sp
     with pytest.raises(InvalidConfigError, match=r"does not answer at http://127.0.0.1:9/schemas/ids/4"):
         away.load_schema(4)
     assert "secret" not in repr(registry_module.Registry("http://x", {"Authorization": token}))
+
+
+def test_a_registry_that_has_too_much_to_do_is_asked_again(monkeypatch):
+    monkeypatch.setattr(registry_module.clock, "sleep_s", lambda _: None)
+    schema = {"type": "record", "name": "R", "fields": []}
+    with serve_registry({4: told(schema)}, refusals=[429, 503, 408]) as (address, asked):
+        assert registry_module.Registry(address).load_schema(4)["name"] == "R"
+    assert len(asked) == 4
 
 
 def test_arguments_that_do_not_fit_are_refused(spark):

@@ -31,7 +31,7 @@ def log_files(path):
     return [name for _, _, names in os.walk(path) for name in names if parse_log_file(name) is not None]
 
 
-@pytest.mark.slow  # test_merge_on_read_agrees.py has a quick one
+@pytest.mark.slow  # what is quick: log blocks of every type in tests/table, and an exchange of compactions with Hudi
 @pytest.mark.parametrize(
     ("index", "form", "shared"),
     [

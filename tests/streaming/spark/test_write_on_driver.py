@@ -9,6 +9,7 @@ from every_type import random_batch
 from stream import OPTIONS, expected, frame, keys, run, source
 
 from streaming import HudiRouter, HudiSink
+from streaming.spark.driver_workers import collect_rows
 from table import HudiTable, InvalidConfigError, read_table
 
 pytestmark = pytest.mark.spark
@@ -68,6 +69,20 @@ def test_a_stream_goes_on_from_its_checkpoint_and_another_query_is_refused(spark
     run(source(spark, folder, 5), HudiSink(path, {**OPTIONS, **ON_DRIVER}), checkpoint)
     assert keys(path) == expected(0, 250)
     assert not [entry for entry in logs if entry["event"] == "checkpoint_is_temporary"]
+
+
+def test_a_write_within_a_stream_belongs_to_no_query(spark, tmp_path):
+    """The tasks that send its rows run for a query, whose batch it is not."""
+    path, told = str(tmp_path / "t"), []
+    sink = HudiSink(path, {**OPTIONS, **ON_DRIVER})
+
+    def write(batch, _):
+        told.append((sink._open_engine().open_write(batch).query_id, collect_rows(batch, 10**6).query_id))
+        sink.write(batch)
+
+    query = run(source(spark, str(tmp_path / "in"), 2), write, str(tmp_path / "c"))
+    assert told == [(None, query.id)] * 2
+    assert keys(path) == expected(0, 100)
 
 
 def test_a_batch_without_rows_leaves_nothing(spark, tmp_path):

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from streaming.batch.partition_advice import tell_time_fields
 from streaming.plan.plan_tasks import plan_changes
+from table.config.metadata_indexes import STATISTICS, check_maintained
 from table.config.table_config import TableConfig, load_table_config
 from table.config.writable import check_can_write
 from table.errors import InvalidConfigError, SchemaMismatchError, TableNotFoundError
@@ -13,7 +14,7 @@ from table.hudi_table import HudiTable, create_table
 from table.keys.keygen import KeyExpressions, build_key_expressions, check_keys_keep_their_types
 from table.log import get_logger
 from table.metadata_table.drop import drop_metadata_table
-from table.metadata_table.keep import keep_files_alone
+from table.metadata_table.keep import drop_statistics
 from table.metadata_table.make import make_lists
 from table.options.choices import TableCreation
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
@@ -140,7 +141,10 @@ def settle_metadata_table(table: HudiTable, options: WriteOptions) -> HudiTable:
     if options.table.metadata_enabled is False:
         return replace(table, config=drop_metadata_table(table.storage, table.config))
     if table.config.metadata_indexes:
-        return replace(table, config=keep_files_alone(table.storage, table.config))
+        check_maintained(table.config.metadata_indexes)
+        if options.table.column_stats_enabled is False and table.config.metadata_indexes & STATISTICS:
+            why = "hoodie.metadata.index.column.stats.enable=false"
+            return replace(table, config=drop_statistics(table.storage, table.config, why))
     return table
 
 
@@ -157,7 +161,10 @@ def with_lists(snapshot: Snapshot, options: WriteOptions) -> Snapshot:
     table = snapshot.table
     if not options.table.metadata_enabled or table.config.metadata_indexes or options.concurrency.is_shared:
         return snapshot
-    config = make_lists(table.storage, table.config, table.load_timeline(), table.store_listing)
+    schema = snapshot.load_schema() if options.table.column_stats_enabled else None
+    if options.table.column_stats_enabled and schema is None:
+        return snapshot  # the second batch makes them: a table without a commit has no columns
+    config = make_lists(table.storage, table.config, table.load_timeline(), table.store_listing, schema)
     return Snapshot(replace(table, config=config), snapshot.timeline, commits=snapshot.commits)
 
 

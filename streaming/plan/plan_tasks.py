@@ -22,6 +22,7 @@ from table.config.table_config import MERGER_VERSION, TableConfig
 from table.errors import InvalidConfigError
 from table.index.virtual_keys import virtual_keys_of
 from table.keys.keygen import find_key_column
+from table.metadata_table.statistics import ranged_columns
 from table.options.choices import BadRowsShown, IndexType, TableType
 from table.options.groups import LogFileSettings
 from table.options.write_options import WriteOptions
@@ -258,6 +259,7 @@ def _write_context(options: WriteOptions, config: TableConfig, schema: pa.Schema
         key_column=find_key_column(config, schema),
         allow_duplicates=duplicates.allow_on_insert or operation.is_bulk,
         combine_before_insert=duplicates.combine_before_insert and not operation.is_bulk,
+        ranged=ranged_columns(config, schema),
     )
 
 

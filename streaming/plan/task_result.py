@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from streaming.plan.bucket_assigner import LiveFile
+from table.files.column_ranges import decode_ranges, encode_ranges
 from table.index.key_lookup import LookupCounts
 from table.timeline.metadata.commit import WriteStat, stat_from_json
 
@@ -53,6 +54,7 @@ class TaskResult:
         """JSON, one string per task."""
         parts = {f.name: getattr(self, f.name) for f in fields(self)}
         parts["stats"] = [stat.to_json() for stat in self.stats]
+        parts["ranges"] = [encode_ranges(stat.ranges) for stat in self.stats]
         parts["listed"] = {path: [asdict(file) for file in files] for path, files in self.listed.items()}
         parts["lookup"] = asdict(self.lookup)
         return json.dumps(parts)
@@ -61,7 +63,10 @@ class TaskResult:
 def decode_result(text: str) -> TaskResult:
     """The inverse of `TaskResult.encode`."""
     parts: dict[str, Any] = json.loads(text)
-    parts["stats"] = tuple(stat_from_json(stat, stat["partitionPath"]) for stat in parts["stats"])
+    parts["stats"] = tuple(
+        replace(stat_from_json(stat, stat["partitionPath"]), ranges=decode_ranges(ranges))
+        for stat, ranges in zip(parts["stats"], parts.pop("ranges"), strict=True)
+    )
     parts["listed"] = {path: tuple(LiveFile(**file) for file in files) for path, files in parts["listed"].items()}
     parts["lookup"] = LookupCounts(**parts["lookup"])
     for name in ("examples", "quarantined"):

@@ -1,13 +1,13 @@
 """The indexes of a metadata table, and what becomes of them (pure; MetadataPartitionType).
 
-The lists of files are maintained. Statistics are dropped before a write, as Hudi drops an index that the options of a
-writer switch off. Other indexes are refused: a record index that lacks a write lets Hudi write a key twice.
+The lists of files and the statistics of columns are maintained. Other indexes are refused: a record index that lacks a
+write lets Hudi write a key twice.
 """
 
 from table.errors import UnsupportedTableError
 
-FILES = "files"
-STATISTICS = frozenset({"column_stats", "partition_stats"})
+FILES, COLUMN_STATS, PARTITION_STATS = "files", "column_stats", "partition_stats"
+STATISTICS = frozenset({COLUMN_STATS, PARTITION_STATS})
 
 
 def indexes_in(metadata_partitions: str) -> frozenset[str]:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
 from table import clock
 from table.config.metadata_indexes import STATISTICS
 from table.config.table_config import BACKUP_FILE, PROPERTIES_FILE, TABLE_VERSION, TableConfig, load_table_config
@@ -12,6 +14,8 @@ from table.config.writable import check_can_write, check_path_is_free
 from table.errors import HudiError
 from table.hudi_table import HudiTable
 from table.keys.keygen import check_key_encoding
+from table.metadata_table.index_definitions import load_statistics
+from table.metadata_table.statistics import agree_columns
 from table.options.choices import ConcurrencyMode, TableType
 from table.options.write_options import WriteOptions, check_options_agree, new_table_config
 from table.scan.stored_key import find_stored_key
@@ -106,6 +110,20 @@ def _examine_free_place(storage: Storage, options: WriteOptions | None) -> list[
     return findings
 
 
+def _examine_statistics(table: HudiTable, options: WriteOptions | None) -> list[Finding]:
+    """Whether the next batch maintains the statistics of the metadata table, or drops them."""
+    named = ", ".join(sorted(table.config.metadata_indexes & STATISTICS))
+    why = "the options say so" if options is not None and options.table.column_stats_enabled is False else ""
+    try:
+        schema = Snapshot.load(table).load_schema()
+        agree_columns(load_statistics(table.storage, table.config), schema or pa.schema([]), None)
+    except HudiError as error:
+        why = why or str(error)
+    if not why:
+        return [Finding("ok", f"{named} of its metadata table will be maintained")]
+    return [Finding("note", f"of its metadata table, {named} will be dropped, and the lists of files kept: {why}")]
+
+
 def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Finding]:
     config = table.config
     kind = f"table {config.name!r}: version {config.version}, {config.table_type}, keys by {config.keygen_type}"
@@ -116,10 +134,7 @@ def _examine_table(table: HudiTable, options: WriteOptions | None) -> list[Findi
         findings.append(Finding("note", f"the metadata table ({config.metadata_partitions}) will be dropped"))
     findings += _tried(lambda: check_can_write(checked), "its properties fit")
     if checked.metadata_indexes & STATISTICS:
-        dropped = ", ".join(sorted(checked.metadata_indexes & STATISTICS))
-        findings.append(
-            Finding("note", f"of its metadata table, {dropped} will be dropped, and the lists of files kept")
-        )
+        findings += _examine_statistics(table, options)
     if options is not None:
         findings += _tried(lambda: check_options_agree(options, config), "the options agree with the table")
     if not table.storage.exists(PROPERTIES_FILE):

@@ -3,11 +3,15 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from table.errors import UnsupportedTableError
+from table.files.column_ranges import Ranges
 from table.metadata_table.record_codec import encode_record
 from table.metadata_table.records import ALL_PARTITIONS, NO_PARTITION_PATH, ListRecord, RecordType, key_of
+from table.metadata_table.statistics import RangesByFile
 from table.timeline.metadata.clean import CleanMetadata
-from table.timeline.metadata.commit import CommitMetadata
+from table.timeline.metadata.commit import CommitMetadata, WriteStat
 
 
 @dataclass(frozen=True)
@@ -17,10 +21,16 @@ class FileChanges:
     Attributes:
         added: partition path -> name -> size in bytes.
         deleted: partition path -> names.
+        ranges: of the columns of added files, as far as the process knows them: partition path -> name -> ranges.
+        schema: Avro schema of the added files' columns (JSON); "" where none was added.
+        before: columns of the table before the action; None: they were the same.
     """
 
     added: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     deleted: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    ranges: RangesByFile = field(default_factory=dict)
+    schema: str = ""
+    before: pa.Schema | None = None
 
     def __bool__(self) -> bool:
         return any(self.added.values()) or any(self.deleted.values())
@@ -60,13 +70,40 @@ def check_paths(paths: Iterable[str]) -> None:
         raise UnsupportedTableError(f"a partition path has the name {ALL_PARTITIONS!r} or {NO_PARTITION_PATH!r}")
 
 
-def changes_of_commit(metadata: CommitMetadata) -> FileChanges:
-    """The files of a commit. File groups that it replaces stay listed until a clean deletes them."""
+@dataclass(frozen=True)
+class Written:
+    """What the writer of a commit knows of its files, and no other process.
+
+    Attributes:
+        stats: write stats as the tasks reported them, with ranges if they were asked for.
+        before: columns of the table before the commit without meta columns (Arrow); None: not asked, or none.
+    """
+
+    stats: Iterable[WriteStat] = ()
+    before: pa.Schema | None = None
+
+
+def changes_of_commit(metadata: CommitMetadata, written: Written | None = None) -> FileChanges:
+    """The files of a commit. File groups that it replaces stay listed until a clean deletes them.
+
+    Args:
+        metadata: the commit, as its end record has it.
+        written: None in a process that ends the commit of another one.
+    """
     added: dict[str, dict[str, int]] = {}
     for stat in metadata.stats:
         if stat.path:
-            added.setdefault(stat.partition_path, {})[stat.path.rpartition("/")[2]] = stat.file_size_bytes
-    return FileChanges(added)
+            added.setdefault(stat.partition_path, {})[_name_of(stat)] = stat.file_size_bytes
+    ranges: dict[str, dict[str, Ranges]] = {}
+    known = written or Written()
+    for stat in known.stats:
+        if stat.path and stat.ranges is not None:
+            ranges.setdefault(stat.partition_path, {})[_name_of(stat)] = stat.ranges
+    return FileChanges(added, ranges=ranges, schema=metadata.extra.get("schema", ""), before=known.before)
+
+
+def _name_of(stat: WriteStat) -> str:
+    return stat.path.rpartition("/")[2]
 
 
 def changes_of_clean(outcome: CleanMetadata) -> FileChanges:

@@ -1,19 +1,30 @@
-"""Compacts the lists of files: a base file with all entries takes the place of many log files.
+"""Compacts the metadata table: in each file group a base file with all records takes the place of many log files.
 
 Hudi's writers do so after ten delta commits (hoodie.metadata.compact.max.delta.commits). All that the compaction writes
 follows from its time and from the log files of earlier delta commits. So several processes may carry one out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from table import clock
-from table.config.metadata_indexes import FILES
+from table.config.metadata_indexes import COLUMN_STATS, FILES, STATISTICS
+from table.config.table_config import load_table_config
 from table.errors import UnsupportedTableError
+from table.files.hfile.read_hfile import HFile
 from table.files.hfile.write_hfile import encode_hfile
 from table.files.names import BaseFileName
 from table.log import get_logger
-from table.metadata_table.file_lists import read_slice
-from table.metadata_table.metadata_table import FILE_ID, MetadataTable, find_slice, is_making
+from table.metadata_table.column_stats import newest_value, widened_value
+from table.metadata_table.file_lists import read_lists
+from table.metadata_table.groups import read_records
+from table.metadata_table.metadata_table import (
+    GroupKey,
+    MetadataTable,
+    find_slice,
+    is_making,
+    planned_groups,
+    slices_in,
+)
 from table.metadata_table.record_codec import encode_record, schema_of
 from table.metadata_table.records import ALL_PARTITIONS, ListRecord, RecordType
 from table.storage.interface import FileInfo, Storage, join
@@ -53,7 +64,8 @@ def compact_lists(storage: Storage, timeline: Timeline, delta_commits: int = DEL
     """
     own = MetadataTable.open(storage)
     now = own.load_timeline()
-    found = find_slice(own.list_files(), committed_instants(now, {}))
+    committed = committed_instants(now, {})
+    found = find_slice(own.list_files(), committed)
     pending = next(iter(now.pending_of(Action.COMPACTION)), None)
     begins = found.base_instant_time
     deltas = [one for one in now.completed_of(Action.DELTA_COMMIT) if one.time > begins and not is_making(one.time)]
@@ -64,16 +76,22 @@ def compact_lists(storage: Storage, timeline: Timeline, delta_commits: int = DEL
         if len(found.log_files) > _MOST * delta_commits:
             raise UnsupportedTableError(f"{len(found.log_files)} log files of the lists could not be compacted")
         return False
-    pending = pending or _request(own, now, found)
+    config = load_table_config(storage)
+    indexes = config.metadata_indexes & STATISTICS if config is not None else frozenset()
+    slices = [
+        found,
+        *(one for name in sorted(indexes) for one in slices_in(name, own.list_files(name), committed) if one.log_files),
+    ]
+    pending = pending or _request(own, now, slices)
     return pending is not None and _carry_out(own, own.load_timeline(), pending)
 
 
-def _request(own: MetadataTable, now: Timeline, found: FileSlice) -> Instant | None:
+def _request(own: MetadataTable, now: Timeline, slices: Iterable[FileSlice]) -> Instant | None:
     """Requests a compaction; None where a delta commit was requested meanwhile, which may not have seen the request."""
     request = name_instant(own.layout, _choose_time(now), Action.COMPACTION, State.REQUESTED)
     if now.find(request.time, Action.DELTA_COMMIT) is not None:
         return None
-    made = own.storage.create_exclusive(request.path, encode_compaction_plan(_plan(found)), durable=True)
+    made = own.storage.create_exclusive(request.path, encode_compaction_plan(_plan(slices)), durable=True)
     if made and own.load_timeline().pending_of(Action.DELTA_COMMIT):
         delete_instant_file(own.storage, request)
         return None
@@ -109,14 +127,23 @@ def _choose_time(own: Timeline) -> str:
     return clock.format_instant_time(clock.parse_instant_time(last) + 1)
 
 
-def _plan(found: FileSlice) -> CompactionPlan:
-    base = found.base_file.name if found.base_file is not None else None
-    logs = tuple(log.name for log in found.log_files)
-    return CompactionPlan((CompactionOperation(FILES, FILE_ID, found.base_instant_time, base, logs),))
+def _plan(slices: Iterable[FileSlice]) -> CompactionPlan:
+    return CompactionPlan(
+        tuple(
+            CompactionOperation(
+                found.partition_path,
+                found.file_id,
+                found.base_instant_time,
+                found.base_file.name if found.base_file is not None else None,
+                tuple(log.name for log in found.log_files),
+            )
+            for found in slices
+        )
+    )
 
 
 def _carry_out(own: MetadataTable, now: Timeline, pending: Instant) -> bool:
-    """Writes the base file of a requested compaction, and completes it.
+    """Writes the base files of a requested compaction, and completes it.
 
     Args:
         own: the metadata table.
@@ -124,45 +151,58 @@ def _carry_out(own: MetadataTable, now: Timeline, pending: Instant) -> bool:
         pending: the compaction.
     """
     committed = committed_instants(now, {})
-    entries = [entry for entry in own.list_files() if _is_before(entry, pending.time, committed)]
-    found = find_slice(entries, committed)
-    lists = read_slice(own, found, committed).entries()
     begun = begin_instant(own.storage, name_instant(own.layout, pending.time, Action.COMPACTION, State.REQUESTED))
-    data = encode_lists(lists, own.config.version)
-    name = str(BaseFileName(FILE_ID, _TASK, pending.time, _EXTENSION))
-    if create_settled(own.storage, join(FILES, name), data) != data:
-        raise UnsupportedTableError(f"the base file {name} of the metadata table has other entries than its log files")
-    stat = WriteStat(
-        FILE_ID, join(FILES, name), FILES, found.base_instant_time, num_writes=len(lists),
-        total_write_bytes=len(data), file_size_bytes=len(data),
-    )  # fmt: skip
+    stats = tuple(_compact_group(own, group, pending.time, committed) for group in sorted(planned_groups(own, pending)))
     at = clock.format_instant_time(clock.parse_instant_time(pending.time) + 1)
     completed = begun.to(State.COMPLETED, at if own.layout.names.hold_completion else None)
-    content = own.layout.encode_commit(CommitMetadata((stat,), "COMPACT", compacted=True))
+    content = own.layout.encode_commit(CommitMetadata(stats, "COMPACT", compacted=True))
     create_settled(own.storage, completed.path, content)
-    log.info(
-        "metadata_table_compacted", table=own.storage.base_uri, instant_time=pending.time, logs=len(found.log_files)
-    )
+    log.info("metadata_table_compacted", table=own.storage.base_uri, instant_time=pending.time, groups=len(stats))
     return True
+
+
+def _compact_group(own: MetadataTable, group: GroupKey, time: str, committed: CommittedInstants) -> WriteStat:
+    """Writes the base file of a file group, or finds it."""
+    index, file_id = group
+    entries = [entry for entry in own.list_files(index) if _is_before(entry, time, committed)]
+    found = next((one for one in slices_in(index, entries, committed) if one.file_id == file_id), None)
+    if found is None:
+        raise UnsupportedTableError(f"the file group {file_id} of the metadata table has no files")
+    version = own.config.version
+    if index == FILES:
+        left: Iterable[tuple[bytes, bytes]] = sorted(
+            records_of_lists(read_lists(own, found, committed).entries()).items()
+        )
+    else:
+        merge = newest_value if index == COLUMN_STATS else widened_value
+        merged = ((key, merge(values, version)) for key, values in read_records(own, found, committed).entries())
+        left = ((key, value) for key, value in merged if value is not None)
+    data = encode_hfile(left, schema_of(version), is_base_file=True)
+    name = str(BaseFileName(file_id, _TASK, time, _EXTENSION))
+    if create_settled(own.storage, join(index, name), data) != data:
+        raise UnsupportedTableError(f"the base file {name} of the metadata table has other entries than its log files")
+    return WriteStat(
+        file_id, join(index, name), index, found.base_instant_time, num_writes=HFile(data).entry_count,
+        total_write_bytes=len(data), file_size_bytes=len(data),
+    )  # fmt: skip
 
 
 def _is_before(entry: FileInfo, time: str, committed: CommittedInstants) -> bool:
     """Whether a compaction of that time merges the file (pure)."""
-    bases, logs = parse_data_files(FILES, [entry])
+    bases, logs = parse_data_files("", [entry])
     if not committed.logs_name_writers:
         return any(file.instant_time < time for file in bases) or any(log.base_instant_time < time for log in logs)
     done = [committed.completed_at(log.base_instant_time) for log in logs]
     return any(file.instant_time < time for file in bases) or any(at is not None and at < time for at in done)
 
 
-def encode_lists(lists: Mapping[str, Mapping[str, int]], version: int) -> bytes:
-    """A base file of the lists of files. The same lists give the same bytes.
+def records_of_lists(lists: Mapping[str, Mapping[str, int]]) -> dict[bytes, bytes]:
+    """The records of the lists of files, by key.
 
     Args:
         lists: key of a record -> names with sizes in bytes; `ALL_PARTITIONS` is among the keys.
-        version: of the metadata table.
     """
-    records = {
+    return {
         key.encode(): encode_record(
             RecordType.ALL_PARTITIONS if key == ALL_PARTITIONS else RecordType.FILES,
             ListRecord({name: (size, False) for name, size in sorted(sizes.items())}),
@@ -170,6 +210,3 @@ def encode_lists(lists: Mapping[str, Mapping[str, int]], version: int) -> bytes:
         for key, sizes in lists.items()
         if sizes or key == ALL_PARTITIONS
     }
-    keys = sorted(records)
-    info = {b"minRecordKey": keys[0], b"maxRecordKey": keys[-1], b"bloomFilterTypeCode": b"DYNAMIC_V0"}
-    return encode_hfile(((key, records[key]) for key in keys), schema_of(version), info)

@@ -5,13 +5,12 @@ Their values are decoded when they are asked for.
 """
 
 from collections.abc import Iterable, Mapping
-from io import BytesIO
 
 from table.config.metadata_indexes import FILES
 from table.config.table_config import load_table_config
 from table.errors import CorruptFileError, StorageError, UnsupportedTableError
 from table.files.hfile.read_hfile import HFile
-from table.files.log.framing import BlockType, Header, LogBlock, Verdict, scan_blocks
+from table.metadata_table.groups import read_records
 from table.metadata_table.metadata_table import MADE, MetadataTable, find_slice, is_making
 from table.metadata_table.record_codec import decode_record
 from table.metadata_table.records import ALL_PARTITIONS, ListRecord, combine, key_of, partition_path_of
@@ -19,8 +18,6 @@ from table.storage.interface import Storage
 from table.timeline.instant import WRITE_ACTIONS
 from table.timeline.timeline import Timeline
 from table.view.file_group import CommittedInstants, FileSlice, committed_instants
-
-EMPTY_DELETE_BLOCK = b"\x00\x00\x00\x03\x00\x00\x00\x01\x00"  # Hudi begins each file group with one
 
 
 class FileLists:
@@ -85,14 +82,14 @@ def load_file_lists(storage: Storage, known: Iterable[str]) -> FileLists:
     timeline, entries = own.load_timeline(), own.list_files()
     _check_knows(timeline, known)
     committed = committed_instants(timeline, {})
-    lists = read_slice(own, find_slice(entries, committed), committed)
+    lists = read_lists(own, find_slice(entries, committed), committed)
     now = load_table_config(storage)
     if now is None or FILES not in now.metadata_indexes or own.list_files() != entries:
         raise UnsupportedTableError("the metadata table was changed while it was read")
     return lists
 
 
-def read_slice(own: MetadataTable, found: FileSlice, committed: CommittedInstants) -> FileLists:
+def read_lists(own: MetadataTable, found: FileSlice, committed: CommittedInstants) -> FileLists:
     """Reads the files of a slice.
 
     Args:
@@ -105,13 +102,15 @@ def read_slice(own: MetadataTable, found: FileSlice, committed: CommittedInstant
         CorruptFileError: a file is damaged.
         FileNotFoundError: a file was deleted meanwhile.
     """
-    base = HFile(own.storage.read(found.base_file.path)) if found.base_file else None
+    layers = list(read_records(own, found, committed).layers)
+    base = layers.pop(0) if found.base_file else None
+    assert base is None or isinstance(base, HFile), "a base file is an HFile"
     logs: dict[str, list[ListRecord]] = {}
-    for log in found.log_files:
-        for block in _valid_blocks(own.storage.read(log.path), log.path, committed):
-            part = HFile(block.content)
-            for key, value in part.entries():
-                logs.setdefault(decode_key(key), []).append(decode_record(value, part.schema))
+    for layer in layers:
+        if not isinstance(layer, HFile):
+            raise UnsupportedTableError("a list of files of the metadata table was deleted")
+        for key, value in layer.entries():
+            logs.setdefault(decode_key(key), []).append(decode_record(value, layer.schema))
     return FileLists(base, logs)
 
 
@@ -136,31 +135,6 @@ def first_known(timeline: Timeline) -> str:
     first = min((one.time for one in writes if not is_making(one.time)), default="")
     made = (one.completion_time or (one.time if not one.time.startswith(MADE) else "") for one in writes)
     return first or min(made, default="")
-
-
-def _valid_blocks(data: bytes, path: str, committed: CommittedInstants) -> list[LogBlock]:
-    """The blocks of a log file that count, oldest first.
-
-    Raises:
-        CorruptFileError: a part of the file is no whole block.
-        UnsupportedTableError: it has blocks that a list of files does not have.
-    """
-    valid: list[LogBlock] = []
-    for place in scan_blocks(BytesIO(data)):
-        block = place.block
-        if place.verdict is not Verdict.WHOLE or block is None:
-            raise CorruptFileError(f"{path} of the metadata table is damaged at byte {place.start}: {place.reason}")
-        time = block.header.get(Header.INSTANT_TIME, "")
-        if block.type is BlockType.COMMAND:
-            target = block.header.get(Header.TARGET_INSTANT_TIME, "")
-            valid = [one for one in valid if one.header.get(Header.INSTANT_TIME, "") != target]
-        elif block.type is BlockType.DELETE and bytes(block.content) == EMPTY_DELETE_BLOCK:
-            continue
-        elif block.type is not BlockType.HFILE_DATA or Header.COMPACTED_BLOCK_TIMES in block.header:
-            raise UnsupportedTableError(f"{path} of the metadata table has a block of type {block.type.name}")
-        elif committed.includes_block(time):
-            valid.append(block)
-    return valid
 
 
 def decode_key(key: bytes) -> str:

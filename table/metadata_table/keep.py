@@ -1,37 +1,53 @@
-"""Keeps the lists of files up: each action that changes files writes a delta commit into the metadata table.
+"""Keeps the metadata table up: each action that changes files writes a delta commit into it, before its own end.
 
 The delta commit has the time of the action, and is completed before the action is (HoodieBackedTableMetadataWriter).
 It is written when the end of the action is decided. So it is never taken back, and each process that carries the end
 out writes the same files. What cannot be kept up is dropped, which is always right: readers then ask the store.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 
-from table.config.metadata_indexes import FILES, check_maintained
+import pyarrow as pa
+
+from table.config.metadata_indexes import COLUMN_STATS, FILES, STATISTICS, check_maintained
 from table.config.table_config import TableConfig, load_table_config, update_properties
 from table.errors import CorruptFileError, UnsupportedTableError
 from table.files.hfile.write_hfile import encode_hfile
+from table.files.log.delete_block import encode_deletes
 from table.files.log.framing import BlockType, Header, LogBlock, encode_block
 from table.files.names import LogFileName, log_write_token, may_be_of_instant
 from table.log import get_logger
 from table.metadata_table.changes import FileChanges
 from table.metadata_table.drop import drop_metadata_table
 from table.metadata_table.file_lists import first_known
+from table.metadata_table.footers import read_ranges
+from table.metadata_table.index_definitions import define_statistics, load_statistics
+from table.metadata_table.index_keys import file_id_of
 from table.metadata_table.metadata_table import (
     FILE_ID,
     METADATA_FOLDER,
     MetadataTable,
     compactions_of,
+    count_groups,
     newest_base,
 )
 from table.metadata_table.record_codec import schema_of
-from table.storage.interface import FileInfo, Storage, join
+from table.metadata_table.statistics import (
+    GroupRecords,
+    NewStatistics,
+    agree_columns,
+    find_untold,
+    new_statistics,
+)
+from table.schema.avro_schema import from_avro, without_meta_columns
+from table.storage.interface import Storage, join
 from table.timeline.active_timeline import begin_instant, create_settled, load_timeline
 from table.timeline.instant import Action, State
 from table.timeline.layout import layout_of, name_instant
 from table.timeline.metadata.commit import CommitMetadata, WriteStat
 from table.timeline.timeline import Timeline
-from table.view.file_group import LogFile, parse_data_files
+from table.view.file_group import parse_data_files
 
 _TASK = "0-0-0"
 _TRIES = 100
@@ -57,10 +73,10 @@ def keep_lists(storage: Storage, time: str, completion_time: str | None, changes
     if config is None or not config.metadata_indexes:
         return
     try:
-        keep_files_alone(storage, config)
+        statistics = _new_statistics(storage, config, changes)
         own = MetadataTable.open(storage)
         delta = _Delta(own, own.load_timeline(), time, completion_time)
-        delta.write(changes)
+        delta.write(GroupRecords(tuple(changes.encode())), statistics)
         delta.check(load_timeline(storage, layout_of(config.layout_version, config.timeline_folder)))
     except (UnsupportedTableError, CorruptFileError, FileNotFoundError) as error:
         log.warning("metadata_table_not_kept", table=storage.base_uri, instant_time=time, why=str(error))
@@ -88,29 +104,49 @@ def drop_lists_with(storage: Storage, time: str) -> None:
     drop_metadata_table(storage, config)
 
 
-def keep_files_alone(storage: Storage, config: TableConfig) -> TableConfig:
-    """Drops the statistics of a metadata table, which are not maintained here: property first, folders second.
+def _new_statistics(storage: Storage, config: TableConfig, changes: FileChanges) -> NewStatistics | None:
+    """What the action adds to the statistics of the table. Statistics that would lack a file are dropped.
+
+    Raises:
+        UnsupportedTableError: the metadata table has indexes besides lists of files and statistics.
+    """
+    check_maintained(config.metadata_indexes)
+    if not config.metadata_indexes & STATISTICS:
+        return None
+    try:
+        kept = load_statistics(storage, config)
+        kinds: Mapping[str, pa.DataType] = dict.fromkeys(kept.columns, pa.null())
+        ranges = changes.ranges
+        if any(changes.added.values()):
+            kinds = agree_columns(kept, without_meta_columns(from_avro(changes.schema)), changes.before)
+            read = read_ranges(storage, find_untold(changes.added, ranges, kinds), tuple(kinds))
+            ranges = {path: {**ranges.get(path, {}), **read.get(path, {})} for path in {*ranges, *read}}
+            if len(kinds) > len(kept.columns):
+                define_statistics(storage, kept, kinds)
+        return new_statistics(kept, config.version, kinds, ranges, changes.deleted)
+    except (UnsupportedTableError, CorruptFileError) as error:
+        drop_statistics(storage, config, str(error))
+        return None
+
+
+def drop_statistics(storage: Storage, config: TableConfig, why: str) -> TableConfig:
+    """Drops the statistics of a metadata table: property first, folders second. Hudi makes them anew at its next write.
 
     Args:
         storage: of the table.
         config: its properties.
+        why: the reason, for the log.
 
     Returns:
         The changed properties.
-
-    Raises:
-        UnsupportedTableError: the metadata table has indexes besides lists of files and statistics.
-        StorageError: the store fails.
     """
-    found = config.metadata_indexes
-    check_maintained(found)
-    if found == {FILES}:
-        return config
-    changes = {"hoodie.table.metadata.partitions": FILES, "hoodie.table.metadata.partitions.inflight": ""}
+    dropped = config.metadata_indexes & STATISTICS
+    left = ",".join(sorted(config.metadata_indexes - dropped))
+    changes = {"hoodie.table.metadata.partitions": left, "hoodie.table.metadata.partitions.inflight": ""}
     changed = update_properties(storage, changes)
-    for name in sorted(found - {FILES}):
+    for name in sorted(dropped):
         storage.delete_metafolder(join(METADATA_FOLDER, name))
-    log.warning("metadata_indexes_dropped", table=storage.base_uri, indexes=sorted(found - {FILES}))
+    log.warning("metadata_indexes_dropped", table=storage.base_uri, indexes=sorted(dropped), why=why)
     return changed
 
 
@@ -128,18 +164,17 @@ class _Delta:
     """
 
     def __init__(self, own: MetadataTable, timeline: Timeline, time: str, completion_time: str | None) -> None:
-        self._own, self._time = own, time
+        self._own, self._time, self._timeline = own, time, timeline
         self._named = own.layout.names.hold_completion  # the log file, by the instant that writes it
         self._completion_time = completion_time if self._named else None
         if self._named and completion_time is None:
             raise UnsupportedTableError("it has a later timeline layout than the table")
         self._found = timeline.find(time, Action.DELTA_COMMIT)
         # in layout 1 the names of log files hold their slice, and are counted within it
-        self._entries = [] if self._named else own.list_files()
-        self._slice_time = self._completion_time or _slice_of(self._entries, timeline, time)
+        self._slice_time = self._completion_time or self._place(FILES, FILE_ID)[0]
 
-    def write(self, changes: FileChanges) -> None:
-        """Writes log file and instant, unless another process has.
+    def write(self, files: GroupRecords, statistics: NewStatistics | None) -> None:
+        """Writes log files and instant, unless another process has.
 
         Raises:
             UnsupportedTableError: other processes wrote too many log files of the instant.
@@ -150,27 +185,52 @@ class _Delta:
         requested = name_instant(self._own.layout, self._time, Action.DELTA_COMMIT, State.REQUESTED)
         self._own.storage.create_exclusive(requested.path, b"", durable=True)
         begun = begin_instant(self._own.storage, requested)
+        groups = {(FILES, 0): files} if len(files) else {}
+        if statistics is not None:
+            groups |= statistics.by_group(count_groups(self._own.list_files(COLUMN_STATS)))
         # a write without files has a delta commit, too: readers see by it that the lists know the write
-        stats = (self._write_log(changes),) if changes else ()
+        stats = tuple(self._write_log(index, number, records) for (index, number), records in groups.items())
         metadata = CommitMetadata(stats, "UPSERT_PREPPED")
         completed = begun.to(State.COMPLETED, self._completion_time)
-        # another process may have completed it with a log file of another version: either content is right
+        # another process may have completed it with log files of another version: either content is right
         create_settled(self._own.storage, completed.path, self._own.layout.encode_commit(metadata))
 
-    def _write_log(self, changes: FileChanges) -> WriteStat:
-        """Writes the log file, or finds it. A file of the same instant with other content stays: both are read."""
-        schema = schema_of(self._own.config.version)
-        header: dict[int, str] = {Header.INSTANT_TIME: self._time, Header.SCHEMA: schema}
-        entries = changes.encode()
-        data = encode_block(LogBlock(BlockType.HFILE_DATA, header, encode_hfile(entries, schema)))
-        at = self._time if self._named else self._slice_time
-        first = 1 if self._named else _first_version(self._entries, self._time, at)
+    def _write_log(self, index: str, number: int, records: GroupRecords) -> WriteStat:
+        """Writes a log file, or finds it. A file of the same instant with other content stays: both are read."""
+        file_id, data = file_id_of(index, number), self._encode(index, records)
+        base, first = self._place(index, file_id) if not self._named else (self._slice_time, 1)
+        at = self._time if self._named else base
         token = log_write_token(_TASK, self._time, has_deletes=True)
         for version in range(first, first + _TRIES):
-            name = str(LogFileName(FILE_ID, at, version, token))
-            if create_settled(self._own.storage, join(FILES, name), data) == data:
-                return _stat(name, self._slice_time, len(entries), len(data))
+            name = str(LogFileName(file_id, at, version, token))
+            if create_settled(self._own.storage, join(index, name), data) == data:
+                return _stat(index, file_id, name, base, records, len(data))
         raise UnsupportedTableError(f"{_TRIES} log files of {self._time} were written by others")
+
+    def _encode(self, index: str, records: GroupRecords) -> bytes:
+        schema = schema_of(self._own.config.version)
+        header: dict[int, str] = {Header.INSTANT_TIME: self._time, Header.SCHEMA: schema}
+        blocks = []
+        if records.added:
+            blocks.append(LogBlock(BlockType.HFILE_DATA, header, encode_hfile(records.added, schema)))
+        if records.deleted:
+            keys = pa.array(records.deleted, pa.string())
+            blocks.append(LogBlock(BlockType.DELETE, header, encode_deletes(keys, index, pa.table({}))))
+        return b"".join(map(encode_block, blocks))
+
+    def _place(self, index: str, file_id: str) -> tuple[str, int]:
+        """Layout 1: the slice of the delta commit's log file, and the version with which its files begin.
+
+        Where the file exists, both are in its name.
+        """
+        entries = self._own.list_files(index)
+        logs = [log for log in parse_data_files(index, entries)[1] if log.file_id == file_id]
+        written = [log for log in logs if may_be_of_instant(log.write_token, self._time)]
+        base = max((log.base_instant_time for log in written), default="")
+        base = base or newest_base(self._own, self._timeline, (index, file_id), entries)
+        own = [log.version for log in written if log.base_instant_time == base]
+        others = (log.version for log in logs if log.base_instant_time == base)
+        return base, min(own) if own else max(others, default=0) + 1
 
     def check(self, timeline: Timeline) -> None:
         """Proves that readers see the delta commit, and that it did not come too late.
@@ -196,31 +256,15 @@ class _Delta:
             raise UnsupportedTableError(f"a compaction passed the delta commit {self._time}")
 
 
-def _slice_of(entries: list[FileInfo], timeline: Timeline, time: str) -> str:
-    """Layout 1: the slice of the delta commit's log file; where the file exists, the one in its name."""
-    written = [name.base_instant_time for name in _logs(entries) if may_be_of_instant(name.write_token, time)]
-    return max(written, default="") or newest_base(timeline, entries)
-
-
-def _first_version(entries: list[FileInfo], time: str, slice_time: str) -> int:
-    """Layout 1: the version of the log file that the delta commit has written, or else the next one of the slice."""
-    logs = [found for found in _logs(entries) if found.base_instant_time == slice_time]
-    own = [found.version for found in logs if may_be_of_instant(found.write_token, time)]
-    return min(own) if own else max((found.version for found in logs), default=0) + 1
-
-
-def _logs(entries: list[FileInfo]) -> list[LogFile]:
-    return parse_data_files(FILES, entries)[1]
-
-
-def _stat(name: str, base_instant_time: str, count: int, size: int) -> WriteStat:
+def _stat(index: str, file_id: str, name: str, base_instant_time: str, records: GroupRecords, size: int) -> WriteStat:
     return WriteStat(
-        FILE_ID,
-        join(FILES, name),
-        FILES,
+        file_id,
+        join(index, name),
+        index,
         prev_commit=base_instant_time,
-        num_writes=count,
-        num_update_writes=count,
+        num_writes=len(records.added),
+        num_update_writes=len(records.added),
+        num_deletes=len(records.deleted),
         total_write_bytes=size,
         file_size_bytes=size,
         extra={"logVersion": 1, "logOffset": 0, "baseFile": "", "logFiles": [name]},

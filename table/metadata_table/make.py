@@ -5,13 +5,16 @@ An action that begins meanwhile may not know of them. So the timeline is listed 
 metadata table is dropped if anything has begun.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+
+import pyarrow as pa
 
 from table import clock
 from table.config.merge_mode import PAYLOAD_STRATEGY, mode_properties
-from table.config.metadata_indexes import FILES
+from table.config.metadata_indexes import COLUMN_STATS, FILES
 from table.config.properties import format_properties
 from table.config.table_config import (
+    MERGER_VERSION,
     PROPERTIES_FILE,
     TableConfig,
     checksum,
@@ -19,16 +22,22 @@ from table.config.table_config import (
     update_properties,
 )
 from table.errors import UnsupportedTableError
+from table.files.hfile.write_hfile import encode_hfile
 from table.files.log.framing import BlockType, Header, LogBlock, encode_block
 from table.files.names import BaseFileName, LogFileName
 from table.files.partition_metadata import create_partition_metadata
 from table.log import get_logger
 from table.metadata_table.changes import check_paths
-from table.metadata_table.compact import encode_lists
+from table.metadata_table.compact import records_of_lists
 from table.metadata_table.drop import drop_metadata_table
-from table.metadata_table.file_lists import EMPTY_DELETE_BLOCK
-from table.metadata_table.metadata_table import FILE_ID, MADE, METADATA_FOLDER
+from table.metadata_table.groups import EMPTY_DELETE_BLOCK
+from table.metadata_table.index_definitions import DEFINITIONS_FILE, define_statistics
+from table.metadata_table.index_keys import file_id_of
+from table.metadata_table.make_statistics import Records, make_statistics
+from table.metadata_table.metadata_table import MADE, METADATA_FOLDER, GroupKey
+from table.metadata_table.record_codec import schema_of
 from table.metadata_table.records import ALL_PARTITIONS, key_of
+from table.metadata_table.statistics import Statistics, indexed_columns
 from table.storage.interface import FileInfo, Storage, join
 from table.storage.subfolder import Subfolder
 from table.timeline.active_timeline import begin_instant, create_settled, load_timeline
@@ -45,14 +54,17 @@ _LAYOUT_1_SUFFIX = "010"
 log = get_logger("hudistream.metadata_table")
 
 
-def make_lists(storage: Storage, config: TableConfig, timeline: Timeline, listing: Listing) -> TableConfig:
-    """Makes the lists of files of a table.
+def make_lists(
+    storage: Storage, config: TableConfig, timeline: Timeline, listing: Listing, schema: pa.Schema | None = None
+) -> TableConfig:
+    """Makes the lists of files of a table, and statistics of their columns if these are wanted.
 
     Args:
         storage: of the table.
         config: its properties, which name no metadata table.
         timeline: of the table, as listed now.
         listing: of the store.
+        schema: table columns without meta columns (Arrow), if statistics are wanted.
 
     Returns:
         The table's properties: unchanged where an action is pending, or began meanwhile.
@@ -70,15 +82,38 @@ def make_lists(storage: Storage, config: TableConfig, timeline: Timeline, listin
     except UnsupportedTableError as error:
         log.info("metadata_table_not_made", table=storage.base_uri, why=str(error))
         return config
+    listed = {path: sizes for path, sizes in files.items() if sizes}
+    indexes = {FILES: [sorted(records_of_lists(_lists_of(listed)).items())]}
+    kept = _statistics_of(config)
+    try:
+        if schema is not None:
+            indexes |= make_statistics(storage, config, kept, schema, listed)
+    except UnsupportedTableError as error:
+        log.info("metadata_indexes_not_made", table=storage.base_uri, why=str(error))
     storage.delete_metafolder(METADATA_FOLDER)
-    _write(storage, config, timeline, {path: sizes for path, sizes in files.items() if sizes})
-    changed = update_properties(storage, {"hoodie.table.metadata.partitions": FILES})
+    _write(storage, config, timeline, indexes)
+    properties = {"hoodie.table.metadata.partitions": ",".join(sorted(indexes))}
+    if schema is not None and COLUMN_STATS in indexes:
+        define_statistics(storage, kept, indexed_columns(schema, is_typed=kept.is_typed))
+        properties["hoodie.table.index.defs.path"] = DEFINITIONS_FILE
+    changed = update_properties(storage, properties)
     now = load_timeline(storage, timeline.layout)
     if _has_begun(timeline, now):
         log.info("metadata_table_not_made", table=storage.base_uri, why="another action began meanwhile")
         return drop_metadata_table(storage, changed)
-    log.info("metadata_table_made", table=storage.base_uri, partition_paths=len(files))
+    log.info("metadata_table_made", table=storage.base_uri, partition_paths=len(files), indexes=sorted(indexes))
     return changed
+
+
+def _statistics_of(config: TableConfig) -> Statistics:
+    """The statistics that Hudi keeps of a table of that version."""
+    of_partitions = bool(config.partition_fields) and config.layout_version > 1
+    return Statistics((), is_typed=config.version >= MERGER_VERSION, of_partitions=of_partitions)
+
+
+def _lists_of(files: Mapping[str, Mapping[str, int]]) -> dict[str, Mapping[str, int]]:
+    lists: dict[str, Mapping[str, int]] = {ALL_PARTITIONS: {key_of(path): 0 for path in files}}
+    return lists | {key_of(path): sizes for path, sizes in files.items()}
 
 
 def _has_begun(before: Timeline, now: Timeline) -> bool:
@@ -96,32 +131,46 @@ def _visible(path: str, entries: Iterable[FileInfo], committed: CommittedInstant
     }
 
 
-def _write(storage: Storage, config: TableConfig, timeline: Timeline, files: Mapping[str, Mapping[str, int]]) -> None:
+def _write(storage: Storage, config: TableConfig, timeline: Timeline, indexes: Mapping[str, list[Records]]) -> None:
+    """Writes the metadata table: each index with an instant of its own, as Hudi does."""
     own = Subfolder(storage, METADATA_FOLDER)
     properties = metadata_properties(config)
     made = config_from_properties(properties)
     layout = layout_of(made.layout_version, made.timeline_folder)
     own.make_dir(layout.open_archive(own, made.archive_folder).folder)
     create_settled(own, PROPERTIES_FILE, format_properties(properties, clock.now_ms()))
-    time = first_time(layout, timeline)
-    create_partition_metadata(own, FILES, time)
-    requested = name_instant(layout, time, Action.DELTA_COMMIT, State.REQUESTED)
-    own.create_exclusive(requested.path, b"", durable=True)
-    begun = begin_instant(own, requested)
+    first, done = first_time(layout, timeline), timeline.last_time
+    for number, index in enumerate(sorted(indexes, key=lambda name: (name != FILES, name))):
+        time = f"{first[:-1]}{number}"
+        create_partition_metadata(own, index, time)
+        requested = name_instant(layout, time, Action.DELTA_COMMIT, State.REQUESTED)
+        own.create_exclusive(requested.path, b"", durable=True)
+        begun = begin_instant(own, requested)
+        stats = [
+            stat
+            for group, records in enumerate(indexes[index])
+            for stat in _write_group(own, (index, file_id_of(index, group)), time, records, config.version)
+        ]
+        done = clock.next_instant_time(done, clock.now_ms(), config.timezone)
+        completed = begun.to(State.COMPLETED, done if layout.names.hold_completion else None)
+        metadata = CommitMetadata(tuple(stats), "BULK_INSERT_PREPPED")
+        create_settled(own, completed.path, layout.encode_commit(metadata))
+
+
+def _write_group(own: Storage, group: GroupKey, time: str, records: Records, version: int) -> Iterator[WriteStat]:
+    """The log file with which Hudi begins each file group, and a base file if there are records."""
+    index, file_id = group
     empty = LogBlock(BlockType.DELETE, {Header.INSTANT_TIME: time}, EMPTY_DELETE_BLOCK)
-    create_settled(own, join(FILES, str(LogFileName(FILE_ID, time, 1, _TASK))), encode_block(empty))
-    lists: dict[str, Mapping[str, int]] = {ALL_PARTITIONS: {key_of(path): 0 for path in files}}
-    lists.update({key_of(path): sizes for path, sizes in files.items()})
-    data = encode_lists(lists, config.version)
-    name = str(BaseFileName(FILE_ID, _TASK, time, ".hfile"))
-    create_settled(own, join(FILES, name), data)
-    stat = WriteStat(
-        FILE_ID, join(FILES, name), FILES, num_writes=len(lists), num_inserts=len(lists),
+    create_settled(own, join(index, str(LogFileName(file_id, time, 1, _TASK))), encode_block(empty))
+    if not records:
+        return
+    name = str(BaseFileName(file_id, _TASK, time, ".hfile"))
+    data = encode_hfile(records, schema_of(version), is_base_file=True)
+    create_settled(own, join(index, name), data)
+    yield WriteStat(
+        file_id, join(index, name), index, num_writes=len(records), num_inserts=len(records),
         total_write_bytes=len(data), file_size_bytes=len(data),
     )  # fmt: skip
-    at = clock.next_instant_time(timeline.last_time, clock.now_ms(), config.timezone)
-    completed = begun.to(State.COMPLETED, at if layout.names.hold_completion else None)
-    create_settled(own, completed.path, layout.encode_commit(CommitMetadata((stat,), "BULK_INSERT_PREPPED")))
 
 
 def first_time(layout: TimelineLayout, timeline: Timeline) -> str:

@@ -10,8 +10,9 @@ from table.errors import CorruptFileError, UnsupportedTableError
 from table.storage.interface import METAFOLDER, FileInfo, Storage, join
 from table.storage.subfolder import Subfolder
 from table.timeline.active_timeline import load_timeline
-from table.timeline.instant import Action, Instant
-from table.timeline.layout import TimelineLayout, layout_of
+from table.timeline.instant import Action, Instant, State
+from table.timeline.layout import TimelineLayout, layout_of, name_instant
+from table.timeline.metadata.compaction import CompactionOperation, decode_compaction_plan
 from table.timeline.timeline import Timeline
 from table.view.file_group import (
     CommittedInstants,
@@ -24,6 +25,8 @@ from table.view.file_group import (
 METADATA_FOLDER = join(METAFOLDER, "metadata")
 FILE_ID = "files-0000-0"  # the only file group of the partition
 _DIGITS = 17
+_COMPACTIONS = (Action.COMMIT, Action.COMPACTION, Action.LOG_COMPACTION)
+GroupKey = tuple[str, str]  # index and file id
 MADE = "0" * 14  # begins the times of the instants that made the metadata table
 
 
@@ -68,9 +71,13 @@ class MetadataTable:
         """Its active timeline, from one listing."""
         return load_timeline(self.storage, self.layout)
 
-    def list_files(self) -> list[FileInfo]:
-        """The files of the partition ``files``, sorted by name."""
-        return sorted((e for e in self.storage.list_dir(FILES) if not e.is_dir), key=lambda entry: entry.name)
+    def list_files(self, index: str = FILES) -> list[FileInfo]:
+        """The files of an index, sorted by name.
+
+        Args:
+            index: its name, which is the partition path.
+        """
+        return sorted((e for e in self.storage.list_dir(index) if not e.is_dir), key=lambda entry: entry.name)
 
 
 def is_making(time: str) -> bool:
@@ -91,28 +98,77 @@ def find_slice(entries: list[FileInfo], committed: CommittedInstants) -> FileSli
     Raises:
         UnsupportedTableError: there is not one file group, but several or none.
     """
-    groups = build_file_groups(FILES, entries, committed)
-    if len(groups) != 1:
-        raise UnsupportedTableError(f"the metadata table has {len(groups)} file groups for files, and should have one")
-    return groups[0].merged_slice
+    slices = slices_in(FILES, entries, committed)
+    if len(slices) != 1:
+        raise UnsupportedTableError(f"the metadata table has {len(slices)} file groups for files, and should have one")
+    return slices[0]
 
 
-def newest_base(timeline: Timeline, entries: Iterable[FileInfo] = ()) -> str:
-    """The newest instant at which a slice begins: of a compaction, completed or pending, or of a file (pure).
+def slices_in(index: str, entries: list[FileInfo], committed: CommittedInstants) -> list[FileSlice]:
+    """The files that hold the records of an index, a slice for each file group (pure).
 
     Args:
-        timeline: of the metadata table.
-        entries: of `MetadataTable.list_files`. In layout 1 the names of log files hold the instant of their slice.
+        index: its name.
+        entries: of `MetadataTable.list_files`.
+        committed: instants of the metadata table's own timeline.
     """
-    times = {instant.time for instant in compactions_of(timeline)}
-    bases, logs = parse_data_files(FILES, entries)
+    return [group.merged_slice for group in build_file_groups(index, entries, committed)]
+
+
+def newest_base(own: MetadataTable, timeline: Timeline, group: GroupKey, entries: Iterable[FileInfo]) -> str:
+    """The newest instant at which a slice of a file group begins, in timeline layout 1.
+
+    It is that of a base file, that in the name of a log file, or a pending compaction that plans the file group.
+
+    Args:
+        own: the metadata table.
+        timeline: its timeline, listed before the files.
+        group: index and file id.
+        entries: of `MetadataTable.list_files`.
+
+    Raises:
+        CorruptFileError: the plan of a pending compaction is damaged.
+    """
+    bases, logs = parse_data_files(group[0], entries)
     committed = committed_instants(timeline, {})
-    times.update(base.instant_time for base in bases if committed.includes(base.instant_time))
-    times.update(log.base_instant_time for log in logs if not committed.logs_name_writers)
+    times = {base.instant_time for base in bases if base.file_id == group[1] and committed.includes(base.instant_time)}
+    times.update(log.base_instant_time for log in logs if log.file_id == group[1])
+    times.update(one.time for one in timeline.pending_of(*_COMPACTIONS) if group in planned_groups(own, one))
     return max(times, default="")
+
+
+def planned_groups(own: MetadataTable, compaction: Instant) -> dict[GroupKey, CompactionOperation]:
+    """The file groups of a requested compaction, by index and file id.
+
+    Args:
+        own: the metadata table.
+        compaction: pending.
+
+    Raises:
+        CorruptFileError: its plan is damaged.
+        FileNotFoundError: it has no request any more.
+    """
+    requested = name_instant(own.layout, compaction.time, Action.COMPACTION, State.REQUESTED)
+    plan = decode_compaction_plan(own.storage.read(requested.path), requested.path)
+    return {(one.partition_path, one.file_id): one for one in plan.operations}
+
+
+def count_groups(entries: Iterable[FileInfo]) -> int:
+    """The number of file groups of an index (pure).
+
+    Args:
+        entries: of `MetadataTable.list_files`.
+
+    Raises:
+        UnsupportedTableError: the index has no files.
+    """
+    files = (file for of_kind in parse_data_files("", entries) for file in of_kind)
+    count = len({file.file_id for file in files})
+    if not count:
+        raise UnsupportedTableError("an index of the metadata table has no files")
+    return count
 
 
 def compactions_of(timeline: Timeline) -> tuple[Instant, ...]:
     """The compactions on a timeline, completed or pending (pure)."""
-    actions = (Action.COMMIT, Action.COMPACTION, Action.LOG_COMPACTION)
-    return (*timeline.completed_of(*actions), *timeline.pending_of(*actions))
+    return (*timeline.completed_of(*_COMPACTIONS), *timeline.pending_of(*_COMPACTIONS))

@@ -34,7 +34,7 @@ def encode_record(kind: RecordType, record: ListRecord) -> bytes:
     entries = {name: {"size": size, "isDeleted": is_deleted} for name, (size, is_deleted) in record.entries.items()}
     out = BytesIO()
     value = {"key": "", "type": int(kind), "filesystemMetadata": entries}
-    fastavro.schemaless_writer(out, _parsed(schema_of(0)), value)
+    fastavro.schemaless_writer(out, parsed_schema(schema_of(0)), value)
     return out.getvalue()
 
 
@@ -49,7 +49,7 @@ def decode_record(value: bytes, schema: str) -> ListRecord:
         CorruptFileError: the value does not follow the schema, or is no list of files.
     """
     try:
-        found: Any = fastavro.schemaless_reader(BytesIO(value), _parsed(schema), None)
+        found: Any = fastavro.schemaless_reader(BytesIO(value), parsed_schema(schema), None)
         entries = found["filesystemMetadata"] or {}
         return ListRecord({name: (int(one["size"]), bool(one["isDeleted"])) for name, one in entries.items()})
     except Exception as error:  # fastavro's errors have no common base
@@ -57,5 +57,6 @@ def decode_record(value: bytes, schema: str) -> ListRecord:
 
 
 @lru_cache(maxsize=8)
-def _parsed(schema: str) -> Any:
+def parsed_schema(schema: str) -> Any:
+    """An Avro schema as fastavro reads and writes by it."""
     return fastavro.parse_schema(json.loads(schema), named_schemas={})

@@ -1,7 +1,7 @@
-"""Records of the partition ``files`` of the metadata table, and how they add up (pure; HoodieMetadataPayload).
+"""Records of the metadata table, and how those of the partition ``files`` add up (pure; HoodieMetadataPayload).
 
-A record lists the partition paths of the table, or the files of one partition path. A later record adds to the earlier
-ones of its key, and takes away what it marks as deleted.
+A record of ``files`` lists the partition paths of the table, or the files of one partition path. A later record adds to
+the earlier ones of its key, and takes away what it marks as deleted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,6 +17,8 @@ class RecordType(IntEnum):
 
     ALL_PARTITIONS = 1
     FILES = 2
+    COLUMN_STATS = 3
+    PARTITION_STATS = 6
 
 
 _SizesByName = Mapping[str, tuple[int, bool]]
@@ -27,6 +29,19 @@ class ListRecord:
     """One record: names with their sizes in bytes, and whether they are deleted."""
 
     entries: _SizesByName
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a layer of a slice says of a key.
+
+    Attributes:
+        data: Avro without a header; None: the record is deleted.
+        schema: the writer's Avro schema.
+    """
+
+    data: bytes | None
+    schema: str
 
 
 def combine(records: Iterable[ListRecord]) -> dict[str, int]:

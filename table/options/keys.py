@@ -199,6 +199,7 @@ HONOURED: Mapping[str, HonouredKey] = MappingProxyType(
         "hoodie.client.heartbeat.tolerable.misses": HonouredKey("heartbeat.tolerable_misses"),
         "hoodie.base.path": HonouredKey("base_path", Text(), "The table's path; must agree with the sink's."),
         "hoodie.metadata.enable": HonouredKey("table.metadata_enabled"),
+        "hoodie.metadata.index.column.stats.enable": HonouredKey("table.column_stats_enabled"),
         "hoodie.metadata.compact.max.delta.commits": HonouredKey("table.metadata_delta_commits"),
         "hoodie.table.services.enabled": HonouredKey("services.enabled"),
         "hudistream.clean.execute": HonouredKey("clean.executes"),

@@ -19,7 +19,7 @@ _GROUPS = {
         hoodie.metadata.index.async hoodie.metadata.index.bloom.filter.column.list
         hoodie.metadata.index.bloom.filter.enable hoodie.metadata.index.bloom.filter.file.group.count
         hoodie.metadata.index.bloom.filter.parallelism hoodie.metadata.index.check.timeout.seconds
-        hoodie.metadata.index.column.stats.column.list hoodie.metadata.index.column.stats.enable
+        hoodie.metadata.index.column.stats.column.list
         hoodie.metadata.index.column.stats.file.group.count
         hoodie.metadata.index.column.stats.inMemory.projection.threshold
         hoodie.metadata.index.column.stats.max.columns.to.index hoodie.metadata.index.column.stats.parallelism

@@ -115,6 +115,8 @@ class TableSettings(Settings):
         auto_upgrade: whether a table of an earlier version than `version` is upgraded before the first batch.
         metadata_enabled: true lets the sink make a metadata table with lists of files, if the table has none; false
             lets it drop the table's metadata table; not given: one that exists is maintained.
+        column_stats_enabled: true lets the sink make statistics of columns with a metadata table that it makes; false
+            lets it drop them; not given: statistics that exist are maintained.
         metadata_delta_commits: delta commits of the metadata table after which its lists are compacted.
         creation: whether a table that is not there is created: ``if_absent`` or ``never``.
         create_schema: schema of a new table, an Avro record as JSON text; None: the first batch has it.
@@ -131,6 +133,7 @@ class TableSettings(Settings):
     version: int | None = option(None, VersionNumber())
     auto_upgrade: bool = option(default=False, kind=Flag())
     metadata_enabled: bool | None = option(None, Flag())
+    column_stats_enabled: bool | None = option(None, Flag())
     metadata_delta_commits: int = option(10, Whole(1))
     creation: TableCreation = option(TableCreation.IF_ABSENT, OneOf(TableCreation, what="value"))
     create_schema: str | None = option(None, AvroSchema())

@@ -49,6 +49,7 @@ class ScanExplanation:
             f"partitions: {cut.partitions - cut.partitions_pruned} of {cut.partitions}",
             f"files: {self.files_read} of {cut.files} ({self.bytes_of_files:,} bytes)",
             f"  skipped by partition path: {cut.files_in_pruned_partitions}",
+            f"  skipped by the metadata table's statistics: {cut.files_pruned_by_column_stats}",
             f"  skipped by key range: {cut.files_pruned_by_key_range}",
             f"  skipped by bloom filter: {cut.files_pruned_by_bloom_filter}",
             f"  skipped, no commit of the range wrote them: {cut.files_without_changes}",

@@ -14,7 +14,9 @@ from table.errors import InvalidConfigError
 from table.hudi_table import HudiTable
 from table.index.key_cache import KeyCache, LookedIntoFile
 from table.index.key_lookup import SoughtKeys
+from table.metadata_table.read_statistics import load_ranges
 from table.scan.as_of import AsOf, load_changes, load_snapshot
+from table.scan.bounded_slices import boundable_columns, slice_guarantee
 from table.scan.change_range import ChangeRange
 from table.scan.partition_guarantee import guarantees_below, partition_guarantee
 from table.scan.predicate import Predicate, Where, parse_where, which_may_hold
@@ -43,6 +45,7 @@ class Pruning:
         files_in_pruned_partitions: slices in pruned partitions.
         files_pruned_by_key_range: slices whose range of record keys contains none of the keys wanted.
         files_pruned_by_bloom_filter: slices whose bloom filter contains none of these keys.
+        files_pruned_by_column_stats: slices that the metadata table's statistics of columns rule out.
         files_without_changes: slices that hold no row of the range of commits.
     """
 
@@ -52,6 +55,7 @@ class Pruning:
     files_in_pruned_partitions: int = 0
     files_pruned_by_key_range: int = 0
     files_pruned_by_bloom_filter: int = 0
+    files_pruned_by_column_stats: int = 0
     files_without_changes: int = 0
 
 
@@ -134,6 +138,8 @@ def plan_scan(
     if since is not None:
         predicate = changes.restrict(predicate) if changes is not None else predicate
         slices, pruning = _only_changed(slices, changes, pruning)
+    if predicate is not None:
+        slices, pruning = _prune_by_statistics(table, schema, slices, predicate, pruning)
     for found in slices:
         check_readable(table, found, schema)
     if predicate is not None and predicate.keys is not None and table.config.populate_meta_fields:
@@ -228,6 +234,22 @@ def _only_changed(
     """The slices that may hold a row of the range; none where there is no range."""
     kept = [found for found in slices if changes is not None and changes.may_hold(found)]
     return kept, replace(pruning, files_without_changes=len(slices) - len(kept))
+
+
+def _prune_by_statistics(
+    table: HudiTable, schema: pa.Schema, slices: list[FileSlice], predicate: Predicate, pruning: Pruning
+) -> tuple[list[FileSlice], Pruning]:
+    """The slices that may hold a row by the statistics of the metadata table, if the table has them."""
+    kinds = boundable_columns(schema, predicate.columns)
+    ranges = load_ranges(table.storage, table.config, kinds, slices) if kinds else {}
+    if not ranges:
+        return slices, pruning
+    guarantees = [slice_guarantee(found, kinds, ranges) for found in slices]
+    bounded = [number for number, known in enumerate(guarantees) if known is not None]
+    held = which_may_hold(predicate.expression, [known for known in guarantees if known is not None], schema)
+    gone = {*bounded} - {bounded[at] for at in held}
+    kept = [found for number, found in enumerate(slices) if number not in gone]
+    return kept, replace(pruning, files_pruned_by_column_stats=len(gone))
 
 
 def _prune_by_keys(

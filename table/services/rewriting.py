@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from table.errors import UnsupportedTableError
 from table.keys.keygen import find_key_column
+from table.metadata_table.statistics import ranged_columns
 from table.options.groups import BaseFileSettings
 from table.scan.merge_slice import SliceReading, rules_of
 from table.schema.avro_schema import relaxed, schema_json, with_meta_columns
@@ -52,6 +53,7 @@ class Rewriting:
             replace(base_file, has_meta_fields=config.populate_meta_fields),
             merge=rules,
             key_column=find_key_column(config, schema),
+            ranged=ranged_columns(config, schema),
         )
         names = tuple(name for name in stored.names if name not in SAME_IN_ALL_ROWS)
         reading = SliceReading(relaxed(stored), names, rules, snapshot.committed)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from table import clock
+from table.config.metadata_indexes import COLUMN_STATS
 from table.errors import (
     ActionPendingError,
     CommitOutcomeUnknownError,
@@ -21,7 +22,7 @@ from table.files.markers import delete_markers, list_markers
 from table.files.publication import delete_announced, forget_committed
 from table.hudi_table import HudiTable
 from table.log import get_logger
-from table.metadata_table.changes import changes_of_commit
+from table.metadata_table.changes import Written, changes_of_commit
 from table.metadata_table.keep import keep_lists
 from table.references.strays import delete_strays
 from table.references.undone import load_rolled_back_time, rollbacks_after
@@ -307,14 +308,17 @@ def _decide_and_complete(snapshot: Snapshot, pending: PendingCommit, metadata: C
         )
     try:
         # the properties were compared before the decision: they say whether there is a metadata table
-        return carry_out_commit(snapshot.table, end, looks_for_lists=False)
+        before = snapshot.load_schema() if COLUMN_STATS in snapshot.config.metadata_indexes else None
+        return carry_out_commit(snapshot.table, end, Written(metadata.stats, before), looks_for_lists=False)
     except StorageError as error:
         raise CommitOutcomeUnknownError(
             f"instant {pending.time} is to be committed, and was not yet ({error}): the next batch carries it out"
         ) from error
 
 
-def carry_out_commit(table: HudiTable, end: EndRecord, *, looks_for_lists: bool = True) -> Instant:
+def carry_out_commit(
+    table: HudiTable, end: EndRecord, written: Written | None = None, *, looks_for_lists: bool = True
+) -> Instant:
     """Carries out an end that says "commit". Can be repeated, also by several processes at once (rule 4).
 
     First the instant is fenced, so that no task can publish another file of it. Then the files that failed attempts
@@ -323,6 +327,7 @@ def carry_out_commit(table: HudiTable, end: EndRecord, *, looks_for_lists: bool 
 
     Args:
         end: the decision.
+        written: what the writer of the commit knows of its files; None in another process.
         looks_for_lists: whether to look for a metadata table that another engine has made meanwhile.
 
     Raises:
@@ -337,7 +342,7 @@ def carry_out_commit(table: HudiTable, end: EndRecord, *, looks_for_lists: bool 
         return _find_outcome(table, end)
     wait_until_reached(table, end)
     if looks_for_lists or table.config.metadata_indexes:
-        keep_lists(storage, time, end.completion_time, changes_of_commit(end.metadata))
+        keep_lists(storage, time, end.completion_time, changes_of_commit(end.metadata, written))
     completed = complete_instant(storage, begun, end.content, end.completion_time)
     if not storage.exists(begun.path):
         # since the check another engine rolled the instant back, or archival retired it

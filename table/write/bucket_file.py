@@ -128,4 +128,5 @@ class BucketFile:
             file_size_bytes=summary.size_bytes,
             create_ms=0 if previous else spent_ms,
             upsert_ms=spent_ms if previous else 0,
+            ranges=self.context.ranges_of(summary),
         )

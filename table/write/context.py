@@ -6,6 +6,8 @@ from enum import Enum
 import pyarrow as pa
 
 from table import threads
+from table.files.base.summary import BaseFileSummary
+from table.files.column_ranges import Ranges, ranges_of_footer
 from table.files.markers import APPEND
 from table.files.names import BaseFileName
 from table.options.groups import BaseFileSettings, LogFileSettings
@@ -111,6 +113,7 @@ class WriteContext:
             (``hoodie.merge.allow.duplicate.on.inserts``).
         combine_before_insert: whether the records of one key are merged within the batch
             (``hoodie.combine.before.insert``).
+        ranged: columns whose least and greatest values write stats tell, for the statistics of a metadata table.
     """
 
     storage: Storage
@@ -124,7 +127,12 @@ class WriteContext:
     key_column: str | None = None
     allow_duplicates: bool = True
     combine_before_insert: bool = False
+    ranged: tuple[str, ...] = ()
 
     def base_file_name(self, bucket: Bucket, write_token: str) -> str:
         """Name of the base file that this commit writes for a bucket."""
         return str(BaseFileName(bucket.file_id, write_token, self.instant_time))
+
+    def ranges_of(self, summary: BaseFileSummary) -> Ranges | None:
+        """The ranges of a base file's columns, for its write stat; None where nobody asks, or the footer lacks them."""
+        return ranges_of_footer(summary.footer, self.ranged) if self.ranged else None

@@ -15,6 +15,7 @@ import pyarrow as pa
 from table import clock
 from table.errors import StorageError
 from table.files.base.summary import BaseFileSummary
+from table.files.column_ranges import Ranges, ranges_of_rows
 from table.files.log.encode_blocks import data_blocks, delete_block
 from table.files.log.framing import BlockType, LogBlock, encode_block
 from table.files.log.record_positions import RecordPositions
@@ -92,9 +93,11 @@ def write_log(
     log: _LogFile | None = None
     version, has_deletes = changes.slot.version, bool(_deletes_of(context, changes).any())
     token = log_write_token(attempt.write_token, context.instant_time, has_deletes=has_deletes)
-    before = changes.slot.log_files
+    before, stamped = changes.slot.log_files, _stamped(context, attempt, changes)
+    # each file gets the ranges of all rows: bounds may be wider than needed
+    ranges = ranges_of_rows([stamped], context.ranged) if context.ranged else None
     try:
-        for block, records in _blocks(context, attempt, changes):
+        for block, records in _blocks(context, stamped, changes):
             if log is not None and log.size_bytes >= context.log_settings.file_bytes:
                 yield log.close()
                 before, log, version = (*before, log.name), None, version + 1
@@ -105,6 +108,7 @@ def write_log(
                     changes,
                     LogFileName(changes.file_id, changes.slot.base_instant_time, version, token),
                     before,
+                    ranges,
                 )
             log.write(block, records)
         if log is not None:
@@ -115,17 +119,20 @@ def write_log(
         raise
 
 
-def _blocks(context: WriteContext, attempt: Attempt, changes: LogChanges) -> Iterator[tuple[LogBlock, int]]:
+def _stamped(context: WriteContext, attempt: Attempt, changes: LogChanges) -> pa.Table:
+    """The records without deletes, with meta columns."""
+    deletes = _deletes_of(context, changes)
+    rows = changes.incoming.filter(pa.array(~deletes)) if deletes.any() else changes.incoming
+    numbered = (attempt.task, attempt.take_numbers(len(rows)))
+    # a log record names its file group, not a file
+    return stamp_new_rows(rows, context.schema, context.instant_time, changes.partition_path, changes.file_id, numbered)
+
+
+def _blocks(context: WriteContext, stamped: pa.Table, changes: LogChanges) -> Iterator[tuple[LogBlock, int]]:
     """The data blocks, then the delete block, each with its number of records."""
     incoming, positions = changes.incoming, changes.positions
     deletes = _deletes_of(context, changes)
-    rows = incoming.filter(pa.array(~deletes)) if deletes.any() else incoming
-    if len(rows):
-        numbered = (attempt.task, attempt.take_numbers(len(rows)))
-        # a log record names its file group, not a file
-        stamped = stamp_new_rows(
-            rows, context.schema, context.instant_time, changes.partition_path, changes.file_id, numbered
-        )
+    if len(stamped):
         yield from data_blocks(
             stamped,
             context.avro_schema,
@@ -179,6 +186,7 @@ class _LogFile:
     changes: LogChanges
     log_name: LogFileName
     before: tuple[str, ...]
+    ranges: Ranges | None = None
     size_bytes: int = 0
     _records: dict[BlockType, int] = field(default_factory=dict)
 
@@ -232,6 +240,7 @@ class _LogFile:
                 "logFiles": [*self.before, self.name],
                 "recordsStats": {"val": None},
             },
+            ranges=self.ranges,
         )
 
     def abandon(self) -> None:

@@ -26,21 +26,20 @@ def rewrite_lists(path, change=lambda key, entries: entries):
     count, folder = 0, Path(path) / ".hoodie/metadata/files"
     for file in sorted(folder.glob("*.hfile")):
         old = HFile(file.read_bytes())
-        more = {key: value for key, value in old.info.items() if key in (b"minRecordKey", b"maxRecordKey")}
-        file.write_bytes(_changed(old, change, {**more, b"bloomFilterTypeCode": b"DYNAMIC_V0"}))
+        file.write_bytes(_changed(old, change, is_base_file=True))
         count += 1
     for file in sorted(folder.glob(".files*.log.*")):
         blocks = []
         for place in scan_blocks(io.BytesIO(file.read_bytes())):
             content = bytes(place.block.content)
             if place.block.type is BlockType.HFILE_DATA:
-                content, count = _changed(HFile(content), change, {}), count + 1
+                content, count = _changed(HFile(content), change), count + 1
             blocks.append(replace(place.block, content=content))
         file.write_bytes(b"".join(map(encode_block_of_log, blocks)))
     return count
 
 
-def _changed(file, change, more_info):
+def _changed(file, change, *, is_base_file=False):
     schema = fastavro.parse_schema(json.loads(file.schema))
     entries = []
     for key, value in file.entries():
@@ -49,4 +48,4 @@ def _changed(file, change, more_info):
         out = io.BytesIO()
         fastavro.schemaless_writer(out, schema, record)
         entries.append((key, out.getvalue()))
-    return encode_hfile(entries, file.schema, more_info)
+    return encode_hfile(entries, file.schema, is_base_file=is_base_file)

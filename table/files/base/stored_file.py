@@ -1,6 +1,6 @@
 """A stored base file: opened once, its footer read once, its rows in pieces of bounded size."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from table.columns.conform import conform
 from table.errors import CorruptFileError
 from table.files.base.repeated_columns import REPEATED_META_COLUMNS
+from table.files.column_ranges import ColumnRange, ranges_of_file
 from table.files.parquet.chunk_statistics import chunk_memory_bytes
 from table.files.parquet.footer import MAGIC, TAIL_BYTES, Footer, decode_footer, find_footer
 from table.files.parquet.row_groups import chunk_path, chunks_of, fields_of_known_types, has_small_dictionary, rows_of
@@ -108,6 +109,10 @@ class StoredBaseFile:
         if not isinstance(self._source, pa.BufferReader):
             return None
         return [_read(self._source, piece.start, piece.length) for piece in ranges]
+
+    def ranges(self, columns: Sequence[str]) -> Mapping[str, ColumnRange] | None:
+        """The ranges of columns; see `table.files.column_ranges.ranges_of_file`."""
+        return ranges_of_file(self._file().metadata, columns)
 
     def close(self) -> None:
         """Closes the file."""

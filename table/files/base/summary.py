@@ -1,6 +1,6 @@
 """What a commit gives the writer of a base file, and the writer's report."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
@@ -37,6 +37,7 @@ class BaseFileSummary:
         reason: why no row group of the older file was copied; None where it was, or where there is no older file.
         copied_bytes: number of copied bytes.
         contents: the part that an index remembers.
+        footer: the end of the file, from the Thrift bytes on; b"" of a log file.
     """
 
     rows: int
@@ -45,6 +46,7 @@ class BaseFileSummary:
     reason: str | None = None
     copied_bytes: int = 0
     contents: FileContents | None = None
+    footer: bytes = field(default=b"", repr=False)
 
 
 class Announced(Protocol):

@@ -218,9 +218,8 @@ class BaseFileWriter:
         kept = copied.row_ranges if copied is not None else ()
         contents = FileContents(bounds, bloom, kept, tuple(self._keys.written)) if bloom is not None else None
         reason = self._continued.reason if self._continued is not None else None
-        return BaseFileSummary(
-            self._rows, size, len(footer), reason, copied.size_bytes if copied is not None else 0, contents
-        ), footer
+        copied_bytes = copied.size_bytes if copied is not None else 0
+        return BaseFileSummary(self._rows, size, len(footer), reason, copied_bytes, contents, bytes(footer)), footer
 
     def _publish(self, sink: OutputFile, size_bytes: int) -> None:
         if self._announced is not None and self._stage is not None:

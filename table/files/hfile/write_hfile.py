@@ -16,15 +16,13 @@ _NO_MVCC = b"\x00"
 _COMPARATOR = b"org.apache.hudi.io.storage.HoodieHBaseKVComparator"
 
 
-def encode_hfile(
-    entries: Iterable[tuple[bytes, bytes]], schema: str, more_info: Mapping[bytes, bytes] | None = None
-) -> bytes:
+def encode_hfile(entries: Iterable[tuple[bytes, bytes]], schema: str, *, is_base_file: bool = False) -> bytes:
     """The bytes of an HFile. The same entries give the same bytes.
 
     Args:
         entries: keys with values; keys ascend by their bytes, and none occurs twice.
         schema: Avro schema of the values, which Hudi's reader requires.
-        more_info: entries of the file info besides those that every file has.
+        is_base_file: whether the file info names the first and the last key, as Hudi's base files do.
 
     Raises:
         ValueError: the keys do not ascend.
@@ -36,7 +34,8 @@ def encode_hfile(
     file, index_at = blocks.file, len(blocks.file)
     file += encode_block(ROOT_INDEX, bytes(blocks.index)) + encode_block(ROOT_INDEX, b"")
     info_at = len(file)
-    file += encode_block(FILE_INFO, _encode_info({**blocks.info(), SCHEMA_KEY: schema.encode(), **(more_info or {})}))
+    info = {**blocks.info(), SCHEMA_KEY: schema.encode(), **(blocks.key_range() if is_base_file else {})}
+    file += encode_block(FILE_INFO, _encode_info(info))
     trailer = (
         (1, info_at),
         (2, index_at),
@@ -70,7 +69,7 @@ class _DataBlocks:
         self.file, self.index = bytearray(), bytearray()
         self.count = self.entries = self.unpacked = self.last_at = 0
         self._block = bytearray()
-        self._first = self._last = b""
+        self._first = self._last = self._least = b""
         self._key_bytes = self._value_bytes = 0
 
     def add(self, key: bytes, value: bytes) -> None:
@@ -87,6 +86,8 @@ class _DataBlocks:
             self.flush()
         if not self._block:
             self._first = key
+        if not self.entries:
+            self._least = key
         self._block += entry
         self.entries, self._last = self.entries + 1, key
         self._key_bytes, self._value_bytes = self._key_bytes + len(framed), self._value_bytes + len(value)
@@ -113,6 +114,10 @@ class _DataBlocks:
             b"hfile.CREATE_TIME_TS": bytes(8),
             b"hfile.LASTKEY": _row(self._last) + _NO_FAMILY_LATEST_PUT if self.entries else b"",
         }
+
+    def key_range(self) -> dict[bytes, bytes]:
+        """What a base file tells of its keys besides."""
+        return {b"minRecordKey": self._least, b"maxRecordKey": self._last, b"bloomFilterTypeCode": b"DYNAMIC_V0"}
 
 
 def _row(key: bytes) -> bytes:

@@ -7,6 +7,8 @@ With ``repair`` the check holds the table, so that no writer that knows leases i
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
+
 from table.config.writable import check_can_write, check_version_written
 from table.errors import CorruptFileError, HudiError
 from table.hudi_table import HudiTable
@@ -21,6 +23,7 @@ from table.services.check.judge_timeline import judge_timeline
 from table.services.check.log_contents import check_log_contents, ordering_of
 from table.services.check.look import Look, take_look
 from table.services.check.repair import Problems, end_instants, mend
+from table.services.check.statistics import check_statistics
 from table.snapshot import Snapshot
 from table.storage.interface import METAFOLDER
 from table.takes_path import takes_path
@@ -57,19 +60,34 @@ def check(table: HudiTable, *, repair: bool = False, sample: int | None = DEFAUL
         check_can_write(replace(table.config, metadata_partitions=""))
         with hold_table(table.storage, "hudistream check --repair") as lease:
             look, found = _repair(table, lease, replace(holder, is_alive=False), settings)
-            lists = check_file_lists(table, look.timeline)
+            lists = _check_metadata_table(table, look, sample)
             if lists:
                 drop_present_metadata_table(table.storage)
             found = [*found, *(replace(one, repair=Repair.DONE) for one in lists)]
     else:
         look, found = _find(table, holder, settings)
-        found = [*found, *check_file_lists(table, look.timeline)]
+        found = [*found, *_check_metadata_table(table, look, sample)]
     chosen = choose_files(look, sample)
     found = [*found, *_check_contents(table, look, chosen)]
     files = sum(len(folder.paths) for folder in look.folders.values())
     report = CheckReport(table.storage.base_uri, in_order(found), files, len(chosen))
     log.info("table_checked", table=report.table, sound=report.is_sound, findings=len(report.findings), files=files)
     return report
+
+
+def _check_metadata_table(table: HudiTable, look: Look, sample: int | None) -> list[Finding]:
+    found, schema = check_file_lists(table, look.timeline), _load_schema(table, look)
+    if found or schema is None:
+        return found
+    return check_statistics(table, schema, (file for file in choose_files(look, sample) if isinstance(file, BaseFile)))
+
+
+def _load_schema(table: HudiTable, look: Look) -> pa.Schema | None:
+    """The table's columns; None where the commit that holds them is damaged, which the timeline's findings say."""
+    try:
+        return Snapshot(table, look.timeline).load_schema()
+    except CorruptFileError:
+        return None
 
 
 def _judge(look: Look) -> list[Finding]:

@@ -11,7 +11,7 @@ from table.snapshot import Snapshot
 from table.storage.interface import FileInfo, join
 from table.timeline.timeline import Timeline
 
-_ADVICE = (
+ADVICE = (
     "`hudistream check --repair` drops the metadata table, and Hudi's next writer makes it anew; until then set "
     "hoodie.metadata.enable=false in Hudi's readers"
 )
@@ -33,14 +33,14 @@ def check_file_lists(table: HudiTable, timeline: Timeline) -> list[Finding]:
         differing = _find_differing(table, timeline, lists)
     except Failures as error:
         text = f"the metadata table cannot be read: {error}"
-        return [Finding(Kind.METADATA_TABLE, Severity.WARNING, METADATA_FOLDER, text, Repair.POSSIBLE, advice=_ADVICE)]
+        return [Finding(Kind.METADATA_TABLE, Severity.WARNING, METADATA_FOLDER, text, Repair.POSSIBLE, advice=ADVICE)]
     if not differing:
         return []
     text = (
         f"the metadata table and the store differ about {len(differing)} files of the newest snapshot, among them "
         f"{differing[0]}: readers that trust it see other rows"
     )
-    return [Finding(Kind.METADATA_TABLE, Severity.ERROR, METADATA_FOLDER, text, Repair.POSSIBLE, advice=_ADVICE)]
+    return [Finding(Kind.METADATA_TABLE, Severity.ERROR, METADATA_FOLDER, text, Repair.POSSIBLE, advice=ADVICE)]
 
 
 def _find_differing(table: HudiTable, timeline: Timeline, lists: FileLists) -> list[str]:

@@ -106,4 +106,5 @@ def _write_file(context: WriteContext, path: str, pieces: Iterable[pa.Table], to
         total_write_bytes=summary.size_bytes,
         file_size_bytes=summary.size_bytes,
         create_ms=round((clock.monotonic_s() - started_s) * 1000),
+        ranges=context.ranges_of(summary),
     )

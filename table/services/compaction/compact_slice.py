@@ -134,4 +134,5 @@ def _stat_of(file: CompactedFile, found: FileSlice, summary: BaseFileSummary, sp
             "totalLogFilesCompacted": len(found.log_files),
             "totalLogSizeCompacted": sum(log.size_bytes for log in found.log_files),
         },
+        ranges=file.context.ranges_of(summary),
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from table.errors import CorruptFileError
+from table.files.column_ranges import Ranges
 
 NO_PREVIOUS_COMMIT = "null"  # Hudi writes the word
 UNKNOWN = "UNKNOWN"
@@ -33,6 +34,8 @@ class WriteStat:
         num_update_writes: rows that replaced others.
         num_deletes: rows that were deleted.
         file_size_bytes: size of the new file.
+        ranges: least and greatest values of its columns, for the statistics of a metadata table. A commit's file does
+            not contain them. None: they were not asked for.
     """
 
     file_id: str
@@ -50,6 +53,7 @@ class WriteStat:
     create_ms: int = 0
     upsert_ms: int = 0
     extra: Mapping[str, Any] = field(default_factory=dict)
+    ranges: Ranges | None = field(default=None, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """The stat as Hudi spells it, every field of HoodieWriteStat present."""

@@ -2,6 +2,7 @@
 
 from table.config.properties import parse_properties
 from table.errors import InvalidConfigError
+from table.files.xxh64 import hash_of_address
 from table.options.lock_settings import LockProvider, LockSettings
 from table.storage.interface import METAFOLDER, Storage, join
 from table.transaction.locks.dynamodb_lock import DynamodbLock
@@ -9,7 +10,6 @@ from table.transaction.locks.filesystem_lock import FilesystemLock
 from table.transaction.locks.in_process import InProcessLock
 from table.transaction.locks.provider import SharedLock
 from table.transaction.locks.storage_lock import StorageLock
-from table.transaction.locks.xxh64 import hash_of_address
 from table.transaction.locks.zookeeper_lock import ZookeeperLock
 
 _PROPERTIES = join(METAFOLDER, "hoodie.properties")

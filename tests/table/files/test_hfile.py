@@ -47,10 +47,10 @@ def hfiles_of(name):
 @given(ENTRIES)
 def test_what_is_written_is_read_back_in_order(entries):
     ordered = sorted(entries.items())
-    file = HFile(encode_hfile(ordered, '"bytes"', {b"minRecordKey": b"a"}))
+    file = HFile(encode_hfile(ordered, '"bytes"', is_base_file=True))
     assert list(file.entries()) == ordered
     assert file.entry_count == len(entries)
-    assert (file.schema, file.info[b"minRecordKey"]) == ('"bytes"', b"a")
+    assert (file.schema, file.info[b"minRecordKey"]) == ('"bytes"', ordered[0][0] if ordered else b"")
     assert all(file.find(key) == value for key, value in ordered)
     assert file.find(b"x" * 41) is None
 
@@ -58,13 +58,13 @@ def test_what_is_written_is_read_back_in_order(entries):
 @pytest.mark.pure
 def test_the_same_entries_give_the_same_bytes():
     entries = [(b"a", b"1"), (b"b", b"2")]
-    assert encode_hfile(entries, "{}", {}) == encode_hfile(iter(entries), "{}", {})
+    assert encode_hfile(entries, "{}") == encode_hfile(iter(entries), "{}")
 
 
 @pytest.mark.pure
 def test_many_entries_take_blocks_of_at_most_64_kib_except_one_that_is_larger_alone():
     entries = [(f"{n:06d}".encode(), bytes(27)) for n in range(5000)] + [(b"x", bytes(200_000)), (b"y", b"1")]
-    data = encode_hfile(entries, "{}", {})
+    data = encode_hfile(entries, "{}")
     file = HFile(data)
     assert list(file.entries()) == entries
     sizes, at = [], 0
@@ -80,7 +80,7 @@ def test_many_entries_take_blocks_of_at_most_64_kib_except_one_that_is_larger_al
 @pytest.mark.parametrize("keys", [[b"b", b"a"], [b"a", b"a"]])
 def test_keys_that_do_not_ascend_are_refused(keys):
     with pytest.raises(ValueError, match="comes after"):
-        encode_hfile([(key, b"") for key in keys], "{}", {})
+        encode_hfile([(key, b"") for key in keys], "{}")
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -94,7 +94,7 @@ def test_hudis_own_files_are_read_whole(name):
         assert [key for key, _ in entries] == sorted({key for key, _ in entries}), path
         assert all(file.find(key) == value for key, value in entries), path
         assert '"HoodieMetadataRecord"' in file.schema
-        again = HFile(encode_hfile(entries, file.schema, {}))
+        again = HFile(encode_hfile(entries, file.schema))
         assert list(again.entries()) == entries
         assert set(again.info) <= set(file.info), path
 
@@ -103,7 +103,7 @@ def test_hudis_own_files_are_read_whole(name):
 @given(ENTRIES.filter(bool), st.data())
 def test_a_changed_or_cut_file_is_read_right_or_told(entries, data):
     ordered = sorted(entries.items())
-    whole = bytearray(encode_hfile(ordered, "{}", {}))
+    whole = bytearray(encode_hfile(ordered, "{}"))
     at = data.draw(st.integers(0, len(whole) - 1))
     if data.draw(st.booleans()):
         broken = bytes(whole[:at])
@@ -150,7 +150,7 @@ def test_an_index_of_two_levels_is_followed():
         file += block
     leaf_at = len(file)
     file += encode_block(LEAF_INDEX, struct.pack(f">{len(entries) + 1 + 1}i", len(entries), *places) + leaf)
-    one = HFile(encode_hfile(entries, "{}", {}))
+    one = HFile(encode_hfile(entries, "{}"))
     info = b"".join(encode_field(1, encode_field(1, k) + encode_field(2, v)) for k, v in one.info.items())
     root_at = len(file)
     root = struct.pack(">qi", leaf_at, root_at - leaf_at) + encode_java_varint(len(framed(b"k0"))) + framed(b"k0")

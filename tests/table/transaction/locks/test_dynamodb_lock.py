@@ -9,13 +9,13 @@ from needs import require
 from s3_server import serve_s3
 
 from table.errors import CommitConflictError, InvalidConfigError, StorageError
+from table.files.xxh64 import hash_of_address
 from table.storage.local import LocalStorage
 from table.transaction.locks import LockProvider, LockSettings, make_lock
 from table.transaction.locks.dynamodb_lock import DynamodbLock
 from table.transaction.locks.dynamodb_row import LockRow, decode_row, may_take, watch
 from table.transaction.locks.dynamodb_table import LockTable
 from table.transaction.locks.patience import Deadline
-from table.transaction.locks.xxh64 import hash_of_address
 
 THEIRS = LockRow("them", 10_000, "n1")
 LEASE_MS, POLL_MS = 10_000, 1_000

@@ -10,9 +10,9 @@ from oracles.hudi import JVM, HudiError
 
 from table import read_table
 from table.errors import CommitConflictError
+from table.files.xxh64 import hash_of_address
 from table.storage.local import LocalStorage
 from table.transaction.locks import LockSettings, make_lock
-from table.transaction.locks.xxh64 import hash_of_address
 
 pytestmark = pytest.mark.hudi
 

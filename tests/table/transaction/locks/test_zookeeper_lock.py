@@ -9,10 +9,10 @@ from needs import require
 
 from table.config.properties import parse_properties
 from table.errors import CommitConflictError, InvalidConfigError, StorageError
+from table.files.xxh64 import hash_of_address, xxh64
 from table.storage.local import LocalStorage
 from table.transaction.locks import LockProvider, LockSettings, make_lock
 from table.transaction.locks.line import in_order, name_in_line, who_is_before
-from table.transaction.locks.xxh64 import hash_of_address, xxh64
 from table.transaction.locks.zookeeper_lock import ZookeeperLock
 from table.transaction.locks.zookeeper_session import ZookeeperSession
 

@@ -1,4 +1,4 @@
-"""XXH64, by which Hudi names the lock of a table after its address (pure; HashID).
+"""XXH64: names the lock of a table after its address, and the keys of statistics after columns (pure; HashID).
 
 The algorithm is that of the specification of xxHash.
 """
@@ -21,7 +21,12 @@ def hash_of_address(base_path: str) -> str:
         16 hexadecimal digits in upper case.
     """
     text = "s3" + base_path[3:] if base_path[:6].lower() == "s3a://" else base_path
-    return f"{xxh64(text.encode(), _HUDI_SEED):016X}"
+    return f"{hash_of_text(text):016X}"
+
+
+def hash_of_text(text: str) -> int:
+    """The hash of a text with Hudi's seed, 64 bits."""
+    return xxh64(text.encode(), _HUDI_SEED)
 
 
 def xxh64(data: bytes, seed: int = 0) -> int:

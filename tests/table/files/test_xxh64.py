@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from table.transaction.locks.xxh64 import hash_of_address, xxh64
+from table.files.xxh64 import hash_of_address, xxh64
 
 PRIME32 = 0x9E3779B1
 

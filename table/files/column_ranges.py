@@ -1,0 +1,181 @@
+"""Least and greatest value of a file's columns, with counts: what statistics of the metadata table say (pure).
+
+They come from the footer of a base file, or from the rows of a log file. Values are physical ones, as Parquet stores
+them: a date is a number of days, a timestamp a number of microseconds, a decimal its unscaled number. So JSON carries
+them from a task to the driver.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from table.files.parquet.footer import MAGIC
+
+PhysicalValue = bool | int | float | str  # of binary columns a str with a character for each byte
+_NAN = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRange:
+    """What a file's statistics say of one column.
+
+    Attributes:
+        least: the least value, or a bound below it; None where there is no value.
+        greatest: the greatest value, or a bound above it. NaN counts as greater than all numbers, as far as the writer
+            saw it: footers leave it out.
+        values: rows, with nulls.
+        nulls: rows without a value.
+        size: compressed bytes; 0 in log files.
+        uncompressed: bytes before compression; 0 in log files.
+    """
+
+    least: PhysicalValue | None
+    greatest: PhysicalValue | None
+    values: int
+    nulls: int
+    size: int = 0
+    uncompressed: int = 0
+
+
+Ranges = Mapping[str, ColumnRange]
+
+
+def is_ranged(kind: pa.DataType) -> bool:
+    """Whether columns of a type (Arrow) have ranges: neither nested ones nor times of day do."""
+    return bool(
+        pa.types.is_boolean(kind)
+        or kind in (pa.int32(), pa.int64(), pa.float32(), pa.float64(), pa.date32())
+        or pa.types.is_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_decimal128(kind)
+        or (pa.types.is_timestamp(kind) and kind.unit == "us")
+    )
+
+
+def ranges_of_footer(footer: bytes, columns: Sequence[str]) -> dict[str, ColumnRange] | None:
+    """As `ranges_of_file`, of a file that was just written.
+
+    Args:
+        footer: the end of the file, from the Thrift bytes on.
+        columns: names of columns.
+    """
+    return ranges_of_file(pq.read_metadata(pa.BufferReader(MAGIC + footer)), columns)
+
+
+def ranges_of_file(metadata: pq.FileMetaData, columns: Sequence[str]) -> dict[str, ColumnRange] | None:
+    """The ranges of a base file.
+
+    Args:
+        metadata: its footer.
+        columns: names of columns without nested ones; a column that the file lacks gets no range.
+
+    Returns:
+        The ranges by column. None where the footer does not bound the values of a column.
+    """
+    places = {metadata.schema.column(number).path: number for number in range(metadata.num_columns)}
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    found = {}
+    for name in columns:
+        if name not in places:
+            continue
+        kind = metadata.schema.column(places[name])
+        parts = [_range_of_chunk(group.column(places[name]), kind) for group in groups]
+        whole = [part for part in parts if part is not None]
+        if len(whole) < len(parts):
+            return None
+        found[name] = widen(whole)
+    return found
+
+
+def _range_of_chunk(chunk: pq.ColumnChunkMetaData, kind: pq.ColumnSchema) -> ColumnRange | None:
+    told = chunk.statistics
+    if told is None or told.null_count is None:
+        return None
+    count, nulls = chunk.num_values, told.null_count
+    size, uncompressed = chunk.total_compressed_size, chunk.total_uncompressed_size
+    if nulls == count:
+        return ColumnRange(None, None, count, nulls, size, uncompressed)
+    if told.has_min_max:
+        least, greatest = _physical(told.min_raw, kind), _physical(told.max_raw, kind)
+    elif kind.physical_type in ("FLOAT", "DOUBLE"):
+        least = greatest = _NAN  # no value is a number
+    else:
+        return None
+    return ColumnRange(least, greatest, count, nulls, size, uncompressed)
+
+
+def _physical(raw: Any, kind: pq.ColumnSchema) -> PhysicalValue:
+    if not isinstance(raw, bytes):
+        number: PhysicalValue = raw
+        return number
+    logical = kind.logical_type.type
+    if logical == "DECIMAL":
+        return int.from_bytes(raw, "big", signed=True)
+    return raw.decode() if logical == "STRING" else raw.decode("latin-1")
+
+
+def ranges_of_rows(tables: Iterable[pa.Table], columns: Sequence[str]) -> dict[str, ColumnRange]:
+    """The ranges of rows that a log file holds.
+
+    Args:
+        tables: the rows (Arrow), deleted ones left out or not. Values of other types than `is_ranged` get no range.
+        columns: names of columns; a column that no row has gets a range without values.
+    """
+    parts: dict[str, list[ColumnRange]] = {name: [] for name in columns}
+    for rows in tables:
+        for name in columns:
+            if name in rows.column_names and is_ranged(rows.schema.field(name).type):
+                parts[name].append(_range_of_column(rows.column(name)))
+    return {name: widen(of_column) for name, of_column in parts.items()}
+
+
+def _range_of_column(column: pa.ChunkedArray) -> ColumnRange:
+    kind, count, nulls = column.type, len(column), column.null_count
+    if nulls == count:
+        return ColumnRange(None, None, count, nulls)
+    ends = pc.min_max(column)
+    least, greatest = _plain(ends["min"], kind), _plain(ends["max"], kind)
+    if pa.types.is_floating(kind) and pc.any(pc.is_nan(column)).as_py():
+        greatest = _NAN  # the least value is NaN where all are
+    return ColumnRange(least, greatest, count, nulls)
+
+
+def _plain(value: pa.Scalar, kind: pa.DataType) -> PhysicalValue:
+    if pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
+        return int(value.value)
+    if pa.types.is_decimal128(kind):
+        return int(value.as_py().scaleb(kind.scale))
+    plain: PhysicalValue | bytes = value.as_py()
+    return plain.decode("latin-1") if isinstance(plain, bytes) else plain
+
+
+def _order(value: PhysicalValue) -> tuple[bool, Any]:
+    """Spark's and Java's order: NaN is greater than all numbers."""
+    return value != value, value  # noqa: PLR0124
+
+
+def widen(ranges: Sequence[ColumnRange]) -> ColumnRange:
+    """One range for the values of all; counts and sizes are added."""
+    bounded = [one for one in ranges if one.least is not None and one.greatest is not None]
+    return ColumnRange(
+        min((one.least for one in bounded if one.least is not None), default=None, key=_order),
+        max((one.greatest for one in bounded if one.greatest is not None), default=None, key=_order),
+        sum(one.values for one in ranges),
+        sum(one.nulls for one in ranges),
+        sum(one.size for one in ranges),
+        sum(one.uncompressed for one in ranges),
+    )
+
+
+def encode_ranges(ranges: Ranges | None) -> Any:
+    """The ranges of a file as JSON has them, for the way from a task to the driver."""
+    return None if ranges is None else {name: astuple(found) for name, found in ranges.items()}
+
+
+def decode_ranges(encoded: Any) -> dict[str, ColumnRange] | None:
+    """The inverse of `encode_ranges`."""
+    return None if encoded is None else {name: ColumnRange(*found) for name, found in encoded.items()}

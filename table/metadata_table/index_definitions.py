@@ -1,0 +1,63 @@
+"""Reads and writes the file that says which columns have statistics (HoodieIndexMetadata)."""
+
+import json
+from collections.abc import Iterable
+
+from table.config.metadata_indexes import COLUMN_STATS, PARTITION_STATS
+from table.config.table_config import TableConfig
+from table.errors import UnsupportedTableError
+from table.metadata_table.statistics import Statistics
+from table.storage.interface import METAFOLDER, Storage, join
+
+DEFINITIONS_FILE = join(METAFOLDER, ".index_defs", "index.json")
+_TYPED = "V2"
+
+
+def load_statistics(storage: Storage, config: TableConfig) -> Statistics:
+    """The statistics of a table whose metadata table has them.
+
+    Args:
+        storage: of the table.
+        config: its properties.
+
+    Raises:
+        UnsupportedTableError: no definition names the columns, or the statistics are not of files.
+        StorageError: the store fails.
+    """
+    if COLUMN_STATS not in config.metadata_indexes:
+        raise UnsupportedTableError(f"there are {PARTITION_STATS} without {COLUMN_STATS}")
+    try:
+        defined = json.loads(storage.read(DEFINITIONS_FILE))["indexDefinitions"][COLUMN_STATS]
+        columns = tuple(str(name) for name in defined["sourceFields"])
+        return Statistics(columns, defined.get("version") == _TYPED, PARTITION_STATS in config.metadata_indexes)
+    except FileNotFoundError as error:
+        raise UnsupportedTableError(f"no {DEFINITIONS_FILE} names the columns with statistics") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnsupportedTableError(f"{DEFINITIONS_FILE} cannot be read: {error!r}") from error
+
+
+def define_statistics(storage: Storage, kept: Statistics, columns: Iterable[str]) -> None:
+    """Writes which columns have statistics. Other definitions of the file are kept.
+
+    Args:
+        storage: of the table.
+        kept: which statistics the table keeps.
+        columns: names of the columns.
+
+    Raises:
+        StorageError: the store fails.
+    """
+    try:
+        document = json.loads(storage.read(DEFINITIONS_FILE))
+    except (FileNotFoundError, ValueError):
+        document = {}
+    defined = {
+        "indexName": COLUMN_STATS,
+        "indexType": COLUMN_STATS,
+        "indexFunction": COLUMN_STATS,
+        "sourceFields": list(columns),
+        "indexOptions": {},
+        **({"version": _TYPED} if kept.is_typed else {}),
+    }
+    definitions = {**(document.get("indexDefinitions") or {}), COLUMN_STATS: defined}
+    storage.put(DEFINITIONS_FILE, json.dumps({**document, "indexDefinitions": definitions}, indent=2).encode())

@@ -1,0 +1,74 @@
+"""Compares the metadata table's statistics of columns with footers: Hudi skips a file whose statistics rule it out."""
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from table.config.metadata_indexes import COLUMN_STATS
+from table.config.table_config import load_table_config
+from table.errors import CorruptFileError, StorageError
+from table.files.base.stored_file import StoredBaseFile
+from table.files.column_ranges import ColumnRange, widen
+from table.hudi_table import HudiTable
+from table.metadata_table.file_lists import Failures
+from table.metadata_table.metadata_table import METADATA_FOLDER
+from table.metadata_table.read_statistics import RangesOfFiles, StatisticsIndex
+from table.schema.avro_schema import with_meta_columns
+from table.services.check.file_lists import ADVICE
+from table.services.check.finding import Finding, Kind, Repair, Severity
+from table.storage.interface import Storage
+from table.view.file_group import BaseFile
+
+
+def check_statistics(table: HudiTable, schema: pa.Schema, files: Iterable[BaseFile]) -> list[Finding]:
+    """Finds statistics that lack a file, or a value of it.
+
+    Args:
+        table: the table.
+        schema: its columns without meta columns (Arrow).
+        files: base files of the newest snapshot.
+
+    Raises:
+        StorageError: the store fails while footers are read.
+    """
+    if COLUMN_STATS not in table.config.metadata_indexes:
+        return []
+    asked = list(files)
+    kinds = {field.name: field.type for field in with_meta_columns(schema)}
+    try:
+        index = StatisticsIndex(table.storage, table.config)
+        told = index.ranges(kinds, asked)
+    except Failures as error:
+        if not _are_kept(table.storage):
+            return []
+        text = f"the statistics of the metadata table cannot be read: {error}"
+        return [Finding(Kind.METADATA_TABLE, Severity.WARNING, METADATA_FOLDER, text, Repair.POSSIBLE, advice=ADVICE)]
+    wrong = [f"{file.path}: {why}" for file in asked for why in _wrong(table.storage, file, index.columns, told)]
+    if not wrong or not _are_kept(table.storage):
+        return []
+    text = (
+        f"{len(wrong)} statistics of the metadata table are wrong, among them {wrong[0]}: Hudi's filters lose its rows"
+    )
+    return [Finding(Kind.METADATA_TABLE, Severity.ERROR, METADATA_FOLDER, text, Repair.POSSIBLE, advice=ADVICE)]
+
+
+def _are_kept(storage: Storage) -> bool:
+    """Whether no writer has dropped the statistics since the table was opened."""
+    now = load_table_config(storage)
+    return now is not None and COLUMN_STATS in now.metadata_indexes
+
+
+def _wrong(storage: Storage, file: BaseFile, columns: tuple[str, ...], told: RangesOfFiles) -> Iterable[str]:
+    try:
+        with StoredBaseFile(storage, file.path, file.size_bytes) as stored:
+            real: Mapping[str, ColumnRange] = stored.ranges(columns) or {}
+    except (CorruptFileError, FileNotFoundError, StorageError):
+        return  # the check of contents says it
+    for name, found in real.items():
+        known = told.get((file.path, name))
+        if known is None:
+            yield f"none of the column {name!r}"
+        elif found.least is not None and widen([known, found]).least != known.least:
+            yield f"the column {name!r} begins with {found.least!r}, and the statistics with {known.least!r}"
+        elif found.greatest is not None and widen([known, found]).greatest != known.greatest:
+            yield f"the column {name!r} ends with {found.greatest!r}, and the statistics with {known.greatest!r}"

@@ -1,0 +1,119 @@
+"""Ranges of columns: from footers, from rows, and put together."""
+
+import json
+import math
+from datetime import date, datetime, timezone
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from table.files.column_ranges import (
+    ColumnRange,
+    decode_ranges,
+    encode_ranges,
+    is_ranged,
+    ranges_of_file,
+    ranges_of_footer,
+    ranges_of_rows,
+    widen,
+)
+
+pytestmark = pytest.mark.pure
+
+MOMENT = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=timezone.utc)
+MICROS = 1_767_323_045_000_006
+COLUMNS = {
+    "b": (pa.bool_(), [True, False, None], (False, True)),
+    "i": (pa.int32(), [3, -4, None], (-4, 3)),
+    "l": (pa.int64(), [1 << 40, None, 2], (2, 1 << 40)),
+    "f": (pa.float32(), [0.5, None, 2.5], (0.5, 2.5)),
+    "d": (pa.float64(), [None, 0.25, 7.0], (0.25, 7.0)),
+    "s": (pa.string(), ["b", "ä", None], ("b", "ä")),
+    "x": (pa.binary(), [b"\x00\xff", b"\x80", None], ("\x00\xff", "\x80")),
+    "c": (pa.decimal128(10, 2), [Decimal("-1.25"), Decimal("7.5"), None], (-125, 750)),
+    "t": (pa.date32(), [date(1969, 12, 31), date(1970, 1, 3), None], (-1, 2)),
+    "m": (pa.timestamp("us", "UTC"), [MOMENT, None, MOMENT], (MICROS, MICROS)),
+}
+ROWS = pa.table({name: pa.array(values, kind) for name, (kind, values, _) in COLUMNS.items()})
+
+
+def file_of(rows, **options):
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, **options)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_footer_and_the_rows_give_the_same_range(name):
+    _, values, (least, greatest) = COLUMNS[name]
+    nulls = values.count(None)
+    data = file_of(ROWS)
+    [of_file] = ranges_of_file(pq.read_metadata(pa.BufferReader(data)), [name]).values()
+    [of_rows] = ranges_of_rows([ROWS.slice(0, 1), ROWS.slice(1)], [name]).values()
+    wanted = ColumnRange(least, greatest, 3, nulls)
+    assert (of_rows.least, of_rows.greatest, of_rows.values, of_rows.nulls) == (least, greatest, 3, nulls)
+    assert ColumnRange(of_file.least, of_file.greatest, of_file.values, of_file.nulls) == wanted
+    assert of_file.size > 0
+    assert of_file.uncompressed > 0
+    footer = data[-8 - int.from_bytes(data[-8:-4], "little") :]
+    assert ranges_of_footer(footer, [name]) == {name: of_file}
+
+
+def test_row_groups_are_widened_and_columns_that_are_not_there_are_left_out():
+    rows = pa.table({"n": [5, 1, 9, 7], "nothing": pa.nulls(4, pa.int64())})
+    found = ranges_of_file(pq.read_metadata(pa.BufferReader(file_of(rows, row_group_size=2))), ["n", "nothing", "no"])
+    assert found.keys() == {"n", "nothing"}
+    assert (found["n"].least, found["n"].greatest, found["n"].values) == (1, 9, 4)
+    assert (found["nothing"].least, found["nothing"].nulls) == (None, 4)
+
+
+def test_a_file_that_does_not_bound_its_values_has_no_ranges():
+    for options in ({"write_statistics": False}, {}):
+        rows = pa.table({"s": ["a", "b" * 5000]})  # Arrow leaves out bounds of long values
+        assert ranges_of_file(pq.read_metadata(pa.BufferReader(file_of(rows, **options))), ["s"]) is None
+
+
+def test_nan_counts_as_greater_than_all_numbers():
+    """As for Spark and Java: a filter for greater values finds it."""
+    nan = float("nan")
+    [mixed] = ranges_of_rows([pa.table({"d": [1.0, nan, 3.0]})], ["d"]).values()
+    assert mixed.least == 1.0
+    assert math.isnan(mixed.greatest)
+    [alone] = ranges_of_file(pq.read_metadata(pa.BufferReader(file_of(pa.table({"d": [nan, nan]})))), ["d"]).values()
+    assert math.isnan(alone.least)
+    assert math.isnan(alone.greatest)
+    for parts in ([mixed, alone], [alone, mixed]):
+        both = widen(parts)
+        assert both.least == 1.0
+        assert math.isnan(both.greatest)
+        assert both.values == 5
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.int32()), pa.struct([("a", pa.int32())]), pa.time64("us"), pa.timestamp("ms"), pa.int16()]
+)
+def test_other_types_have_no_ranges(kind):
+    assert not is_ranged(kind)
+    assert ranges_of_rows([pa.table({"o": pa.nulls(2, kind)})], ["o"])["o"] == ColumnRange(None, None, 0, 0)
+
+
+VALUES = st.one_of(st.integers(-(10**37), 10**37), st.text(), st.floats(allow_nan=False), st.booleans())
+RANGES = st.builds(ColumnRange, VALUES, VALUES, st.integers(0, 9), st.integers(0, 9), st.integers(0), st.integers(0))
+
+
+@given(st.none() | st.dictionaries(st.text(), RANGES))
+def test_ranges_travel_as_json(ranges):
+    assert decode_ranges(json.loads(json.dumps(encode_ranges(ranges)))) == ranges
+
+
+@given(st.lists(st.lists(st.integers() | st.none())))
+def test_widened_ranges_are_those_of_all_values(groups):
+    def range_of(values):
+        some = [value for value in values if value is not None]
+        return ColumnRange(min(some, default=None), max(some, default=None), len(values), values.count(None))
+
+    assert widen([range_of(values) for values in groups]) == range_of([value for values in groups for value in values])

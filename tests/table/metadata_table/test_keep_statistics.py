@@ -1,0 +1,259 @@
+"""Statistics of columns are kept up by every action, made where they are asked for, and used by scans."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from engine import Engine, leave_a_dead_batch, rows
+
+from hudistream import write_hudi
+from table import HudiTable as UserTable
+from table import read_table
+from table.config.metadata_indexes import COLUMN_STATS, FILES, PARTITION_STATS
+from table.config.table_config import load_table_config
+from table.hudi_table import HudiTable
+from table.metadata_table import keep
+from table.metadata_table.groups import read_records
+from table.metadata_table.index_definitions import DEFINITIONS_FILE
+from table.metadata_table.metadata_table import METADATA_FOLDER, MetadataTable, slices_in
+from table.metadata_table.read_statistics import StatisticsIndex
+from table.options.groups import BaseFileSettings, CleanSettings, CompactionSettings
+from table.schema.avro_schema import META_COLUMNS, with_meta_columns
+from table.services.check.check import check
+from table.services.check.finding import Kind
+from table.services.clean.clean import clean
+from table.services.compaction.compaction import compact
+from table.services.lists_service import keep_lists_small
+from table.snapshot import Snapshot
+from table.storage.local import LocalStorage
+from table.view.file_group import committed_instants
+
+FORMS = [(6, "COPY_ON_WRITE"), (8, "COPY_ON_WRITE"), (9, "COPY_ON_WRITE"), (8, "MERGE_ON_READ"), (9, "MERGE_ON_READ")]
+GOLDEN = ["cow_metadata_table", "v8_cow_types", "v9_cow_types", "v8_cow_cleaned", "v9_cow_cleaned", "v8_mor_logs"]
+
+
+def engine_of(path, version=8, table_type="COPY_ON_WRITE", **more):
+    options = {
+        "hoodie.write.table.version": str(version),
+        "hoodie.datasource.write.table.type": table_type,
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.index.column.stats.enable": "true",
+        **more,
+    }
+    return Engine(path, options)
+
+
+def indexes(path):
+    return HudiTable.open(path).config.metadata_indexes
+
+
+def columns_of(path):
+    return json.loads(Path(path, DEFINITIONS_FILE).read_text())["indexDefinitions"][COLUMN_STATS]["sourceFields"]
+
+
+def assert_statistics_are_right(path):
+    """Each visible file has statistics of each column, which its footer confirms."""
+    table = HudiTable.open(path)
+    assert COLUMN_STATS in table.config.metadata_indexes
+    snapshot = Snapshot.load(table)
+    files = [file for _, groups in snapshot.walk_file_groups() for group in groups for file in group.current_files]
+    index = StatisticsIndex(table.storage, table.config)
+    told = index.ranges({one.name: one.type for one in with_meta_columns(snapshot.load_schema())}, files)
+    assert told.keys() >= {(file.path, name) for file in files for name in META_COLUMNS[:1]}
+    assert check(table, sample=None).is_sound
+    return told
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_hudis_own_statistics_are_continued(name, golden, utc):
+    path, _ = golden(name)
+    before = indexes(path)
+    assert COLUMN_STATS in before
+    some = read_table(path).drop_columns([n for n in META_COLUMNS if n in read_table(path).column_names]).slice(0, 3)
+    for _ in range(2):
+        write_hudi(path, some, operation="upsert")
+        assert indexes(path) == before
+        assert_statistics_are_right(path)
+    clean(HudiTable.open(path), CleanSettings(commits_retained=1, grace_ms=0))
+    assert_statistics_are_right(path)
+    assert keep_lists_small(HudiTable.open(path), delta_commits=2)
+    assert indexes(path) == before
+    assert_statistics_are_right(path)
+
+
+@pytest.mark.parametrize(("version", "table_type"), FORMS)
+def test_statistics_follow_batches_cleans_and_compactions(tmp_path, version, table_type):
+    path = str(tmp_path / "t")
+    engine = engine_of(path, version, table_type)
+    for number in range(12):
+        engine.write(number, rows(range(3 * number % 12, 3 * number % 12 + 9), ts=number))
+        table = HudiTable.open(path)
+        if number == 0:
+            assert not table.config.metadata_indexes  # it had no columns before
+            continue
+        assert table.config.metadata_indexes == {FILES, COLUMN_STATS, *([PARTITION_STATS] if version > 6 else [])}
+        assert_statistics_are_right(path)
+        if table_type == "MERGE_ON_READ" and number % 4 == 3:
+            compact(table, CompactionSettings(delta_commits=1), BaseFileSettings())
+            assert_statistics_are_right(path)
+        if number % 4 == 3:
+            engine.writer.stop()
+            assert clean(table, CleanSettings(commits_retained=1, grace_ms=0))
+            assert_statistics_are_right(path)
+        keep_lists_small(table, delta_commits=4)
+        assert_statistics_are_right(path)
+    own = MetadataTable.open(table.storage)
+    assert len([entry for entry in own.list_files(COLUMN_STATS) if entry.name.endswith(".hfile")]) > 2
+
+
+def test_records_of_deleted_files_are_deleted(tmp_path):
+    path = str(tmp_path / "t")
+    engine = engine_of(path)
+    for number in range(4):
+        engine.write(number, rows(range(6), ts=number))
+    engine.writer.stop()
+    [outcome] = clean(HudiTable.open(path), CleanSettings(commits_retained=1, grace_ms=0))
+    keep_lists_small(HudiTable.open(path), delta_commits=2)
+    own = MetadataTable.open(HudiTable.open(path).storage)
+    committed = committed_instants(own.load_timeline(), {})
+    slices = slices_in(COLUMN_STATS, own.list_files(COLUMN_STATS), committed)
+    left = [values[-1].data for one in slices for _, values in read_records(own, one, committed).entries()]
+    gone = [name.encode() for names in outcome.deleted.values() for name in names]
+    assert gone
+    assert left
+    assert not [data for data in left for name in gone if name in data]
+
+
+def test_a_new_column_gets_statistics_and_an_option_ends_them(tmp_path, logs):
+    path = str(tmp_path / "t")
+    for number in range(2):
+        engine_of(path).write(number, rows(range(6), ts=number))
+    wider = rows(range(3, 9), ts=2)
+    wider = wider.append_column("new", pa.array(range(len(wider)), pa.int64()))
+    engine_of(path).write(2, wider)
+    assert columns_of(path)[-1] == "new"
+    told = assert_statistics_are_right(path)
+    assert {column for _, column in told} >= {"new"}
+    engine_of(path, **{"hoodie.metadata.index.column.stats.enable": "false"}).write(3, wider)
+    assert indexes(path) == {FILES}
+    [dropped] = [entry for entry in logs if entry["event"] == "metadata_indexes_dropped"]
+    assert dropped["why"] == "hoodie.metadata.index.column.stats.enable=false"
+
+
+def test_a_column_of_another_type_ends_the_statistics(tmp_path):
+    path = str(tmp_path / "t")
+    narrow = rows(range(6)).append_column("n", pa.array([1] * 6, pa.int32()))
+    for number in range(2):
+        engine_of(path).write(number, narrow)
+    assert COLUMN_STATS in indexes(path)
+    engine_of(path).write(2, rows(range(6), ts=1).append_column("n", pa.array([2**40] * 6, pa.int64())))
+    assert indexes(path) == {FILES}
+
+
+def dies(*_):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_who_ends_the_commit_of_a_dead_process_reads_footers(tmp_path, table_type, monkeypatch):
+    """Its end is decided, and the metadata table is not told. Of log files only their writer knew the ranges."""
+    path = str(tmp_path / "t")
+    engine = engine_of(path, 8, table_type)
+    for number in range(2):
+        engine.write(number, rows(range(6), ts=number))
+    engine.writer.stop()
+    with monkeypatch.context() as patch:
+        patch.setattr(keep._Delta, "write", dies)
+        with pytest.raises(KeyboardInterrupt):
+            engine_of(path, 8, table_type).write(2, rows(range(6), ts=2))
+    assert HudiTable.open(path).load_timeline().pending
+    Engine(path).write(9, rows([50], ts=9))
+    assert len(read_table(path)) == 7
+    if table_type == "COPY_ON_WRITE":
+        assert_statistics_are_right(path)
+    else:
+        assert indexes(path) == {FILES}
+
+
+def test_a_dead_batch_ends_nothing(tmp_path):
+    path = str(tmp_path / "t")
+    for number in range(2):
+        engine_of(path).write(number, rows(range(6), ts=number))
+    leave_a_dead_batch(engine_of(path), 2, rows([99]))
+    engine_of(path).write(3, rows([5], ts=9))
+    assert_statistics_are_right(path)
+
+
+def test_no_statistics_are_made_of_log_files(tmp_path, logs):
+    path = str(tmp_path / "t")
+    off = {"hoodie.metadata.enable": "false"}
+    for number in range(2):
+        engine_of(path, 8, "MERGE_ON_READ", **off).write(number, rows(range(6), ts=number))
+    engine_of(path, 8, "MERGE_ON_READ").write(2, rows(range(6), ts=2))
+    assert indexes(path) == {FILES}
+    [told] = [entry for entry in logs if entry["event"] == "metadata_indexes_not_made"]
+    assert "only the writer of the log file" in told["why"]
+
+
+def many_files(path, version=8, table_type="COPY_ON_WRITE", **more):
+    """A table of many files, each with a range of its own, and few files of statistics."""
+    options = {"hoodie.parquet.small.file.limit": "0", "hoodie.datasource.write.operation": "insert", **more}
+    engine = engine_of(path, version, table_type, **options)
+    for number in range(8):
+        batch = rows(range(30 * number, 30 * number + 30), ts=number)
+        batch = batch.append_column("n", pa.array(range(100 * number, 100 * number + 30), pa.int64()))
+        engine.write(number, batch)
+    engine.writer.stop()
+    keep_lists_small(HudiTable.open(path), delta_commits=2)
+    return HudiTable.open(path)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_scan_skips_files_by_statistics(tmp_path, version):
+    path = str(tmp_path / "t")
+    many_files(path, version)
+    whole = UserTable.open(path).scan().to_arrow()
+    for condition, skips in [
+        (pc.field("n") > 700, 21),
+        ((pc.field("n") < 30) | (pc.field("n") == 729), 20),
+        (pc.field("n") == 50, 24),
+        (pc.field("n").is_null(), 24),
+        (pc.field("n") >= 0, 0),
+        (pc.field("ts") == 3, 21),
+    ]:
+        scan = UserTable.open(path).scan(where=condition)
+        assert scan.to_arrow().sort_by("id").equals(whole.filter(condition).sort_by("id"))
+        assert scan.plan().pruning.files_pruned_by_column_stats == skips
+    told = str(UserTable.open(path).scan(where=pc.field("n") == 50).explain())
+    assert "skipped by the metadata table's statistics: 24" in told
+
+
+def test_damaged_statistics_are_not_used_and_are_repaired(tmp_path, logs):
+    path = str(tmp_path / "t")
+    many_files(path)
+    for file in Path(path, METADATA_FOLDER, COLUMN_STATS).glob("*.hfile"):
+        file.write_bytes(file.read_bytes()[:-9])
+    condition = pc.field("n") > 700
+    scan = UserTable.open(path).scan(where=condition)
+    assert scan.plan().pruning.files_pruned_by_column_stats == 0
+    assert len(scan.to_arrow()) == 29
+    assert [entry for entry in logs if entry["event"] == "metadata_table_not_used"]
+    [found] = check(HudiTable.open(path)).findings
+    assert found.kind is Kind.METADATA_TABLE
+    check(HudiTable.open(path), repair=True)
+    assert not indexes(path)
+
+
+def test_check_finds_statistics_that_lack_a_file_or_a_value(tmp_path):
+    path = str(tmp_path / "t")
+    many_files(path)
+    table = HudiTable.open(path)
+    for file in Path(path, METADATA_FOLDER, COLUMN_STATS).glob("*.hfile"):
+        file.unlink()
+    [found] = check(table).findings
+    assert "statistics of the metadata table are wrong" in found.text
+    assert "none of the column" in found.text
+    assert load_table_config(LocalStorage(path)).metadata_indexes

@@ -2,6 +2,7 @@
 
 import pytest
 from engine import Engine, leave_a_dead_batch
+from tiers import quick
 from turns import COLUMNS, OURS, SERVICES, Model, compacts, write_theirs
 
 from table import read_table
@@ -86,3 +87,35 @@ def test_turns_with_the_lists_of_files_of_either(version, table_type, turns, par
         check_all(model, path, hudi, monkeypatch)
     own = MetadataTable.open(table.storage)
     assert turns == 1 or any(entry.name.endswith(".hfile") and "_0-0-0_" in entry.name for entry in own.list_files())
+
+
+@pytest.mark.parametrize(
+    ("version", "table_type"),
+    quick(1, [(9, "COPY_ON_WRITE"), (6, "COPY_ON_WRITE"), (8, "COPY_ON_WRITE"), (8, "MERGE_ON_READ")]),
+)
+def test_hudi_skips_files_by_statistics_that_we_made(version, table_type, partners, tmp_path, utc, monkeypatch):
+    """Also behind a clean, a compaction of the statistics, a new column, and writes of Hudi."""
+    path, hudi = str(tmp_path / "t"), partners[version]
+    model = Model(version, revives=table_type == "COPY_ON_WRITE" or version == 9)
+    options = {
+        **OURS,
+        **BY_LISTS,
+        "hoodie.metadata.index.column.stats.enable": "true",
+        "hoodie.write.table.version": str(version),
+        "hoodie.datasource.write.table.type": table_type,
+    }
+    theirs = {"hoodie.datasource.write.table.type": table_type, **BY_LISTS}
+    for number in range(4):
+        Engine(path, options).write(number, model.draw())
+    clean(HudiTable.open(path), CleanSettings(commits_retained=1, grace_ms=0))
+    indexes = HudiTable.open(path).config.metadata_partitions
+    assert "column_stats" in indexes
+    check_all(model, path, hudi, monkeypatch)
+    table = HudiTable.open(path)
+    assert compact_lists(table.storage, table.load_timeline(), delta_commits=2)
+    check_all(model, path, hudi, monkeypatch)
+    write_theirs(hudi, path, version, model.draw(), **theirs)
+    assert HudiTable.open(path).config.metadata_partitions == indexes
+    Engine(path, options).write(4, model.draw())
+    assert HudiTable.open(path).config.metadata_partitions == indexes
+    check_all(model, path, hudi, monkeypatch)

@@ -12,6 +12,7 @@ from table.errors import InstantEndedError, StorageError
 from table.hudi_table import HudiTable
 from table.lock import NO_LOCK
 from table.log import get_logger
+from table.metadata_table.changes import Written
 from table.options.groups import BaseFileSettings
 from table.references.strays import delete_strays
 from table.scan.merge_slice import SliceReading
@@ -112,7 +113,7 @@ def execute_compaction(
             end = EndRecord(time, Action.COMPACTION, COMMIT, clock.fresh_uuid(), content, completion_time=at)
             end = decide_end(storage, end)
         _check_not_undone(table, pending, end)
-        completed = carry_out_commit(table, end)
+        completed = carry_out_commit(table, end, Written(written.stats) if written is not None else None)
     stats = end.metadata.stats
     clean_up_commit(storage, time, stats)
     log.info("compaction_committed", table=storage.base_uri, instant_time=time, slices=len(stats))

@@ -1,4 +1,4 @@
-"""A reader of the metadata table: Hudi's rules for the lists of files, on the world's files.
+"""A reader of the metadata table: Hudi's rules for lists of files and statistics, on the world's files.
 
 A block counts if its delta commit is completed here and not pending in the table (getValidInstantTimestamps).
 The product decodes the HFiles: it is tested against Hudi's own.
@@ -7,8 +7,13 @@ The product decodes the HFiles: it is tested against Hudi's own.
 import re
 from io import BytesIO
 
+import pyarrow as pa
+
 from table.files.hfile.read_hfile import HFile
-from table.files.log.framing import Header, scan_blocks
+from table.files.log.delete_block import read_deletes
+from table.files.log.framing import BlockType, Header, scan_blocks
+from table.metadata_table.groups import EMPTY_DELETE_BLOCK
+from table.metadata_table.index_keys import stats_key
 from table.metadata_table.record_codec import decode_record
 from table.metadata_table.records import ALL_PARTITIONS, combine
 
@@ -16,8 +21,6 @@ from .reader import UnreadableError, needed_files, visible_files
 
 _OWN = ".hoodie/metadata/"
 _INSTANT = re.compile(r"(\d{17,})(?:_(\d{17,}))?\.([a-z]+)(?:\.(requested|inflight))?$")
-_BASE = re.compile(r"^files/files-0000-0_[0-9-]+_(\d+)\.hfile$")
-_LOG = re.compile(r"^files/\.files-0000-0_(\d+)\.log\.(\d+)_([0-9-]+)$")
 _DATA_BASE = re.compile(r"^([a-zA-Z0-9-]+)_[0-9-]+_([0-9]{17})\.parquet$")
 _DATA_LOG = re.compile(r"^\.([a-zA-Z0-9-]+)_([0-9]{17})\.log\.")
 _DECODED = {}
@@ -29,10 +32,13 @@ def check_lists(files):
     Raises:
         UnreadableError: a file is missing from the lists or from the store, or has another size.
     """
-    listed = _listed(files)
+    indexes = _indexes(files)
+    listed = _listed(files) if "files" in indexes else None
     if listed is None:
         return
     needed = needed_files(files)
+    if "column_stats" in indexes:
+        _check_statistics(files, needed)
     for path in needed:
         if path not in listed:
             raise UnreadableError(f"{path} is not in the lists of files")
@@ -63,16 +69,44 @@ def _check_logs(files, listed):
             raise UnreadableError(f"{path} is in the lists of files, and is not there")
 
 
-def _listed(files):
-    """Path -> size by the lists; None where the table has none."""
+def _check_statistics(files, needed):
+    """Each file of the newest snapshot has statistics: Hudi computes from them which partition paths it reads."""
+    known = set()
+    for group in ("col-stats-0000-0", "col-stats-0001-0"):
+        known |= {key for key, values in _group(files, "column_stats", group, _Keys()).items() if values[-1]}
+    for path in needed:
+        folder, _, name = path.rpartition("/")
+        if stats_key("id", folder, name) not in known:
+            raise UnreadableError(f"{path} has no statistics")
+
+
+def _indexes(files):
+    """The indexes that the table's properties name."""
     text = next(
         (files[p][0] for p in (".hoodie/hoodie.properties", ".hoodie/hoodie.properties.backup") if p in files), b""
     )
-    if b"hoodie.table.metadata.partitions=files" not in text.replace(b" ", b""):
-        return None
+    match = re.search(rb"^hoodie\.table\.metadata\.partitions=(.*)$", text, re.MULTILINE)
+    return set(match[1].decode().split(",")) if match else set()
+
+
+def _listed(files):
+    """Path -> size by the lists."""
+    records = _group(files, "files", "files-0000-0", _Lists())
+    found = {}
+    for name in combine(records.get(ALL_PARTITIONS, ())):
+        folder = "" if name == "." else name
+        for file, size in combine(records.get(name, ())).items():
+            found[f"{folder}/{file}".lstrip("/")] = size
+    return found
+
+
+def _group(files, index, group, form):
+    """Key -> values of a file group's newest slice, oldest first."""
     own = {path[len(_OWN) :]: held[0] for path, held in files.items() if path.startswith(_OWN)}
     if ".hoodie/hoodie.properties" not in own:
-        raise UnreadableError("the property names lists of files, and there is no metadata table")
+        raise UnreadableError("the property names an index, and there is no metadata table")
+    is_base = re.compile(rf"^{index}/{group}_[0-9-]+_(\d+)\.hfile$")
+    is_log = re.compile(rf"^{index}/\.{group}_(\d+)\.log\.(\d+)_([0-9-]+)$")
     named = b"timeline.layout.version=2" in own[".hoodie/hoodie.properties"]
     done = _completions(own, ".hoodie/")
     pending = {time for time, at in _completions(files, ".hoodie/").items() if at is None}
@@ -81,22 +115,17 @@ def _listed(files):
     def counts(time):
         return (bool(done.get(time)) or (time < first and time not in done)) and time not in pending
 
-    bases = sorted((m[1], path) for path in own if (m := _BASE.match(path)) and counts(m[1]))
+    bases = sorted((m[1], path) for path in own if (m := is_base.match(path)) and counts(m[1]))
     base = bases[-1][0] if bases else ""
-    logs = sorted((m[1], int(m[2]), m[3], path) for path in own if (m := _LOG.match(path)))
+    logs = sorted((m[1], int(m[2]), m[3], path) for path in own if (m := is_log.match(path)))
     records = {}
-    for key, value in _entries(own[bases[-1][1]], None, counts) if bases else ():
+    for key, value in _entries(own[bases[-1][1]], None, counts, form) if bases else ():
         records.setdefault(key, []).append(value)
     for time, _, _, path in logs:
         if (done.get(time) or time if named else time) >= base:
-            for key, value in _entries(own[path], path, counts):
+            for key, value in _entries(own[path], path, counts, form):
                 records.setdefault(key, []).append(value)
-    found = {}
-    for name in combine(records.get(ALL_PARTITIONS, ())):
-        folder = "" if name == "." else name
-        for file, size in combine(records.get(name, ())).items():
-            found[f"{folder}/{file}".lstrip("/")] = size
-    return found
+    return records
 
 
 def _completions(files, folder):
@@ -113,19 +142,45 @@ def _completions(files, folder):
     return found
 
 
-def _entries(data, log, counts):
+class _Lists:
+    """Records of the lists of files."""
+
+    def decode(self, value, schema):
+        return decode_record(value, schema)
+
+    def deleted(self, block):
+        return []
+
+
+class _Keys:
+    """Whether a record is there."""
+
+    def decode(self, value, schema):
+        return True
+
+    def deleted(self, block):
+        if bytes(block.content) == EMPTY_DELETE_BLOCK:
+            return []
+        return [(key, False) for key in read_deletes(block, pa.schema([]), "a log file").keys.to_pylist()]
+
+
+def _entries(data, log, counts, form):
     if data not in _DECODED:
-        if len(_DECODED) > 2000:
+        if len(_DECODED) > 4000:
             _DECODED.clear()
         parts = []
         if log is None:
-            parts.append((None, HFile(data)))
+            parts.append((None, _records(HFile(data), form)))
         else:
             for place in scan_blocks(BytesIO(data)):
-                if place.block.type == 4:
-                    parts.append((place.block.header[Header.INSTANT_TIME], HFile(bytes(place.block.content))))
-        _DECODED[data] = [
-            (time, [(key.decode(), decode_record(value, part.schema)) for key, value in part.entries()])
-            for time, part in parts
-        ]
+                block = place.block
+                if block.type is BlockType.HFILE_DATA:
+                    parts.append((block.header[Header.INSTANT_TIME], _records(HFile(bytes(block.content)), form)))
+                elif block.type is BlockType.DELETE:
+                    parts.append((block.header[Header.INSTANT_TIME], form.deleted(block)))
+        _DECODED[data] = parts
     return [entry for time, found in _DECODED[data] if time is None or counts(time) for entry in found]
+
+
+def _records(part, form):
+    return [(key.decode(), form.decode(value, part.schema)) for key, value in part.entries()]

@@ -9,7 +9,7 @@ from streaming.batch import recovery
 from table import clock
 from table.config.table_config import update_properties
 from table.errors import TimelineMovedError
-from table.metadata_table import drop
+from table.metadata_table import drop, keep
 from table.metadata_table.metadata_table import METADATA_FOLDER
 from table.scan import pinned
 from table.services.archival import archival, retired
@@ -150,6 +150,8 @@ BUILDS = {
     "18: the lists know what becomes visible": worlds.build_listed,
     "18: the lists know what a clean deletes": worlds.build_listed,
     "18: the property goes before the lists": worlds.build_listed,
+    "18: the statistics know what becomes visible": worlds.build_bounded,
+    "18: who ends the commit of another process reads its footers": worlds.build_bounded,
     "17: a clustering is planned from what is there": worlds.build_clustered,
     "17: what a clustering replaces counts as written": worlds.build_clustered,
     "5: an instant is open before it is requested": worlds.build_reopened,
@@ -245,6 +247,8 @@ RULES = {
     "18: the lists know what becomes visible": [(commit, "keep_lists", lambda *_: None)],
     "18: the lists know what a clean deletes": [(completion, "keep_lists", lambda *_: None)],
     "18: the property goes before the lists": [(drop, "update_properties", _folder_first)],
+    "18: the statistics know what becomes visible": [(keep, "_new_statistics", lambda *_: None)],
+    "18: who ends the commit of another process reads its footers": [(keep, "find_untold", lambda *_: {})],
     "14: a forked child is another writer": [(lease.Lease, "refuse_child", lambda _: None)],
     "14: the living are left alone": [
         (rollback, "judge_writer", lambda live, me, **_: judge_writer(live, me)),

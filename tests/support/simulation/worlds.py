@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass, replace
 from unittest import mock
 
-from engine import OPTIONS
+from engine import OPTIONS, SCHEMA
 
 from table import clock
 from table.errors import HudiError
@@ -617,7 +617,12 @@ def build_scheduled(seed):
     return world, truth
 
 
-def build_listed(seed):
+def build_bounded(seed):
+    """As `build_listed`, and the table has statistics of columns, too."""
+    return build_listed(seed, has_statistics=True)
+
+
+def build_listed(seed, *, has_statistics=False):
     """A world of a table with a metadata table, in each version: readers may trust the lists of files at any moment.
 
     The streams make the lists anew where they were dropped. Services and operators tell them of their changes.
@@ -644,6 +649,8 @@ def build_listed(seed):
     }
     several = r.random() < 0.4
     luck.empties = 0.0 if several else r.choice((0.0, 0.3))
+    if has_statistics:
+        options["hoodie.metadata.index.column.stats.enable"] = "true"
     if several:
         options["hoodie.write.concurrency.mode"] = "optimistic_concurrency_control"
     if r.random() < 0.5:
@@ -651,7 +658,9 @@ def build_listed(seed):
     config = new_table_config(parse_options({**OPTIONS, **BASE, **options}).options, "t")
     with mock.patch.object(clock, "now_ms", return_value=world.now_ms):
         table = create_table(SimStorage(disk), config)
-        make_lists(table.storage, table.config, table.load_timeline(), table.store_listing)  # several writers make none
+        # several writers make none
+        schema = SCHEMA if has_statistics else None
+        make_lists(table.storage, table.config, table.load_timeline(), table.store_listing, schema)
     for owner in "ab"[: 2 if several else 1]:
         made = upsert_batches if r.random() < 0.7 else insert_batches
         Stream(world, disk, truth, owner, made(world, owner, r.randrange(8, 20)), luck, options)

@@ -17,7 +17,7 @@ from values import rows_of, tuples
 
 import hudistream
 from table import HudiTable, InvalidConfigError, UnsupportedTableError, clock, read_table
-from table.config.metadata_indexes import FILES
+from table.config.metadata_indexes import COLUMN_STATS, FILES
 from table.config.properties import parse_properties
 from table.config.table_config import PROPERTIES_FILE, config_from_properties
 from table.files.names import parse_log_file
@@ -25,6 +25,7 @@ from table.metadata_table.drop import drop_metadata_table
 from table.metadata_table.file_lists import load_file_lists
 from table.options.groups import BaseFileSettings, CompactionSettings
 from table.scan.plan import plan_scan
+from table.services.check.check import check
 from table.services.compaction.compaction import compact
 from table.snapshot import Snapshot
 from table.timeline.instant import WRITE_ACTIONS, Action
@@ -174,11 +175,13 @@ def test_a_compaction_that_hudi_requested_is_carried_out(golden, name):
     path, expected = golden(name)
     table = HudiTable.open(path)
     [pending] = table.load_timeline().pending_of(Action.COMPACTION)
-    assert table.config.metadata_partitions
+    indexes = table.config.metadata_indexes
+    assert COLUMN_STATS in indexes
     [done] = compact(table, CompactionSettings(), BaseFileSettings(), schedules=False)
     assert (done.time, done.is_completed) == (pending.time, True)
     table = HudiTable.open(path)
-    assert table.config.metadata_partitions == "files"  # which know the new base files; the statistics do not
+    assert table.config.metadata_indexes == indexes
+    assert check(table).is_sound
     lists = load_file_lists(table.storage, [done.time])
     listed = {name for one in lists.partition_paths() for name in lists.files(one) if done.time in name}
     written = Snapshot.load(table).commits.read(table.load_timeline().find(done.time, Action.COMMIT)).stats
@@ -248,8 +251,9 @@ def test_each_is_continued(golden, name, keeps, utc):
         assert not any(found.log_files for found in plan_scan(table).slices)
     table.clean()
     assert table.config.version == int(name[1])
-    assert table.config.metadata_partitions == ("files" if keeps else "")
+    assert table.config.metadata_indexes == (indexes_of(name) if keeps else set())
     if keeps:
+        assert check(table, sample=None).is_sound
         lists = load_file_lists(table.storage, [instant.time for instant in table.load_timeline().completed_writes])
         found = {one: lists.files(one) for one in lists.partition_paths()}
         stored = {

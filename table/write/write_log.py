@@ -91,13 +91,13 @@ def write_log(
         StorageError: the store fails, or the instant has ended.
     """
     log: _LogFile | None = None
-    version, has_deletes = changes.slot.version, bool(_deletes_of(context, changes).any())
-    token = log_write_token(attempt.write_token, context.instant_time, has_deletes=has_deletes)
-    before, stamped = changes.slot.log_files, _stamped(context, attempt, changes)
+    version, deletes = changes.slot.version, delete_flags(changes.incoming, context.merge) | changes.removes
+    token = log_write_token(attempt.write_token, context.instant_time, has_deletes=bool(deletes.any()))
+    before, stamped = changes.slot.log_files, _stamped(context, attempt, changes, deletes)
     # each file gets the ranges of all rows: bounds may be wider than needed
     ranges = ranges_of_rows([stamped], context.ranged) if context.ranged else None
     try:
-        for block, records in _blocks(context, stamped, changes):
+        for block, records in _blocks(context, stamped, changes, deletes):
             if log is not None and log.size_bytes >= context.log_settings.file_bytes:
                 yield log.close()
                 before, log, version = (*before, log.name), None, version + 1
@@ -119,19 +119,19 @@ def write_log(
         raise
 
 
-def _stamped(context: WriteContext, attempt: Attempt, changes: LogChanges) -> pa.Table:
+def _stamped(context: WriteContext, attempt: Attempt, changes: LogChanges, deletes: Flags) -> pa.Table:
     """The records without deletes, with meta columns."""
-    deletes = _deletes_of(context, changes)
     rows = changes.incoming.filter(pa.array(~deletes)) if deletes.any() else changes.incoming
     numbered = (attempt.task, attempt.take_numbers(len(rows)))
     # a log record names its file group, not a file
     return stamp_new_rows(rows, context.schema, context.instant_time, changes.partition_path, changes.file_id, numbered)
 
 
-def _blocks(context: WriteContext, stamped: pa.Table, changes: LogChanges) -> Iterator[tuple[LogBlock, int]]:
+def _blocks(
+    context: WriteContext, stamped: pa.Table, changes: LogChanges, deletes: Flags
+) -> Iterator[tuple[LogBlock, int]]:
     """The data blocks, then the delete block, each with its number of records."""
     incoming, positions = changes.incoming, changes.positions
-    deletes = _deletes_of(context, changes)
     if len(stamped):
         yield from data_blocks(
             stamped,
@@ -155,10 +155,6 @@ def _blocks(context: WriteContext, stamped: pa.Table, changes: LogChanges) -> It
             ),
             len(keys),
         )
-
-
-def _deletes_of(context: WriteContext, changes: LogChanges) -> Flags:
-    return delete_flags(changes.incoming, context.merge) | changes.removes
 
 
 def _order_of(gone: pa.Table, removes: Flags, rules: MergeRules) -> pa.Table:

@@ -117,7 +117,9 @@ def agree(hudi, spark, path, ask, asked, hudis):
     assert texts(frame_rows(read_hudi(spark, path, **asked))) == ours, asked
     theirs = texts(hudi.read_by_either(path, hudis))
     if "since" in asked and HudiTable.open(path).config.table_type == "MERGE_ON_READ":
-        theirs = without_late(theirs, ours, HudiTable.open(path).scan(as_of=asked.get("until")).to_arrow())
+        theirs = without_late(
+            theirs, ours, HudiTable.open(path).scan(as_of=asked.get("until"), meta_columns=True).to_arrow()
+        )
     assert theirs == ours, hudis
     return ours
 
@@ -135,7 +137,7 @@ def run(hudi, spark, path, seed):
     rng, options = random.Random(seed), options_of(seed)
     told = [step(rng, path, options, number) for number in range(STEPS)]
     table = HudiTable.open(path)
-    asked = agree(hudi, spark, path, lambda one: one.scan(), {}, {})
+    asked = agree(hudi, spark, path, lambda one: one.scan(meta_columns=True), {}, {})
     assert asked is not None, told
     optimised = {"hoodie.datasource.query.type": "read_optimized"}
     assert texts(frame_rows(read_hudi(spark, path, options=optimised))) == texts(
@@ -145,7 +147,7 @@ def run(hudi, spark, path, seed):
     chosen = sorted(rng.sample(times, min(TIMES, len(times))))
     answered = 0
     for time in chosen:
-        rows = agree(hudi, spark, path, lambda one, time=time: one.scan(as_of=time), {"as_of": time},
+        rows = agree(hudi, spark, path, lambda one, time=time: one.scan(as_of=time, meta_columns=True), {"as_of": time},
                      {"as.of.instant": time})  # fmt: skip
         answered += rows is not None
     ends = [*chosen, None]

@@ -134,3 +134,32 @@ def test_a_delta_log_costs_two_requests_beside_the_look_at_the_table(s3):
     }  # fmt: skip
     theirs = library.DeltaTable(path, storage_options=options).to_pyarrow_table()
     assert sorted(theirs["id"].to_pylist()) == sorted(read_table(path, ["id"], s3)["id"].to_pylist())
+
+
+# requests that a steady batch of version 8 makes more, beside the upkeep of the metadata table in the background
+LISTS, STATISTICS = {"hoodie.metadata.enable": "true"}, {"hoodie.metadata.index.column.stats.enable": "true"}
+MORE = {"lists": 9, "statistics": 14}
+
+
+def test_a_metadata_table_costs_so_many_requests(s3):
+    """Lists of files, and statistics of columns beside them."""
+    totals = {}
+    for name, more in {"none": {}, "lists": LISTS, "statistics": {**LISTS, **STATISTICS}}.items():
+        options = {
+            "hoodie.datasource.write.operation": "insert",
+            "hoodie.write.table.version": "8",
+            "hoodie.clean.automatic": "false",
+            "hoodie.archive.automatic": "false",
+            "hoodie.metadata.compact.max.delta.commits": "100",
+            **more,
+        }
+        with ArrowSink(
+            f"s3://lake/lists/{name}", options, s3, key="id", partition_by="p", order_by="ts", workers=2
+        ) as sink:
+            for number in range(4):
+                with counted() as seen:
+                    sink.write(batch("insert", number), number)
+        totals[name] = Counter(call for call, _ in seen)
+    for name, most in MORE.items():
+        more = totals[name] - totals["none"]
+        assert 0 < more.total() <= most, more

@@ -122,14 +122,17 @@ def ranges_of_rows(tables: Iterable[pa.Table], columns: Sequence[str]) -> dict[s
     """The ranges of rows that a log file holds.
 
     Args:
-        tables: the rows (Arrow), deleted ones left out or not. Values of other types than `is_ranged` get no range.
-        columns: names of columns; a column that no row has gets a range without values.
+        tables: the rows (Arrow).
+        columns: names of columns. One that no row has gets a range without values; one of another type than `is_ranged`
+            gets no range.
     """
     parts: dict[str, list[ColumnRange]] = {name: [] for name in columns}
     for rows in tables:
-        for name in columns:
-            if name in rows.column_names and is_ranged(rows.schema.field(name).type):
+        for name in parts.keys() & set(rows.column_names):
+            if is_ranged(rows.schema.field(name).type):
                 parts[name].append(_range_of_column(rows.column(name)))
+            else:
+                del parts[name]
     return {name: widen(of_column) for name, of_column in parts.items()}
 
 

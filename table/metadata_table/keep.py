@@ -21,7 +21,7 @@ from table.log import get_logger
 from table.metadata_table.changes import FileChanges
 from table.metadata_table.drop import drop_metadata_table
 from table.metadata_table.file_lists import first_known
-from table.metadata_table.footers import read_ranges
+from table.metadata_table.file_ranges import read_ranges
 from table.metadata_table.index_definitions import define_statistics, load_statistics
 from table.metadata_table.index_keys import file_id_of
 from table.metadata_table.metadata_table import (

@@ -1,4 +1,4 @@
-"""Makes statistics of the columns of a table's files from their footers (HoodieTableMetadataUtil)."""
+"""Makes statistics of the columns of a table's files (HoodieTableMetadataUtil)."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 from table.config.metadata_indexes import COLUMN_STATS, PARTITION_STATS
 from table.config.table_config import TableConfig
 from table.errors import UnsupportedTableError
-from table.metadata_table.footers import read_ranges
+from table.metadata_table.file_ranges import read_ranges
 from table.metadata_table.statistics import GroupRecords, Statistics, indexed_columns, new_statistics
 from table.storage.interface import Storage
 
@@ -34,7 +34,7 @@ def make_statistics(
         By index, a list for each of its file groups.
 
     Raises:
-        UnsupportedTableError: the table has log files, too many files, or files whose footers lack bounds.
+        UnsupportedTableError: the table has too many files, or one whose ranges cannot be read.
         StorageError: the store fails.
     """
     if not config.populate_meta_fields:

@@ -151,7 +151,7 @@ BUILDS = {
     "18: the lists know what a clean deletes": worlds.build_listed,
     "18: the property goes before the lists": worlds.build_listed,
     "18: the statistics know what becomes visible": worlds.build_bounded,
-    "18: who ends the commit of another process reads its footers": worlds.build_bounded,
+    "18: who ends the commit of another process reads its files": worlds.build_bounded,
     "17: a clustering is planned from what is there": worlds.build_clustered,
     "17: what a clustering replaces counts as written": worlds.build_clustered,
     "5: an instant is open before it is requested": worlds.build_reopened,
@@ -248,7 +248,7 @@ RULES = {
     "18: the lists know what a clean deletes": [(completion, "keep_lists", lambda *_: None)],
     "18: the property goes before the lists": [(drop, "update_properties", _folder_first)],
     "18: the statistics know what becomes visible": [(keep, "_new_statistics", lambda *_: None)],
-    "18: who ends the commit of another process reads its footers": [(keep, "find_untold", lambda *_: {})],
+    "18: who ends the commit of another process reads its files": [(keep, "find_untold", lambda *_: {})],
     "14: a forked child is another writer": [(lease.Lease, "refuse_child", lambda _: None)],
     "14: the living are left alone": [
         (rollback, "judge_writer", lambda live, me, **_: judge_writer(live, me)),

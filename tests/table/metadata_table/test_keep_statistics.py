@@ -20,6 +20,7 @@ from table.metadata_table.index_definitions import DEFINITIONS_FILE
 from table.metadata_table.metadata_table import METADATA_FOLDER, MetadataTable, slices_in
 from table.metadata_table.read_statistics import StatisticsIndex
 from table.options.groups import BaseFileSettings, CleanSettings, CompactionSettings
+from table.scan.plan import plan_scan
 from table.schema.avro_schema import META_COLUMNS, with_meta_columns
 from table.services.check.check import check
 from table.services.check.finding import Kind
@@ -158,8 +159,8 @@ def dies(*_):
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_who_ends_the_commit_of_a_dead_process_reads_footers(tmp_path, table_type, monkeypatch):
-    """Its end is decided, and the metadata table is not told. Of log files only their writer knew the ranges."""
+def test_who_ends_the_commit_of_a_dead_process_reads_its_files(tmp_path, table_type, monkeypatch):
+    """Its end is decided, and the metadata table is not told."""
     path = str(tmp_path / "t")
     engine = engine_of(path, 8, table_type)
     for number in range(2):
@@ -172,10 +173,7 @@ def test_who_ends_the_commit_of_a_dead_process_reads_footers(tmp_path, table_typ
     assert HudiTable.open(path).load_timeline().pending
     Engine(path).write(9, rows([50], ts=9))
     assert len(read_table(path)) == 7
-    if table_type == "COPY_ON_WRITE":
-        assert_statistics_are_right(path)
-    else:
-        assert indexes(path) == {FILES}
+    assert_statistics_are_right(path)
 
 
 def test_a_dead_batch_ends_nothing(tmp_path):
@@ -187,15 +185,33 @@ def test_a_dead_batch_ends_nothing(tmp_path):
     assert_statistics_are_right(path)
 
 
-def test_no_statistics_are_made_of_log_files(tmp_path, logs):
-    path = str(tmp_path / "t")
-    off = {"hoodie.metadata.enable": "false"}
+@pytest.mark.parametrize("form", ["avro", "parquet"])
+def test_statistics_are_made_of_log_files_too(tmp_path, form):
+    path, off = str(tmp_path / "t"), {"hoodie.metadata.enable": "false"}
+    blocks = {"hoodie.logfile.data.block.format": form}
+    for number in range(2):
+        engine_of(path, 8, "MERGE_ON_READ", **off, **blocks).write(number, rows(range(6), ts=number))
+    assert any(found.log_files for found in plan_scan(HudiTable.open(path)).slices)
+    engine_of(path, 8, "MERGE_ON_READ", **blocks).write(2, rows(range(6), ts=2))
+    told = assert_statistics_are_right(path)
+    assert {
+        (one.least, one.greatest) for (file, column), one in told.items() if column == "ts" and ".log." in file
+    } == {
+        (1, 1),
+        (2, 2),
+    }
+
+
+def test_statistics_are_not_made_of_what_cannot_be_read(tmp_path, logs):
+    path, off = str(tmp_path / "t"), {"hoodie.metadata.enable": "false"}
     for number in range(2):
         engine_of(path, 8, "MERGE_ON_READ", **off).write(number, rows(range(6), ts=number))
-    engine_of(path, 8, "MERGE_ON_READ").write(2, rows(range(6), ts=2))
+    [log] = Path(path, "p0").glob(".*.log.*")
+    log.write_bytes(log.read_bytes() + b"#HUDI# torn")
+    engine_of(path, 8, "MERGE_ON_READ").write(2, rows([1], ts=2))
     assert indexes(path) == {FILES}
     [told] = [entry for entry in logs if entry["event"] == "metadata_indexes_not_made"]
-    assert "only the writer of the log file" in told["why"]
+    assert "is damaged at byte" in told["why"]
 
 
 def many_files(path, version=8, table_type="COPY_ON_WRITE", **more):

@@ -7,6 +7,7 @@ them from a task to the driver.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from decimal import Context
 from typing import Any
 
 import pyarrow as pa
@@ -14,9 +15,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from table.files.parquet.footer import MAGIC
+from table.files.parquet.value_bounds import MOST_BOUND_BYTES, is_text, lower_bound, upper_bound
 
 PhysicalValue = bool | int | float | str  # of binary columns a str with a character for each byte
 _NAN = float("nan")
+ALL_DIGITS = Context(prec=77)  # Python's decimals keep 28 digits unless they are told
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,37 +126,51 @@ def ranges_of_rows(tables: Iterable[pa.Table], columns: Sequence[str]) -> dict[s
 
     Args:
         tables: the rows (Arrow).
-        columns: names of columns. One that no row has gets a range without values; one of another type than `is_ranged`
-            gets no range.
+        columns: names of columns. One that no row has gets a range without values. One of another type than
+            `is_ranged`, or with a value that cannot be bounded, gets no range.
     """
     parts: dict[str, list[ColumnRange]] = {name: [] for name in columns}
     for rows in tables:
         for name in parts.keys() & set(rows.column_names):
-            if is_ranged(rows.schema.field(name).type):
-                parts[name].append(_range_of_column(rows.column(name)))
-            else:
+            found = _range_of_column(rows.column(name)) if is_ranged(rows.schema.field(name).type) else None
+            if found is None:
                 del parts[name]
+            else:
+                parts[name].append(found)
     return {name: widen(of_column) for name, of_column in parts.items()}
 
 
-def _range_of_column(column: pa.ChunkedArray) -> ColumnRange:
+def _range_of_column(column: pa.ChunkedArray) -> ColumnRange | None:
     kind, count, nulls = column.type, len(column), column.null_count
     if nulls == count:
         return ColumnRange(None, None, count, nulls)
     ends = pc.min_max(column)
+    if is_text(kind) or pa.types.is_binary(kind):
+        return _bounded(ends, kind, count, nulls)
     least, greatest = _plain(ends["min"], kind), _plain(ends["max"], kind)
     if pa.types.is_floating(kind) and pc.any(pc.is_nan(column)).as_py():
         greatest = _NAN  # the least value is NaN where all are
     return ColumnRange(least, greatest, count, nulls)
 
 
+def _bounded(ends: pa.StructScalar, kind: pa.DataType, count: int, nulls: int) -> ColumnRange | None:
+    """The range of strings or binaries: long values are cut, as in footers. None where a bound would be too long."""
+    text = is_text(kind)
+    lower, _ = lower_bound(ends["min"].as_buffer().to_pybytes(), is_text=text)
+    upper, _ = upper_bound(ends["max"].as_buffer().to_pybytes(), is_text=text)
+    if len(upper) > MOST_BOUND_BYTES:
+        return None
+    encoding = "utf-8" if text else "latin-1"
+    return ColumnRange(lower.decode(encoding), upper.decode(encoding), count, nulls)
+
+
 def _plain(value: pa.Scalar, kind: pa.DataType) -> PhysicalValue:
     if pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
         return int(value.value)
     if pa.types.is_decimal128(kind):
-        return int(value.as_py().scaleb(kind.scale))
-    plain: PhysicalValue | bytes = value.as_py()
-    return plain.decode("latin-1") if isinstance(plain, bytes) else plain
+        return int(value.as_py().scaleb(kind.scale, ALL_DIGITS))
+    plain: PhysicalValue = value.as_py()
+    return plain
 
 
 def _order(value: PhysicalValue) -> tuple[bool, Any]:

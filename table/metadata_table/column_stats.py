@@ -14,7 +14,7 @@ import fastavro
 import pyarrow as pa
 
 from table.errors import CorruptFileError
-from table.files.column_ranges import ColumnRange, PhysicalValue, is_ranged
+from table.files.column_ranges import ALL_DIGITS, ColumnRange, PhysicalValue, is_ranged
 from table.metadata_table.record_codec import parsed_schema, schema_of
 from table.metadata_table.records import RecordType, Value
 
@@ -133,7 +133,9 @@ class StatsCodec:
         name = wrapper.if_typed if self._is_typed else wrapper.name
         plain: Any = value
         if pa.types.is_decimal(kind):
-            plain = _two_complement(int(value)) if self._is_typed else Decimal(int(value)).scaleb(-kind.scale)
+            plain = (
+                _two_complement(int(value)) if self._is_typed else Decimal(int(value)).scaleb(-kind.scale, ALL_DIGITS)
+            )
         elif isinstance(value, str) and name == "BytesWrapper":
             plain = value.encode("latin-1")
         return _PACKAGE + name, {"value": plain}
@@ -182,7 +184,7 @@ def _unwrapped(wrapped: dict[str, Any] | None, kind: pa.DataType) -> PhysicalVal
     if pa.types.is_decimal(kind):
         if isinstance(value, bytes):
             return int.from_bytes(value, "big", signed=True)
-        return int(Decimal(value).scaleb(kind.scale))
+        return int(Decimal(value).scaleb(kind.scale, ALL_DIGITS))
     plain: PhysicalValue = value.decode("latin-1") if isinstance(value, bytes) else value
     return plain
 

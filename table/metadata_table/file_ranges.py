@@ -37,7 +37,7 @@ def read_ranges(storage: Storage, files: Mapping[str, Mapping[str, int]], column
         try:
             if parse_base_file(name) is not None:
                 return _of_base_file(storage, join(path, name), size, columns)
-            return ranges_of_rows(_rows_of_log(storage, join(path, name), columns), columns)
+            return _of_log_file(storage, join(path, name), columns)
         except (CorruptFileError, FileNotFoundError) as error:
             raise UnsupportedTableError(str(error)) from error
 
@@ -54,6 +54,14 @@ def _of_base_file(storage: Storage, path: str, size: int, columns: Sequence[str]
         ranges = stored.ranges(columns)
     if ranges is None:
         raise UnsupportedTableError(f"the footer of {path} lacks bounds")
+    return ranges
+
+
+def _of_log_file(storage: Storage, path: str, columns: Sequence[str]) -> Ranges:
+    ranges = ranges_of_rows(_rows_of_log(storage, path, columns), columns)
+    unbounded = [name for name in columns if name not in ranges]
+    if unbounded:
+        raise UnsupportedTableError(f"the column {unbounded[0]!r} of {path} has values that cannot be bounded")
     return ranges
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from table.files.column_ranges import ColumnRange, PhysicalValue, is_ranged, widen
+from table.files.column_ranges import ALL_DIGITS, ColumnRange, PhysicalValue, is_ranged, widen
 from table.view.file_group import FileSlice
 
 
@@ -79,7 +79,7 @@ def _scalar(value: PhysicalValue, kind: pa.DataType) -> pa.Scalar | None:
         if pa.types.is_timestamp(kind):
             return pa.scalar(value, pa.int64()).cast(kind)
         if pa.types.is_decimal128(kind):
-            return pa.scalar(Decimal(int(value)).scaleb(-kind.scale), kind)
+            return pa.scalar(Decimal(int(value)).scaleb(-kind.scale, ALL_DIGITS), kind)
         return pa.scalar(value.encode("latin-1") if pa.types.is_binary(kind) else value, kind)  # type: ignore[union-attr]
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         return None

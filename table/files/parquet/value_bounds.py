@@ -141,7 +141,7 @@ def _extremes_of(name: str, column: pa.ChunkedArray) -> Iterator[tuple[Path, Ext
             ends = pc.min_max(plain)
             if ends["min"].is_valid:
                 least, greatest = (ends[end].as_buffer().to_pybytes() for end in ("min", "max"))
-                yield tuple(path.encode().split(b".")), Extremes(least, greatest, _is_text(plain.type))
+                yield tuple(path.encode().split(b".")), Extremes(least, greatest, is_text(plain.type))
 
 
 def _used(values: pa.DictionaryArray) -> pa.Array:
@@ -153,12 +153,13 @@ def _used(values: pa.DictionaryArray) -> pa.Array:
     return values.dictionary if used.all() else values.dictionary.filter(pa.array(used))
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a type (Arrow) is that of strings."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _is_binary(kind: pa.DataType) -> bool:
-    return bool(_is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+    return bool(is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
 def _has_long(column: pa.ChunkedArray) -> bool:

@@ -35,6 +35,11 @@ COLUMNS = {
     "s": (pa.string(), ["b", "ä", None], ("b", "ä")),
     "x": (pa.binary(), [b"\x00\xff", b"\x80", None], ("\x00\xff", "\x80")),
     "c": (pa.decimal128(10, 2), [Decimal("-1.25"), Decimal("7.5"), None], (-125, 750)),
+    "e": (
+        pa.decimal128(38, 9),
+        [Decimal("-12345678901234567890123456789.012345678"), None, Decimal(1)],
+        (-12345678901234567890123456789012345678, 10**9),
+    ),
     "t": (pa.date32(), [date(1969, 12, 31), date(1970, 1, 3), None], (-1, 2)),
     "m": (pa.timestamp("us", "UTC"), [MOMENT, None, MOMENT], (MICROS, MICROS)),
 }
@@ -75,6 +80,15 @@ def test_a_file_that_does_not_bound_its_values_has_no_ranges():
     for options in ({"write_statistics": False}, {}):
         rows = pa.table({"s": ["a", "b" * 5000]})  # Arrow leaves out bounds of long values
         assert ranges_of_file(pq.read_metadata(pa.BufferReader(file_of(rows, **options))), ["s"]) is None
+
+
+def test_long_values_of_rows_are_cut_as_those_of_footers():
+    long = pa.table({"s": ["a" * 9000, "é" * 9000], "x": [b"\xff" * 300 + b"a", b"\x01" * 9000]})
+    told = ranges_of_rows([long], ["s", "x"])
+    assert (told["s"].least, told["s"].greatest) == ("a" * 256, "é" * 127 + "ê")
+    assert told["x"].least == "\x01" * 256
+    assert told["x"].greatest == "\xff" * 300 + "b"
+    assert ranges_of_rows([pa.table({"x": [b"\xff" * (2**20 + 1)]})], ["x"]) == {}
 
 
 def test_nan_counts_as_greater_than_all_numbers():

@@ -23,12 +23,12 @@ from table.schema.avro_schema import with_meta_columns
 from table.snapshot import Snapshot
 
 TABLES = ["cow_metadata_table", "v8_cow_types", "v9_cow_types", "v8_mor_logs", "v9_mor_logs", "v9_cow_cleaned"]
-KINDS = {"n": pa.int64(), "s": pa.string(), "x": pa.binary(), "c": pa.decimal128(12, 3), "t": pa.date32()}
+KINDS = {"n": pa.int64(), "s": pa.string(), "x": pa.binary(), "c": pa.decimal128(30, 15), "t": pa.date32()}
 VALUES = {
     "n": st.integers(-(2**63), 2**63 - 1),
     "s": st.text(st.characters(exclude_categories=["Cs"])),
     "x": st.binary().map(lambda data: data.decode("latin-1")),
-    "c": st.integers(-(10**12) + 1, 10**12 - 1),
+    "c": st.integers(-(10**30) + 1, 10**30 - 1),
     "t": st.integers(-(2**31), 2**31 - 1),
 }
 

@@ -1,7 +1,7 @@
 """What statistics guarantee for the rows of a slice: never more than what holds."""
 
 from datetime import date, datetime, timezone
-from decimal import Decimal
+from decimal import Context, Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +20,7 @@ BASE = BaseFile("p", "base", "f-0", "1", 10)
 LOG = LogFile("p", "log", "f-0", "1", 1, "", "", 10)
 SLICE = FileSlice("p", "f-0", "1", BASE, (LOG,))
 FILES = ("p/base", "p/log")
+ALL = Context(prec=77)
 VALUES = {
     pa.bool_(): st.booleans(),
     pa.int32(): st.integers(-9, 9),
@@ -31,6 +32,7 @@ VALUES = {
         lambda moment: moment.replace(tzinfo=timezone.utc)
     ),
     pa.decimal128(9, 2): st.integers(-(10**6), 10**6).map(lambda number: Decimal(number).scaleb(-2)),
+    pa.decimal128(38, 4): st.integers(-(10**38) + 1, 10**38 - 1).map(lambda number: Decimal(number).scaleb(-4, ALL)),
 }
 
 

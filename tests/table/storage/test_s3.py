@@ -355,7 +355,8 @@ def test_delta_commits_and_compaction_on_s3(s3):
     assert sum(name.endswith(".commit") for name in done) == 1
 
 
-@pytest.mark.parametrize("version", [pytest.param(6, marks=pytest.mark.slow), 8])
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [6, 8])
 def test_lists_of_files_are_maintained_on_s3(s3, version):
     """Made, told by batches, compacted, cleaned and archived; a reader takes them and lists no data folder."""
     path = f"s3a://lake/lists{version}"
